@@ -1,0 +1,112 @@
+// swift-tools-version: 6.3
+import PackageDescription
+
+/// Every target of ours: Swift 6 language mode, `any` spelled out, imports said where they are used, warnings as errors.
+let strict: [SwiftSetting] = [
+  .enableUpcomingFeature("ExistentialAny"),
+  .enableUpcomingFeature("MemberImportVisibility"),
+  .treatAllWarnings(as: .error),
+]
+
+// Products of other packages, named once.
+let hummingbird: Target.Dependency = .product(name: "Hummingbird", package: "hummingbird")
+let hummingbirdCore: Target.Dependency = .product(name: "HummingbirdCore", package: "hummingbird")
+let mustache: Target.Dependency = .product(name: "Mustache", package: "swift-mustache")
+let nioCore: Target.Dependency = .product(name: "NIOCore", package: "swift-nio")
+let nioPosix: Target.Dependency = .product(name: "NIOPosix", package: "swift-nio")
+let nioHTTP1: Target.Dependency = .product(name: "NIOHTTP1", package: "swift-nio")
+let nioEmbedded: Target.Dependency = .product(name: "NIOEmbedded", package: "swift-nio")
+let nioSSL: Target.Dependency = .product(name: "NIOSSL", package: "swift-nio-ssl")
+let nioHTTPTypes: Target.Dependency = .product(name: "NIOHTTPTypes", package: "swift-nio-extras")
+let httpTypes: Target.Dependency = .product(name: "HTTPTypes", package: "swift-http-types")
+let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
+let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
+let lifecycle: Target.Dependency = .product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
+let arguments: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
+let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
+
+let package = Package(
+  name: "moongate",
+  products: [
+    .executable(name: "moongate", targets: ["moongate"]),
+    .library(name: "MoongateSDK", targets: ["MoongateSDK"]),
+  ],
+  dependencies: [
+    .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
+    .package(url: "https://github.com/hummingbird-project/swift-mustache", from: "2.1.1"),
+    .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+    .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
+    .package(url: "https://github.com/apple/swift-nio-extras", from: "1.35.2"),
+    .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
+    .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
+    .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+    .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+    .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+  ],
+  targets: [
+    // Who may import whom is in this list; `make test` builds with the explicit-import check, so it holds.
+    .target(name: "MoongateSDK", swiftSettings: strict),
+    .target(name: "MoongateCore", dependencies: ["MoongateSDK", crypto, logging], exclude: ["README.md"], swiftSettings: strict),
+    .target(name: "CLua", linkerSettings: [.linkedLibrary("lua5.4")]),
+    .target(name: "MoongatePolicy", dependencies: ["MoongateSDK", "MoongateCore", "CLua", crypto, logging], swiftSettings: strict),
+    .target(name: "MoongateStore", dependencies: ["MoongateSDK", "MoongateCore", grdb, logging], swiftSettings: strict),
+    .target(name: "MoongateDelivery", dependencies: ["MoongateSDK", "MoongateCore", logging], swiftSettings: strict),
+    .target(
+      name: "MoongateProxy",
+      dependencies: ["MoongateSDK", "MoongateCore", nioCore, nioPosix, nioHTTPTypes, nioSSL, httpTypes, crypto, logging],
+      swiftSettings: strict),
+    .target(
+      name: "MoongateHTTP",
+      dependencies: [
+        "MoongateSDK", "MoongateCore", "MoongateProxy", hummingbird, hummingbirdCore, mustache, nioCore, nioHTTPTypes, httpTypes,
+        crypto, logging, lifecycle,
+      ],
+      swiftSettings: strict),
+    .executableTarget(
+      name: "moongate",
+      dependencies: [
+        "MoongateSDK", "MoongateCore", "MoongatePolicy", "MoongateStore", "MoongateDelivery", "MoongateProxy", "MoongateHTTP",
+        "PhoneOTP", arguments, lifecycle, logging, hummingbird, nioCore, nioPosix,
+      ],
+      swiftSettings: strict),
+    .executableTarget(name: "demo-service", dependencies: [hummingbird, logging], swiftSettings: strict),
+
+    // Plugins see the SDK and nothing else of ours: no package access, as a stranger's would.
+    .target(
+      name: "CPhoneNumber", path: "Plugins/PhoneOTP/CPhoneNumber",
+      linkerSettings: [.linkedLibrary("phonenumber")]),
+    .target(
+      name: "PhoneOTP", dependencies: ["MoongateSDK", "CPhoneNumber"], path: "Plugins/PhoneOTP",
+      exclude: ["README.md", "CPhoneNumber", "Tests"], resources: [.embedInCode("policy.lua")],
+      packageAccess: false, swiftSettings: strict),
+
+    .target(
+      name: "MoongateTesting",
+      dependencies: ["MoongateSDK", "MoongateCore", "MoongateStore", "MoongatePolicy", "MoongateDelivery", crypto, logging],
+      swiftSettings: strict),
+    .testTarget(name: "CLuaTests", dependencies: ["CLua"], swiftSettings: strict),
+    .testTarget(name: "MoongateCoreTests", dependencies: ["MoongateSDK", "MoongateCore", "MoongateTesting", crypto], swiftSettings: strict),
+    .testTarget(
+      name: "MoongatePolicyTests", dependencies: ["MoongateSDK", "MoongateCore", "MoongatePolicy", "CLua", "MoongateTesting"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "MoongateStoreTests", dependencies: ["MoongateSDK", "MoongateCore", "MoongateStore", "MoongateTesting", grdb],
+      swiftSettings: strict),
+    .testTarget(
+      name: "MoongateProxyTests",
+      dependencies: ["MoongateSDK", "MoongateCore", "MoongateProxy", "MoongateTesting", nioCore, nioPosix, nioEmbedded, nioHTTP1, nioHTTPTypes, httpTypes],
+      swiftSettings: strict),
+    .testTarget(
+      name: "MoongateHTTPTests",
+      dependencies: [
+        "MoongateSDK", "MoongateCore", "MoongateHTTP", "MoongateProxy", "MoongateTesting", "MoongateStore", "PhoneOTP", hummingbird,
+        .product(name: "HummingbirdTesting", package: "hummingbird"), httpTypes, nioCore,
+      ],
+      swiftSettings: strict),
+    .testTarget(
+      name: "PhoneOTPTests", dependencies: ["MoongateSDK", "PhoneOTP"], path: "Plugins/PhoneOTP/Tests",
+      packageAccess: false, swiftSettings: strict),
+  ],
+  cxxLanguageStandard: .cxx17
+)

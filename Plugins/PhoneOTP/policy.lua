@@ -1,0 +1,1 @@
+return policy "phone_otp" {}
