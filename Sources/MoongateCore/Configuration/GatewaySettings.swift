@@ -1,0 +1,185 @@
+import MoongateSDK
+
+/// gateway.lua, typed.
+package struct GatewaySettings: Sendable {
+  package var listen: ListenAddress
+  package var admin: ListenAddress
+  /// How people reach the gateway: decides the cookie's name and attributes and where redirects may go.
+  package var publicURL: PublicURL
+  /// Certificate and key, where the gateway itself speaks TLS.
+  package var tls: TLSFiles?
+  package var store: StoreLocation
+  package var key: KeyLocation
+  /// ISO 3166-1 alpha-2, for phone numbers typed without `+`.
+  package var region: String
+  /// Who may say `X-Forwarded-*`.
+  package var trustedProxies: [AddressBlock]
+  /// Besides `publicURL`'s, where `return_to` may lead: `host` or `host:port`, in lower case.
+  package var redirectHosts: [String]
+  /// One session for all subdomains of this domain.
+  package var cookieDomain: String?
+  /// What messages call us.
+  package var service: String
+  package var brand: Brand
+  /// As a probability per 30 days; nil where the operator names none.
+  package var riskBudget: Double?
+  package var providers: [ProviderName: ProviderSettings]
+  /// Connections in all, and per address where limited.
+  package var connectionLimits: ConnectionLimits
+  /// Origins that may call `/api/auth` from a browser.
+  package var corsOrigins: [String]
+  /// Where each setting stands, by its path (`providers.phone_otp.sms`), for problems that are found later.
+  package var locations: [String: SourceLocation]
+
+  package init(
+    listen: ListenAddress, admin: ListenAddress, publicURL: PublicURL, tls: TLSFiles? = nil, store: StoreLocation, key: KeyLocation, region: String,
+    trustedProxies: [AddressBlock] = [], redirectHosts: [String] = [], cookieDomain: String? = nil, service: String, brand: Brand = Brand(),
+    riskBudget: Double? = nil, providers: [ProviderName: ProviderSettings], connectionLimits: ConnectionLimits = ConnectionLimits(),
+    corsOrigins: [String] = [], locations: [String: SourceLocation] = [:]
+  ) {
+    self.listen = listen
+    self.admin = admin
+    self.publicURL = publicURL
+    self.tls = tls
+    self.store = store
+    self.key = key
+    self.region = region
+    self.trustedProxies = trustedProxies
+    self.redirectHosts = redirectHosts
+    self.cookieDomain = cookieDomain
+    self.service = service
+    self.brand = brand
+    self.riskBudget = riskBudget
+    self.providers = providers
+    self.connectionLimits = connectionLimits
+    self.corsOrigins = corsOrigins
+    self.locations = locations
+  }
+}
+
+/// `host:port` to listen on; an IPv6 host stands in brackets where it is written out.
+package struct ListenAddress: Sendable, Hashable, CustomStringConvertible {
+  package let host: String
+  /// 0 lets the system choose.
+  package let port: Int
+
+  package init(host: String, port: Int) {
+    self.host = host
+    self.port = port
+  }
+
+  package var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+}
+
+/// An origin: scheme, host and port, with nothing after them.
+package struct PublicURL: Sendable, Hashable, CustomStringConvertible {
+  package let isSecure: Bool
+  /// In lower case.
+  package let host: String
+  package let port: Int
+
+  package init(isSecure: Bool, host: String, port: Int) {
+    self.isSecure = isSecure
+    self.host = host
+    self.port = port
+  }
+
+  package var scheme: String { isSecure ? "https" : "http" }
+  /// `host`, with the port where it is not the scheme's own.
+  package var authority: String { port == (isSecure ? 443 : 80) ? host : "\(host):\(port)" }
+  /// The serialised origin (RFC 6454 section 6.2).
+  package var description: String { "\(scheme)://\(authority)" }
+}
+
+/// PEM files.
+package struct TLSFiles: Sendable, Hashable {
+  package let certificate: String
+  package let key: String
+
+  package init(certificate: String, key: String) {
+    self.certificate = certificate
+    self.key = key
+  }
+}
+
+/// Where state is kept.
+package enum StoreLocation: Sendable, Hashable {
+  /// A file, absolute or relative to the working folder by now; `:memory:` for tests.
+  case sqlite(path: String)
+  /// A connection string of libpq.
+  case postgres(url: String)
+}
+
+/// Where the master key comes from.
+package enum KeyLocation: Sendable, Equatable {
+  /// A file that is made at the first start.
+  case file(path: String)
+  /// The value of an environment variable.
+  case value(SecretText)
+}
+
+/// An address block such as 10.0.0.0/8.
+package struct AddressBlock: Sendable, Hashable {
+  /// 4 or 16 bytes, those beyond the prefix zero.
+  package let network: [UInt8]
+  /// Bits.
+  package let prefix: Int
+
+  package init(network: [UInt8], prefix: Int) {
+    self.network = network
+    self.prefix = prefix
+  }
+}
+
+/// What pages call and show us as.
+package struct Brand: Sendable, Hashable {
+  package var name: String?
+  package var logo: String?
+  /// `#rrggbb`.
+  package var primary: String?
+  /// A link for "Contact us": `mailto:` or `https:`.
+  package var support: String?
+
+  package init(name: String? = nil, logo: String? = nil, primary: String? = nil, support: String? = nil) {
+    self.name = name
+    self.logo = logo
+    self.primary = primary
+    self.support = support
+  }
+}
+
+/// A provider's entry in gateway.lua, checked against what the provider declares.
+package struct ProviderSettings: Sendable {
+  package var texts: [String: String]
+  package var secrets: [String: SecretText]
+  /// Ways for messages to leave, by the setting's name.
+  package var deliveries: [String: DeliverySettings]
+
+  package init(texts: [String: String] = [:], secrets: [String: SecretText] = [:], deliveries: [String: DeliverySettings] = [:]) {
+    self.texts = texts
+    self.secrets = secrets
+    self.deliveries = deliveries
+  }
+}
+
+/// A way for messages to leave.
+package enum DeliverySettings: Sendable, Hashable {
+  /// Kept in memory and shown on the admin listener, for demos and tests.
+  case outbox
+}
+
+/// Bounds on connections of the public listener.
+package struct ConnectionLimits: Sendable, Hashable {
+  /// In all.
+  package var connections: Int
+  /// Per client address; nil: no limit.
+  package var connectionsPerAddress: Int?
+  /// Requests per second and client address; nil: no limit.
+  package var requestsPerSecondPerAddress: Int?
+
+  package init(connections: Int = 50_000, connectionsPerAddress: Int? = nil, requestsPerSecondPerAddress: Int? = nil) {
+    self.connections = connections
+    self.connectionsPerAddress = connectionsPerAddress
+    self.requestsPerSecondPerAddress = requestsPerSecondPerAddress
+  }
+}

@@ -1,0 +1,58 @@
+/// The address of a client: 4 bytes or 16, an IPv4-mapped IPv6 address already as IPv4.
+package struct ClientAddress: Hashable, Sendable, CustomStringConvertible {
+  package let bytes: [UInt8]
+
+  /// - Returns: nil unless there are 4 or 16 bytes. `::ffff:a.b.c.d` becomes `a.b.c.d`, so that one client has one address.
+  package init?(bytes: [UInt8]) {
+    switch bytes.count {
+    case 4: self.bytes = bytes
+    case 16:
+      let mapped = bytes[..<10].allSatisfy { $0 == 0 } && bytes[10] == 0xff && bytes[11] == 0xff
+      self.bytes = mapped ? Array(bytes[12...]) : bytes
+    default: return nil
+    }
+  }
+
+  /// 0.0.0.0, for where there is no client, as in a simulation.
+  package static let unspecified = ClientAddress(unchecked: [0, 0, 0, 0])
+
+  private init(unchecked bytes: [UInt8]) { self.bytes = bytes }
+
+  /// The first `bits` bits with the rest zero.
+  package func masked(to bits: Int) -> [UInt8] {
+    bytes.enumerated().map { index, byte in
+      let kept = min(8, max(0, bits - index * 8))
+      return kept == 8 ? byte : byte & ~(0xff >> UInt8(kept))
+    }
+  }
+
+  /// What a limit per `ip` counts by: the address, an IPv6 one by its /64, since one household has that many.
+  package var countingKey: [UInt8] { bytes.count == 4 ? bytes : masked(to: 64) }
+
+  /// What a limit per `network` counts by: /24 or /48.
+  package var networkKey: [UInt8] { masked(to: bytes.count == 4 ? 24 : 48) }
+
+  /// Whether it lies in the block.
+  package func isIn(_ block: AddressBlock) -> Bool { bytes.count == block.network.count && masked(to: block.prefix) == block.network }
+
+  /// Text as in RFC 5952 for IPv6, dotted for IPv4.
+  package var description: String { Self.text(bytes) }
+
+  /// The text of 4 or 16 bytes.
+  package static func text(_ bytes: [UInt8]) -> String {
+    if bytes.count == 4 { return bytes.map(String.init).joined(separator: ".") }
+    let groups = stride(from: 0, to: 16, by: 2).map { Int(bytes[$0]) << 8 | Int(bytes[$0 + 1]) }
+    // RFC 5952 section 4.2: the longest run of two or more zero groups is shortened, the first of equals.
+    var best = 0..<0
+    var start = 0
+    while start < 8 {
+      guard groups[start] == 0 else { start += 1; continue }
+      var end = start
+      while end < 8, groups[end] == 0 { end += 1 }
+      if end - start > 1, end - start > best.count { best = start..<end }
+      start = end
+    }
+    let hex = { (part: Range<Int>) in groups[part].map { String($0, radix: 16) }.joined(separator: ":") }
+    return best.isEmpty ? hex(0..<8) : "\(hex(0..<best.lowerBound))::\(hex(best.upperBound..<8))"
+  }
+}

@@ -1,0 +1,141 @@
+import MoongateSDK
+
+/// What a policy function is told. Read-only; the same facts give the same decision.
+package struct Facts: Sendable {
+  package var now: Timestamp
+  /// `send`, `verify`, or nil for `when` and `decide`.
+  package var action: LimitAction?
+  package var provider: ProviderName?
+  package var flow: FlowFacts?
+  package var identifier: Identifier?
+  package var account: AccountFacts
+  package var client: ClientFacts
+  package var limits: [LimitFacts]
+  /// Whether the system's clock was seen to go back.
+  package var clockIsSuspect: Bool
+  package var request: RequestFacts?
+  package var session: SessionFacts?
+
+  package init(
+    now: Timestamp, action: LimitAction? = nil, provider: ProviderName? = nil, flow: FlowFacts? = nil, identifier: Identifier? = nil,
+    account: AccountFacts = AccountFacts(), client: ClientFacts, limits: [LimitFacts] = [], clockIsSuspect: Bool = false,
+    request: RequestFacts? = nil, session: SessionFacts? = nil
+  ) {
+    self.now = now
+    self.action = action
+    self.provider = provider
+    self.flow = flow
+    self.identifier = identifier
+    self.account = account
+    self.client = client
+    self.limits = limits
+    self.clockIsSuspect = clockIsSuspect
+    self.request = request
+    self.session = session
+  }
+}
+
+/// `f.flow`.
+package struct FlowFacts: Sendable {
+  package var name: String
+  package var passed: Set<ProviderName>
+
+  package init(name: String, passed: Set<ProviderName>) {
+    self.name = name
+    self.passed = passed
+  }
+}
+
+/// `f.account`: without an account `exists` is false, flags are false and the rest is nil.
+package struct AccountFacts: Sendable {
+  package var exists: Bool
+  package var id: String?
+  /// Since it was made.
+  package var age: Duration?
+  /// Since it was last here.
+  package var idle: Duration?
+  package var hasPIN: Bool
+  package var hasEmail: Bool
+  package var isEmailVerified: Bool
+  package var isPhoneVerified: Bool
+
+  package init(
+    exists: Bool = false, id: String? = nil, age: Duration? = nil, idle: Duration? = nil, hasPIN: Bool = false, hasEmail: Bool = false,
+    isEmailVerified: Bool = false, isPhoneVerified: Bool = false
+  ) {
+    self.exists = exists
+    self.id = id
+    self.age = age
+    self.idle = idle
+    self.hasPIN = hasPIN
+    self.hasEmail = hasEmail
+    self.isEmailVerified = isEmailVerified
+    self.isPhoneVerified = isPhoneVerified
+  }
+}
+
+/// `f.client`.
+package struct ClientFacts: Sendable {
+  package var address: ClientAddress
+  package var userAgent: String?
+  /// Whether this device has not signed in to this account before.
+  package var isNewDevice: Bool
+  /// Whether the flow began in another network.
+  package var networkChanged: Bool
+
+  package init(address: ClientAddress, userAgent: String? = nil, isNewDevice: Bool = true, networkChanged: Bool = false) {
+    self.address = address
+    self.userAgent = userAgent
+    self.isNewDevice = isNewDevice
+    self.networkChanged = networkChanged
+  }
+}
+
+/// `f.limits.NAME`, as it stands before this event.
+package struct LimitFacts: Sendable {
+  package var name: String
+  package var used: Int
+  package var max: Int
+  package var lockedUntil: Timestamp?
+
+  package init(name: String, used: Int, max: Int, lockedUntil: Timestamp?) {
+    self.name = name
+    self.used = used
+    self.max = max
+    self.lockedUntil = lockedUntil
+  }
+}
+
+/// `f.request`, for `decide`.
+package struct RequestFacts: Sendable {
+  package var method: String
+  /// Canonical: lower case, without port.
+  package var host: String
+  /// As sent.
+  package var path: String
+  /// The text after `?`; empty without one.
+  package var query: String
+
+  package init(method: String, host: String, path: String, query: String) {
+    self.method = method
+    self.host = host
+    self.path = path
+    self.query = query
+  }
+}
+
+/// `f.session`, for `decide`.
+package struct SessionFacts: Sendable {
+  package var account: String
+  /// When each provider was passed.
+  package var passed: [ProviderName: Timestamp]
+  package var age: Duration
+  package var aal: Int
+
+  package init(account: String, passed: [ProviderName: Timestamp], age: Duration, aal: Int) {
+    self.account = account
+    self.passed = passed
+    self.age = age
+    self.aal = aal
+  }
+}

@@ -1,0 +1,64 @@
+import MoongateSDK
+
+/// One complete, validated set of configuration files.
+///
+/// What is static in it is typed values; only functions need an evaluator.
+package protocol PolicyGeneration: Sendable {
+  /// The SHA-256 over its files, in lower-case hexadecimal.
+  var id: String { get }
+  var gateway: GatewaySettings { get }
+  var routes: RouteTable { get }
+  var flows: [String: FlowDefinition] { get }
+  var policies: [ProviderName: ProviderPolicy] { get }
+  /// What the operator should know and may leave as it is.
+  var warnings: [ConfigurationProblem] { get }
+
+  /// Makes an evaluator of this generation's functions. It belongs to one thread at a time.
+  /// - Throws: `PolicyFault` where the functions cannot be loaded again.
+  func makeEvaluator() throws(PolicyFault) -> any PolicyEvaluator
+}
+
+/// Runs functions. Synchronous, bounded by its budgets, and not safe to share between threads: one per event loop for
+/// `decide`, a bounded pool for the rest.
+package protocol PolicyEvaluator: AnyObject {
+  /// Runs `send`, `verify` or `decide`.
+  func verdict(of function: FunctionName, given facts: Facts) -> Verdict
+  /// Runs `when`.
+  func condition(of function: FunctionName, given facts: Facts) throws(PolicyFault) -> Bool
+  /// Runs the function of a `vary` over whole numbers; the result is clamped.
+  func value(of varying: Varying<Int>, given facts: Facts) throws(PolicyFault) -> Int
+  /// Runs the function of a `vary` over durations; the result is clamped.
+  func value(of varying: Varying<Duration>, given facts: Facts) throws(PolicyFault) -> Duration
+}
+
+/// What a policy function decided.
+package enum Verdict: Sendable, Hashable {
+  case allow
+  /// A reason in snake case, `^[a-z][a-z0-9_]{0,47}$`.
+  case deny(String)
+  case requireAlso(ProviderName)
+  /// An error, a wrong type, or out of budget: denied as `policy_error`.
+  case fault(PolicyFault)
+}
+
+/// A policy that could not be run to its end. Always a refusal: there is no way to fail open.
+package struct PolicyFault: Error, Hashable, Sendable, CustomStringConvertible {
+  /// What a run came to grief by.
+  package enum Kind: String, Sendable, Codable {
+    case error, steps, memory, time, result
+  }
+
+  package let kind: Kind
+  /// Where, if known.
+  package let location: SourceLocation?
+  /// For the operator; never shown to a client.
+  package let message: String
+
+  package init(kind: Kind, location: SourceLocation?, message: String) {
+    self.kind = kind
+    self.location = location
+    self.message = message
+  }
+
+  package var description: String { location.map { "\($0): \(message)" } ?? message }
+}

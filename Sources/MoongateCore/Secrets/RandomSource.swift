@@ -1,0 +1,27 @@
+/// Where the core takes randomness from; tests put a seeded one in its place.
+package protocol RandomSource: Sendable {
+  /// - Parameter count: 0 or more.
+  func bytes(_ count: Int) -> [UInt8]
+}
+
+extension RandomSource {
+  /// A number in `0..<bound`, each equally likely: values of the biased last part of the range are drawn again.
+  package func uniform(below bound: UInt32) -> UInt32 {
+    guard bound > 1 else { return 0 }
+    let limit = UInt32.max - UInt32.max % bound
+    while true {
+      let drawn = bytes(4).reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
+      if drawn < limit { return drawn % bound }
+    }
+  }
+}
+
+/// The operating system's generator.
+package struct SystemRandom: RandomSource {
+  package init() {}
+
+  package func bytes(_ count: Int) -> [UInt8] {
+    var generator = SystemRandomNumberGenerator()
+    return (0..<count).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
+  }
+}

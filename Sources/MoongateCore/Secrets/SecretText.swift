@@ -1,0 +1,13 @@
+/// Text that must not be seen: it prints as `•••` wherever it is shown, so that a log line or an error cannot leak it.
+package struct SecretText: Sendable, Equatable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+  private let text: String
+
+  package init(_ text: String) { self.text = text }
+
+  /// The secret itself, for the one place that needs it.
+  package func reveal() -> String { text }
+
+  package var description: String { "•••" }
+  package var debugDescription: String { "•••" }
+  package var customMirror: Mirror { Mirror(self, children: []) }
+}
