@@ -1,0 +1,54 @@
+import MoongateSDK
+
+/// A person, as the store keeps them.
+package struct Account: Sendable, Equatable, Codable {
+  /// `ac_` and 128 bits of randomness in base64url.
+  package let id: String
+  package var firstName: String?
+  package var lastName: String?
+  package let createdAt: Timestamp
+  package var lastSeenAt: Timestamp
+  /// Locked by an operator: no session lives, none begins.
+  package var isLocked: Bool
+  package var identifiers: [HeldIdentifier]
+  /// Which providers have a credential for it: `pin`, `password`.
+  package var credentials: Set<ProviderName>
+
+  package init(
+    id: String, firstName: String? = nil, lastName: String? = nil, createdAt: Timestamp, lastSeenAt: Timestamp, isLocked: Bool = false,
+    identifiers: [HeldIdentifier] = [], credentials: Set<ProviderName> = []
+  ) {
+    self.id = id
+    self.firstName = firstName
+    self.lastName = lastName
+    self.createdAt = createdAt
+    self.lastSeenAt = lastSeenAt
+    self.isLocked = isLocked
+    self.identifiers = identifiers
+    self.credentials = credentials
+  }
+
+  /// The identifier of a kind: the verified one where there is one.
+  package func identifier(_ kind: IdentifierKind) -> HeldIdentifier? {
+    identifiers.first { $0.identifier.kind == kind && $0.verifiedAt != nil } ?? identifiers.first { $0.identifier.kind == kind }
+  }
+
+  /// What policies may know of it.
+  package func facts(at now: Timestamp) -> AccountFacts {
+    AccountFacts(
+      exists: true, id: id, age: now - createdAt, idle: now - lastSeenAt, hasPIN: credentials.contains { $0.rawValue == "pin" },
+      hasEmail: identifier(.email) != nil, isEmailVerified: identifier(.email)?.verifiedAt != nil,
+      isPhoneVerified: identifier(.phone)?.verifiedAt != nil)
+  }
+}
+
+/// An identifier of an account. Only a verified one opens it, and only one account can hold it verified.
+package struct HeldIdentifier: Sendable, Equatable, Codable {
+  package var identifier: Identifier
+  package var verifiedAt: Timestamp?
+
+  package init(identifier: Identifier, verifiedAt: Timestamp?) {
+    self.identifier = identifier
+    self.verifiedAt = verifiedAt
+  }
+}

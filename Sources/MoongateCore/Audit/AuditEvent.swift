@@ -1,0 +1,67 @@
+import MoongateSDK
+
+/// Names one decision: `dc_` and 96 bits in base64url. In every refusal, and under `/decisions/{id}`.
+package struct DecisionID: Hashable, Sendable, Codable, CustomStringConvertible {
+  package let text: String
+
+  package init(text: String) { self.text = text }
+
+  package init(from random: any RandomSource) { text = "dc_" + Base64URL.encode(random.bytes(12)) }
+
+  package var description: String { text }
+}
+
+/// One line of the audit trail: who did what, and what was decided. Holds no code, PIN, password, token or key, and of
+/// identifiers only keyed hashes.
+package struct AuditEvent: Sendable, Equatable, Codable {
+  package let id: DecisionID
+  package let at: Timestamp
+  /// A closed set of names: `flow_begun`, `code_sent`, `code_verified`, `refused`, `session_started`, …
+  package let kind: Kind
+  package var flow: String?
+  /// The first characters of the flow's id: enough to find lines that belong together.
+  package var flowPrefix: String?
+  package var provider: ProviderName?
+  package var account: String?
+  /// `KeyRing.logHash`.
+  package var identifier: String?
+  package var address: String?
+  /// The code of a refusal.
+  package var code: String?
+  /// For the operator: rule and file:line, counters, what a fault said.
+  package var detail: [String: String]
+
+  /// What happened.
+  package enum Kind: String, Sendable, Codable, CaseIterable {
+    case flowBegun = "flow_begun"
+    case codeSent = "code_sent"
+    case deliveryFailed = "delivery_failed"
+    case codeVerified = "code_verified"
+    case stepSkipped = "step_skipped"
+    case refused
+    case locked
+    case lockLifted = "lock_lifted"
+    case accountCreated = "account_created"
+    case sessionStarted = "session_started"
+    case sessionEnded = "session_ended"
+    case generationActive = "generation_active"
+    case generationRefused = "generation_refused"
+  }
+
+  package init(
+    id: DecisionID, at: Timestamp, kind: Kind, flow: String? = nil, flowPrefix: String? = nil, provider: ProviderName? = nil, account: String? = nil,
+    identifier: String? = nil, address: String? = nil, code: String? = nil, detail: [String: String] = [:]
+  ) {
+    self.id = id
+    self.at = at
+    self.kind = kind
+    self.flow = flow
+    self.flowPrefix = flowPrefix
+    self.provider = provider
+    self.account = account
+    self.identifier = identifier
+    self.address = address
+    self.code = code
+    self.detail = detail
+  }
+}

@@ -1,0 +1,130 @@
+import MoongateSDK
+
+/// The id of a flow: `fl_` and 256 bits in base64url. A bearer secret: whoever has it drives the flow, so the store keeps
+/// its hash and logs a prefix.
+package struct FlowID: Sendable, Hashable, CustomStringConvertible {
+  package let secret: SecretText
+  package let hash: TokenHash
+  /// For logs: enough to find lines that belong together, too little to guess the rest.
+  package let prefix: String
+
+  /// One that a client sent.
+  package init(text: String) {
+    secret = SecretText(text)
+    hash = TokenHash(of: text.utf8)
+    prefix = String(text.prefix(9))
+  }
+
+  /// A new one.
+  package init(from random: any RandomSource) { self.init(text: "fl_" + Base64URL.encode(random.bytes(32))) }
+
+  package var description: String { prefix + "…" }
+
+  package static func == (left: Self, right: Self) -> Bool { left.hash == right.hash }
+
+  package func hash(into hasher: inout Hasher) { hasher.combine(hash) }
+}
+
+/// One run of a flow, as the store keeps it. Steps, texts and lifetimes are those of its beginning; limits and functions
+/// are always the active generation's.
+package struct FlowRecord: Sendable, Equatable, Codable {
+  package enum Status: String, Sendable, Codable {
+    case pending, complete, failed
+  }
+
+  package let id: TokenHash
+  package let name: String
+  /// Counts the changes; a change is stored only over the version that it was made from, so that of two at once one wins.
+  package var version: Int
+  package var status: Status
+  package let createdAt: Timestamp
+  package let expiresAt: Timestamp
+  package let accountRule: AccountRule
+  package let steps: [StepRule]
+  package let session: SessionRule
+  package let next: NextPaths
+  package let returnTo: String?
+  /// The hash of the browser's `moongate-flow` cookie, where the flow began in a browser.
+  package let browser: TokenHash?
+  /// The network that it began in.
+  package let network: [UInt8]
+  /// The index of the step that is due.
+  package var position: Int
+  /// The step that was begun.
+  package var step: StepRecord?
+  package var passed: [PassedStep]
+  /// What was proved along the way, in order.
+  package var proved: [Identifier]
+  /// Providers that a policy has asked for besides the flow's own steps.
+  package var alsoRequired: [ProviderName]
+  package var account: String?
+  /// Whether completing it made the account.
+  package var isNewAccount: Bool
+  package var completedNext: String?
+
+  package init(
+    id: TokenHash, definition: FlowDefinition, createdAt: Timestamp, returnTo: String?, browser: TokenHash?, network: [UInt8], account: String?
+  ) {
+    self.id = id
+    name = definition.name
+    version = 0
+    status = .pending
+    self.createdAt = createdAt
+    expiresAt = createdAt + definition.lifetime
+    accountRule = definition.account
+    steps = definition.steps
+    session = definition.session
+    next = definition.next
+    self.returnTo = returnTo
+    self.browser = browser
+    self.network = network
+    position = 0
+    step = nil
+    passed = []
+    proved = []
+    alsoRequired = []
+    self.account = account
+    isNewAccount = false
+    completedNext = nil
+  }
+}
+
+/// A step that was begun.
+package struct StepRecord: Sendable, Equatable, Codable {
+  package let provider: ProviderName
+  package let identifier: Identifier?
+  package let isSkippable: Bool
+  /// The account that the identifier opens, where there is one.
+  package let account: String?
+  /// For code providers: what was issued last.
+  package var challenge: Challenge?
+  /// For full providers: what they asked to keep, sealed.
+  package var state: [UInt8]
+
+  package init(provider: ProviderName, identifier: Identifier?, isSkippable: Bool, account: String?, challenge: Challenge?, state: [UInt8] = []) {
+    self.provider = provider
+    self.identifier = identifier
+    self.isSkippable = isSkippable
+    self.account = account
+    self.challenge = challenge
+    self.state = state
+  }
+}
+
+/// One issued code. It lives in `[issuedAt, expiresAt)`, in one flow, for one provider and identifier, and is spent by the
+/// flow's own change of version.
+package struct Challenge: Sendable, Equatable, Codable {
+  /// `KeyRing.codeMAC`; of a code that nobody knows where nothing was sent (a concealed unknown account).
+  package let mac: [UInt8]
+  package let issuedAt: Timestamp
+  package let expiresAt: Timestamp
+  /// What the code looks like: kept from the step's beginning.
+  package let rule: CodeRule
+
+  package init(mac: [UInt8], issuedAt: Timestamp, expiresAt: Timestamp, rule: CodeRule) {
+    self.mac = mac
+    self.issuedAt = issuedAt
+    self.expiresAt = expiresAt
+    self.rule = rule
+  }
+}

@@ -1,0 +1,120 @@
+import MoongateSDK
+
+/// Why a request is refused, as a value: no fault ever travels by it, and nothing here tells an attacker what was right.
+///
+/// The words for a person are in `RefusalText`; the status follows from the code (http.md, "Refusals").
+package struct Refusal: Error, Sendable, Equatable {
+  package var code: RefusalCode
+  /// A sentence for the person where the usual one of the code does not fit.
+  package var detail: String?
+  /// The input field that is meant, as the client named it.
+  package var field: String?
+  package var attemptsLeft: Int?
+  /// From now; answered in whole seconds, rounded up, at least 1.
+  package var retryAfter: Duration?
+  package var resendAt: Timestamp?
+  /// For `step_up_required`: which provider, by which flow.
+  package var provider: ProviderName?
+  package var flow: String?
+  /// Found under `/decisions/{id}`.
+  package var decision: DecisionID
+
+  package init(
+    _ code: RefusalCode, decision: DecisionID, detail: String? = nil, field: String? = nil, attemptsLeft: Int? = nil, retryAfter: Duration? = nil,
+    resendAt: Timestamp? = nil, provider: ProviderName? = nil, flow: String? = nil
+  ) {
+    self.code = code
+    self.decision = decision
+    self.detail = detail
+    self.field = field
+    self.attemptsLeft = attemptsLeft
+    self.retryAfter = retryAfter
+    self.resendAt = resendAt
+    self.provider = provider
+    self.flow = flow
+  }
+}
+
+/// The closed set of codes, and a policy's own reasons.
+package enum RefusalCode: Hashable, Sendable {
+  case invalidCode, invalidPIN, invalidPassword, oauthFailed, oauthCancelled
+  case codeExpired, flowExpired
+  case tooManyAttempts, resendTooSoon, sendLimit, rateLimited
+  case accountNotFound, flowNotFound
+  case alreadyRegistered, stepNotOpen, alreadySet, noPIN
+  case invalidPhone, invalidEmail, invalidInput, weakPIN, pinMismatch, weakPassword
+  case denied, originRefused, disabled, emailNotVerified, stepUpRequired
+  case unauthenticated
+  case badRequest, notFound, noRoute, methodNotAllowed, versionNotSupported
+  case timeout, tooLarge, notJSON, headersTooLarge
+  case deliveryFailed, policyError, busy, storeUnavailable, upstreamUnavailable, upstreamTimeout
+  /// `deny "reason"` of a policy: 403 with the reason as its code.
+  case policyReason(String)
+
+  /// As the API spells it.
+  package var name: String { entry.name }
+
+  /// The HTTP status (RFC 9110 section 15).
+  package var status: Int { entry.status }
+
+  /// All codes of our own; a policy's reason must be none of them.
+  package static let reserved: Set<String> = Set(all.map(\.name))
+
+  static let all: [RefusalCode] = [
+    .invalidCode, .invalidPIN, .invalidPassword, .oauthFailed, .oauthCancelled, .codeExpired, .flowExpired, .tooManyAttempts, .resendTooSoon,
+    .sendLimit, .rateLimited, .accountNotFound, .flowNotFound, .alreadyRegistered, .stepNotOpen, .alreadySet, .noPIN, .invalidPhone, .invalidEmail,
+    .invalidInput, .weakPIN, .pinMismatch, .weakPassword, .denied, .originRefused, .disabled, .emailNotVerified, .stepUpRequired, .unauthenticated,
+    .badRequest, .notFound, .noRoute, .methodNotAllowed, .versionNotSupported, .timeout, .tooLarge, .notJSON, .headersTooLarge, .deliveryFailed,
+    .policyError, .busy, .storeUnavailable, .upstreamUnavailable, .upstreamTimeout,
+  ]
+
+  private var entry: (name: String, status: Int) {
+    switch self {
+    case .invalidCode: ("invalid_code", 401)
+    case .invalidPIN: ("invalid_pin", 401)
+    case .invalidPassword: ("invalid_password", 401)
+    case .oauthFailed: ("oauth_failed", 401)
+    case .oauthCancelled: ("oauth_cancelled", 403)
+    case .codeExpired: ("code_expired", 410)
+    case .flowExpired: ("flow_expired", 410)
+    case .tooManyAttempts: ("too_many_attempts", 429)
+    case .resendTooSoon: ("resend_too_soon", 429)
+    case .sendLimit: ("send_limit", 429)
+    case .rateLimited: ("rate_limited", 429)
+    case .accountNotFound: ("account_not_found", 404)
+    case .flowNotFound: ("flow_not_found", 404)
+    case .alreadyRegistered: ("already_registered", 409)
+    case .stepNotOpen: ("step_not_open", 409)
+    case .alreadySet: ("already_set", 409)
+    case .noPIN: ("no_pin", 409)
+    case .invalidPhone: ("invalid_phone", 422)
+    case .invalidEmail: ("invalid_email", 422)
+    case .invalidInput: ("invalid_input", 422)
+    case .weakPIN: ("weak_pin", 422)
+    case .pinMismatch: ("pin_mismatch", 422)
+    case .weakPassword: ("weak_password", 422)
+    case .denied: ("denied", 403)
+    case .originRefused: ("origin_refused", 403)
+    case .disabled: ("disabled", 403)
+    case .emailNotVerified: ("email_not_verified", 403)
+    case .stepUpRequired: ("step_up_required", 403)
+    case .unauthenticated: ("unauthenticated", 401)
+    case .badRequest: ("bad_request", 400)
+    case .notFound: ("not_found", 404)
+    case .noRoute: ("no_route", 404)
+    case .methodNotAllowed: ("method_not_allowed", 405)
+    case .versionNotSupported: ("bad_request", 505)
+    case .timeout: ("timeout", 408)
+    case .tooLarge: ("too_large", 413)
+    case .notJSON: ("not_json", 415)
+    case .headersTooLarge: ("headers_too_large", 431)
+    case .deliveryFailed: ("delivery_failed", 503)
+    case .policyError: ("policy_error", 503)
+    case .busy: ("busy", 503)
+    case .storeUnavailable: ("store_unavailable", 503)
+    case .upstreamUnavailable: ("upstream_unavailable", 502)
+    case .upstreamTimeout: ("upstream_timeout", 504)
+    case .policyReason(let reason): (reason, 403)
+    }
+  }
+}

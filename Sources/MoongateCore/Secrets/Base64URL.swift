@@ -1,0 +1,21 @@
+/// Base64url without padding (RFC 4648 section 5): how tokens and ids travel.
+package enum Base64URL {
+  private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
+
+  /// - Parameter bytes: any number of them.
+  package static func encode(_ bytes: some Sequence<UInt8>) -> String {
+    var text: [UInt8] = []
+    var pending: UInt32 = 0
+    var bits = 0
+    for byte in bytes {
+      pending = pending << 8 | UInt32(byte)
+      bits += 8
+      while bits >= 6 {
+        bits -= 6
+        text.append(alphabet[Int(pending >> UInt32(bits) & 63)])
+      }
+    }
+    if bits > 0 { text.append(alphabet[Int(pending << UInt32(6 - bits) & 63)]) }
+    return String(decoding: text, as: UTF8.self)
+  }
+}

@@ -1,0 +1,75 @@
+import Crypto
+import Foundation
+
+/// The keys of one installation, all derived from its master key, none of them in the database.
+package struct KeyRing: Sendable {
+  private let codes: SymmetricKey
+  private let logs: SymmetricKey
+  private let counters: SymmetricKey
+  /// Signs `X-Moongate-Assertion` (ES256).
+  package let assertion: P256.Signing.PrivateKey
+  /// Tells stores that were made under another key from ours; says nothing about the key.
+  package let fingerprint: [UInt8]
+
+  /// - Parameter master: 32 bytes or more.
+  /// - Throws: `KeyRingError.tooShort`.
+  package init(master: [UInt8]) throws(KeyRingError) {
+    guard master.count >= 32 else { throw .tooShort }
+    let root = SymmetricKey(data: master)
+    let derive = { (purpose: String) in
+      HKDF<SHA256>.deriveKey(inputKeyMaterial: root, salt: Data("moongate".utf8), info: Data(purpose.utf8), outputByteCount: 32)
+    }
+    codes = derive("code")
+    logs = derive("log")
+    counters = derive("counter")
+    fingerprint = derive("fingerprint").withUnsafeBytes { Array($0.prefix(16)) }
+    // A number at or above the group's order is no key: take the next one then (its chance is 2^-32).
+    var found: P256.Signing.PrivateKey?
+    var attempt = 0
+    while found == nil, attempt < 16 {
+      found = derive("assertion \(attempt)").withUnsafeBytes { try? P256.Signing.PrivateKey(rawRepresentation: $0) }
+      attempt += 1
+    }
+    guard let found else { throw .tooShort }
+    assertion = found
+  }
+
+  /// The form in which a code is kept: HMAC-SHA-256 over the code and all that it is good for, so that it cannot be
+  /// moved to another flow, provider, identifier or purpose, and a copy of the database tells no codes.
+  package func codeMAC(_ code: String, flow: TokenHash, provider: String, identifier: String, purpose: String) -> [UInt8] {
+    var mac = HMAC<SHA256>(key: codes)
+    for part in [Array(code.utf8), flow.bytes, Array(provider.utf8), Array(identifier.utf8), Array(purpose.utf8)] {
+      // Each part with its length before it: no two different lists of parts give the same bytes.
+      withUnsafeBytes(of: UInt32(part.count).bigEndian) { mac.update(data: $0) }
+      mac.update(data: part)
+    }
+    return Array(mac.finalize())
+  }
+
+  /// What a log or an event may say of an identifier: the same person gives the same text, which tells nothing else.
+  package func logHash(_ identifier: String) -> String {
+    Base64URL.encode(HMAC<SHA256>.authenticationCode(for: Data(identifier.utf8), using: logs).prefix(9))
+  }
+
+  /// The row of a counter in the ledger: what is counted by, without saying who it is.
+  package func counterKey(_ parts: [[UInt8]]) -> [UInt8] {
+    var mac = HMAC<SHA256>(key: counters)
+    for part in parts {
+      withUnsafeBytes(of: UInt32(part.count).bigEndian) { mac.update(data: $0) }
+      mac.update(data: part)
+    }
+    return Array(Array(mac.finalize()).prefix(20))
+  }
+
+  /// Compares in a time that does not depend on where the two differ.
+  package static func equal(_ left: [UInt8], _ right: [UInt8]) -> Bool {
+    guard left.count == right.count else { return false }
+    return zip(left, right).reduce(UInt8(0)) { $0 | ($1.0 ^ $1.1) } == 0
+  }
+}
+
+/// A master key that cannot be used.
+package enum KeyRingError: Error, Sendable {
+  /// Under 32 bytes.
+  case tooShort
+}

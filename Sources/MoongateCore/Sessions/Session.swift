@@ -1,0 +1,95 @@
+import Crypto
+import MoongateSDK
+
+/// The SHA-256 of a bearer secret: all that the store and the caches know of a session's token or a flow's id.
+package struct TokenHash: Hashable, Sendable, Codable {
+  /// 32 bytes.
+  package let bytes: [UInt8]
+
+  package init(bytes: [UInt8]) { self.bytes = bytes }
+
+  /// Hashes the text of a token as it travels.
+  package init(of token: some Sequence<UInt8>) {
+    var hash = SHA256()
+    var buffer = Array(token)
+    buffer.withUnsafeMutableBytes { hash.update(bufferPointer: UnsafeRawBufferPointer($0)) }
+    self.bytes = Array(hash.finalize())
+  }
+}
+
+/// A session's token: 256 bits in base64url, 43 characters. It is the cookie's value.
+package struct SessionToken: Sendable {
+  package let secret: SecretText
+  package let hash: TokenHash
+
+  /// A new one.
+  package init(from random: any RandomSource) {
+    let text = Base64URL.encode(random.bytes(32))
+    secret = SecretText(text)
+    hash = TokenHash(of: text.utf8)
+  }
+}
+
+/// Proof that an account passed certain steps at certain times.
+package struct Session: Sendable, Equatable, Codable {
+  /// Public name of the session, `se_…`; not a secret.
+  package let id: String
+  package var token: TokenHash
+  package let account: String
+  package let createdAt: Timestamp
+  /// Absolute end.
+  package let expiresAt: Timestamp
+  /// How long it lives without a request.
+  package let idle: Duration
+  package var lastSeenAt: Timestamp
+  /// When each provider was passed, in order.
+  package var passed: [PassedStep]
+  /// The browser or app that began it, for its owner to recognise; cut to 256 bytes.
+  package var userAgent: String?
+
+  package init(
+    id: String, token: TokenHash, account: String, createdAt: Timestamp, expiresAt: Timestamp, idle: Duration, lastSeenAt: Timestamp,
+    passed: [PassedStep], userAgent: String?
+  ) {
+    self.id = id
+    self.token = token
+    self.account = account
+    self.createdAt = createdAt
+    self.expiresAt = expiresAt
+    self.idle = idle
+    self.lastSeenAt = lastSeenAt
+    self.passed = passed
+    self.userAgent = userAgent
+  }
+
+  /// When it ends unless there is a request before.
+  package var deadline: Timestamp { min(expiresAt, lastSeenAt + idle) }
+
+  /// How many different factors were proved, 1 or more: 2 and above is more than one kind of step.
+  package var assuranceLevel: Int { max(1, min(2, Set(passed.map(\.provider)).count)) }
+
+  /// The latest sign-in or step-up.
+  package var authenticatedAt: Timestamp { passed.map(\.at).max() ?? createdAt }
+}
+
+/// One step that was passed.
+package struct PassedStep: Sendable, Equatable, Codable {
+  package let provider: ProviderName
+  package let at: Timestamp
+
+  package init(provider: ProviderName, at: Timestamp) {
+    self.provider = provider
+    self.at = at
+  }
+}
+
+/// A live session with its account: what a request is judged by.
+package struct SessionSnapshot: Sendable, Equatable {
+  package let session: Session
+  package let account: Account
+
+  package init(session: Session, account: Account) {
+    self.session = session
+    self.account = account
+  }
+}

@@ -1,0 +1,156 @@
+import MoongateSDK
+
+/// All that a store must do: a few verbs, each of them atomic and durable when it returns.
+package protocol Store: LedgerStore, FlowStore, AccountStore, SessionStore, AuditStore {
+  /// The latest moment that the store has recorded: the clock begins no earlier.
+  func latestMoment() async throws(StoreFault) -> Timestamp
+
+  /// Applies all changes in one transaction, or none of them.
+  /// - Returns: `applied` with the locks that settlements began, or the first conflict, with nothing changed.
+  func apply(_ changes: [Change], at now: Timestamp) async throws(StoreFault) -> ApplyResult
+
+  /// Removes what has been dead for long enough, a bounded number of rows at a time.
+  /// - Returns: whether there is more to remove.
+  func prune(at now: Timestamp) async throws(StoreFault) -> Bool
+}
+
+/// The tries.
+package protocol LedgerStore: Sendable {
+  /// Charges one try against all limits, or none: in one transaction that locks the counters first, in sorted order.
+  func reserve(_ request: ReservationRequest) async throws(StoreFault) -> ReservationResult
+  /// The counters' states, in the order of the limits. Charges nothing.
+  func counters(_ limits: [ResolvedLimit], at now: Timestamp) async throws(StoreFault) -> [CounterState]
+  /// When the timer lets the next send through; nil where none runs.
+  func resendAt(_ timer: ResendTimer, at now: Timestamp) async throws(StoreFault) -> Timestamp?
+  /// The locks that stand.
+  func locks(at now: Timestamp) async throws(StoreFault) -> [LockRecord]
+  /// Ends a lock (or a disabling) now; its limit starts from zero.
+  /// - Returns: false where there is no such lock.
+  func liftLock(_ id: String, at now: Timestamp) async throws(StoreFault) -> Bool
+}
+
+/// The flows that were begun.
+package protocol FlowStore: Sendable {
+  /// The flow, dead or alive, until it is pruned.
+  func flow(_ id: TokenHash) async throws(StoreFault) -> FlowRecord?
+}
+
+/// The people.
+package protocol AccountStore: Sendable {
+  func account(_ id: String) async throws(StoreFault) -> Account?
+  /// The account that holds the identifier verified.
+  func account(holding identifier: Identifier) async throws(StoreFault) -> Account?
+}
+
+/// The sessions.
+package protocol SessionStore: Sendable {
+  /// The session with its account, whatever its times say; nil where there is none.
+  func session(_ token: TokenHash) async throws(StoreFault) -> SessionSnapshot?
+  /// An account's sessions, newest first.
+  func sessions(of account: String) async throws(StoreFault) -> [Session]
+  /// Moves the last activity of sessions forward, never back.
+  func touch(_ seen: [TokenHash: Timestamp]) async throws(StoreFault)
+  /// What has happened to sessions and accounts since the given number, by whichever process.
+  func sessionChanges(after sequence: Int64) async throws(StoreFault) -> SessionChanges
+}
+
+/// The audit trail.
+package protocol AuditStore: Sendable {
+  func append(_ events: [AuditEvent]) async throws(StoreFault)
+  /// Newest first.
+  /// - Parameter limit: at most so many, 1 or more.
+  func events(limit: Int) async throws(StoreFault) -> [AuditEvent]
+  func event(_ id: DecisionID) async throws(StoreFault) -> AuditEvent?
+}
+
+/// A store that could not do its work. Says what for the log; clients get 503 `store_unavailable`.
+package struct StoreFault: Error, Sendable, Equatable, CustomStringConvertible {
+  package let description: String
+
+  package init(_ description: String) { self.description = description }
+}
+
+/// One change among those of a transaction.
+package enum Change: Sendable {
+  case settle(Settlement)
+  /// Stores the record as version `record.version + 1`, if the stored version is `record.version` (0: there is none yet).
+  case putFlow(FlowRecord)
+  case deleteFlow(TokenHash)
+  /// Conflicts where one of its verified identifiers is held by another account.
+  case createAccount(Account)
+  /// Marks the identifier as the account's own, proved now; unverified claims of others on it go.
+  /// Conflicts where another account holds it verified.
+  case verifyIdentifier(account: String, Identifier)
+  /// The account was here.
+  case seen(account: String)
+  /// Conflicts where the account is gone or locked by an operator.
+  case putSession(Session)
+  case endSession(TokenHash)
+  case endSessions(account: String, except: TokenHash?)
+  /// A success clears the resend timer.
+  case clearTimer([UInt8])
+  case audit(AuditEvent)
+}
+
+/// What came of a transaction.
+package enum ApplyResult: Sendable, Equatable {
+  case applied(locks: [LockBegun])
+  case conflict(Conflict)
+
+  package enum Conflict: Sendable, Equatable {
+    /// Someone else changed the flow: its code is spent or replaced.
+    case flowChanged
+    case identifierTaken
+    case accountUnavailable
+  }
+}
+
+/// A lock, or a disabling, that a settlement began.
+package struct LockBegun: Sendable, Equatable {
+  package let limit: ResolvedLimit
+  /// nil: disabled.
+  package let until: Timestamp?
+
+  package init(limit: ResolvedLimit, until: Timestamp?) {
+    self.limit = limit
+    self.until = until
+  }
+}
+
+/// A lock as an operator sees it.
+package struct LockRecord: Sendable, Equatable, Codable {
+  /// The counter in base64url: names the lock in `DELETE /locks/{id}`.
+  package let id: String
+  package let provider: ProviderName
+  package let limit: String
+  package let since: Timestamp
+  /// nil: until an operator lifts it.
+  package let until: Timestamp?
+
+  package init(id: String, provider: ProviderName, limit: String, since: Timestamp, until: Timestamp?) {
+    self.id = id
+    self.provider = provider
+    self.limit = limit
+    self.since = since
+    self.until = until
+  }
+}
+
+/// What happened to sessions and accounts.
+package struct SessionChanges: Sendable, Equatable {
+  /// To ask from the next time.
+  package let latest: Int64
+  /// Sessions that ended or changed.
+  package let tokens: [TokenHash]
+  /// Accounts that changed, or all of whose sessions did.
+  package let accounts: [String]
+  /// Whether changes older than the store keeps may have been missed: believe no cached session.
+  package let isIncomplete: Bool
+
+  package init(latest: Int64, tokens: [TokenHash], accounts: [String], isIncomplete: Bool) {
+    self.latest = latest
+    self.tokens = tokens
+    self.accounts = accounts
+    self.isIncomplete = isIncomplete
+  }
+}
