@@ -1,0 +1,109 @@
+import MoongateSDK
+
+/// What a client may see of a flow (http.md, "Flows").
+package struct FlowView: Sendable {
+  package var id: FlowID
+  package var flow: String
+  package var status: FlowRecord.Status
+  package var expiresAt: Timestamp
+  /// What may be begun; empty while a step is open or nothing is left.
+  package var choices: [ProviderName]
+  package var step: StepView?
+  package var passed: [PassedStep]
+  package var account: AccountView?
+  package var session: SessionView?
+  package var next: String?
+
+  package init(
+    id: FlowID, flow: String, status: FlowRecord.Status, expiresAt: Timestamp, choices: [ProviderName], step: StepView?, passed: [PassedStep],
+    account: AccountView?, session: SessionView?, next: String?
+  ) {
+    self.id = id
+    self.flow = flow
+    self.status = status
+    self.expiresAt = expiresAt
+    self.choices = choices
+    self.step = step
+    self.passed = passed
+    self.account = account
+    self.session = session
+    self.next = next
+  }
+}
+
+/// The step at work.
+package struct StepView: Sendable, Equatable {
+  package var provider: ProviderName
+  package var fields: [InputField]
+  /// Where the code went, for the person to read.
+  package var sentTo: String?
+  package var expiresAt: Timestamp?
+  package var resendAt: Timestamp?
+  package var attemptsLeft: Int?
+  package var resendsLeft: Int?
+  package var isSkippable: Bool
+  package var redirectTo: String?
+  /// There while a lock stands.
+  package var lockedUntil: Timestamp?
+
+  package init(
+    provider: ProviderName, fields: [InputField], sentTo: String?, expiresAt: Timestamp?, resendAt: Timestamp?, attemptsLeft: Int?,
+    resendsLeft: Int?, isSkippable: Bool, redirectTo: String? = nil, lockedUntil: Timestamp? = nil
+  ) {
+    self.provider = provider
+    self.fields = fields
+    self.sentTo = sentTo
+    self.expiresAt = expiresAt
+    self.resendAt = resendAt
+    self.attemptsLeft = attemptsLeft
+    self.resendsLeft = resendsLeft
+    self.isSkippable = isSkippable
+    self.redirectTo = redirectTo
+    self.lockedUntil = lockedUntil
+  }
+}
+
+/// An account as its owner sees it.
+package struct AccountView: Sendable, Equatable {
+  package var id: String
+  /// E.164.
+  package var phone: String?
+  package var email: String?
+  package var firstName: String?
+  package var lastName: String?
+  package var isPhoneVerified: Bool
+  package var isEmailVerified: Bool
+  package var hasPIN: Bool
+  package var isNewUser: Bool
+
+  package init(_ account: Account, isNew: Bool) {
+    id = account.id
+    let phone = account.identifier(.phone)
+    let email = account.identifier(.email)
+    self.phone = phone?.identifier.value
+    self.email = email?.identifier.value
+    firstName = account.firstName
+    lastName = account.lastName
+    isPhoneVerified = phone?.verifiedAt != nil
+    isEmailVerified = email?.verifiedAt != nil
+    hasPIN = account.credentials.contains { $0.rawValue == "pin" }
+    isNewUser = isNew
+  }
+}
+
+/// A session as its owner sees it. The token is there once: in the answer that made it.
+package struct SessionView: Sendable {
+  package var id: String
+  package var token: SecretText?
+  package var expiresAt: Timestamp
+  package var aal: Int
+  package var passed: [PassedStep]
+
+  package init(_ session: Session, token: SecretText?) {
+    id = session.id
+    self.token = token
+    expiresAt = session.deadline
+    aal = session.assuranceLevel
+    passed = session.passed
+  }
+}
