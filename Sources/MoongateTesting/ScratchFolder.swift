@@ -1,0 +1,25 @@
+import Foundation
+
+/// A folder of a test's own, gone with the value.
+package final class ScratchFolder: Sendable {
+  /// Absolute, without a slash at its end.
+  package let path: String
+
+  /// - Throws: where the folder cannot be made.
+  package init() throws {
+    path = NSTemporaryDirectory() + "moongate-" + UUID().uuidString
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+  }
+
+  deinit { try? FileManager.default.removeItem(atPath: path) }
+
+  /// The path of something inside.
+  package func path(_ name: String) -> String { path + "/" + name }
+
+  /// Writes a file, and the folders above it.
+  package func write(_ text: String, to name: String) throws {
+    let file = URL(fileURLWithPath: path(name))
+    try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+    try Data(text.utf8).write(to: file)
+  }
+}

@@ -1,0 +1,66 @@
+import MoongateCore
+import MoongateSDK
+
+/// A generation made from values, with Swift closures where a configuration has Lua functions: what the core does with
+/// policies can be tested without a file.
+package struct TestGeneration: PolicyGeneration {
+  package var id: String
+  package var gateway: GatewaySettings
+  package var routes: RouteTable
+  package var flows: [String: FlowDefinition]
+  package var policies: [ProviderName: ProviderPolicy]
+  package var warnings: [ConfigurationProblem] = []
+  /// What `send`, `verify` and `decide` answer, by name; a function that is not here allows.
+  package var verdicts: [FunctionName: @Sendable (Facts) -> Verdict] = [:]
+  /// What `when` answers, by name; a function that is not here holds.
+  package var conditions: [FunctionName: @Sendable (Facts) throws(PolicyFault) -> Bool] = [:]
+  /// What `vary` answers, in whole numbers or milliseconds; one that is not here answers its lowest.
+  package var values: [FunctionName: @Sendable (Facts) throws(PolicyFault) -> Int64] = [:]
+  /// Where it is set, no evaluator can be made.
+  package var evaluatorFault: PolicyFault?
+
+  package init(id: String = "test", gateway: GatewaySettings, routes: [Route] = [], flows: [FlowDefinition], policies: [ProviderPolicy]) {
+    self.id = id
+    self.gateway = gateway
+    self.routes = RouteTable(routes: routes)
+    self.flows = Dictionary(flows.map { ($0.name, $0) }) { first, _ in first }
+    self.policies = Dictionary(policies.map { ($0.provider, $0) }) { first, _ in first }
+  }
+
+  package func makeEvaluator() throws(PolicyFault) -> any PolicyEvaluator {
+    if let evaluatorFault { throw evaluatorFault }
+    return TestEvaluator(generation: self)
+  }
+}
+
+/// Calls the closures of a `TestGeneration`.
+private final class TestEvaluator: PolicyEvaluator {
+  private let generation: TestGeneration
+
+  init(generation: TestGeneration) { self.generation = generation }
+
+  func verdict(of function: FunctionName, given facts: Facts) -> Verdict { generation.verdicts[function]?(facts) ?? .allow }
+
+  func condition(of function: FunctionName, given facts: Facts) throws(PolicyFault) -> Bool {
+    guard let condition = generation.conditions[function] else { return true }
+    return try condition(facts)
+  }
+
+  func value(of varying: Varying<Int>, given facts: Facts) throws(PolicyFault) -> Int {
+    switch varying {
+    case .fixed(let value): return value
+    case .varying(let lowest, let highest, let function):
+      guard let answer = generation.values[function] else { return lowest }
+      return min(highest, max(lowest, Int(try answer(facts))))
+    }
+  }
+
+  func value(of varying: Varying<Duration>, given facts: Facts) throws(PolicyFault) -> Duration {
+    switch varying {
+    case .fixed(let value): return value
+    case .varying(let lowest, let highest, let function):
+      guard let answer = generation.values[function] else { return lowest }
+      return min(highest, max(lowest, .milliseconds(try answer(facts))))
+    }
+  }
+}

@@ -1,0 +1,73 @@
+import MoongateCore
+import MoongateSDK
+
+/// Values for tests that need a configuration but do not care for most of it.
+extension GatewaySettings {
+  /// A gateway on loopback with a store in memory.
+  package static func test(
+    publicURL: PublicURL = PublicURL(isSecure: false, host: "localhost", port: 8080), providers: [ProviderName: ProviderSettings] = [:]
+  ) -> Self {
+    Self(
+      listen: ListenAddress(host: "127.0.0.1", port: 0), admin: ListenAddress(host: "127.0.0.1", port: 0), publicURL: publicURL,
+      store: .sqlite(path: ":memory:"), key: .value(SecretText(String(repeating: "k", count: 32))), region: "IN", service: "Moongate",
+      providers: providers)
+  }
+}
+
+extension Limit {
+  /// A limit with fixed numbers.
+  package static func test(
+    _ name: String, on action: LimitAction, per key: LimitKey, max: Int, window: Duration? = nil, counts: LimitCounts? = nil,
+    lock: [Duration] = [], disables: Bool = false
+  ) -> Self {
+    Self(
+      name: name, action: action, key: key, max: .fixed(max), window: window.map { .fixed($0) },
+      counts: counts ?? (action == .send ? .all : .failures), lock: lock.map { .fixed($0) }, disables: disables,
+      location: SourceLocation(file: "policies/test.lua", line: 1))
+  }
+}
+
+extension ProviderPolicy {
+  /// The numbers that ship for phone codes, for the provider named: 6 digits for 10 minutes, resends after 60 and 120 s, 4 sends per 15 min, 5 wrong tries.
+  package static func test(
+    _ provider: ProviderName, code: CodeRule = CodeRule(length: 6, alphabet: .digits, lifetime: .seconds(600)),
+    resendAfter: [Duration] = [.seconds(60), .seconds(120)],
+    limits: [Limit] = [
+      .test("send", on: .send, per: .identifier, max: 4, window: .seconds(900)),
+      .test("send_ip", on: .send, per: .ip, max: 30, window: .seconds(3600)),
+      .test(
+        "verify", on: .verify, per: .identifier, max: 5, window: .seconds(86_400),
+        lock: [.seconds(900), .seconds(3600), .seconds(21_600), .seconds(86_400)]),
+    ], unknownAccount: UnknownAccount = .reveal, message: String = "{code} is your {service} verification code", send: FunctionName? = nil,
+    verify: FunctionName? = nil
+  ) -> Self {
+    Self(
+      provider: provider, code: code, resendAfter: resendAfter.map { .fixed($0) }, limits: limits.sorted { $0.name < $1.name },
+      unknownAccount: unknownAccount, message: message, send: send, verify: verify, locations: [:])
+  }
+}
+
+extension FlowDefinition {
+  /// A flow of the given steps, 15 minutes long, with sessions of 12 hours that are idle for at most one.
+  package static func test(_ name: String, account: AccountRule, steps: [StepRule]) -> Self {
+    Self(
+      name: name, account: account, steps: steps, lifetime: .seconds(900),
+      session: SessionRule(lifetime: .seconds(43_200), idle: .seconds(3600)), next: NextPaths(new: "/profile-setup", returning: "/home"),
+      location: SourceLocation(file: "flows/\(name).lua", line: 1))
+  }
+}
+
+extension StepRule {
+  /// A step with these choices.
+  package static func test(_ choices: ProviderName..., isSkippable: Bool = false, when: FunctionName? = nil) -> Self {
+    Self(choices: choices, isSkippable: isSkippable, when: when)
+  }
+}
+
+extension ProviderName {
+  /// A name in a test's own words. An ill-formed one is the test's mistake and ends it.
+  package init(test name: StaticString) {
+    guard let provider = Self(rawValue: "\(name)") else { fatalError("\(name) is no provider's name") }
+    self = provider
+  }
+}
