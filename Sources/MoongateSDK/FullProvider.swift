@@ -3,11 +3,20 @@
 /// The core charges each `submit` against the policy's limits before it calls, settles it by the answer, and counts a
 /// thrown error as a fault: refunded, answered 503, never a pass.
 public protocol FullProvider: Provider {
+  /// Reads the identifier that `begin` names, where it names one (the email beside a password): limits count by it.
+  /// - Throws: what is wrong with it, and in which field.
+  func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier?
+
   /// Opens the step.
   func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer
 
   /// Judges what the person sent. Must be free of effects where it answers `refused`.
   func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer
+}
+
+extension FullProvider {
+  /// None: the flow's account is meant.
+  public func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier? { nil }
 }
 
 /// What a full provider is given: enough to judge, nothing to sign in with.

@@ -40,7 +40,8 @@ package struct FlowRecord: Sendable, Equatable, Codable {
   package let createdAt: Timestamp
   package let expiresAt: Timestamp
   package let accountRule: AccountRule
-  package let steps: [StepRule]
+  /// Those of its beginning, and those that a policy has asked for since.
+  package var steps: [StepRule]
   package let session: SessionRule
   package let next: NextPaths
   package let returnTo: String?
@@ -55,8 +56,6 @@ package struct FlowRecord: Sendable, Equatable, Codable {
   package var passed: [PassedStep]
   /// What was proved along the way, in order.
   package var proved: [Identifier]
-  /// Providers that a policy has asked for besides the flow's own steps.
-  package var alsoRequired: [ProviderName]
   package var account: String?
   /// Whether completing it made the account.
   package var isNewAccount: Bool
@@ -82,7 +81,6 @@ package struct FlowRecord: Sendable, Equatable, Codable {
     step = nil
     passed = []
     proved = []
-    alsoRequired = []
     self.account = account
     isNewAccount = false
     completedNext = nil

@@ -6,6 +6,7 @@ package struct KeyRing: Sendable {
   private let codes: SymmetricKey
   private let logs: SymmetricKey
   private let counters: SymmetricKey
+  private let records: SymmetricKey
   /// Signs `X-Moongate-Assertion` (ES256).
   package let assertion: P256.Signing.PrivateKey
   /// Tells stores that were made under another key from ours; says nothing about the key.
@@ -22,6 +23,7 @@ package struct KeyRing: Sendable {
     codes = derive("code")
     logs = derive("log")
     counters = derive("counter")
+    records = derive("record")
     fingerprint = derive("fingerprint").withUnsafeBytes { Array($0.prefix(16)) }
     // A number at or above the group's order is no key: take the next one then (its chance is 2^-32).
     var found: P256.Signing.PrivateKey?
@@ -59,6 +61,17 @@ package struct KeyRing: Sendable {
       mac.update(data: part)
     }
     return Array(Array(mac.finalize()).prefix(20))
+  }
+
+  /// Seals what a provider keeps, bound to whom it is for: moved to another account or provider it cannot be opened.
+  package func seal(_ record: [UInt8], for owner: String) throws -> [UInt8] {
+    try Array(ChaChaPoly.seal(record, using: records, authenticating: Array(owner.utf8)).combined)
+  }
+
+  /// Opens what `seal` closed.
+  /// - Throws: where it was changed, moved, or sealed under another key.
+  package func open(_ sealed: [UInt8], for owner: String) throws -> [UInt8] {
+    try Array(ChaChaPoly.open(ChaChaPoly.SealedBox(combined: sealed), using: records, authenticating: Array(owner.utf8)))
   }
 
   /// Compares in a time that does not depend on where the two differ.

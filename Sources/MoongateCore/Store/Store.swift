@@ -40,6 +40,9 @@ package protocol AccountStore: Sendable {
   func account(_ id: String) async throws(StoreFault) -> Account?
   /// The account that holds the identifier verified.
   func account(holding identifier: Identifier) async throws(StoreFault) -> Account?
+  /// What a full provider keeps for the account, sealed; nil where it keeps nothing. `Account.credentials` are the
+  /// providers that do.
+  func providerRecord(of account: String, for provider: ProviderName) async throws(StoreFault) -> [UInt8]?
 }
 
 /// The sessions.
@@ -81,6 +84,8 @@ package enum Change: Sendable {
   /// Marks the identifier as the account's own, proved now; unverified claims of others on it go.
   /// Conflicts where another account holds it verified.
   case verifyIdentifier(account: String, Identifier)
+  /// Replaces what a full provider keeps for the account; nil removes it. Sealed by the core.
+  case putProviderRecord(account: String, ProviderName, sealed: [UInt8]?)
   /// The account was here.
   case seen(account: String)
   /// Conflicts where the account is gone or locked by an operator.
