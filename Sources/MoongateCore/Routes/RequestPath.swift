@@ -1,0 +1,94 @@
+/// The path of a request, judged: in normal form, and as routes are matched against it.
+///
+/// Attack: a gateway that reads `/public/..;/admin` or `/public%2f..%2fadmin` otherwise than the service behind it lets
+/// requests pass to where nobody was to get. So whatever two programs could read in two ways is refused, and what is
+/// sent upstream is byte for byte what was judged (http.md, "Which route"; RFC 3986 section 6).
+package struct RequestPath: Sendable {
+  /// The path decoded once with its parameters cut; nil where that is the path as it was received.
+  package let decoded: [UInt8]?
+
+  /// - Parameter raw: the path as received, without the query.
+  /// - Returns: nil where it is not in normal form: to be answered 400.
+  package init?(_ raw: Span<UInt8>) {
+    guard raw.count > 0, raw[0] == UInt8(ascii: "/") else { return nil }
+    // Most paths hold nothing to decode or cut: they are judged where they lie.
+    var plain = true
+    var segmentStart = 1
+    for index in 1..<max(1, raw.count) {
+      switch raw[index] {
+      case UInt8(ascii: "/"):
+        let length = index - segmentStart
+        if length == 0 || Self.isDots(raw, segmentStart, length) { return nil }
+        segmentStart = index + 1
+      case UInt8(ascii: "%"), UInt8(ascii: ";"): plain = false
+      case UInt8(ascii: "#"), UInt8(ascii: "\\"), 0...0x20, 0x7f...: return nil
+      default: break
+      }
+      if !plain { break }
+    }
+    if plain {
+      if Self.isDots(raw, segmentStart, raw.count - segmentStart) { return nil }
+      decoded = nil
+      return
+    }
+    guard let decoded = Self.decode(raw) else { return nil }
+    self.decoded = decoded
+  }
+
+  private static func isDots(_ bytes: Span<UInt8>, _ start: Int, _ length: Int) -> Bool {
+    (length == 1 && bytes[start] == UInt8(ascii: ".")) || (length == 2 && bytes[start] == UInt8(ascii: ".") && bytes[start + 1] == UInt8(ascii: "."))
+  }
+
+  /// Decodes once and cuts parameters. An encoded `;` cuts like a plain one: services that decode first see it so.
+  private static func decode(_ raw: Span<UInt8>) -> [UInt8]? {
+    var out: [UInt8] = []
+    out.reserveCapacity(raw.count)
+    var segmentStart = 0
+    var inParameters = false
+    var index = 0
+    while index < raw.count {
+      var byte = raw[index]
+      index += 1
+      switch byte {
+      case UInt8(ascii: "#"), UInt8(ascii: "\\"), 0...0x20, 0x7f...: return nil
+      case UInt8(ascii: "%"):
+        guard index + 1 < raw.count, let high = hexValue(raw[index]), let low = hexValue(raw[index + 1]) else { return nil }
+        index += 2
+        byte = high << 4 | low
+        // An encoded slash or backslash is a separator to some and a letter to others; control bytes end strings in C.
+        if byte < 0x20 || byte == 0x7f || byte == UInt8(ascii: "/") || byte == UInt8(ascii: "\\") { return nil }
+      case UInt8(ascii: "/"):
+        if !out.isEmpty, !isSegment(out, segmentStart) { return nil }
+        out.append(byte)
+        segmentStart = out.count
+        inParameters = false
+        continue
+      default: break
+      }
+      if byte == UInt8(ascii: ";") { inParameters = true }
+      if !inParameters { out.append(byte) }
+    }
+    // The last segment may be empty (`/a/`), but not dots.
+    if segmentStart < out.count, !isSegment(out, segmentStart) { return nil }
+    return out
+  }
+
+  /// Whether the segment that ends the bytes so far is a name: not empty, not `.` or `..`.
+  private static func isSegment(_ bytes: [UInt8], _ start: Int) -> Bool {
+    switch bytes.count - start {
+    case 0: false
+    case 1: bytes[start] != UInt8(ascii: ".")
+    case 2: bytes[start] != UInt8(ascii: ".") || bytes[start + 1] != UInt8(ascii: ".")
+    default: true
+    }
+  }
+
+  private static func hexValue(_ byte: UInt8) -> UInt8? {
+    switch byte {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
+    case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
+    case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
+    default: nil
+    }
+  }
+}

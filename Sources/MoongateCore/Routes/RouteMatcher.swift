@@ -1,0 +1,151 @@
+/// Finds the route of a request: the first, in the operator's order, whose host, path and method all fit.
+///
+/// Patterns are compiled once per generation, so that the usual ones (`/x/**`, `/x`) are a comparison of bytes.
+package struct RouteMatcher: Sendable {
+  private struct Entry: Sendable {
+    let host: [UInt8]?
+    let path: CompiledPattern
+    let methods: Set<[UInt8]>?
+  }
+
+  private let entries: [Entry]
+
+  package init(_ table: RouteTable) {
+    entries = table.routes.map { route in
+      var methods = route.methods
+      // RFC 9110 section 9.3.2: HEAD is GET without the content.
+      if let named = methods, named.contains("GET") { methods?.insert("HEAD") }
+      return Entry(
+        host: route.host.map { Array($0.utf8) }, path: CompiledPattern(route.path),
+        methods: methods.map { Set($0.map { Array($0.utf8) }) })
+    }
+  }
+
+  /// - Parameters:
+  ///   - host: canonical, as in `HostName.name`.
+  ///   - path: in normal form, decoded (`RequestPath`).
+  ///   - method: as sent; names are case-sensitive (RFC 9110 section 9.1).
+  /// - Returns: the route's place in the table; nil: nothing matched.
+  package func match(host: String, path: Span<UInt8>, method: Span<UInt8>) -> Int? {
+    for index in entries.indices {
+      let entry = entries[index]
+      if let wanted = entry.host, !host.utf8.elementsEqual(wanted) { continue }
+      guard entry.path.matches(path) else { continue }
+      if let methods = entry.methods {
+        var name: [UInt8] = []
+        for position in 0..<method.count { name.append(method[position]) }
+        guard methods.contains(name) else { continue }
+      }
+      return index
+    }
+    return nil
+  }
+}
+
+/// A `PathPattern` in the form that is quickest to match.
+package struct CompiledPattern: Sendable {
+  private enum Form: Sendable {
+    /// The whole path is these bytes.
+    case literal([UInt8])
+    /// These bytes, alone or followed by `/` and anything.
+    case below([UInt8])
+    case general([PathPattern.Segment])
+  }
+
+  private let form: Form
+
+  package init(_ pattern: PathPattern) {
+    var literal: [UInt8] = []
+    for (index, segment) in pattern.segments.enumerated() {
+      switch segment {
+      case .glob(let bytes) where !bytes.contains(UInt8(ascii: "*")):
+        literal.append(UInt8(ascii: "/"))
+        literal += bytes
+      case .anySegments where index == pattern.segments.count - 1:
+        form = .below(literal)
+        return
+      default:
+        form = .general(pattern.segments)
+        return
+      }
+    }
+    form = .literal(literal.isEmpty ? [UInt8(ascii: "/")] : literal)
+  }
+
+  /// - Parameter path: decoded, beginning with `/`.
+  package func matches(_ path: Span<UInt8>) -> Bool {
+    switch form {
+    case .literal(let bytes): path.count == bytes.count && Self.begins(path, with: bytes)
+    case .below(let bytes):
+      // `/x/**` covers `/x`, and not `/xy`.
+      Self.begins(path, with: bytes) && (path.count == bytes.count || path[bytes.count] == UInt8(ascii: "/"))
+    case .general(let segments): Self.matches(segments, path)
+    }
+  }
+
+  private static func begins(_ path: Span<UInt8>, with bytes: [UInt8]) -> Bool {
+    guard path.count >= bytes.count else { return false }
+    for index in bytes.indices where path[index] != bytes[index] { return false }
+    return true
+  }
+
+  /// Goes back to the last `**` only: more than that can never find more, and time stays within segments × length.
+  private static func matches(_ segments: [PathPattern.Segment], _ path: Span<UInt8>) -> Bool {
+    var pattern = 0
+    // Start of the segment at hand, just behind its slash; past the end + 1 when there is none left.
+    var start = 1
+    var retry: (pattern: Int, start: Int)?
+    while true {
+      if pattern < segments.count, case .anySegments = segments[pattern] {
+        retry = (pattern + 1, start)
+        pattern += 1
+        continue
+      }
+      let isAtEnd = start > path.count
+      if isAtEnd, pattern == segments.count { return true }
+      if !isAtEnd, pattern < segments.count, case .glob(let glob) = segments[pattern] {
+        let end = segmentEnd(path, start)
+        if globMatches(glob, path, start, end) {
+          pattern += 1
+          start = end + 1
+          continue
+        }
+      }
+      // Let the last `**` take one segment more.
+      guard let last = retry, last.start <= path.count else { return false }
+      let next = segmentEnd(path, last.start) + 1
+      retry = (last.pattern, next)
+      pattern = last.pattern
+      start = next
+    }
+  }
+
+  private static func segmentEnd(_ path: Span<UInt8>, _ start: Int) -> Int {
+    var end = start
+    while end < path.count, path[end] != UInt8(ascii: "/") { end += 1 }
+    return end
+  }
+
+  private static func globMatches(_ glob: [UInt8], _ path: Span<UInt8>, _ start: Int, _ end: Int) -> Bool {
+    var pattern = 0
+    var index = start
+    var star: (pattern: Int, index: Int)?
+    while index < end {
+      if pattern < glob.count, glob[pattern] == UInt8(ascii: "*") {
+        star = (pattern + 1, index)
+        pattern += 1
+      } else if pattern < glob.count, glob[pattern] == path[index] {
+        pattern += 1
+        index += 1
+      } else if let last = star {
+        star = (last.pattern, last.index + 1)
+        pattern = last.pattern
+        index = last.index + 1
+      } else {
+        return false
+      }
+    }
+    while pattern < glob.count, glob[pattern] == UInt8(ascii: "*") { pattern += 1 }
+    return pattern == glob.count
+  }
+}

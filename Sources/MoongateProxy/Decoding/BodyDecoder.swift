@@ -1,0 +1,179 @@
+import NIOCore
+
+/// Takes a message's body off the bytes that follow its head; trailers are checked and dropped.
+package struct BodyDecoder: Sendable {
+  /// What was found.
+  package enum Part: Sendable, Equatable {
+    /// More bytes are needed.
+    case incomplete
+    case data(ByteBuffer)
+    /// The body is complete; what follows is the next message.
+    case end
+  }
+
+  private enum State: Sendable, Equatable {
+    case length(Int)
+    case chunkSize
+    case chunkData(Int)
+    case chunkEnd
+    /// How long the trailers have been so far.
+    case trailers(Int)
+    case untilClose
+    case end
+  }
+
+  /// The longest line of a chunk's size and extensions: longer ones have no use but to make work.
+  private static let lineLimit = 1024
+
+  private var state: State
+
+  package init(_ framing: BodyFraming) {
+    switch framing {
+    case .none: state = .end
+    case .length(let length): state = length == 0 ? .end : .length(length)
+    case .chunked: state = .chunkSize
+    case .untilClose: state = .untilClose
+    }
+  }
+
+  /// Whether all of the body has been read.
+  package var isAtEnd: Bool { state == .end }
+  /// Whether the connection's end is the body's.
+  package var endsByClose: Bool { state == .untilClose }
+
+  /// Takes the next part off the front of the input.
+  /// - Throws: for whatever is not RFC 9112 section 7.1.
+  package mutating func next(_ input: inout ByteBuffer) throws(MessageFault) -> Part {
+    while true {
+      switch state {
+      case .end: return .end
+      case .length(let left):
+        guard let data = Self.take(&input, atMost: left) else { return .incomplete }
+        state = left == data.readableBytes ? .end : .length(left - data.readableBytes)
+        return .data(data)
+      case .untilClose:
+        guard let data = Self.take(&input, atMost: .max) else { return .incomplete }
+        return .data(data)
+      case .chunkSize:
+        guard let (size, line) = try Self.chunkSize(input.readableBytesUInt8Span) else { return .incomplete }
+        input.moveReaderIndex(forwardBy: line)
+        state = size == 0 ? .trailers(0) : .chunkData(size)
+      case .chunkData(let left):
+        guard let data = Self.take(&input, atMost: left) else { return .incomplete }
+        state = left == data.readableBytes ? .chunkEnd : .chunkData(left - data.readableBytes)
+        return .data(data)
+      case .chunkEnd:
+        guard try Self.isLineEnd(input.readableBytesUInt8Span, at: 0) else { return .incomplete }
+        input.moveReaderIndex(forwardBy: 2)
+        state = .chunkSize
+      case .trailers(let length):
+        guard let (line, isLast) = try Self.trailer(input.readableBytesUInt8Span, room: RequestDecoder.limit - length) else { return .incomplete }
+        input.moveReaderIndex(forwardBy: line)
+        state = isLast ? .end : .trailers(length + line)
+      }
+    }
+  }
+
+  private static func take(_ input: inout ByteBuffer, atMost limit: Int) -> ByteBuffer? {
+    let length = min(limit, input.readableBytes)
+    return length == 0 ? nil : input.readSlice(length: length)
+  }
+
+  private static func trailer(_ bytes: Span<UInt8>, room: Int) throws(MessageFault) -> (length: Int, isLast: Bool)? {
+    let isTooLong = bytes.count > room
+    switch try FieldLine.read(isTooLong ? bytes.extracting(0..<room) : bytes, at: 0) {
+    case .incomplete:
+      if isTooLong { throw .headTooLarge }
+      return nil
+    case .end(let end): return (end, true)
+    case .field(let field, let next):
+      // RFC 9110 section 6.5.1: what frames a message can not come behind it.
+      if field.kind == .contentLength || field.kind == .transferEncoding { throw .malformed("framing among the trailers") }
+      return (next, false)
+    }
+  }
+
+  private static func isLineEnd(_ bytes: Span<UInt8>, at index: Int) throws(MessageFault) -> Bool {
+    if index < bytes.count, bytes[index] != 0x0d { throw .malformed("a chunk is longer than its size says") }
+    guard index + 1 < bytes.count else { return false }
+    guard bytes[index + 1] == 0x0a else { throw .malformed("a line ends without CRLF") }
+    return true
+  }
+
+  /// `chunk-size [chunk-ext] CRLF`
+  private static func chunkSize(_ bytes: Span<UInt8>) throws(MessageFault) -> (size: Int, line: Int)? {
+    var index = 0
+    var size = 0
+    while index < bytes.count {
+      let digit = ByteClass.hexValue(bytes[index])
+      if digit == 255 { break }
+      // Sixteen digits would reach the sign.
+      guard index < 15 else { throw .malformed("a chunk's size beyond measure") }
+      size = size << 4 | Int(digit)
+      index += 1
+    }
+    guard index < bytes.count else { return nil }
+    guard index > 0 else { throw .malformed("a chunk without a size") }
+    if bytes[index] == 0x0d {
+      guard index + 1 < bytes.count else { return nil }
+      guard bytes[index + 1] == 0x0a else { throw .malformed("a line ends without CRLF") }
+      return (size, index + 2)
+    }
+    guard let end = try chunkExtensions(bytes, from: index) else {
+      guard bytes.count <= lineLimit else { throw .malformed("a chunk's extensions are too long") }
+      return nil
+    }
+    guard end <= lineLimit else { throw .malformed("a chunk's extensions are too long") }
+    return (size, end)
+  }
+
+  /// `*( BWS ";" BWS chunk-ext-name [ BWS "=" BWS chunk-ext-val ] ) CRLF`
+  private static func chunkExtensions(_ bytes: Span<UInt8>, from start: Int) throws(MessageFault) -> Int? {
+    let count = bytes.count
+    var index = start
+    var afterName = false
+    while true {
+      let before = index
+      while index < count, ByteClass.isSpace(bytes[index]) { index += 1 }
+      guard index < count else { return nil }
+      if bytes[index] == 0x0d, index == before {
+        guard index + 1 < count else { return nil }
+        guard bytes[index + 1] == 0x0a else { throw .malformed("a line ends without CRLF") }
+        return index + 2
+      }
+      let isValue = bytes[index] == UInt8(ascii: "=") && afterName
+      guard isValue || bytes[index] == UInt8(ascii: ";") else { throw .malformed("a chunk's extensions are malformed") }
+      index += 1
+      while index < count, ByteClass.isSpace(bytes[index]) { index += 1 }
+      guard index < count else { return nil }
+      if isValue, bytes[index] == UInt8(ascii: "\"") {
+        guard let end = try quotedString(bytes, from: index) else { return nil }
+        index = end
+      } else {
+        let word = index
+        while index < count, ByteClass.isToken(bytes[index]) { index += 1 }
+        guard index < count else { return nil }
+        guard index > word else { throw .malformed("a chunk's extensions are malformed") }
+      }
+      afterName = !isValue
+    }
+  }
+
+  /// RFC 9110 section 5.6.4.
+  private static func quotedString(_ bytes: Span<UInt8>, from start: Int) throws(MessageFault) -> Int? {
+    var index = start + 1
+    while index < bytes.count {
+      switch bytes[index] {
+      case UInt8(ascii: "\""): return index + 1
+      case UInt8(ascii: "\\"):
+        guard index + 1 < bytes.count else { return nil }
+        guard ByteClass.isValue(bytes[index + 1]) else { throw .malformed("a chunk's extensions are malformed") }
+        index += 2
+      default:
+        guard ByteClass.isValue(bytes[index]) else { throw .malformed("a chunk's extensions are malformed") }
+        index += 1
+      }
+    }
+    return nil
+  }
+}

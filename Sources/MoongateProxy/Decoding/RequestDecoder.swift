@@ -1,0 +1,203 @@
+import NIOCore
+
+/// Reads the heads of HTTP/1 requests, strictly: what is not the grammar of RFC 9112 to the byte is refused.
+///
+/// It pulls: it reads one head when it is asked, from bytes that it does not keep, and remembers how far it came where
+/// the head is not all there. The same bytes give the same result however they are split.
+package struct RequestDecoder: Sendable {
+  /// The longest request line and fields together, in bytes.
+  package static let limit = 32 * 1024
+
+  private var head = RequestHead()
+  private var options = ConnectionOptions()
+  private var hosts = 0
+  private var lengths = 0
+  private var codings = 0
+  private var hasUpgrade = false
+  /// Start of the first line that has not been read yet.
+  private var position = 0
+
+  package init() {}
+
+  /// Whether a part of a head has been read.
+  package var isInsideHead: Bool { position > 0 }
+
+  /// Reads a head from the front of the bytes and takes it off them.
+  /// - Parameters:
+  ///   - input: all that was received and not yet taken; must begin with the same bytes as last time.
+  ///   - spare: an array to put the fields in, so that none has to be allocated.
+  /// - Returns: nil where more bytes are needed; nothing is taken then.
+  package mutating func next(_ input: inout ByteBuffer, spare: inout [HeadField]) throws(MessageFault) -> RequestHead? {
+    guard let end = try read(input, spare: &spare) else { return nil }
+    var done = head
+    self = RequestDecoder()
+    guard let bytes = input.readSlice(length: end) else { throw .malformed("the head is not there") }
+    done.bytes = bytes
+    return done
+  }
+
+  private mutating func read(_ input: ByteBuffer, spare: inout [HeadField]) throws(MessageFault) -> Int? {
+    let all = input.readableBytesUInt8Span
+    let isTooLong = all.count > Self.limit
+    let bytes = isTooLong ? all.extracting(0..<Self.limit) : all
+    if position == 0 {
+      guard try readRequestLine(bytes) else {
+        if isTooLong { throw .headTooLarge }
+        return nil
+      }
+      swap(&head.fields, &spare)
+      head.fields.removeAll(keepingCapacity: true)
+    }
+    while true {
+      switch try FieldLine.read(bytes, at: position) {
+      case .incomplete:
+        if isTooLong { throw .headTooLarge }
+        return nil
+      case .end(let end):
+        try finish(bytes)
+        return end
+      case .field(let field, let next):
+        position = next
+        head.fields.append(field)
+        if field.kind != .other { try note(field, bytes) }
+      }
+    }
+  }
+
+  /// `method SP request-target SP HTTP-version CRLF`, one space each, nothing before and nothing after.
+  private mutating func readRequestLine(_ bytes: Span<UInt8>) throws(MessageFault) -> Bool {
+    let count = bytes.count
+    var index = 0
+    while index < count, ByteClass.isToken(bytes[index]) { index += 1 }
+    guard index < count else { return false }
+    guard index > 0, bytes[index] == 0x20 else { throw .malformed("the request line does not begin with a method and a space") }
+    head.methodEnd = index
+    index += 1
+    let start = index
+    while index < count, bytes[index] &- 0x21 < 0x5e { index += 1 }
+    guard index < count else { return false }
+    guard index > start, bytes[index] == 0x20 else { throw .malformed("the request's target holds a byte that no target may hold") }
+    head.target = start..<index
+    index += 1
+    // HTTP-version = "HTTP" "/" DIGIT "." DIGIT, upper case.
+    let version = index
+    guard try Self.expect("HTTP/", bytes, at: version), count >= version + 10 else { return try Self.mayStillBeVersion(bytes, version) }
+    guard ByteClass.isDigit(bytes[version + 5]), bytes[version + 6] == UInt8(ascii: "."), ByteClass.isDigit(bytes[version + 7]),
+      bytes[version + 8] == 0x0d, bytes[version + 9] == 0x0a
+    else { throw .malformed("the request line does not end with a version and CRLF") }
+    guard bytes[version + 5] == UInt8(ascii: "1"), bytes[version + 7] <= UInt8(ascii: "1") else { throw .versionNotSupported }
+    head.minorVersion = bytes[version + 7] - UInt8(ascii: "0")
+    position = version + 10
+    try readTarget(bytes)
+    return true
+  }
+
+  /// Whether the text stands there; throws where what is there can not become it.
+  private static func expect(_ text: StaticString, _ bytes: Span<UInt8>, at start: Int) throws(MessageFault) -> Bool {
+    for offset in 0..<text.utf8CodeUnitCount {
+      guard start + offset < bytes.count else { return false }
+      guard bytes[start + offset] == text.utf8Start[offset] else { throw .malformed("the request line does not end with a version and CRLF") }
+    }
+    return true
+  }
+
+  /// The version is not all there: refuses at once what can not become one, so that no one waits for nothing.
+  private static func mayStillBeVersion(_ bytes: Span<UInt8>, _ version: Int) throws(MessageFault) -> Bool {
+    for index in (version + 5)..<max(version + 5, bytes.count) {
+      let isRight =
+        switch index - version {
+        case 5, 7: ByteClass.isDigit(bytes[index])
+        case 6: bytes[index] == UInt8(ascii: ".")
+        default: bytes[index] == 0x0d
+        }
+      guard isRight else { throw .malformed("the request line does not end with a version and CRLF") }
+    }
+    return false
+  }
+
+  private mutating func readTarget(_ bytes: Span<UInt8>) throws(MessageFault) {
+    let target = head.target
+    switch head.methodEnd {
+    case 3: if ByteClass.equalCase(bytes, head.methodName, "GET") { head.method = .get }
+    case 4: if ByteClass.equalCase(bytes, head.methodName, "HEAD") { head.method = .head }
+    case 5: if ByteClass.equalCase(bytes, head.methodName, "TRACE") { throw .methodNotAllowed }
+    case 7:
+      if ByteClass.equalCase(bytes, head.methodName, "OPTIONS") { head.method = .options }
+      if ByteClass.equalCase(bytes, head.methodName, "CONNECT") { throw .methodNotAllowed }
+    default: break
+    }
+    var start = target.lowerBound
+    if bytes[start] != UInt8(ascii: "/") {
+      // absolute-form (RFC 9112 section 3.2.2); `*` and an authority alone name nothing here.
+      if ByteClass.equal(bytes, start..<min(start + 7, target.upperBound), "http://") {
+        start += 7
+      } else if ByteClass.equal(bytes, start..<min(start + 8, target.upperBound), "https://") {
+        start += 8
+      } else {
+        throw .malformed("the request's target is neither a path nor an http or https address")
+      }
+      var end = start
+      while end < target.upperBound, bytes[end] != UInt8(ascii: "/"), bytes[end] != UInt8(ascii: "?") { end += 1 }
+      head.authority = start..<end
+      start = end
+    }
+    var end = start
+    while end < target.upperBound, bytes[end] != UInt8(ascii: "?") { end += 1 }
+    head.path = start..<end
+    guard end < target.upperBound else { return }
+    head.query = end + 1..<target.upperBound
+    for index in end..<target.upperBound where bytes[index] == UInt8(ascii: "#") {
+      throw .malformed("a fragment in the request's target")
+    }
+  }
+
+  private mutating func note(_ field: HeadField, _ bytes: Span<UInt8>) throws(MessageFault) {
+    switch field.kind {
+    case .host:
+      hosts += 1
+      head.host = field.value
+    case .contentLength:
+      lengths += 1
+      head.framing = .length(try Framing.length(bytes, field.value))
+    case .transferEncoding:
+      codings += 1
+      guard ByteClass.equal(bytes, field.value, "chunked") else { throw .malformed("a transfer coding other than a single chunked") }
+    case .connection: options.read(bytes, field.value)
+    case .upgrade: hasUpgrade = true
+    case .expect: head.expectsContinue = head.minorVersion == 1 && ByteClass.equal(bytes, field.value, "100-continue")
+    default: break
+    }
+  }
+
+  private mutating func finish(_ bytes: Span<UInt8>) throws(MessageFault) {
+    guard hosts == 1 else { throw .malformed(hosts == 0 ? "no Host" : "more than one Host") }
+    guard lengths <= 1 else { throw .malformed("more than one Content-Length") }
+    guard codings <= 1 else { throw .malformed("more than one Transfer-Encoding") }
+    if codings == 1 {
+      // RFC 9112 section 6.1: with a Content-Length beside it, or in HTTP/1.0, the framing is someone's attack.
+      guard lengths == 0 else { throw .malformed("Transfer-Encoding with Content-Length") }
+      guard head.minorVersion == 1 else { throw .malformed("Transfer-Encoding in HTTP/1.0") }
+      head.framing = .chunked
+    }
+    head.keepsAlive = head.minorVersion == 1 ? !options.close : options.keepAlive && !options.close
+    head.wantsUpgrade = options.upgrade && hasUpgrade && head.minorVersion == 1
+    head.connectionNamesFields = options.others
+  }
+}
+
+/// Framing fields that requests and responses share.
+enum Framing {
+  /// `Content-Length = 1*DIGIT` (RFC 9110 section 8.6): no sign, no list, nothing that overflows.
+  static func length(_ bytes: Span<UInt8>, _ value: Range<Int>) throws(MessageFault) -> Int {
+    guard !value.isEmpty else { throw .malformed("an empty Content-Length") }
+    var length = 0
+    for index in value {
+      guard ByteClass.isDigit(bytes[index]) else { throw .malformed("a Content-Length that is not a number") }
+      let (tens, overflow) = length.multipliedReportingOverflow(by: 10)
+      let (sum, carry) = tens.addingReportingOverflow(Int(bytes[index] - UInt8(ascii: "0")))
+      guard !overflow, !carry else { throw .malformed("a Content-Length beyond measure") }
+      length = sum
+    }
+    return length
+  }
+}

@@ -1,0 +1,122 @@
+import NIOCore
+
+/// The head of a request as it was received: its bytes, and where in them the parts lie.
+package struct RequestHead: Sendable {
+  /// The methods that are treated apart.
+  package enum Method: UInt8, Sendable {
+    case get, head, options, other
+  }
+
+  /// From the first byte of the request line to the end of the empty line.
+  package internal(set) var bytes = ByteBuffer()
+  package internal(set) var fields: [HeadField] = []
+  package internal(set) var method: Method = .other
+  package internal(set) var methodEnd = 0
+  /// The target as it was sent.
+  package internal(set) var target = 0..<0
+  /// The authority of an absolute target; nil for a target that is a path.
+  package internal(set) var authority: Range<Int>?
+  /// Empty where an absolute target has none: `/` is meant.
+  package internal(set) var path = 0..<0
+  /// Behind the `?`; nil without one.
+  package internal(set) var query: Range<Int>?
+  /// 0 or 1.
+  package internal(set) var minorVersion: UInt8 = 1
+  package internal(set) var framing = BodyFraming.none
+  /// The value of the one Host field.
+  package internal(set) var host = 0..<0
+  /// Whether the connection may carry another request after this one.
+  package internal(set) var keepsAlive = true
+  /// Whether `Connection` names `upgrade` and there is an Upgrade field.
+  package internal(set) var wantsUpgrade = false
+  /// Whether `Connection` names fields of its own, which then end here.
+  package internal(set) var connectionNamesFields = false
+  /// Whether the client waits for a 100 before it sends the body.
+  package internal(set) var expectsContinue = false
+
+  package init() {}
+
+  /// The name of the method.
+  package var methodName: Range<Int> { 0..<methodEnd }
+
+  /// The first field of the kind.
+  package func first(_ kind: FieldKind) -> HeadField? { fields.first { $0.kind == kind } }
+
+  /// How many fields there are of the kind.
+  package func count(of kind: FieldKind) -> Int { fields.reduce(0) { $1.kind == kind ? $0 + 1 : $0 } }
+
+  /// The bytes in the range as text; what is not UTF-8 is replaced.
+  package func text(_ range: Range<Int>) -> String {
+    let span = bytes.readableBytesUInt8Span
+    var copy: [UInt8] = []
+    copy.reserveCapacity(range.count)
+    for index in range { copy.append(span[index]) }
+    return String(decoding: copy, as: UTF8.self)
+  }
+
+  /// Whether some `Connection` field names this field (RFC 9110 section 7.6.1).
+  func isNamedByConnection(_ field: HeadField) -> Bool { ConnectionOptions.name(field, among: fields, of: bytes.readableBytesUInt8Span) }
+}
+
+/// How long a message's body is (RFC 9112 section 6.3).
+package enum BodyFraming: Sendable, Equatable {
+  case none
+  /// Bytes, 0 or more.
+  case length(Int)
+  case chunked
+  /// Responses only: all that comes until the connection closes.
+  case untilClose
+}
+
+/// What the options of Connection fields say.
+struct ConnectionOptions {
+  var close = false
+  var keepAlive = false
+  var upgrade = false
+  /// Names of fields.
+  var others = false
+
+  /// Reads one field's value.
+  mutating func read(_ bytes: Span<UInt8>, _ value: Range<Int>) {
+    Self.forEachOption(bytes, value) { option in
+      if ByteClass.equal(bytes, option, "keep-alive") {
+        keepAlive = true
+      } else if ByteClass.equal(bytes, option, "close") {
+        close = true
+      } else if ByteClass.equal(bytes, option, "upgrade") {
+        upgrade = true
+      } else {
+        others = true
+      }
+    }
+  }
+
+  /// Whether some Connection field among these names the given field.
+  static func name(_ field: HeadField, among fields: [HeadField], of bytes: Span<UInt8>) -> Bool {
+    var found = false
+    for candidate in fields where candidate.kind == .connection {
+      forEachOption(bytes, candidate.value) { option in
+        guard !found, option.count == field.name.count else { return }
+        var isEqual = true
+        for offset in 0..<option.count
+        where ByteClass.lower(bytes[option.lowerBound + offset]) != ByteClass.lower(bytes[field.name.lowerBound + offset]) {
+          isEqual = false
+          break
+        }
+        if isEqual { found = true }
+      }
+    }
+    return found
+  }
+
+  private static func forEachOption(_ bytes: Span<UInt8>, _ value: Range<Int>, _ body: (Range<Int>) -> Void) {
+    var start = value.lowerBound
+    while start < value.upperBound {
+      var end = start
+      while end < value.upperBound, bytes[end] != UInt8(ascii: ",") { end += 1 }
+      let option = ByteClass.trimmed(bytes, start..<end)
+      if !option.isEmpty { body(option) }
+      start = end + 1
+    }
+  }
+}

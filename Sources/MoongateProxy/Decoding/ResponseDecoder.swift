@@ -1,0 +1,141 @@
+import NIOCore
+
+/// The head of an upstream's answer: its bytes, and where in them the parts lie.
+package struct ResponseHead: Sendable {
+  /// From the first byte of the status line to the end of the empty line.
+  package internal(set) var bytes = ByteBuffer()
+  package internal(set) var fields: [HeadField] = []
+  /// 100...599 and what else three digits can say, never under 100.
+  package internal(set) var status = 0
+  /// The status's digits and what follows on its line.
+  package internal(set) var statusText = 0..<0
+  package internal(set) var framing = BodyFraming.none
+  /// The value of Content-Length; also where there is no body, as in an answer to HEAD.
+  package internal(set) var contentLength: Int?
+  /// Whether the upstream's connection may carry another request.
+  package internal(set) var keepsAlive = true
+  /// Whether `Connection` names fields of its own, which then end here.
+  package internal(set) var connectionNamesFields = false
+
+  package init() {}
+
+  /// Whether another head of the same answer follows (RFC 9110 section 15.2).
+  package var isInterim: Bool { status < 200 }
+
+  /// Whether some `Connection` field names this field.
+  func isNamedByConnection(_ field: HeadField) -> Bool { ConnectionOptions.name(field, among: fields, of: bytes.readableBytesUInt8Span) }
+}
+
+/// Reads the heads of HTTP/1 answers with the strictness that requests get: an answer that two programs could frame in
+/// two ways would let one client's answer reach another.
+package struct ResponseDecoder: Sendable {
+  /// The longest status line and fields together, in bytes.
+  package static let limit = 64 * 1024 - 1
+
+  private var head = ResponseHead()
+  private var options = ConnectionOptions()
+  private var minorVersion: UInt8 = 1
+  private var codings = 0
+  private var position = 0
+
+  package init() {}
+
+  /// Whether a part of a head has been read.
+  package var isInsideHead: Bool { position > 0 }
+
+  /// Reads a head from the front of the bytes and takes it off them.
+  /// - Parameters:
+  ///   - input: all that was received and not yet taken; must begin with the same bytes as last time.
+  ///   - spare: an array to put the fields in.
+  ///   - toHead: whether the request was HEAD, whose answer has no body whatever it says.
+  /// - Returns: nil where more bytes are needed.
+  package mutating func next(_ input: inout ByteBuffer, spare: inout [HeadField], toHead: Bool) throws(MessageFault) -> ResponseHead? {
+    guard let end = try read(input, spare: &spare, toHead: toHead) else { return nil }
+    var done = head
+    self = ResponseDecoder()
+    guard let bytes = input.readSlice(length: end) else { throw .malformed("the head is not there") }
+    done.bytes = bytes
+    return done
+  }
+
+  private mutating func read(_ input: ByteBuffer, spare: inout [HeadField], toHead: Bool) throws(MessageFault) -> Int? {
+    let all = input.readableBytesUInt8Span
+    let isTooLong = all.count > Self.limit
+    let bytes = isTooLong ? all.extracting(0..<Self.limit) : all
+    if position == 0 {
+      guard try readStatusLine(bytes) else {
+        if isTooLong { throw .headTooLarge }
+        return nil
+      }
+      swap(&head.fields, &spare)
+      head.fields.removeAll(keepingCapacity: true)
+    }
+    while true {
+      switch try FieldLine.read(bytes, at: position) {
+      case .incomplete:
+        if isTooLong { throw .headTooLarge }
+        return nil
+      case .end(let end):
+        try finish(toHead: toHead)
+        return end
+      case .field(let field, let next):
+        position = next
+        head.fields.append(field)
+        try note(field, bytes)
+      }
+    }
+  }
+
+  /// `HTTP-version SP status-code SP [ reason-phrase ] CRLF` (RFC 9112 section 4).
+  private mutating func readStatusLine(_ bytes: Span<UInt8>) throws(MessageFault) -> Bool {
+    let text: StaticString = "HTTP/1."
+    for index in 0..<min(bytes.count, 7) where bytes[index] != text.utf8Start[index] { throw .malformed("no HTTP/1 status line") }
+    guard bytes.count >= 13 else { return false }
+    guard bytes[7] == UInt8(ascii: "0") || bytes[7] == UInt8(ascii: "1"), bytes[8] == 0x20 else { throw .malformed("no HTTP/1 status line") }
+    minorVersion = bytes[7] - UInt8(ascii: "0")
+    guard ByteClass.isDigit(bytes[9]), ByteClass.isDigit(bytes[10]), ByteClass.isDigit(bytes[11]), bytes[9] != UInt8(ascii: "0"), bytes[12] == 0x20
+    else { throw .malformed("no three-digit status followed by a space") }
+    head.status = Int(bytes[9] - 0x30) * 100 + Int(bytes[10] - 0x30) * 10 + Int(bytes[11] - 0x30)
+    var index = 13
+    while index < bytes.count, ByteClass.isValue(bytes[index]) { index += 1 }
+    guard index < bytes.count else { return false }
+    guard bytes[index] == 0x0d else { throw .malformed("a control byte in the status line") }
+    guard index + 1 < bytes.count else { return false }
+    guard bytes[index + 1] == 0x0a else { throw .malformed("a line ends without CRLF") }
+    head.statusText = 9..<index
+    position = index + 2
+    return true
+  }
+
+  private mutating func note(_ field: HeadField, _ bytes: Span<UInt8>) throws(MessageFault) {
+    switch field.kind {
+    case .contentLength:
+      guard head.contentLength == nil else { throw .malformed("more than one Content-Length") }
+      head.contentLength = try Framing.length(bytes, field.value)
+    case .transferEncoding:
+      codings += 1
+      guard codings == 1, ByteClass.equal(bytes, field.value, "chunked") else { throw .malformed("a transfer coding other than a single chunked") }
+    case .connection: options.read(bytes, field.value)
+    default: break
+    }
+  }
+
+  private mutating func finish(toHead: Bool) throws(MessageFault) {
+    if codings == 1 {
+      guard head.contentLength == nil else { throw .malformed("Transfer-Encoding with Content-Length") }
+      guard minorVersion == 1 else { throw .malformed("Transfer-Encoding in HTTP/1.0") }
+    }
+    head.keepsAlive = minorVersion == 1 ? !options.close : options.keepAlive && !options.close
+    head.connectionNamesFields = options.others
+    // RFC 9112 section 6.3: these have no body, whatever their fields say.
+    if toHead || head.status < 200 || head.status == 204 || head.status == 304 {
+      head.framing = .none
+    } else if codings == 1 {
+      head.framing = .chunked
+    } else if let length = head.contentLength {
+      head.framing = .length(length)
+    } else {
+      head.framing = .untilClose
+    }
+  }
+}

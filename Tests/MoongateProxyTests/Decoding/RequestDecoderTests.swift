@@ -1,0 +1,126 @@
+import NIOCore
+import Testing
+
+@testable import MoongateProxy
+
+@Suite struct RequestDecoderTests {
+  @Test func readsAllThatAGoodRequestSays() {
+    let read = readOurs([
+      Array("POST /a/b?c=d HTTP/1.1\r\nHost: example.com\r\nX-Empty:\r\nX-Space:  \t a b \t\r\nContent-Length: 3\r\n\r\nabcGET / HTTP/1.0\r\nhost:x\r\n\r\n".utf8)
+    ])
+    #expect(read.fault == nil)
+    #expect(
+      read.messages == [
+        DecodedMessage(
+          method: "POST", target: "/a/b?c=d", minorVersion: 1, fields: ["Host: example.com", "X-Empty: ", "X-Space: a b", "Content-Length: 3"],
+          body: Array("abc".utf8), isComplete: true),
+        DecodedMessage(method: "GET", target: "/", minorVersion: 0, fields: ["host: x"], body: [], isComplete: true),
+      ])
+  }
+
+  /// security.md 24: each of these is one way to make two programs see two different requests.
+  @Test(
+    arguments: [
+      // Request line.
+      "GET  / HTTP/1.1\r\nHost: x\r\n\r\n", "GET /  HTTP/1.1\r\nHost: x\r\n\r\n", " GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+      "\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n", "GET\t/ HTTP/1.1\r\nHost: x\r\n\r\n", "GET / HTTP/1.1 \r\nHost: x\r\n\r\n",
+      "GET / http/1.1\r\nHost: x\r\n\r\n", "GET / HTTP/1.10\r\nHost: x\r\n\r\n", "GET / HTTP/11\r\nHost: x\r\n\r\n", "GET /\r\nHost: x\r\n\r\n",
+      "GET / RTSP/1.0\r\nHost: x\r\n\r\n", "G(T / HTTP/1.1\r\nHost: x\r\n\r\n", "GET /\u{7f} HTTP/1.1\r\nHost: x\r\n\r\n",
+      "GET /é HTTP/1.1\r\nHost: x\r\n\r\n", "GET * HTTP/1.1\r\nHost: x\r\n\r\n", "OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n",
+      "GET x:80 HTTP/1.1\r\nHost: x\r\n\r\n", "GET ftp://x/ HTTP/1.1\r\nHost: x\r\n\r\n", "GET /?a#b HTTP/1.1\r\nHost: x\r\n\r\n",
+      "GET / HTTP/1.1\nHost: x\r\n\r\n", "GET / HTTP/1.1\rHost: x\r\n\r\n",
+      // Fields.
+      "GET / HTTP/1.1\r\nHost : x\r\n\r\n", "GET / HTTP/1.1\r\nHost: x\r\nA: b\r\n c\r\n\r\n", "GET / HTTP/1.1\r\n Host: x\r\n\r\n",
+      "GET / HTTP/1.1\r\nHost: x\nA: b\r\n\r\n", "GET / HTTP/1.1\r\nHost: x\rA: b\r\n\r\n", "GET / HTTP/1.1\r\nHost: x\r\n\n",
+      "GET / HTTP/1.1\r\nHost: x\r\nA: b\0c\r\n\r\n", "GET / HTTP/1.1\r\nHost: x\r\nA: b\u{7f}c\r\n\r\n", "GET / HTTP/1.1\r\nHost: x\r\nA\0: b\r\n\r\n",
+      "GET / HTTP/1.1\r\nHost: x\r\nno colon\r\n\r\n", "GET / HTTP/1.1\r\nHost: x\r\n: b\r\n\r\n", "GET / HTTP/1.1\r\nHost: x\r\nA: 12345678\u{1}\r\n\r\n",
+      "GET / HTTP/1.1\r\nHost: x\r\nÄ: b\r\n\r\n",
+      // Host.
+      "GET / HTTP/1.1\r\n\r\n", "GET / HTTP/1.0\r\n\r\n", "GET / HTTP/1.1\r\nHost: x\r\nhost: x\r\n\r\n",
+      // Framing.
+      "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\na", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1, 1\r\n\r\na",
+      "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: +1\r\n\r\na", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
+      "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0x1\r\n\r\n", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length:\r\n\r\n",
+      "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n",
+      "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+      "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n",
+      "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: identity\r\n\r\n",
+      "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked, identity\r\n\r\n", "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding:\r\n\r\n",
+      "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: xchunked\r\n\r\n", "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: \"chunked\"\r\n\r\n",
+      "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding : chunked\r\n\r\n", "POST / HTTP/1.0\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n",
+      "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\u{b}\r\n\r\n",
+    ]) func refusesWhatIsNotTheGrammar(_ text: String) {
+    let read = readOurs([Array(text.utf8)])
+    guard case .malformed = read.fault else {
+      Issue.record("accepted: \(read)")
+      return
+    }
+  }
+
+  @Test(
+    arguments: [
+      "5\n", "5 \r\nabcde", "5\r\nabcdef", "5\r\nabcde\n", "\r\n", "g\r\n", "-1\r\n", "+1\r\n", "0x5\r\n", "5;\r\n", "5;a b\r\n", "5;a=\r\n", "5;a=\"b\r\n",
+      "5;a=\"\u{1}\"\r\n", "ffffffffffffffff\r\n", "5;=a\r\n", "5;a\n\r\n", "0\r\n a: b\r\n\r\n", "0\r\na b: c\r\n\r\n", "0\r\n\n", "5 ;a \r\n",
+    ]) func refusesMalformedChunks(_ chunks: String) {
+    let read = readOurs([Array("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n\(chunks)".utf8)])
+    guard case .malformed = read.fault else {
+      Issue.record("accepted: \(read)")
+      return
+    }
+  }
+
+  @Test func readsChunksWithExtensionsAndTrailers() {
+    let read = readOurs([
+      Array(
+        "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: Chunked\r\n\r\n5;a;b=c ; d = \"e \\\" f\"\r\nabcde\r\n0A\r\n0123456789\r\n000;z\r\nRemote-User: mallory\r\n\r\n"
+          .utf8)
+    ])
+    #expect(read.fault == nil)
+    #expect(read.messages.first?.body == Array("abcde0123456789".utf8))
+    #expect(read.messages.first?.isComplete == true)
+  }
+
+  @Test(arguments: ["HTTP/2.0", "HTTP/1.2", "HTTP/0.9", "HTTP/3.0", "HTTP/9.9"]) func knowsVersionsOnePointZeroAndOne(_ version: String) {
+    #expect(readOurs([Array("GET / \(version)\r\nHost: x\r\n\r\n".utf8)]).fault == .versionNotSupported)
+  }
+
+  @Test(arguments: ["CONNECT example.com:443", "TRACE /"]) func hasNoConnectAndNoTrace(_ start: String) {
+    #expect(readOurs([Array("\(start) HTTP/1.1\r\nHost: x\r\n\r\n".utf8)]).fault == .methodNotAllowed)
+  }
+
+  @Test func headsEndAt32KiB() {
+    let start = "GET / HTTP/1.1\r\nHost: x\r\nA: "
+    let fits = start + String(repeating: "a", count: 32 * 1024 - start.utf8.count - 4) + "\r\n\r\n"
+    #expect(readOurs([Array(fits.utf8)]).messages.count == 1)
+    #expect(readOurs([Array((start + String(repeating: "a", count: 32 * 1024 - start.utf8.count - 3) + "\r\n\r\n").utf8)]).fault == .headTooLarge)
+    #expect(readOurs([Array(("GET /" + String(repeating: "a", count: 40_000)).utf8)]).fault == .headTooLarge)
+    #expect(readOurs([Array((start + String(repeating: "a\r\nA: ", count: 10_000)).utf8)]).fault == .headTooLarge)
+  }
+
+  /// Nothing waits for the rest of what can not become a request: a client with bare line feeds is told at once.
+  @Test(arguments: ["GET / HTTP/1.1\n", "GET / HTTP/x", "\u{16}\u{3}\u{1}", "GET / HTTP/1.1\r\nA: b\n", "GET / HTTQ"]) func refusesAtOnce(_ text: String) {
+    #expect(readOurs([Array(text.utf8)]).fault != nil)
+  }
+
+  @Test func tokenBytesAreThoseOfTheRFC() {
+    let tokens = Set("!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz".utf8)
+    for byte in UInt8.min ... .max { #expect(ByteClass.isToken(byte) == tokens.contains(byte), "\(byte)") }
+  }
+
+  @Test(
+    arguments: [
+      "Remote-User", "remote_user", "REMOTE.USER", "Remote~Email", "X-Forwarded-Server", "x_forwarded_for", "X.Forwarded.Host", "Forwarded", "X-Real-IP",
+      "X_Real_IP", "X-Moongate-Assertion", "x!moongate!anything", "X-Original-URL", "X-Rewrite-Url", "X-HTTP-Method-Override", "Proxy", "PROXY", "True-Client-IP",
+      "X-Client-IP", "X-Remote-User",
+    ]) func namesThatSayWhoTheClientIsAreReserved(_ name: String) {
+    let bytes = Array(name.utf8)
+    #expect(FieldKind.of(bytes.span, 0..<bytes.count) == .reserved)
+    #expect(FieldKind.of(bytes.span, 0..<bytes.count).isDroppedFromRequests)
+  }
+
+  @Test(arguments: ["Remote", "X-Forwarded", "X-Real-IPs", "Proxys", "Forwarded-By", "XX-Forwarded-For", "Hosts", "Content-Type", "X-Tenant"])
+  func otherNamesAreNot(_ name: String) {
+    let bytes = Array(name.utf8)
+    #expect(FieldKind.of(bytes.span, 0..<bytes.count) == .other)
+  }
+}
