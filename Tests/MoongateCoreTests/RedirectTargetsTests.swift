@@ -6,7 +6,8 @@ import Testing
 @Suite struct RedirectTargetsTests {
   static func route(host: String?) -> Route {
     Route(
-      host: host, path: PathPattern(text: "/**", segments: [.anySegments]), methods: nil, upstreams: [Upstream(isSecure: false, host: "127.0.0.1", port: 3000)],
+      host: host, path: PathPattern(text: "/**", segments: [.anySegments]), methods: nil,
+      upstreams: [Upstream(isSecure: false, host: "127.0.0.1", port: 3000)],
       isOpen: false, flow: "login", requirement: nil, decide: nil, timeout: .seconds(30), allowsUpgrade: false, headers: [], bodyLimit: nil,
       location: SourceLocation(file: "routes.lua", line: 1))
   }
@@ -24,13 +25,18 @@ import Testing
   func accepted(_ text: String) { #expect(Self.targets.accept(text) == text) }
 
   @Test(arguments: [
-    "", "home", "//e", "///e", "/\\e", "\\\\e", "/%09/e", "/\t/e", "\t/e", " /e", "/a b", "/%5ce", "/%2fe", "/%2F%2Fe", "/a//b", "/.", "/..", "/../x", "/%2e%2e/x",
+    "", "home", "//e", "///e", "/\\e", "\\\\e", "/%09/e", "/\t/e", "\t/e", " /e", "/a b", "/%5ce", "/%2fe", "/%2F%2Fe", "/a//b", "/.", "/..", "/../x",
+    "/%2e%2e/x",
     "/.;x/y", "/a/./b", "/a\u{0}", "/a\nb", "/a%0d%0aSet-Cookie:x", "/%", "/%4", "/%zz", "/%+1", "/é",
-    "https:e", "https:/e", "https:///e", "https://", "http:auth.good.com", "javascript:alert(1)", "javascript://auth.good.com/%0aalert(1)", "data:text/html,x",
-    "https://auth.good.com.evil", "https://auth.good.com.evil/", "https://evil/auth.good.com", "https://user@auth.good.com/", "https://auth.good.com@evil/",
+    "https:e", "https:/e", "https:///e", "https://", "http:auth.good.com", "javascript:alert(1)", "javascript://auth.good.com/%0aalert(1)",
+    "data:text/html,x",
+    "https://auth.good.com.evil", "https://auth.good.com.evil/", "https://evil/auth.good.com", "https://user@auth.good.com/",
+    "https://auth.good.com@evil/",
     "https://auth.good.com:8080/", "https://auth.good.com:/", "http://auth.good.com/", "https://auth.good.com.", "https://auth.good.com\\@evil/",
-    "https://auth.good.com/\\evil", "https://auth.good.com//evil", "https://auth.good.com/..//evil", "https://app.good.com:8443/", "https://dev.good.com/",
-    "http://wallet.good.com/pay", "https://wallet.good.com:444/", "https://xapp.good.com/", "https://good.com/", "ftp://app.good.com/", "https://evil#.good.com",
+    "https://auth.good.com/\\evil", "https://auth.good.com//evil", "https://auth.good.com/..//evil", "https://app.good.com:8443/",
+    "https://dev.good.com/",
+    "http://wallet.good.com/pay", "https://wallet.good.com:444/", "https://xapp.good.com/", "https://good.com/", "ftp://app.good.com/",
+    "https://evil#.good.com",
     "https://evil?auth.good.com", "https://ａuth.good.com/", "//auth.good.com/x",
   ])
   func refused(_ text: String) { #expect(Self.targets.accept(text) == nil) }
