@@ -100,3 +100,33 @@ extension RefusalCode {
     }
   }
 }
+
+extension Refusal {
+  /// The sentence for the person: what was said at the place of refusal, else the code's own, with the time to wait in it.
+  package var sentence: String {
+    if let detail { return detail }
+    guard let retryAfter else { return code.sentence }
+    let wait = retryAfter.inWords
+    return switch code {
+    case .tooManyAttempts: "Too many attempts. Please try again in \(wait)."
+    case .sendLimit: "Too many attempts. Try again in \(wait)."
+    case .resendTooSoon: "Please wait \(wait) before you ask for another code."
+    case .rateLimited: "Too many requests. Please try again in \(wait)."
+    default: code.sentence
+    }
+  }
+}
+
+extension Duration {
+  /// For a person, rounded up: `45 seconds`, `15 minutes`, `6 hours`.
+  package var inWords: String {
+    let seconds = retryAfterSeconds
+    let (count, unit) =
+      switch seconds {
+      case ..<60: (seconds, "second")
+      case ..<3600: ((seconds + 59) / 60, "minute")
+      default: ((seconds + 3599) / 3600, "hour")
+      }
+    return "\(count) \(unit)\(count == 1 ? "" : "s")"
+  }
+}

@@ -1,8 +1,9 @@
+// The verbs of a flow, and what they share. Begin, Submit, Completion and View are in files of their own.
 import Logging
 import MoongateSDK
 
 /// Runs flows: the one door to signing in. `serve`, tests and the simulator all go through it; only clock, randomness and
-/// store differ.
+/// store differ. What follows from what is `FlowMachine`'s to say; the engine looks up, charges, compares and stores.
 package struct FlowEngine: Sendable {
   let store: any Store
   let generations: ActiveGeneration
@@ -13,6 +14,10 @@ package struct FlowEngine: Sendable {
   let keys: KeyRing
   let audit: AuditTrail
   let logger: Logger
+  let pending = PendingFlows()
+  let deliveries = BackgroundDeliveries()
+  /// Those who wait for tries before theirs to be settled.
+  let waiting = Places(1_000)
 
   package init(
     store: any Store, generations: ActiveGeneration, providers: ProviderRegistry, delivery: any DeliveryService, clock: any GatewayClock,
@@ -34,37 +39,132 @@ package struct FlowEngine: Sendable {
   ///   - returnTo: judged already (`RedirectTargets`); nil where it was refused or not given.
   ///   - browser: the hash of the browser's cookie, where the request carried an `Origin`: the flow is that browser's alone.
   package func create(_ name: String, returnTo: String?, browser: TokenHash?, client: ClientContext) async -> Result<FlowView, Refusal> {
-    .failure(Refusal(.flowNotFound, decision: client.decision))
+    await answer(client, flow: nil) { visit throws(Halt) in
+      guard let definition = visit.generation.flows[name] else {
+        throw visit.refusal(.invalidInput, detail: "There is no flow of this name.", field: "flow")
+      }
+      let id = FlowID(from: random)
+      let choices = Set(definition.steps.flatMap(\.choices))
+      let record = FlowRecord(
+        id: id.hash, definition: definition, codes: visit.generation.policies.filter { choices.contains($0.key) }.mapValues(CodeTexts.init),
+        createdAt: visit.now, returnTo: returnTo, browser: browser, network: client.address.networkKey, account: nil)
+      var machine = FlowMachine(record)
+      // A flow in which nothing applies proves nothing.
+      guard try await advance(&machine, visit) == .offered else { throw visit.refusal(.denied) }
+      pending.put(machine.record, from: client.address.countingKey, at: visit.now)
+      return try await view(of: machine.record, id: id, visit)
+    }
   }
 
   /// The flow as it stands.
   package func view(_ id: FlowID, client: ClientContext) async -> Result<FlowView, Refusal> {
-    .failure(Refusal(.flowNotFound, decision: client.decision))
-  }
-
-  /// Opens a step.
-  /// - Parameter provider: nil where the step has one choice and the client names none.
-  package func begin(_ id: FlowID, provider: String?, fields: [String: InputValue], client: ClientContext) async -> Result<FlowView, Refusal> {
-    .failure(Refusal(.flowNotFound, decision: client.decision))
-  }
-
-  /// Judges what the person sent for the open step.
-  package func submit(_ id: FlowID, fields: [String: InputValue], client: ClientContext) async -> Result<FlowView, Refusal> {
-    .failure(Refusal(.flowNotFound, decision: client.decision))
-  }
-
-  /// Sends another code for the open step; the one before it is dead.
-  package func resend(_ id: FlowID, client: ClientContext) async -> Result<FlowView, Refusal> {
-    .failure(Refusal(.flowNotFound, decision: client.decision))
+    await answer(client, flow: id) { visit throws(Halt) in
+      let machine = try await load(id, visit, completeToo: true)
+      return try await view(of: machine.record, id: id, visit)
+    }
   }
 
   /// Leaves out the step, where it may be.
   package func skip(_ id: FlowID, client: ClientContext) async -> Result<FlowView, Refusal> {
-    .failure(Refusal(.flowNotFound, decision: client.decision))
+    await answer(client, flow: id) { visit throws(Halt) in
+      var machine = try await load(id, visit)
+      guard machine.skipped() else { throw visit.refusal(.stepNotOpen) }
+      let skipped = event(.stepSkipped, visit, record: machine.record, id: id)
+      return try await carryOn(&machine, id: id, visit, changes: [.audit(skipped)])
+    }
   }
 
   /// Ends the flow.
   package func delete(_ id: FlowID, client: ClientContext) async -> Result<Void, Refusal> {
-    .failure(Refusal(.flowNotFound, decision: client.decision))
+    await answer(client, flow: id) { visit throws(Halt) in
+      _ = try await load(id, visit)
+      pending.remove(id.hash)
+      _ = try await asking { () async throws(StoreFault) in try await store.apply([.deleteFlow(id.hash)], at: visit.now) }
+    }
+  }
+}
+
+// MARK: - What the verbs share
+
+extension FlowEngine {
+  /// Whether a flow waits for the client or has everything.
+  enum Progress { case offered, complete }
+
+  /// Runs a verb and turns whatever stops it into a refusal with its decision in the audit trail.
+  func answer<Answer: Sendable>(
+    _ client: ClientContext, flow: FlowID?, _ body: (Visit) async throws(Halt) -> Answer
+  ) async -> Result<Answer, Refusal> {
+    let visit = Visit(client: client, now: clock.now(), generation: generations.current)
+    do {
+      return .success(try await body(visit))
+    } catch {
+      var detail: [String: String] = ["generation": visit.generation.id]
+      let refusal: Refusal
+      switch error {
+      case .refused(let given):
+        refusal = given
+        if let field = given.field { detail["field"] = field }
+        if let left = given.attemptsLeft { detail["attempts_left"] = String(left) }
+        if let wait = given.retryAfter { detail["retry_after"] = String(wait.retryAfterSeconds) }
+      case .store(let fault):
+        refusal = Refusal(.storeUnavailable, decision: client.decision)
+        detail["fault"] = fault.description
+        logger.error("the store did not answer", metadata: ["decision": "\(client.decision)", "fault": "\(fault)"])
+      case .policy(let fault):
+        refusal = Refusal(.policyError, decision: client.decision)
+        detail["fault"] = fault.description
+        detail["kind"] = fault.kind.rawValue
+        logger.error("a policy failed", metadata: ["decision": "\(client.decision)", "fault": "\(fault)"])
+      }
+      audit.record(
+        AuditEvent(
+          id: client.decision, at: visit.now, kind: .refused, flowPrefix: flow?.prefix, address: client.address.description,
+          code: refusal.code.name, detail: detail))
+      return .failure(refusal)
+    }
+  }
+
+  /// Asks the store.
+  func asking<Answer>(_ body: () async throws(StoreFault) -> Answer) async throws(Halt) -> Answer {
+    do { return try await body() } catch { throw .store(error) }
+  }
+
+  /// The flow, if it takes verbs and is this client's.
+  func load(_ id: FlowID, _ visit: Visit, completeToo: Bool = false) async throws(Halt) -> FlowMachine {
+    var found = pending.find(id.hash)
+    if found == nil { found = try await asking { () async throws(StoreFault) in try await store.flow(id.hash) } }
+    // Attack: a flow's link, sent to a victim or read from a log, in another browser. It is as if there were none.
+    guard let record = found, record.browser == nil || record.browser == visit.client.browser else { throw visit.refusal(.flowNotFound) }
+    let machine = FlowMachine(record)
+    switch machine.closed(at: visit.now) {
+    case nil: return machine
+    case .gone: throw visit.refusal(.flowNotFound)
+    case .expired: throw visit.refusal(.flowExpired)
+    case .over:
+      guard completeToo, record.status == .complete else { throw visit.refusal(.stepNotOpen) }
+      return machine
+    }
+  }
+
+  /// Moves on to the next step that applies.
+  func advance(_ machine: inout FlowMachine, _ visit: Visit) async throws(Halt) -> Progress {
+    while true {
+      switch machine.next {
+      case .offer: return .offered
+      case .complete: return .complete
+      case .askWhether(let function):
+        // A function that the active generation does not have any more cannot excuse anyone: the step applies.
+        let isKnown = visit.generation.flows[machine.record.name]?.steps.contains { $0.when == function } ?? false
+        machine.stepApplies(isKnown ? try await condition(function, machine.record, visit) : true)
+      }
+    }
+  }
+
+  /// A line of the audit trail about this flow.
+  func event(_ kind: AuditEvent.Kind, _ visit: Visit, record: FlowRecord, id: FlowID, step: StepRecord? = nil) -> AuditEvent {
+    AuditEvent(
+      id: DecisionID(from: random), at: visit.now, kind: kind, flow: record.name, flowPrefix: id.prefix, provider: step?.provider,
+      account: record.account ?? step?.account, identifier: step?.identifier.map { keys.logHash($0.value) },
+      address: visit.client.address.description, detail: ["request": visit.client.decision.text])
   }
 }

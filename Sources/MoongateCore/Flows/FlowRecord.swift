@@ -44,6 +44,8 @@ package struct FlowRecord: Sendable, Equatable, Codable {
   package var steps: [StepRule]
   package let session: SessionRule
   package let next: NextPaths
+  /// How the code providers of its steps make and word their codes.
+  package let codes: [ProviderName: CodeTexts]
   package let returnTo: String?
   /// The hash of the browser's `moongate-flow` cookie, where the flow began in a browser.
   package let browser: TokenHash?
@@ -59,10 +61,12 @@ package struct FlowRecord: Sendable, Equatable, Codable {
   package var account: String?
   /// Whether completing it made the account.
   package var isNewAccount: Bool
+  /// Where the person goes, once it is complete.
   package var completedNext: String?
 
   package init(
-    id: TokenHash, definition: FlowDefinition, createdAt: Timestamp, returnTo: String?, browser: TokenHash?, network: [UInt8], account: String?
+    id: TokenHash, definition: FlowDefinition, codes: [ProviderName: CodeTexts], createdAt: Timestamp, returnTo: String?, browser: TokenHash?,
+    network: [UInt8], account: String?
   ) {
     self.id = id
     name = definition.name
@@ -74,6 +78,7 @@ package struct FlowRecord: Sendable, Equatable, Codable {
     steps = definition.steps
     session = definition.session
     next = definition.next
+    self.codes = codes
     self.returnTo = returnTo
     self.browser = browser
     self.network = network
@@ -84,6 +89,17 @@ package struct FlowRecord: Sendable, Equatable, Codable {
     self.account = account
     isNewAccount = false
     completedNext = nil
+  }
+}
+
+/// What a flow keeps of a code provider's policy from its beginning on.
+package struct CodeTexts: Sendable, Equatable, Codable {
+  package let rule: CodeRule
+  package let message: String
+
+  package init(_ policy: ProviderPolicy) {
+    rule = policy.code
+    message = policy.message
   }
 }
 

@@ -1,0 +1,34 @@
+import Synchronization
+
+/// So many may be in here at once, and no more.
+final class Places: Sendable {
+  private let most: Int
+  private let taken = Atomic<Int>(0)
+
+  init(_ most: Int) { self.most = most }
+
+  /// - Returns: false where it is full; else `leave` must follow.
+  func enter() -> Bool {
+    let (before, _) = taken.add(1, ordering: .relaxed)
+    if before < most { return true }
+    leave()
+    return false
+  }
+
+  func leave() { taken.subtract(1, ordering: .relaxed) }
+}
+
+/// Deliveries that go on after the answer, as `conceal` wants it. Bounded: a delivery that finds no place is a failed one.
+struct BackgroundDeliveries: Sendable {
+  private let places = Places(1_000)
+
+  /// - Returns: false where too many are under way.
+  func start(_ delivery: @escaping @Sendable () async -> Void) -> Bool {
+    guard places.enter() else { return false }
+    Task {
+      await delivery()
+      places.leave()
+    }
+    return true
+  }
+}

@@ -1,0 +1,44 @@
+import MoongateSDK
+
+extension CodeRule {
+  /// Reads a code as people type it: spaces and hyphens between, digits of any script, letters in either case.
+  /// - Returns: the code as it was issued, or nil where it cannot be one: that is malformed, and no guess.
+  package func read(_ typed: String) -> String? {
+    // A code has ten characters at most; what is far longer is not looked at.
+    guard typed.utf8.count <= 128 else { return nil }
+    var code = ""
+    for scalar in typed.unicodeScalars {
+      if scalar.properties.isWhitespace || Self.hyphens.contains(scalar.value) { continue }
+      if let digit = scalar.properties.numericType == .decimal ? scalar.properties.numericValue : nil {
+        code.unicodeScalars.append(Unicode.Scalar(UInt8(ascii: "0") + UInt8(digit)))
+      } else if scalar.isASCII {
+        code += scalar.properties.uppercaseMapping
+      } else {
+        return nil
+      }
+    }
+    let allowed = alphabet.characters
+    guard code.count == length, code.allSatisfy(allowed.contains) else { return nil }
+    return code
+  }
+
+  /// Hyphen-minus, soft hyphen, the dashes, minus, full-width hyphen.
+  private static let hyphens: Set<UInt32> = [0x2d, 0xad, 0x2010, 0x2011, 0x2012, 0x2013, 0x2014, 0x2212, 0xff0d]
+
+  /// A fresh code, each of the whole space equally likely.
+  func make(from random: any RandomSource) -> String {
+    let characters = alphabet.characters
+    return String((0..<length).map { _ in characters[Int(random.uniform(below: UInt32(characters.count)))] })
+  }
+
+  /// The field that asks for it.
+  var field: InputField { InputField(name: "code", kind: alphabet == .digits ? .digits : .text, length: length) }
+}
+
+extension CodeTexts {
+  /// The policy's message with its parts filled in.
+  func text(code: String, service: String) -> String {
+    message.replacing("{code}", with: code).replacing("{service}", with: service)
+      .replacing("{minutes}", with: String(max(1, rule.lifetime.components.seconds / 60)))
+  }
+}

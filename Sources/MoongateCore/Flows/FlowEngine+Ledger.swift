@@ -1,0 +1,83 @@
+import MoongateSDK
+
+// Charging, and what a full limit answers.
+
+/// A try that is charged and not settled yet.
+struct Charged: Sendable {
+  let id: ReservationID
+  let limits: [ResolvedLimit]
+  /// The try's own place in each limit, from 1: of 200 at once each has another (exact.md).
+  let places: [Int]
+
+  /// How many tries are left after this one, over all limits.
+  var left: Int? { zip(limits, places).map { $0.max - $1 }.min() }
+}
+
+extension FlowEngine {
+  /// How long a try waits for others that fill its limit and are being judged.
+  private static let patience: Duration = .seconds(2)
+
+  /// Charges one try, or one send, against all limits before any work is done for it.
+  /// - Throws: the refusal where a limit or the timer is against it; nothing is charged then.
+  func charge(_ limits: [ResolvedLimit], for action: LimitAction, timer: ResendTimer?, _ visit: Visit) async throws(Halt) -> Charged {
+    let id = ReservationID(from: random)
+    let started = ContinuousClock.now
+    var pause: Duration = .milliseconds(10)
+    while true {
+      let request = ReservationRequest(id: id, now: max(visit.now, clock.now()), limits: limits, timer: timer)
+      switch try await asking({ () async throws(StoreFault) in try await store.reserve(request) }) {
+      case .reserved(let places, _): return Charged(id: id, limits: limits, places: places)
+      case .refused(let refusal): throw halt(refusal, of: action, visit)
+      case .filledByPending:
+        guard ContinuousClock.now - started < Self.patience, waiting.enter() else {
+          throw visit.refusal(limits.first?.fullCode(of: action) ?? .rateLimited, until: visit.now + .seconds(1))
+        }
+        try? await Task.sleep(for: pause)
+        waiting.leave()
+        pause = min(pause * 2, .milliseconds(100))
+      }
+    }
+  }
+
+  /// What the ledger's refusal is to a client.
+  func halt(_ refusal: ReservationRefusal, of action: LimitAction, _ visit: Visit) -> Halt {
+    let code = refusal.limit?.fullCode(of: action) ?? .resendTooSoon
+    return switch refusal.reason {
+    case .disabled: visit.refusal(.disabled)
+    case .locked(let until), .full(let until): visit.refusal(code, until: until)
+    case .timer(let until): visit.refusal(.resendTooSoon, until: until, resendAt: until)
+    }
+  }
+
+  /// While a lock of verifying stands, nothing is sent and nothing is compared.
+  func refuseWhileLocked(_ limits: [ResolvedLimit], _ visit: Visit) async throws(Halt) {
+    guard !limits.isEmpty else { return }
+    let states = try await asking { () async throws(StoreFault) in try await store.counters(limits, at: visit.now) }
+    if states.contains(where: \.isDisabled) { throw visit.refusal(.disabled) }
+    if let until = states.compactMap(\.lockedUntil).max(), visit.now < until { throw visit.refusal(.tooManyAttempts, until: until) }
+  }
+
+  /// Settles, and nothing else.
+  @discardableResult
+  func settle(_ changes: [Change], _ visit: Visit) async throws(Halt) -> [LockBegun] {
+    switch try await asking({ () async throws(StoreFault) in try await store.apply(changes, at: visit.now) }) {
+    case .applied(let locks): return locks
+    case .conflict: return []
+    }
+  }
+
+  /// Stores the flow as it is now, with what belongs to the same moment.
+  func store(_ machine: FlowMachine, _ changes: [Change], id: FlowID, _ visit: Visit) async throws(Halt) -> FlowView {
+    switch try await asking({ () async throws(StoreFault) in try await store.apply(changes + [.putFlow(machine.record)], at: visit.now) }) {
+    case .applied:
+      pending.remove(id.hash)
+      return try await view(of: machine.record, id: id, visit)
+    case .conflict: throw visit.refusal(.stepNotOpen)
+    }
+  }
+}
+
+extension ResolvedLimit {
+  /// The code of 429 when this limit is full (exact.md, "Codes of 429").
+  func fullCode(of action: LimitAction) -> RefusalCode { action == .verify ? .tooManyAttempts : key.isPersonal ? .sendLimit : .rateLimited }
+}

@@ -1,0 +1,119 @@
+import MoongateSDK
+
+// What the engine asks of policies: limits with their numbers, verdicts, conditions.
+
+/// The limits that a step meets.
+struct StepLimits: Sendable {
+  var send: [ResolvedLimit]
+  var verify: [ResolvedLimit]
+  var timer: ResendTimer
+
+  var all: [ResolvedLimit] { send + verify }
+}
+
+extension FlowEngine {
+  /// Settles the numbers of a step's limits. Costs no Lua where none of them is chosen by a function.
+  func limits(_ policy: ProviderPolicy, _ subject: StepSubject, facts: Facts, overriding: Bool, _ visit: Visit) throws(Halt) -> StepLimits {
+    do {
+      guard policy.hasVaryingNumbers else {
+        return try stepLimits(policy, subject, overriding, number: fixed, duration: fixed)
+      }
+      return try generations.withEvaluator(of: visit.generation) { evaluator throws(PolicyFault) in
+        try stepLimits(
+          policy, subject, overriding, number: { varying throws(PolicyFault) in try evaluator.value(of: varying, given: facts) },
+          duration: { varying throws(PolicyFault) in try evaluator.value(of: varying, given: facts) })
+      }
+    } catch {
+      throw .policy(error)
+    }
+  }
+
+  private func stepLimits(
+    _ policy: ProviderPolicy, _ subject: StepSubject, _ overriding: Bool, number: (Varying<Int>) throws(PolicyFault) -> Int,
+    duration: (Varying<Duration>) throws(PolicyFault) -> Duration
+  ) throws(PolicyFault) -> StepLimits {
+    var intervals: [Duration] = []
+    if subject.identifier != nil { for interval in policy.resendAfter { intervals.append(try duration(interval)) } }
+    return StepLimits(
+      send: try policy.resolve(.send, for: subject, keys: keys, number: number, duration: duration),
+      verify: try policy.resolve(.verify, for: subject, keys: keys, number: number, duration: duration),
+      timer: ResendTimer(key: timerKey(policy.provider, subject.identifier), intervals: intervals, isOverridden: overriding))
+  }
+
+  /// The resend timer's row: it belongs to provider and identifier, whatever the flow.
+  func timerKey(_ provider: ProviderName, _ identifier: Identifier?) -> [UInt8] {
+    keys.counterKey([Array("resend".utf8), Array(provider.rawValue.utf8), Array((identifier?.kind.rawValue ?? "").utf8), Array((identifier?.value ?? "").utf8)])
+  }
+
+  private func fixed<Value>(_ varying: Varying<Value>) throws(PolicyFault) -> Value {
+    guard let value = varying.fixedValue else {
+      throw PolicyFault(kind: .result, location: nil, message: "a number that varies was taken for a fixed one")
+    }
+    return value
+  }
+
+  /// What a policy function is told of a step.
+  func facts(_ record: FlowRecord, subject: StepSubject?, account: Account?, _ visit: Visit) -> Facts {
+    Facts(
+      now: visit.now, provider: subject?.provider, flow: FlowFacts(name: record.name, passed: Set(record.passed.map(\.provider))),
+      identifier: subject?.identifier ?? record.proved.last, account: account?.facts(at: visit.now) ?? AccountFacts(),
+      client: ClientFacts(
+        address: visit.client.address, userAgent: visit.client.userAgent, networkChanged: record.network != visit.client.address.networkKey),
+      clockIsSuspect: clock.isSuspect)
+  }
+
+  /// Asks `send` or `verify` of a policy, with the counters as they stand.
+  /// - Returns: the provider that must be passed as well, where the verdict is so.
+  /// - Throws: the refusal. It does not depend on whether a code was right, and nothing is charged.
+  func judge(
+    _ action: LimitAction, by policy: ProviderPolicy, _ limits: StepLimits, facts: Facts, account: Account?, _ visit: Visit
+  ) async throws(Halt) -> ProviderName? {
+    guard let function = action == .send ? policy.send : policy.verify else { return nil }
+    var facts = facts
+    facts.action = action
+    let states = try await asking { () async throws(StoreFault) in try await store.counters(limits.all, at: visit.now) }
+    facts.limits = zip(limits.all, states).map { limit, state in
+      LimitFacts(name: limit.name, used: state.used, max: limit.max, lockedUntil: state.isLocked(at: visit.now) ? state.lockedUntil : nil)
+    }
+    let verdict: Verdict
+    do {
+      verdict = try generations.withEvaluator(of: visit.generation) { evaluator throws(PolicyFault) in evaluator.verdict(of: function, given: facts) }
+    } catch {
+      throw .policy(error)
+    }
+    switch verdict {
+    case .allow: return nil
+    case .deny(let reason): throw visit.refusal(.policyReason(reason))
+    case .fault(let fault): throw .policy(fault)
+    case .requireAlso(let provider):
+      if facts.flow?.passed.contains(provider) ?? false { return nil }
+      guard hasFactor(account, provider, visit) else { throw visit.refusal(.denied) }
+      return provider
+    }
+  }
+
+  /// Asks `when` of a flow.
+  func condition(_ function: FunctionName, _ record: FlowRecord, _ visit: Visit) async throws(Halt) -> Bool {
+    let account = try await loadAccount(record.account)
+    let facts = facts(record, subject: nil, account: account, visit)
+    do {
+      return try generations.withEvaluator(of: visit.generation) { evaluator throws(PolicyFault) in
+        try evaluator.condition(of: function, given: facts)
+      }
+    } catch {
+      throw .policy(error)
+    }
+  }
+
+  /// Whether the account could pass the provider at all.
+  private func hasFactor(_ account: Account?, _ name: ProviderName, _ visit: Visit) -> Bool {
+    guard let account, let provider = providers[name], visit.generation.policies[name] != nil else { return false }
+    if account.credentials.contains(name) { return true }
+    return provider is any CodeProvider && provider.descriptor.identifierKinds.contains { account.identifier($0)?.verifiedAt != nil }
+  }
+
+  func loadAccount(_ id: String?) async throws(Halt) -> Account? {
+    guard let id else { return nil }
+    return try await asking { () async throws(StoreFault) in try await store.account(id) }
+  }
+}

@@ -1,0 +1,43 @@
+import MoongateSDK
+
+// What a client may see.
+
+extension FlowEngine {
+  /// The flow for its client. Never a token, never a code.
+  func view(of record: FlowRecord, id: FlowID, _ visit: Visit) async throws(Halt) -> FlowView {
+    let due = record.status == .pending && record.position < record.steps.count ? record.steps[record.position] : nil
+    let account = record.status == .complete ? try await loadAccount(record.account) : nil
+    return FlowView(
+      id: id, flow: record.name, status: record.status, expiresAt: record.expiresAt,
+      choices: record.step == nil ? (due?.choices ?? []).filter { visit.generation.policies[$0] != nil } : [],
+      step: try await step(of: record, visit), passed: record.passed, account: account.map { AccountView($0, isNew: record.isNewAccount) },
+      session: nil, next: record.completedNext)
+  }
+
+  private func step(of record: FlowRecord, _ visit: Visit) async throws(Halt) -> StepView? {
+    guard let step = record.step, let provider = providers[step.provider] else { return nil }
+    var view = StepView(
+      provider: step.provider, fields: step.challenge.map { [$0.rule.field] } ?? provider.descriptor.submitFields, sentTo: step.identifier?.display,
+      expiresAt: step.challenge?.expiresAt, resendAt: nil, attemptsLeft: nil, resendsLeft: nil, isSkippable: step.isSkippable)
+    guard let policy = visit.generation.policies[step.provider] else { return view }
+    let subject = subject(of: step, record, visit)
+    let account = policy.hasVaryingNumbers ? try await loadAccount(subject.account) : nil
+    let limits = try limits(policy, subject, facts: facts(record, subject: subject, account: account, visit), overriding: false, visit)
+    let states = try await asking { () async throws(StoreFault) in try await store.counters(limits.all, at: visit.now) }
+    let send = zip(limits.send, states.prefix(limits.send.count))
+    let verify = zip(limits.verify, states.dropFirst(limits.send.count))
+    view.attemptsLeft = verify.map { $1.isLocked(at: visit.now) || $1.isDisabled ? 0 : max(0, $0.max - $1.used) }.min()
+    view.lockedUntil = verify.compactMap { $1.isLocked(at: visit.now) ? $1.lockedUntil : nil }.max()
+    guard let challenge = step.challenge else { return view }
+    view.resendsLeft = send.map { $1.isLocked(at: visit.now) || $1.isDisabled ? 0 : max(0, $0.max - $1.used) }.min()
+    // Once the code has expired a resend is open at once, unless a limit is full.
+    let timer = try await asking { () async throws(StoreFault) in try await store.resendAt(limits.timer, at: visit.now) }
+    let open = send.compactMap { limit, state -> Timestamp? in
+      if state.isLocked(at: visit.now) { return state.lockedUntil }
+      guard state.used >= limit.max, let window = limit.window, let oldest = state.oldest else { return nil }
+      return oldest + window
+    }
+    view.resendAt = ([timer.map { min($0, challenge.expiresAt) }] + open).compactMap(\.self).max()
+    return view
+  }
+}

@@ -1,0 +1,109 @@
+import MoongateSDK
+
+/// The rules of a flow, as a value: it is told what happened and answers what is to be done. It reads no clock, asks no
+/// store and runs no policy; `FlowEngine` does that for it. Its diagram is `flow.mermaid` beside this file.
+package struct FlowMachine: Sendable {
+  /// What is to be done next.
+  package enum Action: Sendable, Equatable {
+    /// Ask the policy whether the step at hand applies, and tell `stepApplies`.
+    case askWhether(FunctionName)
+    /// Wait for the client to begin one of these.
+    case offer([ProviderName])
+    /// Everything that had to be proved is: make the session.
+    case complete
+  }
+
+  /// What a flow that cannot go on answers.
+  package enum Closed: Sendable, Equatable {
+    /// 410: its lifetime has passed.
+    case expired
+    /// 404: gone.
+    case gone
+    /// 409: complete or failed.
+    case over
+  }
+
+  package private(set) var record: FlowRecord
+
+  package init(_ record: FlowRecord) { self.record = record }
+
+  /// Why the flow takes no verb any more; nil where it is alive. An expired flow says so until its lifetime has passed once
+  /// more, then it never was.
+  package func closed(at now: Timestamp) -> Closed? {
+    if now >= record.expiresAt { return now >= record.expiresAt + (record.expiresAt - record.createdAt) ? .gone : .expired }
+    return record.status == .pending ? nil : .over
+  }
+
+  /// The step that is due; nil when all are behind.
+  package var due: StepRule? { record.position < record.steps.count ? record.steps[record.position] : nil }
+
+  /// What comes next. Call again after each answer.
+  package var next: Action {
+    guard let due else { return .complete }
+    if let when = due.when { return .askWhether(when) }
+    return .offer(due.choices)
+  }
+
+  /// The policy's answer to `askWhether`. A step that applies has no condition any more: it is not asked twice.
+  package mutating func stepApplies(_ applies: Bool) {
+    guard let due else { return }
+    if applies {
+      record.steps[record.position] = StepRule(choices: due.choices, isSkippable: due.isSkippable, when: nil)
+    } else {
+      record.position += 1
+    }
+  }
+
+  /// A step was begun, or its code was sent anew: what was open before is dead.
+  package mutating func opened(_ step: StepRecord) { record.step = step }
+
+  /// The open step asks for something more.
+  package mutating func keeps(_ state: [UInt8]) { record.step?.state = state }
+
+  /// The core, and nobody else, has found that the open step was proved (security.md 19).
+  package mutating func passed(_ provider: ProviderName, identifier: Identifier?, account: String?, at now: Timestamp) {
+    record.passed.append(PassedStep(provider: provider, at: now))
+    if let identifier { record.proved.append(identifier) }
+    if record.account == nil { record.account = account }
+    record.step = nil
+    record.position += 1
+  }
+
+  /// The step at hand was left out.
+  /// - Returns: false where it may not be.
+  package mutating func skipped() -> Bool {
+    guard let due, due.isSkippable else { return false }
+    record.step = nil
+    record.position += 1
+    return true
+  }
+
+  /// A policy wants another provider passed as well, right after the step that was just passed.
+  package mutating func requireNext(_ provider: ProviderName) {
+    guard !hasPassed(provider), !record.steps.dropFirst(record.position).contains(where: { $0.isOwed(provider) }) else { return }
+    record.steps.insert(StepRule(choices: [provider], isSkippable: false, when: nil), at: record.position)
+  }
+
+  /// Whether the provider was passed in this flow.
+  package func hasPassed(_ provider: ProviderName) -> Bool { record.passed.contains { $0.provider == provider } }
+
+  /// The flow is complete.
+  package mutating func completed(account: String, isNew: Bool, next: String) {
+    record.status = .complete
+    record.step = nil
+    record.account = account
+    record.isNewAccount = isNew
+    record.completedNext = next
+  }
+
+  /// The flow can lead nowhere any more.
+  package mutating func failed() {
+    record.status = .failed
+    record.step = nil
+  }
+}
+
+extension StepRule {
+  /// Whether this very provider has to be passed here, come what may.
+  fileprivate func isOwed(_ provider: ProviderName) -> Bool { choices == [provider] && !isSkippable && when == nil }
+}

@@ -1,0 +1,57 @@
+import MoongateSDK
+
+/// Why a verb of the engine stopped. Refusals and faults are told apart to the end: a wrong code is never mistaken for a
+/// store that is down.
+enum Halt: Error {
+  /// The answer is no.
+  case refused(Refusal)
+  /// The store could not do its work.
+  case store(StoreFault)
+  /// A policy could not be run to its end.
+  case policy(PolicyFault)
+}
+
+/// One request as it goes through the engine: who asks, when, and under which generation it is judged to its end.
+struct Visit: Sendable {
+  let client: ClientContext
+  let now: Timestamp
+  let generation: any PolicyGeneration
+
+  /// A refusal of this request.
+  func refusal(
+    _ code: RefusalCode, detail: String? = nil, field: String? = nil, attemptsLeft: Int? = nil, until: Timestamp? = nil, resendAt: Timestamp? = nil
+  ) -> Halt {
+    .refused(
+      Refusal(
+        code, decision: client.decision, detail: detail, field: field, attemptsLeft: attemptsLeft, retryAfter: until.map { $0 - now },
+        resendAt: resendAt))
+  }
+
+  /// A refusal of input that cannot be read.
+  func refusal(_ problem: InputProblem) -> Halt { refusal(RefusalCode(problem.reason), detail: problem.detail, field: problem.field) }
+}
+
+extension RefusalCode {
+  init(_ reason: InputProblem.Reason) {
+    self =
+      switch reason {
+      case .invalidPhone: .invalidPhone
+      case .invalidEmail: .invalidEmail
+      case .invalidInput: .invalidInput
+      case .weakPIN: .weakPIN
+      case .mismatch: .pinMismatch
+      case .weakPassword: .weakPassword
+      }
+  }
+
+  init(_ reason: RefusalReason) {
+    self =
+      switch reason {
+      case .invalidCode: .invalidCode
+      case .invalidPIN: .invalidPIN
+      case .invalidPassword: .invalidPassword
+      case .oauthFailed: .oauthFailed
+      case .oauthCancelled: .oauthCancelled
+      }
+  }
+}

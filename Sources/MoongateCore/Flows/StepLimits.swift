@@ -1,0 +1,78 @@
+import MoongateSDK
+
+/// Whom a step counts against: what the keys of limits mean for it.
+struct StepSubject: Sendable {
+  let provider: ProviderName
+  let identifier: Identifier?
+  /// The id of the account that the step would open, or is for.
+  let account: String?
+  /// Whether an unknown identifier must look like a known one.
+  let conceals: Bool
+  let flow: TokenHash
+  let challenge: Challenge?
+  let address: ClientAddress
+
+  /// What the key is here, or nil where it does not exist: its limit then does not apply.
+  func value(of key: LimitKey) -> [UInt8]? {
+    switch key {
+    case .phone: identifier?.kind == .phone ? identifier.map { Array($0.value.utf8) } : nil
+    case .email: identifier?.kind == .email ? identifier.map { Array($0.value.utf8) } : nil
+    case .identifier: identifier.map { Array("\($0.kind.rawValue) \($0.value)".utf8) }
+    case .account:
+      if let account {
+        Array(account.utf8)
+      } else if conceals, let identifier {
+        // Attack: an account's limit that only known people have would tell who is known.
+        Array("nobody \(identifier.kind.rawValue) \(identifier.value)".utf8)
+      } else {
+        nil
+      }
+    case .ip: address.countingKey
+    case .network: address.networkKey
+    case .country: identifier?.attributes["country"].map { Array($0.utf8) }
+    case .prefix: identifier?.kind == .phone ? identifier.map { Array($0.value.filter(\.isNumber).prefix(7).utf8) } : nil
+    case .device: nil
+    case .flow: flow.bytes
+    case .challenge: challenge?.mac
+    case .provider: Array(provider.rawValue.utf8)
+    case .global: []
+    }
+  }
+}
+
+extension ProviderPolicy {
+  /// The limits of an action with their numbers settled, those left out whose key does not exist here.
+  /// - Throws: `PolicyFault` where a `vary` function fails.
+  func resolve(
+    _ action: LimitAction, for subject: StepSubject, keys: KeyRing, number: (Varying<Int>) throws(PolicyFault) -> Int,
+    duration: (Varying<Duration>) throws(PolicyFault) -> Duration
+  ) throws(PolicyFault) -> [ResolvedLimit] {
+    var resolved: [ResolvedLimit] = []
+    for limit in limits where limit.action == action {
+      guard let value = subject.value(of: limit.key) else { continue }
+      // A global limit counts over all providers, the others over their own.
+      let scope = limit.key == .global ? "" : provider.rawValue
+      let counter = keys.counterKey([Array(scope.utf8), Array(limit.name.utf8), Array(limit.key.rawValue.utf8), value])
+      var lock: [Duration] = []
+      for length in limit.lock { lock.append(try duration(length)) }
+      var window: Duration?
+      if let varying = limit.window { window = try duration(varying) }
+      resolved.append(
+        ResolvedLimit(
+          provider: provider, name: limit.name, key: limit.key, counter: counter, max: try number(limit.max), window: window, counts: limit.counts,
+          lock: lock, disables: limit.disables))
+    }
+    return resolved
+  }
+
+  /// Whether any number of its limits or timers is chosen by a function.
+  var hasVaryingNumbers: Bool {
+    limits.contains { $0.max.varies || ($0.window?.varies ?? false) || $0.lock.contains(where: \.varies) } || resendAfter.contains(where: \.varies)
+  }
+}
+
+extension Varying {
+  /// The value where it is fixed.
+  var fixedValue: Value? { if case .fixed(let value) = self { value } else { nil } }
+  var varies: Bool { fixedValue == nil }
+}
