@@ -70,7 +70,7 @@ let package = Package(
         "PhoneOTP", arguments, lifecycle, logging, hummingbird, nioCore, nioPosix,
       ],
       swiftSettings: strict),
-    .executableTarget(name: "demo-service", dependencies: [hummingbird, logging], swiftSettings: strict),
+    .executableTarget(name: "demo-service", dependencies: [hummingbird, httpTypes, logging, arguments], swiftSettings: strict),
 
     // Plugins see the SDK and nothing else of ours: no package access, as a stranger's would.
     .target(
@@ -104,6 +104,8 @@ let package = Package(
         .product(name: "HummingbirdTesting", package: "hummingbird"), httpTypes, nioCore,
       ],
       swiftSettings: strict),
+    .testTarget(
+      name: "MoongateDeliveryTests", dependencies: ["MoongateSDK", "MoongateCore", "MoongateDelivery", "MoongateTesting"], swiftSettings: strict),
     .testTarget(
       name: "PhoneOTPTests", dependencies: ["MoongateSDK", "PhoneOTP"], path: "Plugins/PhoneOTP/Tests",
       packageAccess: false, swiftSettings: strict),

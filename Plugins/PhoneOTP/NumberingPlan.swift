@@ -1,0 +1,74 @@
+import CPhoneNumber
+
+/// The world's rules of numbers, by libphonenumber.
+enum NumberingPlan {
+  /// A number that someone may have.
+  struct Number: Equatable {
+    let e164: String
+    /// `+91 99999 99999`.
+    let international: String
+    /// ISO 3166-1 alpha-2; `001` where it belongs to no country.
+    let country: String
+    let type: NumberType
+    /// Whether it lies in a range that is in use.
+    let isValid: Bool
+  }
+
+  /// What policies know as `f.phone.type`.
+  enum NumberType: String {
+    case mobile, fixed, voip, unknown
+  }
+
+  /// Why there is no number.
+  enum Problem: Error, Equatable {
+    case tooShort, tooLong, noNumber
+  }
+
+  /// A region of the world, in upper case, whose numbers are known.
+  struct Region: Equatable {
+    let code: String
+
+    /// - Returns: nil for anything but the two letters, of either case, of a known region.
+    init?(_ text: String) {
+      let code = text.uppercased()
+      guard code.utf8.count == 2, code.utf8.allSatisfy({ (65...90).contains($0) }), cphone_knows_region(code) == 1 else { return nil }
+      self.code = code
+    }
+  }
+
+  /// Reads a number.
+  /// - Throws: why there is none.
+  static func read(_ typed: TypedNumber, in region: Region) throws(Problem) -> Number {
+    var number = cphone_number()
+    switch cphone_read(typed.digits, typed.digits.utf8.count, region.code, &number) {
+    case CPHONE_POSSIBLE: break
+    case CPHONE_TOO_SHORT: throw .tooShort
+    case CPHONE_TOO_LONG: throw .tooLong
+    default: throw .noNumber
+    }
+    return Number(
+      e164: text(of: number.e164), international: text(of: number.international), country: text(of: number.country),
+      type: type(of: number.kind), isValid: number.is_valid == 1)
+  }
+
+  /// Spaces what was typed so far as the region writes it; nil where that cannot be had.
+  static func format(_ typed: TypedNumber, in region: Region) -> String? {
+    var out = [CChar](repeating: 0, count: 128)
+    let length = cphone_format_typed(typed.digits, typed.digits.utf8.count, region.code, &out, out.count)
+    return length > 0 ? String(decoding: out.prefix(length).map(UInt8.init(bitPattern:)), as: UTF8.self) : nil
+  }
+
+  private static func type(of kind: cphone_kind) -> NumberType {
+    switch kind {
+    case CPHONE_MOBILE: .mobile
+    case CPHONE_FIXED: .fixed
+    case CPHONE_VOIP: .voip
+    default: .unknown
+    }
+  }
+
+  /// C arrays of fixed length are tuples here; the text ends at the first NUL.
+  private static func text<Characters>(of characters: Characters) -> String {
+    withUnsafeBytes(of: characters) { bytes in String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self) }
+  }
+}

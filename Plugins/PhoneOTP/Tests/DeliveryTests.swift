@@ -1,0 +1,39 @@
+import MoongateSDK
+import PhoneOTP
+import Testing
+
+@Suite("The SMS") struct DeliveryTests {
+  let code = CodeMessage(
+    code: "532917", text: "532917 is your Moongate verification code", domainBoundLine: "@localhost #532917", service: "Moongate")
+
+  @Test("ends in the domain-bound line, alone on its line") func text() async throws {
+    let messenger = RecordingMessenger()
+    let identifier = try PhoneOTP().readIdentifier(.typed("+91 99999-99999"))
+    try await PhoneOTP().deliver(code, to: identifier, by: messenger)
+    let sent = try #require(await messenger.sent.first)
+    #expect(sent.channel == .sms)
+    #expect(sent.to == "+919999999999")
+    #expect(sent.text == "532917 is your Moongate verification code\n@localhost #532917")
+    #expect(sent.code == "532917")
+    #expect(sent.subject == nil)
+  }
+
+  @Test("a fault reaches the core as it is") func fault() async throws {
+    let messenger = RecordingMessenger(fault: DeliveryFault(reason: "no network"))
+    let identifier = try PhoneOTP().readIdentifier(.typed("9999999999"))
+    await #expect(throws: DeliveryFault(reason: "no network")) { try await PhoneOTP().deliver(code, to: identifier, by: messenger) }
+  }
+}
+
+/// Keeps what it is given, or refuses all of it.
+actor RecordingMessenger: Messenger {
+  private(set) var sent: [Message] = []
+  private let fault: DeliveryFault?
+
+  init(fault: DeliveryFault? = nil) { self.fault = fault }
+
+  func send(_ message: Message) async throws(DeliveryFault) {
+    if let fault { throw fault }
+    sent.append(message)
+  }
+}

@@ -1,0 +1,60 @@
+import HTTPTypes
+import Hummingbird
+
+/// What is where.
+enum DemoRoutes {
+  static func router() -> Router<BasicRequestContext> {
+    let router = Router(options: .autoGenerateHeadEndpoints)
+    for path in ["/", "/home"] as [RouterPath] {
+      router.get(path) { request, _ in page(HomePage.html(Visitor(request))) }
+    }
+    router.get("/profile-setup") { request, _ in
+      page(ProfileSetupPage.html(Visitor(request), returnTo: request.uri.queryParameters.get("return_to")))
+    }
+    router.get("/assets/demo.css") { _, _ in
+      Response(status: .ok, headers: [.contentType: "text/css; charset=utf-8"], body: .init(byteBuffer: .init(string: Stylesheet.text)))
+    }
+    router.get("/healthz") { _, _ in Response(status: .ok, headers: [.contentType: "text/plain"], body: .init(byteBuffer: .init(string: "ok\n"))) }
+    // Every method and path below it, so that a test can ask what exactly arrives.
+    for method in [.get, .post, .put, .patch, .delete, .options] as [HTTPRequest.Method] {
+      for path in ["/echo", "/echo/**"] as [RouterPath] {
+        router.on(path, method: method) { request, context in try await echo(request, context) }
+      }
+    }
+    return router
+  }
+
+  private static func page(_ html: String) -> Response {
+    Response(
+      status: .ok,
+      headers: [
+        .contentType: "text/html; charset=utf-8", .cacheControl: "no-store",
+        .contentSecurityPolicy: "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'",
+      ], body: .init(byteBuffer: .init(string: html)))
+  }
+
+  /// What arrived, as JSON. Headers are a list, since a name may come twice.
+  private struct Echo: ResponseEncodable {
+    struct Header: Encodable {
+      let name: String
+      let value: String
+    }
+
+    let method: String
+    let path: String
+    let host: String?
+    let headers: [Header]
+    let body: String
+  }
+
+  /// The most bytes of a body that are echoed.
+  private static let mostBytes = 1 << 20
+
+  private static func echo(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+    let body = try await request.body.collect(upTo: mostBytes)
+    let echo = Echo(
+      method: request.method.rawValue, path: request.head.path ?? "", host: request.head.authority,
+      headers: request.headers.map { Echo.Header(name: $0.name.rawName, value: $0.value) }, body: String(buffer: body))
+    return try echo.response(from: request, context: context)
+  }
+}

@@ -1,0 +1,103 @@
+import Foundation
+
+/// `/` and `/home`: who arrived.
+enum HomePage {
+  static func html(_ visitor: Visitor) -> String {
+    let known = visitor.account != nil
+    return Page.html(
+      title: "Home",
+      body: """
+        <p class="eyebrow">The service behind the gateway</p>
+        <h1>\(known ? "You are in." : "Hello.")</h1>
+        <p class="lead">\(known ? "The gateway proved that you are" : "The gateway let you through as") <strong>\(Page.escape(visitor.title))</strong>.</p>
+        \(Page.facts(visitor))
+        <nav>\(known ? "<a class=\"button\" href=\"/auth/logout?return_to=%2F\">Sign out</a>" : "<a class=\"button\" href=\"/auth/login?return_to=%2F\">Sign in</a>")</nav>
+        <details>
+          <summary>The \(visitor.headers.count) headers of this request</summary>
+          <table>\(visitor.headers.map { "<tr><th scope=\"row\">\(Page.escape($0.name))</th><td>\(Page.escape($0.value))</td></tr>" }.joined())</table>
+        </details>
+        """)
+  }
+}
+
+/// `/profile-setup`: where a new account arrives first.
+enum ProfileSetupPage {
+  /// - Parameter returnTo: where the person was going, as the gateway passed it on.
+  static func html(_ visitor: Visitor, returnTo: String?) -> String {
+    let target = returnTo.flatMap(localPath) ?? "/home"
+    return Page.html(
+      title: "Your profile",
+      body: """
+        <p class="eyebrow">A new account</p>
+        <h1>Welcome!</h1>
+        <p class="lead">This is where a service asks a new person for what it needs to know. This one needs nothing.</p>
+        \(Page.facts(visitor))
+        <nav><a class="button" id="continue" href="\(Page.escape(target))">Continue</a></nav>
+        """)
+  }
+
+  /// Attack: `//evil.example`, `/\\evil.example` and `/<tab>/evil.example` are other hosts to a browser. Only a plain path
+  /// of our own is followed; the gateway has judged it too, but this page does not rely on who made its address.
+  static func localPath(_ text: String) -> String? {
+    guard text.utf8.first == UInt8(ascii: "/"), text.utf8.dropFirst().first != UInt8(ascii: "/"),
+      text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f && $0 != UInt8(ascii: "\\") })
+    else { return nil }
+    return text
+  }
+}
+
+/// The frame of both.
+enum Page {
+  static func html(title: String, body: String) -> String {
+    """
+    <!doctype html>
+    <html lang="en">
+    <head>
+      <meta charset="utf-8">
+      <meta name="viewport" content="width=device-width, initial-scale=1">
+      <meta name="color-scheme" content="light dark">
+      <title>\(escape(title)) · Demo service</title>
+      <link rel="stylesheet" href="/assets/demo.css">
+    </head>
+    <body>
+      <main>
+    \(body)
+      </main>
+    </body>
+    </html>
+
+    """
+  }
+
+  /// What the gateway says of the visitor.
+  static func facts(_ visitor: Visitor) -> String {
+    let assertion = visitor.assertion
+    let rows: [(String, String?)] = [
+      ("Account", visitor.account), ("Phone", visitor.phone), ("Email", visitor.email),
+      ("Steps", assertion?.steps.map { $0.joined(separator: ", ") }), ("Signed in at", assertion?.authenticatedAt.map(moment)),
+      ("Said by", assertion?.issuer),
+    ]
+    let shown = rows.compactMap { name, value in value.map { "<div><dt>\(name)</dt><dd>\(escape($0))</dd></div>" } }
+    return shown.isEmpty ? "" : "<dl>\(shown.joined())</dl>"
+  }
+
+  /// Text as text: nothing in a header becomes markup.
+  static func escape(_ text: String) -> String {
+    var escaped = ""
+    for character in text.unicodeScalars {
+      switch character {
+      case "&": escaped += "&amp;"
+      case "<": escaped += "&lt;"
+      case ">": escaped += "&gt;"
+      case "\"": escaped += "&quot;"
+      case "'": escaped += "&#39;"
+      default: escaped.unicodeScalars.append(character)
+      }
+    }
+    return escaped
+  }
+
+  private static func moment(_ seconds: Int64) -> String {
+    Date(timeIntervalSince1970: TimeInterval(seconds)).formatted(.iso8601)
+  }
+}
