@@ -7,13 +7,6 @@ extension Refusal {
   /// What `Retry-After` says, in seconds (RFC 9110 section 10.2.3); nil where the refusal names no time.
   package var retryAfterSeconds: Int? { retryAfter.map(\.retryAfterSeconds) }
 
-  /// The sentence for the person.
-  package var sentence: String {
-    if let detail { return detail }
-    guard let retryAfter, code == .tooManyAttempts || code == .sendLimit else { return code.sentence }
-    return "Too many attempts. Please try again in \(retryAfter.spokenLength)."
-  }
-
   /// The document, in UTF-8, with one line end.
   package var document: [UInt8] {
     var members = [

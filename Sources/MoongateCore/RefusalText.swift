@@ -106,7 +106,7 @@ extension Refusal {
   package var sentence: String {
     if let detail { return detail }
     guard let retryAfter else { return code.sentence }
-    let wait = retryAfter.inWords
+    let wait = retryAfter.spokenLength
     return switch code {
     case .tooManyAttempts: "Too many attempts. Please try again in \(wait)."
     case .sendLimit: "Too many attempts. Try again in \(wait)."
@@ -114,19 +114,5 @@ extension Refusal {
     case .rateLimited: "Too many requests. Please try again in \(wait)."
     default: code.sentence
     }
-  }
-}
-
-extension Duration {
-  /// For a person, rounded up: `45 seconds`, `15 minutes`, `6 hours`.
-  package var inWords: String {
-    let seconds = retryAfterSeconds
-    let (count, unit) =
-      switch seconds {
-      case ..<60: (seconds, "second")
-      case ..<3600: ((seconds + 59) / 60, "minute")
-      default: ((seconds + 3599) / 3600, "hour")
-      }
-    return "\(count) \(unit)\(count == 1 ? "" : "s")"
   }
 }
