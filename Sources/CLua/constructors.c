@@ -1,0 +1,129 @@
+// The words that a file is made of (`gateway`, `policy`, `vary`, …) and the decisions. Each makes an opaque value that
+// no script can change or forge; what it means is decided where the tree is read.
+#include "internal.h"
+
+static const char tagged_key = 0;
+
+tagged *to_tagged(lua_State *L, int index) {
+  if (lua_type(L, index) != LUA_TUSERDATA || !lua_getmetatable(L, index)) return NULL;
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &tagged_key);
+  bool same = lua_rawequal(L, -1, -2);
+  lua_pop(L, 2);
+  return same ? lua_touserdata(L, index) : NULL;
+}
+
+// Makes a value of the `values` topmost values; pops them.
+static int make(lua_State *L, clua_kind kind, const char *name, int values) {
+  tagged *value = lua_newuserdatauv(L, sizeof *value, values);
+  value->kind = kind;
+  value->name = name;
+  value->values = values;
+  value->line = 0;
+  lua_insert(L, -1 - values);
+  for (int i = values; i >= 1; i--) lua_setiuservalue(L, -1 - i, i);
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &tagged_key);
+  lua_setmetatable(L, -2);
+  return 1;
+}
+
+static int construct(lua_State *L, const char *name, int values) {
+  make(L, CLUA_TAGGED, name, values);
+  to_tagged(L, -1)->line = line_at_work(L);
+  return 1;
+}
+
+// MARK: decisions
+
+static const char *check_reason(lua_State *L, const char *of) {
+  if (lua_type(L, 1) != LUA_TSTRING) raise(L, "%s takes a string, as in %s \"…\"", of, of);
+  lua_settop(L, 1);
+  return lua_tostring(L, 1);
+}
+
+static int decide_deny(lua_State *L) {
+  check_reason(L, "deny");
+  return make(L, CLUA_DENY, "deny", 1);
+}
+
+static int decide_require_also(lua_State *L) {
+  check_reason(L, "require_also");
+  return make(L, CLUA_REQUIRE_ALSO, "require_also", 1);
+}
+
+// MARK: constructors
+
+// Upvalue 1: the name, as a light pointer to text that lives for ever.
+static int take_table(lua_State *L) {
+  const char *name = lua_touserdata(L, lua_upvalueindex(1));
+  if (lua_type(L, 1) != LUA_TTABLE) return raise(L, "%s takes a table, as in %s { … }", name, name);
+  lua_settop(L, 1);
+  return construct(L, name, 1);
+}
+
+static int take_text(lua_State *L) {
+  const char *name = lua_touserdata(L, lua_upvalueindex(1));
+  if (lua_type(L, 1) != LUA_TSTRING) return raise(L, "%s takes a string, as in %s \"…\"", name, name);
+  lua_settop(L, 1);
+  return construct(L, name, 1);
+}
+
+static int take_nothing(lua_State *L) {
+  const char *name = lua_touserdata(L, lua_upvalueindex(1));
+  if (!lua_isnoneornil(L, 1)) return raise(L, "%s takes nothing, as in %s()", name, name);
+  return construct(L, name, 0);
+}
+
+// Upvalue 2: the title.
+static int take_body(lua_State *L) {
+  const char *name = lua_touserdata(L, lua_upvalueindex(1));
+  if (lua_type(L, 1) != LUA_TTABLE) return raise(L, "%s takes a table after its name, as in %s \"…\" { … }", name, name);
+  lua_settop(L, 1);
+  lua_pushvalue(L, lua_upvalueindex(2));
+  lua_insert(L, 1);
+  return construct(L, name, 2);
+}
+
+static int take_title(lua_State *L) {
+  const char *name = lua_touserdata(L, lua_upvalueindex(1));
+  if (lua_type(L, 1) != LUA_TSTRING) return raise(L, "%s takes a name first, as in %s \"…\" { … }", name, name);
+  lua_settop(L, 1);
+  lua_pushvalue(L, lua_upvalueindex(1));
+  lua_insert(L, 1);
+  lua_pushcclosure(L, take_body, 2);
+  return 1;
+}
+
+static int vary(lua_State *L) {
+  if (lua_gettop(L) != 3 || lua_type(L, 3) != LUA_TFUNCTION) return raise(L, "vary takes the lowest value, the highest, and a function");
+  return construct(L, "vary", 3);
+}
+
+static const struct {
+  const char *name;
+  lua_CFunction function;
+} constructors[] = {
+  {"gateway", take_table}, {"routes", take_table}, {"tests", take_table},   {"any_of", take_table},
+  {"webhook", take_table}, {"twilio", take_table}, {"smtp", take_table},    {"outbox", take_nothing},
+  {"env", take_text},      {"file", take_text},    {"policy", take_title},  {"flow", take_title},
+};
+
+void constructors_add(lua_State *L) {
+  if (lua_rawgetp(L, LUA_REGISTRYINDEX, &tagged_key) == LUA_TNIL) {
+    lua_newtable(L);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &tagged_key);
+  }
+  lua_pop(L, 1);
+  for (size_t i = 0; i < sizeof constructors / sizeof *constructors; i++) {
+    lua_pushlightuserdata(L, (void *)constructors[i].name);
+    lua_pushcclosure(L, constructors[i].function, 1);
+    lua_setfield(L, -2, constructors[i].name);
+  }
+  lua_pushcfunction(L, vary);
+  lua_setfield(L, -2, "vary");
+  make(L, CLUA_ALLOW, "allow", 0);
+  lua_setfield(L, -2, "allow");
+  lua_pushcfunction(L, decide_deny);
+  lua_setfield(L, -2, "deny");
+  lua_pushcfunction(L, decide_require_also);
+  lua_setfield(L, -2, "require_also");
+}

@@ -1,0 +1,349 @@
+// One run: the allocator that counts, the hook that counts, the kill that nothing catches, the protected call.
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "internal.h"
+
+// The count hook fires after so many VM instructions. Small, since one instruction may compare two long strings.
+#define GRAIN 100
+// Library work between two looks at the clock.
+#define CLOCK_GRAIN 2048
+// Garbage that may lie between calls before all of it is collected.
+#define GARBAGE_MAX (64 * 1024)
+
+static void *allocate(void *context, void *block, size_t old_size, size_t new_size) {
+  clua_state *S = context;
+  if (block == NULL) old_size = 0; // then it tells the kind of object
+  if (new_size == 0) {
+    free(block);
+    S->held -= old_size;
+    return NULL;
+  }
+  if (new_size > old_size) {
+    uint64_t growth = new_size - old_size;
+    // Once killed, nothing more is given: a script that catches "not enough memory" gets nowhere.
+    if (S->killed != CLUA_OK) return NULL;
+    if (growth > S->budget.bytes - S->bytes) {
+      S->killed = CLUA_KILLED_MEMORY;
+      S->line = line_at_work(S->L); // only looks: Lua has saved its place before it asks for memory
+      return NULL;
+    }
+    void *grown = realloc(block, new_size);
+    if (grown == NULL) return NULL;
+    S->bytes += growth;
+    S->held += growth;
+    return grown;
+  }
+  // Lua relies on it that shrinking never fails.
+  void *shrunk = realloc(block, new_size);
+  S->held -= old_size - new_size;
+  return shrunk != NULL ? shrunk : block;
+}
+
+static uint64_t nanoseconds(clockid_t clock) {
+  struct timespec time;
+  clock_gettime(clock, &time);
+  return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+static bool is_out_of_time(clua_state *S) {
+  if (S->budget.nanoseconds == 0) return false;
+  bool own = S->callbacks.clock == NULL;
+  uint64_t wall = own ? nanoseconds(CLOCK_MONOTONIC) : S->callbacks.clock(S->callbacks.context);
+  if (!S->clock_started) { // short runs never get here and never pay for a clock
+    S->clock_started = true;
+    S->wall_started = wall;
+    S->cpu_started = own ? nanoseconds(CLOCK_THREAD_CPUTIME_ID) : 0;
+    return false;
+  }
+  if (wall - S->wall_started <= S->budget.nanoseconds) return false;
+  return !own || nanoseconds(CLOCK_THREAD_CPUTIME_ID) - S->cpu_started > S->budget.nanoseconds;
+}
+
+int line_at_work(lua_State *L) {
+  lua_Debug frame;
+  for (int level = 0; lua_getstack(L, level, &frame); level++) {
+    lua_getinfo(L, "l", &frame);
+    if (frame.currentline > 0) return frame.currentline;
+  }
+  return 0;
+}
+
+void kill_run(lua_State *L, clua_status why) {
+  clua_state *S = state_of(L);
+  if (S->killed == CLUA_OK) {
+    S->killed = why;
+    S->line = line_at_work(L);
+  }
+  lua_pushnil(L); // a kill has no message of the script's; nothing is allocated here
+  lua_error(L);
+}
+
+void charge(lua_State *L, uint64_t steps) {
+  clua_state *S = state_of(L);
+  if (S->killed != CLUA_OK) kill_run(L, S->killed);
+  if (steps > S->budget.steps - S->steps) {
+    S->steps = S->budget.steps;
+    kill_run(L, CLUA_KILLED_STEPS);
+  }
+  S->steps += steps;
+  S->since_clock += steps;
+  if (S->since_clock >= CLOCK_GRAIN) {
+    S->since_clock = 0;
+    if (is_out_of_time(S)) kill_run(L, CLUA_KILLED_TIME);
+  }
+}
+
+static void count_hook(lua_State *L, lua_Debug *frame) {
+  clua_state *S = state_of(L);
+  lua_getinfo(L, "l", frame);
+  S->seen_line = frame->currentline;
+  S->since_clock = CLOCK_GRAIN; // each time
+  charge(L, GRAIN);
+}
+
+// Runs where the error is raised, before the stack is unwound: only here its line can still be seen.
+static int note_line(lua_State *L) {
+  clua_state *S = state_of(L);
+  if (S->killed == CLUA_OK) S->line = line_at_work(L);
+  return 1;
+}
+
+// "name:12: text" loses its position, which wins over the line of the innermost frame: `error` may name its caller.
+static void keep_message(clua_state *S, const char *text, size_t length) {
+  size_t name = strlen(S->name);
+  if (length > name + 1 && memcmp(text, S->name, name) == 0 && text[name] == ':') {
+    size_t at = name + 1;
+    int line = 0;
+    while (at < length && text[at] >= '0' && text[at] <= '9' && line < 100000000) line = line * 10 + (text[at++] - '0');
+    if (at > name + 1 && at < length && text[at] == ':') {
+      S->line = line;
+      text += at + 1, length -= at + 1;
+      if (length > 0 && text[0] == ' ') text++, length--;
+    }
+  }
+  if (length >= sizeof S->message) length = sizeof S->message - 1;
+  memcpy(S->message, text, length);
+  S->message[length] = 0;
+  for (size_t i = 0; i < length; i++)
+    if ((unsigned char)S->message[i] < ' ' || S->message[i] == 0x7f) S->message[i] = ' '; // one line in the log
+}
+
+static void explain_kill(clua_state *S) {
+  if (S->line == 0) S->line = S->seen_line;
+  switch (S->killed) {
+    case CLUA_KILLED_STEPS:
+      snprintf(S->message, sizeof S->message, "stopped after %llu steps", (unsigned long long)S->budget.steps);
+      break;
+    case CLUA_KILLED_MEMORY:
+      snprintf(S->message, sizeof S->message, "stopped after asking for more than %llu bytes", (unsigned long long)S->budget.bytes);
+      break;
+    default:
+      snprintf(S->message, sizeof S->message, "stopped after %g ms", (double)S->budget.nanoseconds / 1e6);
+      break;
+  }
+}
+
+clua_status run_protected(clua_state *S, lua_CFunction body, void *request, const clua_budget *budget) {
+  lua_State *L = S->L;
+  static const clua_budget unbounded = {UINT64_MAX, UINT64_MAX, 0};
+  S->budget = budget != NULL ? *budget : unbounded;
+  S->steps = S->bytes = S->since_clock = 0;
+  S->clock_started = false;
+  S->killed = CLUA_OK;
+  S->line = S->seen_line = 0;
+  S->message[0] = 0;
+  // None of these allocates: light C functions, a light userdata, a stack that always has room for them.
+  lua_settop(L, 0);
+  lua_sethook(L, count_hook, LUA_MASKCOUNT, GRAIN); // begins its count anew: the same run costs the same
+  lua_pushcfunction(L, note_line);
+  lua_pushcfunction(L, body);
+  lua_pushlightuserdata(L, request);
+  int status = lua_pcall(L, 1, 0, 1);
+  clua_status answer = CLUA_OK;
+  if (S->killed != CLUA_OK) {
+    explain_kill(S); // also when the script ended well: Lua forgives a table of strings that could not grow
+    answer = S->killed;
+  } else if (status == LUA_ERRMEM) {
+    keep_message(S, "out of memory", 13);
+    answer = CLUA_NO_MEMORY;
+  } else if (status != LUA_OK) {
+    answer = CLUA_ERROR;
+    if (lua_type(L, -1) == LUA_TSTRING) {
+      size_t length;
+      const char *text = lua_tolstring(L, -1, &length);
+      keep_message(S, text, length);
+    } else {
+      snprintf(S->message, sizeof S->message, "an error was raised with a %s as its message", luaL_typename(L, -1));
+    }
+  }
+  lua_settop(L, 0);
+  S->killed = CLUA_OK;
+  S->clean = false;
+  return answer;
+}
+
+static int collect(lua_State *L) {
+  clua_state *S = state_of(L);
+  // The table of strings halves once per collection, so one is not enough to come back to where a fresh state is.
+  for (int round = 0; round < 12; round++) {
+    uint64_t before = S->held;
+    lua_gc(L, LUA_GCCOLLECT);
+    if (S->held >= before) break;
+  }
+  return 0;
+}
+
+void collect_garbage(clua_state *S) {
+  run_protected(S, collect, NULL, NULL);
+  S->baseline = S->held;
+  S->clean = true;
+}
+
+int raise(lua_State *L, const char *format, ...) {
+  char text[512];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  luaL_where(L, 1);
+  if (lua_tolstring(L, -1, NULL)[0] == 0) { // called by another C function: name the script's line all the same
+    lua_pop(L, 1);
+    lua_pushfstring(L, "%s:%d: ", state_of(L)->name, line_at_work(L));
+  }
+  lua_pushlstring(L, text, strlen(text)); // not lua_pushstring: its cache goes by addresses, so the bytes charged would too
+  lua_concat(L, 2);
+  return lua_error(L);
+}
+
+int raise_answer(lua_State *L, const clua_value *value, const char *otherwise) {
+  if (value->bytes == NULL) return raise(L, "%s", otherwise);
+  return raise(L, "%.*s", (int)(value->length < 400 ? value->length : 400), value->bytes);
+}
+
+// MARK: a state
+
+static int open_all(lua_State *L) {
+  sandbox_open(L);
+  return 0;
+}
+
+clua_state *clua_new(const clua_callbacks *callbacks) {
+  clua_state *S = calloc(1, sizeof *S);
+  if (S == NULL) return NULL;
+  if (callbacks != NULL) S->callbacks = *callbacks;
+  S->budget.bytes = UINT64_MAX;
+  S->L = lua_newstate(allocate, S);
+  if (S->L == NULL) {
+    free(S);
+    return NULL;
+  }
+  *(clua_state **)lua_getextraspace(S->L) = S;
+  // Between calls, never inside one: when garbage goes must not decide anything.
+  lua_gc(S->L, LUA_GCSTOP);
+  strcpy(S->name, "sandbox");
+  if (run_protected(S, open_all, NULL, NULL) != CLUA_OK) {
+    clua_free(S);
+    return NULL;
+  }
+  collect_garbage(S);
+  return S;
+}
+
+void clua_free(clua_state *S) {
+  if (S == NULL) return;
+  S->killed = CLUA_OK;
+  lua_close(S->L); // no finaliser of ours raises: there are none
+  free(S->functions);
+  free(S->facts);
+  free(S->nodes);
+  free(S->text);
+  free(S);
+}
+
+// MARK: a call
+
+typedef struct {
+  int32_t function, facts;
+  clua_value *result;
+} call_request;
+
+static int call_body(lua_State *L) {
+  call_request *request = lua_touserdata(L, 1);
+  clua_state *S = state_of(L);
+  kept_function *function = &S->functions[request->function];
+  if (function->restores > 0) put_back(L, function);
+  lua_rawgeti(L, LUA_REGISTRYINDEX, function->ref);
+  int arguments = 0;
+  if (request->facts >= 0) {
+    lua_rawgeti(L, LUA_REGISTRYINDEX, S->facts[request->facts]);
+    arguments = 1;
+  }
+  lua_call(L, arguments, 1);
+  clua_value *result = request->result;
+  memset(result, 0, sizeof *result);
+  switch (lua_type(L, -1)) {
+    case LUA_TNIL: result->kind = CLUA_NIL; return 0;
+    case LUA_TBOOLEAN:
+      result->kind = CLUA_BOOLEAN;
+      result->boolean = lua_toboolean(L, -1);
+      return 0;
+    case LUA_TNUMBER:
+      result->kind = lua_isinteger(L, -1) ? CLUA_INTEGER : CLUA_NUMBER;
+      result->integer = lua_isinteger(L, -1) ? lua_tointeger(L, -1) : 0;
+      result->number = lua_tonumber(L, -1);
+      return 0;
+    case LUA_TSTRING: result->kind = CLUA_STRING; break;
+    default: {
+      tagged *value = to_tagged(L, -1);
+      if (value != NULL && value->kind == CLUA_ALLOW) {
+        result->kind = CLUA_ALLOW;
+        return 0;
+      }
+      if (value != NULL && (value->kind == CLUA_DENY || value->kind == CLUA_REQUIRE_ALSO)) {
+        result->kind = value->kind;
+        lua_getiuservalue(L, -1, 1);
+        break;
+      }
+      result->kind = CLUA_OTHER;
+      result->bytes = value != NULL ? value->name : luaL_typename(L, -1);
+      result->length = strlen(result->bytes);
+      return 0;
+    }
+  }
+  // Copied out: the value may be collected once the run is over. A result is short or no result.
+  size_t length;
+  const char *text = lua_tolstring(L, -1, &length);
+  if (length >= sizeof S->message) length = sizeof S->message - 1;
+  memcpy(S->message, text, length);
+  S->message[length] = 0;
+  result->bytes = S->message;
+  result->length = length;
+  return 0;
+}
+
+clua_status clua_call(clua_state *S, int32_t function, int32_t facts, const clua_budget *budget, clua_value *result) {
+  if (function < 0 || function >= S->function_count || facts >= S->facts_count) {
+    snprintf(S->message, sizeof S->message, "there is no such function");
+    return CLUA_ERROR;
+  }
+  call_request request = {function, facts, result};
+  memcpy(S->name, S->functions[function].name, sizeof S->name);
+  if (S->held > S->baseline + GARBAGE_MAX) collect_garbage(S);
+  bool was_clean = S->clean;
+  clua_status status = run_protected(S, call_body, &request, budget);
+  // Garbage of earlier calls may lend this one interned strings or a grown stack and so save it some bytes. Where that
+  // could decide between life and death, the call is judged again from a clean state: the same everywhere. It is pure,
+  // so a second run changes nothing.
+  if (!was_clean && (status == CLUA_KILLED_MEMORY || S->bytes + 2 * GARBAGE_MAX > S->budget.bytes)) {
+    collect_garbage(S);
+    status = run_protected(S, call_body, &request, budget);
+  }
+  return status;
+}
+
+const char *clua_message(const clua_state *S) { return S->message; }
+int32_t clua_line(const clua_state *S) { return S->line; }
+uint64_t clua_steps_used(const clua_state *S) { return S->steps; }
+uint64_t clua_bytes_used(const clua_state *S) { return S->bytes; }
+uint64_t clua_bytes_held(const clua_state *S) { return S->held; }
