@@ -60,6 +60,8 @@ public struct PhoneOTP: CodeProvider, IdentifierFormatting {
       formatted: NumberingPlan.format(number, in: region) ?? typed, canonical: read?.e164, isValid: read?.isValid ?? false)
   }
 
+  public func knows(region: String) -> Bool { NumberingPlan.Region(region) != nil }
+
   private static func region(of input: ProviderInput) throws(InputProblem) -> NumberingPlan.Region {
     if let text = try input.optionalText("region") {
       guard let region = NumberingPlan.Region(text) else {

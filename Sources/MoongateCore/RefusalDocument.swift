@@ -38,19 +38,3 @@ extension Refusal {
     return quoted + "\""
   }
 }
-
-extension Duration {
-  /// For a person, never shorter than it is: "1 minute", "15 minutes", "2 hours", "1 day".
-  package var spokenLength: String {
-    let seconds = retryAfterSeconds
-    let count: Int
-    let unit: String
-    switch seconds {
-    case ..<60: (count, unit) = (seconds, "second")
-    case ..<3600, 3601..<5400: (count, unit) = ((seconds + 59) / 60, "minute")
-    case ..<172_800: (count, unit) = ((seconds + 3599) / 3600, "hour")
-    default: (count, unit) = ((seconds + 86_399) / 86_400, "day")
-    }
-    return "\(count) \(unit)\(count == 1 ? "" : "s")"
-  }
-}

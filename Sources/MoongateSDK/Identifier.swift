@@ -56,6 +56,9 @@ public struct IdentifierDraft: Sendable, Equatable {
 public protocol IdentifierFormatting: Sendable {
   /// The kind of identifier that it formats.
   var identifierKind: IdentifierKind { get }
+  /// Whether the code names a region whose numbers it can read.
+  /// - Parameter region: what a client sent; any text.
+  func knows(region: String) -> Bool
   /// Formats what was typed so far; never fails, since typing must go on whatever happens.
   /// - Parameter region: ISO 3166-1 alpha-2, for numbers typed without `+`.
   func draft(_ typed: String, region: String) -> IdentifierDraft

@@ -35,9 +35,8 @@ import Testing
 
   @Test(arguments: [
     (Duration.milliseconds(1), "1 second"), (.seconds(59), "59 seconds"), (.seconds(60), "1 minute"), (.seconds(61), "2 minutes"),
-    (.seconds(900), "15 minutes"), (.milliseconds(899_001), "15 minutes"), (.seconds(3600), "1 hour"), (.seconds(3601), "61 minutes"),
-    (.seconds(5400), "2 hours"),
-    (.seconds(21_600), "6 hours"), (.seconds(86_400), "24 hours"), (.seconds(172_800), "2 days"),
+    (.seconds(900), "15 minutes"), (.milliseconds(899_001), "15 minutes"), (.seconds(3600), "1 hour"), (.seconds(3601), "2 hours"),
+    (.seconds(21_600), "6 hours"), (.seconds(86_400), "24 hours"), (.seconds(172_800), "48 hours"),
   ])
   func lengthsAreSpoken(_ length: Duration, _ words: String) {
     #expect(Refusal(.tooManyAttempts, decision: Self.decision, retryAfter: length).sentence == "Too many attempts. Please try again in \(words).")

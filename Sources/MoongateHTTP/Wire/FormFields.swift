@@ -1,0 +1,52 @@
+import MoongateCore
+
+/// The fields of a form or of a query (`application/x-www-form-urlencoded`, WHATWG URL section 5.1), read strictly.
+struct FormFields: Sendable, Equatable {
+  private let values: [String: String]
+
+  /// None.
+  static let empty = FormFields(values: [:])
+
+  private init(values: [String: String]) { self.values = values }
+
+  /// - Returns: nil where it cannot be read in one way only: a field that is there twice, `%` without two hexadecimal
+  ///   digits, bytes that are not UTF-8, control bytes.
+  init?(_ text: some Collection<UInt8>) {
+    var values: [String: String] = [:]
+    for pair in text.split(separator: UInt8(ascii: "&")) {
+      let equals = pair.firstIndex(of: UInt8(ascii: "="))
+      guard let name = Self.decode(pair[..<(equals ?? pair.endIndex)]),
+        let value = Self.decode(equals.map { pair[pair.index(after: $0)...] } ?? pair[pair.endIndex...]),
+        values.updateValue(value, forKey: name) == nil
+      else { return nil }
+    }
+    self.values = values
+  }
+
+  /// The field's value; nil where it is not there or empty.
+  subscript(name: String) -> String? { values[name].flatMap { $0.isEmpty ? nil : $0 } }
+
+  private static func decode(_ text: some Sequence<UInt8>) -> String? {
+    var bytes: [UInt8] = []
+    var rest = text.makeIterator()
+    while let byte = rest.next() {
+      switch byte {
+      case UInt8(ascii: "+"): bytes.append(0x20)
+      case UInt8(ascii: "%"):
+        guard let high = rest.next().flatMap(hex), let low = rest.next().flatMap(hex) else { return nil }
+        bytes.append(high << 4 | low)
+      default: bytes.append(byte)
+      }
+    }
+    guard bytes.allSatisfy({ $0 >= 0x20 && $0 != 0x7f }) else { return nil }
+    return String(validating: bytes, as: UTF8.self)
+  }
+
+  private static func hex(_ byte: UInt8) -> UInt8? { Character(Unicode.Scalar(byte)).hexDigitValue.map { UInt8($0) } }
+
+  /// An address with a query of the fields that have a value.
+  static func address(_ path: String, _ fields: KeyValuePairs<String, String?>) -> String {
+    let query = fields.compactMap { name, value in value.map { "\(name)=\($0.queryEncoded)" } }
+    return query.isEmpty ? path : "\(path)?\(query.joined(separator: "&"))"
+  }
+}

@@ -1,0 +1,79 @@
+/// A JSON value (RFC 8259) whose members keep their order.
+enum JSONValue: Sendable, Equatable {
+  case null
+  case flag(Bool)
+  /// As it was written.
+  case number(String)
+  case text(String)
+  case list([JSONValue])
+  case object([JSONMember])
+
+  /// An object from names and values.
+  static func members(_ members: KeyValuePairs<String, JSONValue>) -> JSONValue { .object(members.map { JSONMember(name: $0.key, value: $0.value) }) }
+
+  static func number(_ number: Int) -> JSONValue { .number(String(number)) }
+
+  /// The text, or null.
+  static func optional(_ text: String?) -> JSONValue { text.map { .text($0) } ?? .null }
+
+  /// The number, or null.
+  static func optional(_ number: Int?) -> JSONValue { number.map { .number($0) } ?? .null }
+
+  /// The member of an object.
+  subscript(name: String) -> JSONValue? {
+    guard case .object(let members) = self else { return nil }
+    return members.first { $0.name == name }?.value
+  }
+
+  /// UTF-8, without white space.
+  var bytes: [UInt8] {
+    var bytes: [UInt8] = []
+    write(to: &bytes)
+    return bytes
+  }
+
+  private func write(to bytes: inout [UInt8]) {
+    switch self {
+    case .null: bytes += "null".utf8
+    case .flag(let flag): bytes += (flag ? "true" : "false").utf8
+    case .number(let number): bytes += number.utf8
+    case .text(let text): Self.write(text, to: &bytes)
+    case .list(let items):
+      bytes.append(UInt8(ascii: "["))
+      for (index, item) in items.enumerated() {
+        if index > 0 { bytes.append(UInt8(ascii: ",")) }
+        item.write(to: &bytes)
+      }
+      bytes.append(UInt8(ascii: "]"))
+    case .object(let members):
+      bytes.append(UInt8(ascii: "{"))
+      for (index, member) in members.enumerated() {
+        if index > 0 { bytes.append(UInt8(ascii: ",")) }
+        Self.write(member.name, to: &bytes)
+        bytes.append(UInt8(ascii: ":"))
+        member.value.write(to: &bytes)
+      }
+      bytes.append(UInt8(ascii: "}"))
+    }
+  }
+
+  private static let hexDigits = Array("0123456789abcdef".utf8)
+
+  private static func write(_ text: String, to bytes: inout [UInt8]) {
+    bytes.append(UInt8(ascii: "\""))
+    for byte in text.utf8 {
+      switch byte {
+      case UInt8(ascii: "\""), UInt8(ascii: "\\"): bytes += [UInt8(ascii: "\\"), byte]
+      case ..<0x20, 0x7f: bytes += "\\u00".utf8 + [hexDigits[Int(byte >> 4)], hexDigits[Int(byte & 15)]]
+      default: bytes.append(byte)
+      }
+    }
+    bytes.append(UInt8(ascii: "\""))
+  }
+}
+
+/// One name and value of an object.
+struct JSONMember: Sendable, Equatable {
+  let name: String
+  let value: JSONValue
+}
