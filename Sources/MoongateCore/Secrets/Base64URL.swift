@@ -18,4 +18,21 @@ package enum Base64URL {
     if bits > 0 { text.append(alphabet[Int(pending << UInt32(6 - bits) & 63)]) }
     return String(decoding: text, as: UTF8.self)
   }
+
+  /// - Returns: nil where the text is none, or spells its bytes in another way than `encode` does.
+  package static func decode(_ text: String) -> [UInt8]? {
+    var bytes: [UInt8] = []
+    var pending: UInt32 = 0
+    var bits = 0
+    for character in text.utf8 {
+      guard let value = alphabet.firstIndex(of: character) else { return nil }
+      pending = pending << 6 | UInt32(value)
+      bits += 6
+      if bits >= 8 {
+        bits -= 8
+        bytes.append(UInt8(pending >> UInt32(bits) & 0xff))
+      }
+    }
+    return encode(bytes) == text ? bytes : nil
+  }
 }

@@ -1,0 +1,105 @@
+import Foundation
+import GRDB
+import MoongateCore
+import MoongateSDK
+
+/// Accounts with their identifiers.
+enum AccountRows {
+  static func find(_ id: String, _ db: Database) throws -> Account? {
+    guard
+      let row = try db.row("SELECT id, first_name, last_name, created_at, last_seen_at, is_locked, credentials FROM account WHERE id = ?", [id])
+    else { return nil }
+    return Account(
+      id: row[0], firstName: row[1], lastName: row[2], createdAt: row.moment(3), lastSeenAt: row.moment(4), isLocked: row[5],
+      identifiers: try identifiers(of: id, db),
+      credentials: Set((row[6] as String).split(separator: " ").compactMap { ProviderName(rawValue: String($0)) }))
+  }
+
+  /// The account that holds the identifier verified.
+  static func holder(of identifier: Identifier, _ db: Database) throws -> String? {
+    try db.row(
+      "SELECT account FROM identifier WHERE kind = ? AND value = ? AND verified_at IS NOT NULL", [identifier.kind.rawValue, identifier.value])?[0]
+  }
+
+  static func create(_ account: Account, at now: Timestamp, _ db: Database) throws {
+    try db.run(
+      "INSERT INTO account (id, first_name, last_name, created_at, last_seen_at, is_locked, credentials) VALUES (?, ?, ?, ?, ?, ?, ?)",
+      [
+        account.id, account.firstName, account.lastName, account.createdAt.milliseconds, account.lastSeenAt.milliseconds, account.isLocked,
+        names(account.credentials),
+      ])
+    for (position, held) in account.identifiers.enumerated() {
+      if held.verifiedAt != nil {
+        if try holder(of: held.identifier, db) != nil { throw ChangeConflict(.identifierTaken) }
+        try evictClaims(on: held.identifier, besides: account.id, at: now, db)
+      }
+      try insert(held, of: account.id, position: position, db)
+    }
+  }
+
+  /// Marks the identifier as the account's own, proved now. One that it holds verified already stays as it is.
+  static func verify(_ identifier: Identifier, of account: String, at now: Timestamp, _ db: Database) throws {
+    if let holder = try holder(of: identifier, db) {
+      guard holder == account else { throw ChangeConflict(.identifierTaken) }
+      return
+    }
+    guard try db.row("SELECT 1 FROM account WHERE id = ?", [account]) != nil else { throw ChangeConflict(.accountUnavailable) }
+    try evictClaims(on: identifier, besides: account, at: now, db)
+    let marked = try db.run(
+      "UPDATE identifier SET verified_at = ? WHERE account = ? AND kind = ? AND value = ?",
+      [now.milliseconds, account, identifier.kind.rawValue, identifier.value])
+    if marked == 0 {
+      let position: Int = try db.row("SELECT coalesce(max(position), -1) + 1 FROM identifier WHERE account = ?", [account])?[0] ?? 0
+      try insert(HeldIdentifier(identifier: identifier, verifiedAt: now), of: account, position: position, db)
+    }
+    try SessionRows.announce(account: account, at: now, db)
+  }
+
+  /// Conflicts where the account is gone or locked by an operator.
+  static func demandAvailable(_ account: String, _ db: Database) throws {
+    let isLocked: Bool? = try db.row("SELECT is_locked FROM account WHERE id = ?", [account])?[0]
+    if isLocked ?? true { throw ChangeConflict(.accountUnavailable) }
+  }
+
+  static func seen(_ account: String, at now: Timestamp, _ db: Database) throws {
+    try db.run("UPDATE account SET last_seen_at = max(last_seen_at, ?) WHERE id = ?", [now.milliseconds, account])
+  }
+
+  /// Attack: who registers a stranger's address first must not share the account of the stranger who later proves it.
+  /// Whoever proves it owns it; other claimants lose address, password and sessions (exact.md, "Sending and codes").
+  private static func evictClaims(on identifier: Identifier, besides owner: String, at now: Timestamp, _ db: Database) throws {
+    let claims = try db.rows(
+      "SELECT account, position FROM identifier WHERE kind = ? AND value = ? AND verified_at IS NULL AND account <> ?",
+      [identifier.kind.rawValue, identifier.value, owner])
+    for claim in claims {
+      let account: String = claim[0]
+      try db.run("DELETE FROM identifier WHERE account = ? AND position = ?", [account, claim[1] as Int])
+      if let claimant = try find(account, db) {
+        try db.run(
+          "UPDATE account SET credentials = ? WHERE id = ?", [names(claimant.credentials.filter { $0.rawValue != "password" }), account])
+      }
+      try SessionRows.end(of: account, except: nil, at: now, db)
+    }
+  }
+
+  private static func insert(_ held: HeldIdentifier, of account: String, position: Int, _ db: Database) throws {
+    let identifier = held.identifier
+    try db.run(
+      "INSERT INTO identifier (account, position, kind, value, display, attributes, verified_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+      [
+        account, position, identifier.kind.rawValue, identifier.value, identifier.display,
+        String(decoding: try JSON.encode(identifier.attributes), as: UTF8.self), held.verifiedAt?.milliseconds,
+      ])
+  }
+
+  private static func identifiers(of account: String, _ db: Database) throws -> [HeldIdentifier] {
+    try db.rows("SELECT kind, value, display, attributes, verified_at FROM identifier WHERE account = ? ORDER BY position", [account]).map { row in
+      guard let kind = IdentifierKind(rawValue: row[0]) else { throw damaged("identifier") }
+      let attributes = try JSON.decode([String: String].self, Data((row[3] as String).utf8))
+      return HeldIdentifier(
+        identifier: Identifier(kind: kind, value: row[1], display: row[2], attributes: attributes), verifiedAt: row.optionalMoment(4))
+    }
+  }
+
+  private static func names(_ credentials: Set<ProviderName>) -> String { credentials.sorted().map(\.rawValue).joined(separator: " ") }
+}

@@ -1,0 +1,43 @@
+import Foundation
+import GRDB
+import MoongateCore
+
+/// One change, with what can be prepared before the transaction done: records are JSON already.
+struct PreparedChange: Sendable {
+  private let change: Change
+  private let encoded: Data
+
+  init(_ change: Change) throws {
+    self.change = change
+    encoded =
+      switch change {
+      case .putFlow(var record):
+        try {
+          record.version += 1
+          return try JSON.encode(record)
+        }()
+      case .putSession(let session): try JSON.encode(session.passed)
+      case .audit(let event): try JSON.encode(event)
+      default: Data()
+      }
+  }
+
+  /// - Returns: the locks that it began.
+  /// - Throws: `ChangeConflict`.
+  func apply(at now: Timestamp, _ db: Database) throws -> [LockBegun] {
+    switch change {
+    case .settle(let settlement): return try settlement.settle(db)
+    case .putFlow(let record): try FlowRows.put(record, encoded: encoded, db)
+    case .deleteFlow(let id): try FlowRows.delete(id, db)
+    case .createAccount(let account): try AccountRows.create(account, at: now, db)
+    case .verifyIdentifier(let account, let identifier): try AccountRows.verify(identifier, of: account, at: now, db)
+    case .seen(let account): try AccountRows.seen(account, at: now, db)
+    case .putSession(let session): try SessionRows.put(session, passed: encoded, at: now, db)
+    case .endSession(let token): try SessionRows.end(token, at: now, db)
+    case .endSessions(let account, let except): try SessionRows.end(of: account, except: except, at: now, db)
+    case .clearTimer(let key): try db.run("DELETE FROM timer WHERE key = ?", [Data(key)])
+    case .audit(let event): try EventRows.append(event, encoded: encoded, db)
+    }
+    return []
+  }
+}

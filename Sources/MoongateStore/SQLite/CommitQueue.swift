@@ -1,0 +1,126 @@
+import GRDB
+import MoongateCore
+import Synchronization
+
+/// Writes, one after the other on the connection for writing. What waits when a transaction begins shares it, each write
+/// in a savepoint of its own: a commit costs about as much as several writes. A write is durable when its caller goes on.
+///
+/// The caller's cancellation does not reach here: a client that hangs up in the middle of a try cannot take it back.
+final class CommitQueue: Sendable {
+  private struct State {
+    var waiting: [any Write] = []
+    var isAtWork = false
+  }
+
+  /// The most writes that share a transaction: one cannot wait for more than these.
+  private static let most = 64
+
+  private let writer: any DatabaseWriter
+  private let state = Mutex(State())
+  /// The latest moment that is known to be in the database.
+  private let recorded: Mutex<Timestamp>
+
+  init(writer: any DatabaseWriter, recorded: Timestamp) {
+    self.writer = writer
+    self.recorded = Mutex(recorded)
+  }
+
+  /// Runs the body inside a transaction. It may run while others' writes of the same transaction are not committed yet,
+  /// so it must do nothing but write to the database.
+  /// - Parameter moment: recorded as the store's latest, unless there is a later one.
+  /// - Throws: what the body throws, after its writes were taken back; or what made the transaction fail.
+  func write<Value: Sendable>(at moment: Timestamp, _ body: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
+    try await withCheckedThrowingContinuation { continuation in
+      enqueue(ContinuedWrite(moment: moment, body: body, continuation: continuation))
+    }
+  }
+
+  private func enqueue(_ write: any Write) {
+    let isIdle = state.withLock { state in
+      state.waiting.append(write)
+      defer { state.isAtWork = true }
+      return !state.isAtWork
+    }
+    if isIdle { writer.asyncWriteWithoutTransaction { db in self.work(db) } }
+  }
+
+  private func work(_ db: Database) {
+    while true {
+      let batch = state.withLock { state -> [any Write] in
+        let batch = Array(state.waiting.prefix(Self.most))
+        state.waiting.removeFirst(batch.count)
+        if batch.isEmpty { state.isAtWork = false }
+        return batch
+      }
+      if batch.isEmpty { return }
+      do {
+        try commit(batch, db)
+        for write in batch { write.finish() }
+      } catch {
+        for write in batch { write.fail(error) }
+      }
+    }
+  }
+
+  private func commit(_ batch: [any Write], _ db: Database) throws {
+    let known = recorded.withLock { $0 }
+    let latest = batch.reduce(known) { max($0, $1.moment) }
+    try db.run("BEGIN IMMEDIATE")
+    do {
+      for write in batch {
+        try db.run("SAVEPOINT one")
+        do {
+          try write.run(db)
+        } catch {
+          // A full disk and its like end the whole transaction (sqlite.org/lang_transaction.html): then all fail.
+          guard db.isInsideTransaction else { throw error }
+          try db.run("ROLLBACK TO one")
+          write.refuse(error)
+        }
+        try db.run("RELEASE one")
+      }
+      if latest > known { try db.run("UPDATE meta SET moment = max(moment, ?)", [latest.milliseconds]) }
+      try db.run("COMMIT")
+    } catch {
+      if db.isInsideTransaction { _ = try? db.run("ROLLBACK") }
+      throw error
+    }
+    recorded.withLock { $0 = latest }
+  }
+}
+
+/// One write that waits.
+private protocol Write: Sendable {
+  var moment: Timestamp { get }
+  func run(_ db: Database) throws
+  /// The write was taken back; the transaction goes on without it.
+  func refuse(_ error: any Error)
+  /// The transaction is committed.
+  func finish()
+  /// The transaction failed.
+  func fail(_ error: any Error)
+}
+
+private final class ContinuedWrite<Value: Sendable>: Write {
+  let moment: Timestamp
+  private let body: @Sendable (Database) throws -> Value
+  private let continuation: CheckedContinuation<Value, any Error>
+  private let result = Mutex<Result<Value, any Error>?>(nil)
+
+  init(moment: Timestamp, body: @escaping @Sendable (Database) throws -> Value, continuation: CheckedContinuation<Value, any Error>) {
+    self.moment = moment
+    self.body = body
+    self.continuation = continuation
+  }
+
+  func run(_ db: Database) throws {
+    let value = try body(db)
+    result.withLock { $0 = .success(value) }
+  }
+
+  func refuse(_ error: any Error) { result.withLock { $0 = .failure(error) } }
+
+  func finish() { continuation.resume(with: result.withLock { $0 } ?? .failure(StoreFault("a write did not run"))) }
+
+  func fail(_ error: any Error) { continuation.resume(throwing: error) }
+}

@@ -1,0 +1,158 @@
+import Foundation
+import GRDB
+import MoongateCore
+import MoongateSDK
+
+/// The store in one SQLite file, shared by the processes of one machine.
+///
+/// It owns tables and transactions. What limits, locks and timers mean it asks of the core.
+package final class SQLiteStore: Store {
+  private let database: any DatabaseWriter
+  private let commits: CommitQueue
+  private let pruning = Pruning()
+
+  /// Opens the store, makes it where there is none, and brings its schema up to date. Blocks while it does.
+  /// - Parameters:
+  ///   - path: of the file; `:memory:` for one that lives with this value.
+  ///   - keyFingerprint: `KeyRing.fingerprint` of the master key: a store answers to the key it was made with.
+  package init(path: String, keyFingerprint: [UInt8]) throws(StoreRefusal) {
+    let file = DatabaseFile(path: path)
+    let isFile = path != ":memory:"
+    if isFile {
+      try file.create()
+      _ = try file.inspect()
+      try file.tighten()
+    }
+    do {
+      database =
+        isFile
+        ? try DatabasePool(path: path, configuration: SQLiteConfiguration.base)
+        : try DatabaseQueue(configuration: SQLiteConfiguration.base)
+      let recorded = try database.writeWithoutTransaction { db in
+        try Schema.migrate(db, path: path)
+        try db.run("INSERT OR IGNORE INTO meta (id, fingerprint, moment) VALUES (1, ?, 0)", [Data(keyFingerprint)])
+        guard let meta = try db.row("SELECT fingerprint, moment FROM meta"), meta.bytes(0) == keyFingerprint else {
+          throw StoreRefusal.otherKey(path: path)
+        }
+        return meta.moment(1)
+      }
+      commits = CommitQueue(writer: database, recorded: recorded)
+      if isFile { try file.tighten() }
+    } catch {
+      throw file.refusal(error)
+    }
+  }
+
+  /// Ends all work and closes the file; what comes after fails. Blocks until what runs has ended.
+  package func close() throws(StoreFault) {
+    do { try database.close() } catch { throw StoreFault(error) }
+  }
+
+  package func latestMoment() async throws(StoreFault) -> Timestamp {
+    try await read { db in try db.row("SELECT moment FROM meta")?.moment(0) ?? Timestamp(milliseconds: 0) }
+  }
+
+  package func apply(_ changes: [Change], at now: Timestamp) async throws(StoreFault) -> ApplyResult {
+    do {
+      let prepared = try changes.map(PreparedChange.init)
+      let locks = try await commits.write(at: now) { db in try prepared.flatMap { try $0.apply(at: now, db) } }
+      return .applied(locks: locks)
+    } catch let error as ChangeConflict {
+      return .conflict(error.conflict)
+    } catch {
+      throw StoreFault(error)
+    }
+  }
+
+  package func prune(at now: Timestamp) async throws(StoreFault) -> Bool {
+    try await write(at: now) { [pruning] db in try pruning.step(at: now, db) }
+  }
+
+  private func read<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws(StoreFault) -> Value {
+    do { return try await database.read(body) } catch { throw StoreFault(error) }
+  }
+
+  private func write<Value: Sendable>(
+    at moment: Timestamp, _ body: @escaping @Sendable (Database) throws -> Value
+  ) async throws(StoreFault) -> Value {
+    do { return try await commits.write(at: moment, body) } catch { throw StoreFault(error) }
+  }
+}
+
+extension SQLiteStore {
+  package func reserve(_ request: ReservationRequest) async throws(StoreFault) -> ReservationResult {
+    try await write(at: request.now) { db in try request.reserve(db) }
+  }
+
+  package func counters(_ limits: [ResolvedLimit], at now: Timestamp) async throws(StoreFault) -> [CounterState] {
+    try await read { db in try limits.map { try CounterRow($0, at: now, db).state } }
+  }
+
+  package func resendAt(_ timer: ResendTimer, at now: Timestamp) async throws(StoreFault) -> Timestamp? {
+    try await read { db in
+      guard let running = try TimerRow(timer.key, db), running.isClosed(to: timer, at: now) else { return nil }
+      return running.resendAt
+    }
+  }
+
+  package func locks(at now: Timestamp) async throws(StoreFault) -> [LockRecord] { try await read { db in try LockRecord.all(at: now, db) } }
+
+  package func liftLock(_ id: String, at now: Timestamp) async throws(StoreFault) -> Bool {
+    try await write(at: now) { db in try LockRecord.lift(id, at: now, db) }
+  }
+}
+
+extension SQLiteStore {
+  package func flow(_ id: TokenHash) async throws(StoreFault) -> FlowRecord? {
+    guard let record = try await read({ db in try FlowRows.find(id, db) }) else { return nil }
+    return try decode(FlowRecord.self, record)
+  }
+
+  package func account(_ id: String) async throws(StoreFault) -> Account? { try await read { db in try AccountRows.find(id, db) } }
+
+  package func account(holding identifier: Identifier) async throws(StoreFault) -> Account? {
+    try await read { db in try AccountRows.holder(of: identifier, db).flatMap { try AccountRows.find($0, db) } }
+  }
+
+  package func session(_ token: TokenHash) async throws(StoreFault) -> SessionSnapshot? { try await read { db in try SessionRows.find(token, db) } }
+
+  package func sessions(of account: String) async throws(StoreFault) -> [Session] { try await read { db in try SessionRows.all(of: account, db) } }
+
+  package func touch(_ seen: [TokenHash: Timestamp]) async throws(StoreFault) {
+    guard let latest = seen.values.max() else { return }
+    try await write(at: latest) { db in
+      for (token, moment) in seen { try SessionRows.touch(token, at: moment, db) }
+    }
+  }
+
+  package func sessionChanges(after sequence: Int64) async throws(StoreFault) -> SessionChanges {
+    try await read { db in try SessionRows.changes(after: sequence, db) }
+  }
+
+  package func append(_ events: [AuditEvent]) async throws(StoreFault) {
+    guard let latest = events.map(\.at).max() else { return }
+    do {
+      let encoded = try events.map { ($0, try JSON.encode($0)) }
+      try await commits.write(at: latest) { db in
+        for (event, json) in encoded { try EventRows.append(event, encoded: json, db) }
+      }
+    } catch {
+      throw StoreFault(error)
+    }
+  }
+
+  package func events(limit: Int) async throws(StoreFault) -> [AuditEvent] {
+    var events: [AuditEvent] = []
+    for json in try await read({ db in try EventRows.latest(limit, db) }) { events.append(try decode(AuditEvent.self, json)) }
+    return events
+  }
+
+  package func event(_ id: DecisionID) async throws(StoreFault) -> AuditEvent? {
+    guard let json = try await read({ db in try EventRows.find(id, db) }) else { return nil }
+    return try decode(AuditEvent.self, json)
+  }
+
+  private func decode<Value: Decodable>(_ type: Value.Type, _ json: Data) throws(StoreFault) -> Value {
+    do { return try JSON.decode(type, json) } catch { throw StoreFault(error) }
+  }
+}
