@@ -116,3 +116,18 @@ extension Refusal {
     }
   }
 }
+
+extension Duration {
+  /// For a person, rounded up: `45 seconds`, `15 minutes`, `6 hours`.
+  package var spokenLength: String {
+    let seconds = retryAfterSeconds
+    let (count, unit) =
+      switch seconds {
+      case ..<60: (seconds, "second")
+      case ..<3600: ((seconds + 59) / 60, "minute")
+      case ..<172_800: ((seconds + 3599) / 3600, "hour")
+      default: ((seconds + 86_399) / 86_400, "day")
+      }
+    return "\(count) \(unit)\(count == 1 ? "" : "s")"
+  }
+}

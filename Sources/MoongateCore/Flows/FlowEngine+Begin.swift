@@ -56,8 +56,8 @@ extension FlowEngine {
     let subject = StepSubject(
       provider: name, identifier: identifier, account: account?.id, conceals: conceals, flow: id.hash, challenge: nil, address: visit.client.address)
     let facts = facts(machine.record, subject: subject, account: account, visit)
-    let overriding = open?.challenge.map { visit.now >= $0.expiresAt } ?? false
-    let limits = try limits(policy, subject, facts: facts, overriding: overriding, visit)
+    let expiredAt = open?.challenge.map(\.expiresAt).flatMap { visit.now >= $0 ? $0 : nil }
+    let limits = try limits(policy, subject, facts: facts, expiredAt: expiredAt, visit)
 
     let isKnown = account != nil
     let isWanted = machine.record.accountRule == .any || isKnown == (machine.record.accountRule == .existing) || machine.record.account != nil
@@ -161,7 +161,7 @@ extension FlowEngine {
       provider: policy.provider, identifier: identifier, account: account?.id, conceals: policy.unknownAccount == .conceal, flow: id.hash,
       challenge: nil, address: visit.client.address)
     let facts = facts(machine.record, subject: subject, account: account, visit)
-    let limits = try limits(policy, subject, facts: facts, overriding: false, visit)
+    let limits = try limits(policy, subject, facts: facts, expiredAt: nil, visit)
     try await refuseWhileLocked(limits.verify.filter(\.key.isPersonal), visit)
     let step = StepRecord(
       provider: policy.provider, identifier: identifier, isSkippable: machine.due?.isSkippable ?? false, account: account?.id, challenge: nil)

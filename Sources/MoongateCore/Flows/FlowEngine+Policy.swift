@@ -13,14 +13,14 @@ struct StepLimits: Sendable {
 
 extension FlowEngine {
   /// Settles the numbers of a step's limits. Costs no Lua where none of them is chosen by a function.
-  func limits(_ policy: ProviderPolicy, _ subject: StepSubject, facts: Facts, overriding: Bool, _ visit: Visit) throws(Halt) -> StepLimits {
+  func limits(_ policy: ProviderPolicy, _ subject: StepSubject, facts: Facts, expiredAt: Timestamp?, _ visit: Visit) throws(Halt) -> StepLimits {
     do {
       guard policy.hasVaryingNumbers else {
-        return try stepLimits(policy, subject, overriding, number: fixed, duration: fixed)
+        return try stepLimits(policy, subject, expiredAt, number: fixed, duration: fixed)
       }
       return try generations.withEvaluator(of: visit.generation) { evaluator throws(PolicyFault) in
         try stepLimits(
-          policy, subject, overriding, number: { varying throws(PolicyFault) in try evaluator.value(of: varying, given: facts) },
+          policy, subject, expiredAt, number: { varying throws(PolicyFault) in try evaluator.value(of: varying, given: facts) },
           duration: { varying throws(PolicyFault) in try evaluator.value(of: varying, given: facts) })
       }
     } catch {
@@ -29,7 +29,7 @@ extension FlowEngine {
   }
 
   private func stepLimits(
-    _ policy: ProviderPolicy, _ subject: StepSubject, _ overriding: Bool, number: (Varying<Int>) throws(PolicyFault) -> Int,
+    _ policy: ProviderPolicy, _ subject: StepSubject, _ expiredAt: Timestamp?, number: (Varying<Int>) throws(PolicyFault) -> Int,
     duration: (Varying<Duration>) throws(PolicyFault) -> Duration
   ) throws(PolicyFault) -> StepLimits {
     var intervals: [Duration] = []
@@ -37,7 +37,7 @@ extension FlowEngine {
     return StepLimits(
       send: try policy.resolve(.send, for: subject, keys: keys, number: number, duration: duration),
       verify: try policy.resolve(.verify, for: subject, keys: keys, number: number, duration: duration),
-      timer: ResendTimer(key: timerKey(policy.provider, subject.identifier), intervals: intervals, isOverridden: overriding))
+      timer: ResendTimer(key: timerKey(policy.provider, subject.identifier), intervals: intervals, expiredAt: expiredAt))
   }
 
   /// The resend timer's row: it belongs to provider and identifier, whatever the flow.

@@ -32,7 +32,7 @@ extension FlowEngine {
     let needsAccount = policy.verify != nil || policy.hasVaryingNumbers
     let account = needsAccount ? try await loadAccount(subject.account) : nil
     let facts = facts(machine.record, subject: subject, account: account, visit)
-    let limits = try limits(policy, subject, facts: facts, overriding: false, visit)
+    let limits = try limits(policy, subject, facts: facts, expiredAt: nil, visit)
     let also = try await judge(.verify, by: policy, limits, facts: facts, account: account, visit)
     return (limits, also)
   }

@@ -22,7 +22,7 @@ extension FlowEngine {
     guard let policy = visit.generation.policies[step.provider] else { return view }
     let subject = subject(of: step, record, visit)
     let account = policy.hasVaryingNumbers ? try await loadAccount(subject.account) : nil
-    let limits = try limits(policy, subject, facts: facts(record, subject: subject, account: account, visit), overriding: false, visit)
+    let limits = try limits(policy, subject, facts: facts(record, subject: subject, account: account, visit), expiredAt: nil, visit)
     let states = try await asking { () async throws(StoreFault) in try await store.counters(limits.all, at: visit.now) }
     let send = zip(limits.send, states.prefix(limits.send.count))
     let verify = zip(limits.verify, states.dropFirst(limits.send.count))

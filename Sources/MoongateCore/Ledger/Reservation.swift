@@ -37,16 +37,17 @@ package struct ResendTimer: Sendable, Hashable {
   package let key: [UInt8]
   /// How long after the first send of a sequence, the second, …; the last repeats. Empty: no timer runs.
   package let intervals: [Duration]
-  /// Whether a send is open although the timer runs: the code that it runs for has expired.
-  package let isOverridden: Bool
+  /// When the code at hand expired, where it has: a send is open although the timer runs, unless one was made since. (Of
+  /// twenty parallel resends of an expired code one goes out.)
+  package let expiredAt: Timestamp?
 
   /// A sequence of sends starts anew after this time without one (exact.md, "Sending and codes").
   package static let sequenceEnd: Duration = .seconds(15 * 60)
 
-  package init(key: [UInt8], intervals: [Duration], isOverridden: Bool) {
+  package init(key: [UInt8], intervals: [Duration], expiredAt: Timestamp?) {
     self.key = key
     self.intervals = intervals
-    self.isOverridden = isOverridden
+    self.expiredAt = expiredAt
   }
 
   /// How long to wait after the send with this number, from 0, in its sequence.

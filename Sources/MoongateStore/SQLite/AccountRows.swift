@@ -7,12 +7,17 @@ import MoongateSDK
 enum AccountRows {
   static func find(_ id: String, _ db: Database) throws -> Account? {
     guard
-      let row = try db.row("SELECT id, first_name, last_name, created_at, last_seen_at, is_locked, credentials FROM account WHERE id = ?", [id])
+      let row = try db.row(
+        """
+        SELECT id, first_name, last_name, created_at, last_seen_at, is_locked,
+          (SELECT group_concat(provider, ' ') FROM provider_record WHERE account = account.id)
+        FROM account WHERE id = ?
+        """, [id])
     else { return nil }
     return Account(
       id: row[0], firstName: row[1], lastName: row[2], createdAt: row.moment(3), lastSeenAt: row.moment(4), isLocked: row[5],
       identifiers: try identifiers(of: id, db),
-      credentials: Set((row[6] as String).split(separator: " ").compactMap { ProviderName(rawValue: String($0)) }))
+      credentials: Set((row[6] as String? ?? "").split(separator: " ").compactMap { ProviderName(rawValue: String($0)) }))
   }
 
   /// The account that holds the identifier verified.
@@ -23,11 +28,8 @@ enum AccountRows {
 
   static func create(_ account: Account, at now: Timestamp, _ db: Database) throws {
     try db.run(
-      "INSERT INTO account (id, first_name, last_name, created_at, last_seen_at, is_locked, credentials) VALUES (?, ?, ?, ?, ?, ?, ?)",
-      [
-        account.id, account.firstName, account.lastName, account.createdAt.milliseconds, account.lastSeenAt.milliseconds, account.isLocked,
-        names(account.credentials),
-      ])
+      "INSERT INTO account (id, first_name, last_name, created_at, last_seen_at, is_locked) VALUES (?, ?, ?, ?, ?, ?)",
+      [account.id, account.firstName, account.lastName, account.createdAt.milliseconds, account.lastSeenAt.milliseconds, account.isLocked])
     for (position, held) in account.identifiers.enumerated() {
       if held.verifiedAt != nil {
         if try holder(of: held.identifier, db) != nil { throw ChangeConflict(.identifierTaken) }
@@ -55,6 +57,23 @@ enum AccountRows {
     try SessionRows.announce(account: account, at: now, db)
   }
 
+  static func record(of account: String, for provider: ProviderName, _ db: Database) throws -> Data? {
+    try db.row("SELECT sealed FROM provider_record WHERE account = ? AND provider = ?", [account, provider.rawValue])?[0]
+  }
+
+  /// Replaces what the provider keeps; nil removes it.
+  static func put(_ sealed: [UInt8]?, of account: String, for provider: ProviderName, at now: Timestamp, _ db: Database) throws {
+    guard try db.row("SELECT 1 FROM account WHERE id = ?", [account]) != nil else { throw ChangeConflict(.accountUnavailable) }
+    if let sealed {
+      try db.run(
+        "INSERT INTO provider_record (account, provider, sealed) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET sealed = excluded.sealed",
+        [account, provider.rawValue, Data(sealed)])
+    } else {
+      try db.run("DELETE FROM provider_record WHERE account = ? AND provider = ?", [account, provider.rawValue])
+    }
+    try SessionRows.announce(account: account, at: now, db)
+  }
+
   /// Conflicts where the account is gone or locked by an operator.
   static func demandAvailable(_ account: String, _ db: Database) throws {
     let isLocked: Bool? = try db.row("SELECT is_locked FROM account WHERE id = ?", [account])?[0]
@@ -74,10 +93,7 @@ enum AccountRows {
     for claim in claims {
       let account: String = claim[0]
       try db.run("DELETE FROM identifier WHERE account = ? AND position = ?", [account, claim[1] as Int])
-      if let claimant = try find(account, db) {
-        try db.run(
-          "UPDATE account SET credentials = ? WHERE id = ?", [names(claimant.credentials.filter { $0.rawValue != "password" }), account])
-      }
+      try db.run("DELETE FROM provider_record WHERE account = ? AND provider = 'password'", [account])
       try SessionRows.end(of: account, except: nil, at: now, db)
     }
   }
@@ -100,6 +116,4 @@ enum AccountRows {
         identifier: Identifier(kind: kind, value: row[1], display: row[2], attributes: attributes), verifiedAt: row.optionalMoment(4))
     }
   }
-
-  private static func names(_ credentials: Set<ProviderName>) -> String { credentials.sorted().map(\.rawValue).joined(separator: " ") }
 }

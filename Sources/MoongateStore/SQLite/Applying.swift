@@ -31,6 +31,8 @@ struct PreparedChange: Sendable {
     case .deleteFlow(let id): try FlowRows.delete(id, db)
     case .createAccount(let account): try AccountRows.create(account, at: now, db)
     case .verifyIdentifier(let account, let identifier): try AccountRows.verify(identifier, of: account, at: now, db)
+    case .putProviderRecord(let account, let provider, let sealed):
+      try AccountRows.put(sealed, of: account, for: provider, at: now, db)
     case .seen(let account): try AccountRows.seen(account, at: now, db)
     case .putSession(let session): try SessionRows.put(session, passed: encoded, at: now, db)
     case .endSession(let token): try SessionRows.end(token, at: now, db)

@@ -114,6 +114,10 @@ extension SQLiteStore {
     try await read { db in try AccountRows.holder(of: identifier, db).flatMap { try AccountRows.find($0, db) } }
   }
 
+  package func providerRecord(of account: String, for provider: ProviderName) async throws(StoreFault) -> [UInt8]? {
+    try await read { db in try AccountRows.record(of: account, for: provider, db).map { Array($0) } }
+  }
+
   package func session(_ token: TokenHash) async throws(StoreFault) -> SessionSnapshot? { try await read { db in try SessionRows.find(token, db) } }
 
   package func sessions(of account: String) async throws(StoreFault) -> [Session] { try await read { db in try SessionRows.all(of: account, db) } }

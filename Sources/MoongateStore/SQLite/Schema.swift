@@ -92,8 +92,15 @@ enum Schema {
       last_name TEXT,
       created_at INTEGER NOT NULL,
       last_seen_at INTEGER NOT NULL,
-      is_locked INTEGER NOT NULL,
-      credentials TEXT NOT NULL      -- providers' names between spaces
+      is_locked INTEGER NOT NULL
+    ) WITHOUT ROWID;
+
+    -- What providers keep for an account, sealed under a key outside the database.
+    CREATE TABLE provider_record (
+      account TEXT NOT NULL REFERENCES account (id) ON DELETE CASCADE,
+      provider TEXT NOT NULL,
+      sealed BLOB NOT NULL,
+      PRIMARY KEY (account, provider)
     ) WITHOUT ROWID;
 
     CREATE TABLE identifier (

@@ -7,28 +7,24 @@ struct TimerRow {
   let resendAt: Timestamp
   private let sequence: Int
   private let sentAt: Timestamp
-  /// Whether the last send is still under way.
-  private let isPending: Bool
 
   /// - Returns: nil where no timer has run.
   init?(_ key: [UInt8], _ db: Database) throws {
-    guard let row = try db.row("SELECT sequence, sent_at, resend_at, reservation IS NOT NULL FROM timer WHERE key = ?", [Data(key)]) else {
+    guard let row = try db.row("SELECT sequence, sent_at, resend_at FROM timer WHERE key = ?", [Data(key)]) else {
       return nil
     }
     sequence = row[0]
     sentAt = row.moment(1)
     resendAt = row.moment(2)
-    isPending = row[3]
   }
 
   /// Whether a send must wait.
   ///
-  /// Attack: twenty parallel resends of an expired code all say that the timer is overridden. The first of them is under
-  /// way when the others come, and what is under way runs for a code that cannot have expired.
+  /// Attack: twenty parallel resends of an expired code all come past the timer. The first of them is a send since that
+  /// expiry, and closes it to the others.
   func isClosed(to timer: ResendTimer, at now: Timestamp) -> Bool {
     guard !timer.intervals.isEmpty, now < resendAt else { return false }
-    let isUnderWay = isPending && now < sentAt + CounterState.patience
-    return !timer.isOverridden || isUnderWay
+    return timer.expiredAt.map { sentAt >= $0 } ?? true
   }
 
   /// The number in its sequence of a send that follows this one.
