@@ -125,8 +125,7 @@ extension Duration {
       switch seconds {
       case ..<60: (seconds, "second")
       case ..<3600: ((seconds + 59) / 60, "minute")
-      case ..<172_800: ((seconds + 3599) / 3600, "hour")
-      default: ((seconds + 86_399) / 86_400, "day")
+      default: ((seconds + 3599) / 3600, "hour")
       }
     return "\(count) \(unit)\(count == 1 ? "" : "s")"
   }
