@@ -1,0 +1,113 @@
+# make run    builds and starts the gateway, a demo service behind it and its outbox
+# make test   everything that has to hold, on a clean clone in one command
+#
+# The debug build serves both: it is there in a few minutes on two cores and is built once. `make run CONFIGURATION=release`
+# takes about twice as long to build and is what to measure.
+SHELL := /bin/bash
+.ONESHELL:
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help deps test-deps build run test unit-test end-to-end bench format lint clean
+
+CONFIGURATION ?= debug
+CONFIG ?= config
+# The check of who may import whom is part of every build, so that one build is shared by all targets.
+SWIFT_BUILD := swift build -c $(CONFIGURATION) --explicit-target-dependency-import-check error
+SWIFT_FILES := Sources Plugins Tests Package.swift
+
+BUILD_PACKAGES := liblua5.4-dev libsqlite3-dev libphonenumber-dev
+TEST_PACKAGES := curl chromium chromium-driver python3-venv
+BENCH_PACKAGES := wrk nginx
+VENV := .build-e2e/venv
+
+# $(call need,PACKAGES): installs what is missing of them, or prints the one command that does.
+define need
+missing=; for package in $(1); do
+  dpkg-query -W -f='$${Status}' "$$package" 2>/dev/null | grep -q 'ok installed' || missing="$$missing $$package"
+done
+if [ -n "$$missing" ]; then
+  if ! command -v apt-get >/dev/null; then
+    echo "Moongate needs these Debian packages, or your system's own names for them:$$missing" >&2; exit 1
+  elif [ "$$(id -u)" = 0 ]; then as_root=
+  elif sudo -n true 2>/dev/null; then as_root=sudo
+  else echo "Some system packages are missing. Run:  sudo apt-get install$$missing" >&2; exit 1; fi
+  echo "Installing$$missing"
+  $$as_root apt-get update -qq
+  $$as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null
+fi
+endef
+
+help:
+	@sed -n 's/^# //p' Makefile | head -2
+
+deps:
+	@command -v swift >/dev/null || { echo "Swift 6.3 or later is needed: https://www.swift.org/install" >&2; exit 1; }
+	$(call need,$(BUILD_PACKAGES))
+
+test-deps: deps
+	@$(call need,$(TEST_PACKAGES))
+
+build: deps
+	@$(SWIFT_BUILD) --product moongate
+	$(SWIFT_BUILD) --product demo-service
+
+run: build
+	@bin=$$($(SWIFT_BUILD) --show-bin-path)
+	set -m
+	"$$bin/demo-service" & demo=$$!
+	"$$bin/moongate" serve --config $(CONFIG) & gateway=$$!
+	set +m
+	finish() { trap - INT TERM EXIT; kill $$gateway $$demo 2>/dev/null || :; wait; }
+	trap 'finish; exit 0' INT TERM
+	trap finish EXIT
+	for try in $$(seq 150); do
+	  kill -0 $$gateway 2>/dev/null && kill -0 $$demo 2>/dev/null || { echo "Not started: see the line above." >&2; exit 1; }
+	  curl -fs -o /dev/null http://127.0.0.1:9901/readyz && break
+	  sleep 0.1
+	done
+	cat <<-'TEXT'
+
+	  The gateway        http://localhost:8080           open this first: it leads to sign-in, then to the service
+	  The outbox         http://127.0.0.1:9901/outbox    the codes that would go out by SMS
+	  The demo service   http://127.0.0.1:3000           what the gateway protects, without it
+
+	  1. Open the gateway, choose "Create Account", type a number such as 99999 99999.
+	  2. Read the code in the outbox and type it.
+	  3. Change a number in config/policies/phone_otp.lua and see it hold at the next try.
+
+	  Ctrl-C ends it all.
+
+	TEXT
+	wait -n $$gateway $$demo || :
+
+test: lint unit-test end-to-end
+
+unit-test: test-deps
+	@$(SWIFT_BUILD) --build-tests
+	swift test -c $(CONFIGURATION) --explicit-target-dependency-import-check error --skip-build
+
+# Drives the built programs: needs unit-test's (or any) build first.
+end-to-end: test-deps $(VENV)/ready
+	@MOONGATE_BIN=$$($(SWIFT_BUILD) --show-bin-path) $(VENV)/bin/python -m pytest Tests/EndToEnd -q
+
+$(VENV)/ready: Tests/EndToEnd/requirements.txt
+	@$(call need,python3-venv)
+	rm -rf $(VENV)
+	python3 -m venv $(VENV)
+	$(VENV)/bin/pip install -q --disable-pip-version-check -r Tests/EndToEnd/requirements.txt
+	touch $@
+
+bench: deps
+	@$(call need,$(BENCH_PACKAGES) curl python3-venv)
+	swift build -c release --product moongate
+	swift build -c release --product demo-service
+	MOONGATE_BIN=$$(swift build -c release --show-bin-path) python3 Tests/Bench/bench.py
+
+format:
+	@swift format --in-place --parallel --recursive $(SWIFT_FILES)
+
+lint:
+	@swift format lint --strict --parallel --recursive $(SWIFT_FILES)
+
+clean:
+	@swift package clean
