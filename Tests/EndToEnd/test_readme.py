@@ -1,0 +1,39 @@
+"""The commands of README.md, word for word but for the ports."""
+
+import re
+import subprocess
+
+from house import ROOT
+
+
+def blocks(heading):
+    """The shell blocks under a heading, and for each the text block that may follow it: what it prints."""
+    text = (ROOT / "README.md").read_text()
+    section = re.search(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", text, re.M | re.S)
+    assert section, f"README.md has no section {heading}"
+    found = re.findall(r"^```sh\n(.*?)^```\n(?:\n*```text\n(.*?)^```\n)?", section.group(1), re.M | re.S)
+    assert found, f"README.md shows no commands under {heading}"
+    return found
+
+
+def test_the_story_by_curl(house):
+    script, expected = "set -eu\n", []
+    for commands, printed in blocks("By curl"):
+        script += house.here(commands) + "echo; echo '-- end of block --'\n"
+        expected.append(printed)
+    # One shell for all, as one who pastes them has.
+    told = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60)
+    assert told.returncode == 0, told.stdout + told.stderr
+    outputs = told.stdout.split("-- end of block --\n")
+    for output, printed in zip(outputs, expected):
+        # `…` in README stands for what differs from run to run.
+        for line in filter(None, map(str.strip, printed.splitlines())):
+            pattern = ".*".join(re.escape(part) for part in house.here(line).split("…"))
+            assert re.search(pattern, output), f"README says {line!r}; it printed:\n{output}"
+
+
+def test_the_two_commands_exist():
+    text = (ROOT / "README.md").read_text()
+    makefile = (ROOT / "Makefile").read_text()
+    for target in re.findall(r"`?make ([a-z-]+)`?", text):
+        assert re.search(rf"^{target}:", makefile, re.M), f"README names make {target}, which the Makefile does not have"

@@ -1,0 +1,156 @@
+"""How the program starts, refuses to start, and ends."""
+
+import json
+import os
+import re
+import signal
+import socket
+import stat
+import subprocess
+import threading
+
+import pytest
+import requests
+
+from house import BIN, wait_for
+
+
+def run(*arguments, **env):
+    return subprocess.run(
+        [str(BIN / "moongate"), *map(str, arguments)], capture_output=True, text=True, timeout=60, env={**os.environ, **env}, cwd="/")
+
+
+def refused(house, **env):
+    """A start that ends by itself: its status and what it said."""
+    gateway = house.serve(**env)
+    status = gateway.process.wait(60)
+    gateway.reader.join(5)
+    return status, gateway.output
+
+
+def test_the_shipped_configuration_is_good(empty_house):
+    assert run("check", "--config", empty_house.config).returncode == 0
+    told = run("check", "--json", "--config", empty_house.config)
+    assert told.returncode == 0
+    document = json.loads(told.stdout)
+    assert document["problems"] == [] and isinstance(document["warnings"], list) and isinstance(document["budgets"], list)
+    assert not list(empty_house.config.glob("**/*.key")), "check makes no key"
+
+
+def test_check_tells_every_problem(empty_house):
+    empty_house.edit("policies/phone_otp.lua", lambda text: text.replace("window", "windw", 1))
+    empty_house.edit("routes.lua", lambda text: text.replace("path", "pathh", 1))
+    told = run("check", "--config", empty_house.config)
+    assert told.returncode == 1
+    assert re.search(r"^policies/phone_otp\.lua:\d+: .*windw.*window", told.stdout + told.stderr, re.M)
+    assert re.search(r"^routes\.lua:\d+: .*pathh.*path", told.stdout + told.stderr, re.M)
+    document = json.loads(run("check", "--json", "--config", empty_house.config).stdout)
+    assert {entry["file"] for entry in document["problems"]} == {"policies/phone_otp.lua", "routes.lua"}
+    for entry in document["problems"]:
+        assert entry["line"] > 0 and entry["message"] and "path" in entry
+    status, output = refused(empty_house)
+    assert status == 1 and "windw" in output and "pathh" in output
+
+
+@pytest.mark.parametrize(
+    "arguments, status",
+    [(["check", "--config", "/no/such/folder"], 2), (["serve", "--config", "/no/such/folder"], 2), (["check", "--nonsense"], 2), (["nonsense"], 2),
+     (["version"], 0), (["--help"], 0)])
+def test_exit_statuses(arguments, status):
+    assert run(*arguments).returncode == status
+
+
+def test_a_folder_without_gateway_lua(tmp_path):
+    told = run("check", "--config", tmp_path)
+    assert told.returncode == 1 and "gateway.lua" in told.stdout + told.stderr
+
+
+def test_a_taken_port_is_named(empty_house):
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", empty_house.ports[0]))
+        other.listen()
+        status, output = refused(empty_house)
+    assert status == 1
+    assert str(empty_house.ports[0]) in output and "taken" in output
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", empty_house.ports[1]))
+        other.listen()
+        status, output = refused(empty_house)
+    assert status == 1 and str(empty_house.ports[1]) in output
+
+
+def test_the_key_is_made_once_and_guarded(empty_house):
+    empty_house.start()
+    key = next(empty_house.config.glob("**/master.key"))
+    assert stat.S_IMODE(key.stat().st_mode) == 0o600 and key.stat().st_size == 32
+    for file in key.parent.glob("moongate.db*"):
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
+    secret = key.read_bytes()
+    empty_house.restart(signal.SIGTERM)
+    assert key.read_bytes() == secret
+    empty_house.gateway.end()
+
+    key.chmod(0o640)
+    status, output = refused(empty_house)
+    assert status == 1 and "chmod 600" in output
+    key.chmod(0o600)
+    key.write_bytes(b"short")
+    status, output = refused(empty_house)
+    assert status == 1 and "too short" in output
+    key.write_bytes(bytes(32))
+    status, output = refused(empty_house)
+    assert status == 1 and "key" in output, "another key than the store's"
+    # A key that is lost is not replaced by one that opens nothing.
+    key.unlink()
+    status, output = refused(empty_house)
+    assert status == 1 and not key.exists()
+    key.write_bytes(secret)
+    key.chmod(0o600)
+    empty_house.start()
+
+
+def test_the_log_level(empty_house):
+    status, output = refused(empty_house, MOONGATE_LOG="loud")
+    assert status == 2 and "trace, debug, info, notice, warning, error" in output
+    empty_house.start(MOONGATE_LOG="trace")
+    for line in empty_house.gateway.lines:
+        assert re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (trace|debug|info|notice|warning|error) +\S", line), line
+
+
+def test_sigterm_lets_a_request_end(house, number):
+    """A request at work gets its answer; the listener takes no new one; then the program is out, with status 0."""
+    token = house.register(number)["session"]["token"]
+    house.demo.end()
+    upstream = socket.create_server(("127.0.0.1", house.ports[2]))
+    answers = []
+    client = threading.Thread(
+        target=lambda: answers.append(requests.get(f"{house.url}/echo", headers={"Authorization": f"Bearer {token}"}, timeout=20)))
+    client.start()
+    peer, _ = upstream.accept()
+    assert b"GET /echo" in peer.recv(65536)
+    house.gateway.process.send_signal(signal.SIGTERM)
+
+    def refuses():
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", house.ports[0])) != 0
+
+    wait_for(refuses, "the listener to close")
+    assert house.gateway.process.poll() is None
+    peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nlast")
+    client.join(10)
+    assert answers and answers[0].text == "last"
+    assert house.gateway.process.wait(12) == 0
+    upstream.close()
+    house.demo = None
+
+
+def test_sigterm_with_nothing_at_work_ends_soon(house):
+    assert house.gateway.end(seconds=5) == 0
+
+
+def test_what_needs_a_restart_is_said(house):
+    before = house.policy()["active"]
+    house.edit("gateway.lua", lambda text: text.replace(f"127.0.0.1:{house.ports[1]}", "127.0.0.1:1"))
+    house.wait_generation(before)
+    wait_for(lambda: "restart" in house.gateway.output and "admin" in house.gateway.output, "the word of the restart")
+    assert requests.get(f"{house.admin}/healthz", timeout=10).status_code == 200
