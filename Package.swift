@@ -107,6 +107,8 @@ let package = Package(
     .testTarget(
       name: "MoongateDeliveryTests", dependencies: ["MoongateSDK", "MoongateCore", "MoongateDelivery", "MoongateTesting"], swiftSettings: strict),
     .testTarget(
+      name: "moongateTests", dependencies: ["moongate", "MoongateSDK", "MoongateCore", "MoongateTesting", logging], swiftSettings: strict),
+    .testTarget(
       name: "PhoneOTPTests", dependencies: ["MoongateSDK", "PhoneOTP"], path: "Plugins/PhoneOTP/Tests",
       packageAccess: false, swiftSettings: strict),
   ],

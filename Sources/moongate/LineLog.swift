@@ -1,0 +1,90 @@
+import Foundation
+import Logging
+
+/// Logs on standard error, one event a line:
+/// `2026-11-21T02:00:00.123Z notice  serve: ready gateway=http://localhost:8080 admin=http://127.0.0.1:9901`
+///
+/// Attack: a value that a client chose and that holds line breaks or terminal escapes would write log lines of its own;
+/// every control character is spelled out.
+struct LineLog: LogHandler {
+  var metadata: Logger.Metadata = [:]
+  var metadataProvider: Logger.MetadataProvider?
+  var logLevel: Logger.Level
+  private let label: String
+  private let write: @Sendable (String) -> Void
+
+  /// - Parameter write: takes one line with its line feed.
+  init(label: String, level: Logger.Level, write: @escaping @Sendable (String) -> Void = LineLog.standardError) {
+    self.label = label
+    logLevel = level
+    self.write = write
+  }
+
+  subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+    get { metadata[key] }
+    set { metadata[key] = newValue }
+  }
+
+  func log(event: LogEvent) {
+    var values = metadata
+    if let provided = metadataProvider?.get() { values.merge(provided) { _, new in new } }
+    if let given = event.metadata { values.merge(given) { _, new in new } }
+    if let error = event.error { values["error"] = "\(error)" }
+    var line = Self.moment(Date()) + " " + event.level.rawValue.padding(toLength: 8, withPad: " ", startingAt: 0)
+    line += "\(label): \(Self.plain("\(event.message)"))"
+    for (key, value) in values.sorted(by: { $0.key < $1.key }) { line += " \(key)=\(Self.quoted("\(value)"))" }
+    write(line + "\n")
+  }
+
+  /// One write a line, so that lines of several threads do not mix.
+  static let standardError: @Sendable (String) -> Void = { line in
+    var bytes = Array(line.utf8)[...]
+    while !bytes.isEmpty {
+      let written = bytes.withUnsafeBytes { Foundation.write(STDERR_FILENO, $0.baseAddress, $0.count) }
+      if written < 0, errno == EINTR { continue }
+      // A log that cannot be written stops nothing.
+      guard written > 0 else { return }
+      bytes = bytes.dropFirst(written)
+    }
+  }
+
+  private static func moment(_ date: Date) -> String {
+    date.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))
+  }
+
+  /// Control characters spelled out.
+  static func plain(_ text: String) -> String {
+    var plain = ""
+    for scalar in text.unicodeScalars {
+      switch scalar {
+      case "\n": plain += "\\n"
+      case "\r": plain += "\\r"
+      case "\t": plain += "\\t"
+      case _ where scalar.value < 0x20 || (0x7f...0x9f).contains(scalar.value) || scalar.value == 0x2028 || scalar.value == 0x2029:
+        plain += "\\u{\(String(scalar.value, radix: 16))}"
+      default: plain.unicodeScalars.append(scalar)
+      }
+    }
+    return plain
+  }
+
+  /// In quotes where spaces or quotes would make it ambiguous.
+  private static func quoted(_ text: String) -> String {
+    let plain = plain(text)
+    guard plain.isEmpty || plain.contains(where: { " \"=".contains($0) }) else { return plain }
+    return "\"" + plain.replacingOccurrences(of: "\"", with: "\\\"") + "\""
+  }
+}
+
+extension Logger.Level {
+  /// What `MOONGATE_LOG` says; `notice` where it says nothing.
+  /// - Throws: a sentence where it says something else than a level.
+  static func fromEnvironment() throws(StartProblem) -> Self {
+    guard let text = ProcessInfo.processInfo.environment["MOONGATE_LOG"], !text.isEmpty else { return .notice }
+    guard let level = Self(rawValue: text.lowercased()), level != .critical else {
+      throw StartProblem(
+        "MOONGATE_LOG is \"\(LineLog.plain(text))\"; it must be one of trace, debug, info, notice, warning, error.", status: .couldNotRun)
+    }
+    return level
+  }
+}

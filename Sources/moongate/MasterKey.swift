@@ -1,0 +1,110 @@
+import Foundation
+import MoongateCore
+
+/// The installation's master key: read from where gateway.lua says, made where there is none yet.
+struct MasterKey {
+  let keys: KeyRing
+  /// The file that was made just now; nil where the key was there before.
+  let madeFile: String?
+
+  private static let length = 32
+  /// A file longer than this holds something else.
+  private static let mostBytes = 4096
+
+  /// - Throws: a sentence that says what is wrong with the key and what to do; never a byte of it.
+  init(_ location: KeyLocation) throws(StartProblem) {
+    switch location {
+    case .value(let secret):
+      keys = try Self.ring(Array(secret.reveal().utf8), from: "The key in the environment")
+      madeFile = nil
+    case .file(let path):
+      if let bytes = try Self.read(path) {
+        keys = try Self.ring(bytes, from: "The key file \(path)")
+        madeFile = nil
+      } else {
+        keys = try Self.ring(try Self.make(path), from: "The key file \(path)")
+        madeFile = path
+      }
+    }
+  }
+
+  /// Takes back a key that was made for a store that turned out to belong to another.
+  func undo() {
+    if let madeFile { unlink(madeFile) }
+  }
+
+  private static func ring(_ bytes: [UInt8], from what: String) throws(StartProblem) -> KeyRing {
+    do {
+      return try KeyRing(master: bytes)
+    } catch {
+      throw StartProblem("\(what) is too short: it must hold at least \(length) bytes, such as `openssl rand -hex 32` prints.")
+    }
+  }
+
+  /// - Returns: nil where there is no file.
+  private static func read(_ path: String) throws(StartProblem) -> [UInt8]? {
+    // Non-blocking, so that a pipe in its place is refused and not waited for.
+    let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+    guard file >= 0 else {
+      if errno == ENOENT { return nil }
+      throw StartProblem("The key file \(path) cannot be read: \(reason()).")
+    }
+    defer { close(file) }
+    var status = stat()
+    guard fstat(file, &status) == 0 else { throw StartProblem("The key file \(path) cannot be read: \(reason()).") }
+    guard status.st_mode & S_IFMT == S_IFREG else { throw StartProblem("The key file \(path) is no regular file.") }
+    // Judged on the open file: between a look at the path and the reading it could be exchanged.
+    guard status.st_mode & 0o077 == 0 else {
+      let mode = String(status.st_mode & 0o777, radix: 8)
+      throw StartProblem("The key file \(path) has mode \(mode): others than its owner may use it. Run: chmod 600 \(path)")
+    }
+    guard status.st_uid == geteuid() || status.st_uid == 0 else {
+      throw StartProblem("The key file \(path) belongs to another user (uid \(status.st_uid)).")
+    }
+    guard status.st_size <= mostBytes else { throw StartProblem("The file \(path) is too long to be a key file.") }
+    var bytes = [UInt8](repeating: 0, count: mostBytes)
+    var count = 0
+    while count < mostBytes {
+      let got = bytes.withUnsafeMutableBytes { Foundation.read(file, $0.baseAddress?.advanced(by: count), mostBytes - count) }
+      if got < 0, errno == EINTR { continue }
+      guard got >= 0 else { throw StartProblem("The key file \(path) cannot be read: \(reason()).") }
+      if got == 0 { break }
+      count += got
+    }
+    return Array(bytes[..<count])
+  }
+
+  /// Makes the file whole or not at all: written beside its place, synced, and linked into it, which fails where another
+  /// process was first.
+  private static func make(_ path: String) throws(StartProblem) -> [UInt8] {
+    let folder = (path as NSString).deletingLastPathComponent
+    do {
+      try FileManager.default.createDirectory(
+        atPath: folder.isEmpty ? "." : folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    } catch {
+      throw StartProblem("The folder \(folder) for the key file cannot be made: \(error.localizedDescription)")
+    }
+    let bytes = SystemRandom().bytes(length)
+    let draft = "\(path).\(Base64URL.encode(SystemRandom().bytes(6)))"
+    let file = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    guard file >= 0 else { throw StartProblem("The key file \(path) cannot be made: \(reason()).") }
+    defer { unlink(draft) }
+    let written = bytes.withUnsafeBytes { write(file, $0.baseAddress, $0.count) } == bytes.count && fsync(file) == 0
+    let problem = reason()
+    close(file)
+    guard written else { throw StartProblem("The key file \(path) cannot be written: \(problem).") }
+    guard link(draft, path) == 0 else {
+      if errno == EEXIST, let theirs = try read(path) { return theirs }
+      throw StartProblem("The key file \(path) cannot be made: \(reason()).")
+    }
+    // The name, too, must outlive a power cut: without its key the store is worthless.
+    let parent = open(folder.isEmpty ? "." : folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    if parent >= 0 {
+      fsync(parent)
+      close(parent)
+    }
+    return bytes
+  }
+
+  private static func reason() -> String { String(cString: strerror(errno)) }
+}

@@ -1,0 +1,17 @@
+import Foundation
+
+/// The number of open files that the system grants this process: each connection is one, each proxied request two.
+enum OpenFiles {
+  /// Raises the soft limit to the hard one.
+  /// - Returns: what holds now; nil where the system does not tell.
+  @discardableResult static func raiseLimit() -> UInt64? {
+    var limit = rlimit()
+    guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return nil }
+    if limit.rlim_cur < limit.rlim_max {
+      limit.rlim_cur = limit.rlim_max
+      setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+      getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+    }
+    return UInt64(limit.rlim_cur)
+  }
+}

@@ -1,0 +1,27 @@
+import Logging
+import MoongateCore
+import ServiceLifecycle
+
+/// Removes from the store what is dead, a little at a time, so that no request waits for it.
+struct PruneLoop: Service {
+  let store: any Store
+  let clock: any GatewayClock
+  let logger: Logger
+
+  private static let interval: Duration = .seconds(60)
+  private static let pause: Duration = .milliseconds(100)
+
+  func run() async throws {
+    try? await cancelWhenGracefulShutdown {
+      while !Task.isCancelled {
+        var pause = Self.interval
+        do {
+          if try await store.prune(at: clock.now()) { pause = Self.pause }
+        } catch {
+          logger.warning("dead rows cannot be removed; trying again in a minute", metadata: ["fault": "\(error)"])
+        }
+        try await Task.sleep(for: pause)
+      }
+    }
+  }
+}

@@ -1,0 +1,47 @@
+import Logging
+import Synchronization
+import Testing
+
+@testable import moongate
+
+@Suite("A line of the log") struct LineLogTests {
+  /// What is logged, without the time before it.
+  private func lines(_ log: (Logger) -> Void) -> [String] {
+    let written = Written()
+    log(Logger(label: "serve") { LineLog(label: $0, level: .info) { line in written.lines.withLock { $0.append(line) } } })
+    return written.lines.withLock { $0.map { String($0.dropFirst(25)) } }
+  }
+
+  private final class Written: Sendable {
+    let lines = Mutex<[String]>([])
+  }
+
+  @Test("has a time, a level, who says it and what, then values by name") func form() {
+    let written = Written()
+    let logger = Logger(label: "serve") { LineLog(label: $0, level: .info) { line in written.lines.withLock { $0.append(line) } } }
+    logger.notice("ready", metadata: ["gateway": "http://localhost:8080", "admin": "http://127.0.0.1:9901"])
+    let line = written.lines.withLock { $0.first } ?? ""
+    #expect(
+      line.wholeMatch(
+        of: /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z notice  serve: ready admin=http:\/\/127\.0\.0\.1:9901 gateway=http:\/\/localhost:8080\n/) != nil)
+  }
+
+  @Test("is one line whatever a client sent") func injection() {
+    let told = lines {
+      $0.error("bad\nvalue", metadata: ["agent": "x\r\n2026-01-01T00:00:00.000Z notice  serve: all is well\u{1B}[2J\u{2028}\u{85}"])
+    }
+    #expect(
+      told == [
+        #"error   serve: bad\nvalue agent="x\r\n2026-01-01T00:00:00.000Z notice  serve: all is well\u{1b}[2J\u{2028}\u{85}""# + "\n"
+      ])
+  }
+
+  @Test("quotes what would be ambiguous") func quotes() {
+    let told = lines { $0.info("x", metadata: ["a": "", "b": "c d", "e": #"f"g"#, "h": "i=j", "k": "l"]) }
+    #expect(told == [#"info    serve: x a="" b="c d" e="f\"g" h="i=j" k=l"# + "\n"])
+  }
+
+  @Test("is not there under its level") func level() {
+    #expect(lines { $0.debug("not this") }.isEmpty)
+  }
+}
