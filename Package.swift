@@ -86,7 +86,7 @@ let package = Package(
       dependencies: ["MoongateSDK", "MoongateCore", "MoongateStore", "MoongatePolicy", "MoongateDelivery", crypto, logging],
       swiftSettings: strict),
     .testTarget(name: "CLuaTests", dependencies: ["CLua"], swiftSettings: strict),
-    .testTarget(name: "MoongateCoreTests", dependencies: ["MoongateSDK", "MoongateCore", "MoongateTesting", crypto], swiftSettings: strict),
+    .testTarget(name: "MoongateCoreTests", dependencies: ["MoongateSDK", "MoongateCore", "MoongateStore", "MoongateTesting", crypto, logging], swiftSettings: strict),
     .testTarget(
       name: "MoongatePolicyTests", dependencies: ["MoongateSDK", "MoongateCore", "MoongatePolicy", "CLua", "MoongateTesting"],
       swiftSettings: strict),

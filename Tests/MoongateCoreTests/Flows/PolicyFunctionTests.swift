@@ -1,0 +1,143 @@
+import MoongateSDK
+import MoongateTesting
+import Synchronization
+import Testing
+
+@testable import MoongateCore
+
+/// What policy functions and full providers can and cannot do to a flow.
+@Suite struct PolicyFunctionTests {
+  private static let send = FunctionName("send")
+  private static let verify = FunctionName("verify")
+
+  private func desk(_ verdicts: [FunctionName: @Sendable (Facts) -> Verdict]) async throws -> TestDesk {
+    try await TestDesk {
+      $0.policies[TestDesk.phone] = .test(TestDesk.phone, send: Self.send, verify: Self.verify)
+      $0.verdicts = verdicts
+    }
+  }
+
+  @Test func aDenialOfSendingIsItsReasonAndChargesNothing() async throws {
+    let desk = try await desk([Self.send: { $0.identifier?.attributes["country"] == "IN" ? .deny("country_not_served") : .allow }])
+    let refusal = await desk.begin(try await desk.flow("register")).refusal
+    #expect(refusal?.code == .policyReason("country_not_served"))
+    #expect(refusal?.code.status == 403)
+    #expect(desk.delivery.messages.isEmpty)
+    let event = try await desk.audit.event(try #require(refusal).decision)
+    #expect(event?.code == "country_not_served")
+  }
+
+  @Test(arguments: [true, false]) func aDenialOfVerifyingDoesNotDependOnTheCode(right: Bool) async throws {
+    let open = Mutex(true)
+    let desk = try await desk([Self.verify: { _ in open.withLock { $0 } ? .deny("not_now") : .allow }])
+    let id = try await desk.begun("register")
+    for _ in 0..<9 { #expect(await desk.submit(id, right ? desk.code : desk.wrong).refusal?.code == .policyReason("not_now")) }
+    open.withLock { $0 = false }
+    #expect(try await desk.submit(id, desk.code).get().status == .complete)
+  }
+
+  @Test func aPolicyThatFailsIsAClosedDoor() async throws {
+    let fault = PolicyFault(kind: .steps, location: SourceLocation(file: "policies/phone_otp.lua", line: 9), message: "ran out of steps")
+    let desk = try await desk([Self.verify: { _ in .fault(fault) }])
+    let id = try await desk.begun("register")
+    let refusal = await desk.submit(id, desk.code).refusal
+    #expect(refusal?.code == .policyError)
+    #expect(refusal?.sentence == "The gateway could not decide. Please try again later.")
+    #expect(try await desk.audit.event(try #require(refusal).decision)?.detail["fault"] == "policies/phone_otp.lua:9: ran out of steps")
+  }
+
+  @Test func factsSayWhatIsKnown() async throws {
+    let seen = Mutex<Facts?>(nil)
+    let desk = try await desk([Self.verify: { facts in seen.withLock { $0 = facts }; return .allow }])
+    try await desk.registered()
+    let id = try await desk.begun()
+    _ = await desk.submit(id, desk.wrong, address: [10, 0, 0, 1])
+    _ = await desk.submit(id, desk.wrong, address: [10, 0, 0, 1])
+    let facts = try #require(seen.withLock { $0 })
+    #expect(facts.action == .verify)
+    #expect(facts.flow?.name == "login")
+    #expect(facts.account.exists && facts.account.isPhoneVerified && !facts.account.hasEmail)
+    #expect(facts.client.networkChanged)
+    #expect(facts.limits.first { $0.name == "verify" }?.used == 1)
+    #expect(facts.limits.first { $0.name == "verify" }?.max == 5)
+  }
+
+  @Test func whatVerifyAlsoRequiresComesNext() async throws {
+    let desk = try await desk([Self.verify: { _ in .requireAlso(TestDesk.pin) }])
+    // An account that has no such factor is denied.
+    let id = try await desk.begun("register")
+    #expect(await desk.submit(id, desk.code).refusal?.code == .denied)
+  }
+
+  @Test func aFullProvidersTriesAreCharged() async throws {
+    let desk = try await TestDesk {
+      $0.flows["both"] = .test("both", account: .existing, steps: [.test(TestDesk.phone), .test(TestDesk.pin)])
+      $0.policies[TestDesk.pin] = .test(
+        TestDesk.pin, limits: [.test("verify", on: .verify, per: .account, max: 3, window: .seconds(86_400), lock: [.seconds(900)])])
+    }
+    try await desk.registered()
+    let id = try await desk.begun("both")
+    let half = try await desk.submit(id, desk.code).get()
+    #expect(half.status == .pending)
+    #expect(half.choices == [TestDesk.pin])
+    #expect(half.session == nil)
+    func send(_ pin: String) async -> Result<FlowView, Refusal> { await desk.engine.submit(id, fields: ["pin": .text(pin)], client: desk.client()) }
+    #expect(await send("1357").refusal?.code == .stepNotOpen, "a step that was not begun is not open")
+    _ = try await desk.engine.begin(id, provider: nil, fields: [:], client: desk.client()).get()
+    #expect(await send("1111").refusal?.attemptsLeft == 2)
+    #expect(await send("0000").refusal?.code == .invalidInput)
+    #expect(await send("9999").refusal?.code == .busy)
+    #expect(await send("1111").refusal?.attemptsLeft == 1, "malformed input and faults were given back")
+    let done = try await send("1357").get()
+    #expect(done.status == .complete)
+    #expect(done.passed.map(\.provider) == [TestDesk.phone, TestDesk.pin])
+    #expect(done.session?.aal == 2)
+    #expect(try await desk.store.account(try #require(done.account).id)?.credentials == [TestDesk.pin])
+  }
+
+  @Test func numbersThatVaryAreAsked() async throws {
+    let most = FunctionName("max")
+    let desk = try await TestDesk {
+      var limit = Limit.test("verify", on: .verify, per: .phone, max: 5, window: .seconds(86_400), lock: [.seconds(900)])
+      limit = Limit(
+        name: limit.name, action: limit.action, key: limit.key, max: .varying(lowest: 2, highest: 5, most), window: limit.window, counts: limit.counts,
+        lock: limit.lock, disables: false, location: limit.location)
+      $0.policies[TestDesk.phone] = .test(TestDesk.phone, limits: [limit])
+      $0.values[most] = { facts in facts.client.networkChanged ? 2 : 5 }
+    }
+    try await desk.registered()
+    let id = try await desk.begun()
+    #expect(await desk.submit(id, desk.wrong).refusal?.attemptsLeft == 4)
+    #expect(await desk.submit(id, desk.wrong, address: [10, 0, 0, 1]).refusal?.code == .tooManyAttempts)
+  }
+
+  @Test func limitsAreTheActiveGenerationsAndTextsTheFlowsOwn() async throws {
+    let desk = try await TestDesk()
+    try await desk.registered()
+    let id = try await desk.flow()
+    var next = TestGeneration(
+      id: "next", gateway: desk.generations.current.gateway, flows: [.test("login", account: .existing, steps: [.test(TestDesk.mail)])],
+      policies: [
+        .test(
+          TestDesk.phone, code: CodeRule(length: 8, alphabet: .digits, lifetime: .seconds(60)),
+          limits: [.test("verify", on: .verify, per: .identifier, max: 2, window: .seconds(86_400), lock: [.seconds(900)])], message: "new {code}"),
+        .test(TestDesk.mail),
+      ])
+    next.warnings = []
+    desk.generations.activate(next, at: desk.clock.now())
+    _ = try await desk.begin(id).get()
+    #expect(desk.delivery.messages.last?.text == "\(desk.code) is your Moongate verification code")
+    #expect(desk.code.count == 6)
+    #expect(await desk.submit(id, desk.wrong).refusal?.attemptsLeft == 1)
+    #expect(await desk.submit(id, desk.wrong).refusal?.code == .tooManyAttempts)
+  }
+
+  @Test func aStoreThatIsDownIsNoRefusal() async throws {
+    let desk = try await TestDesk()
+    let id = try await desk.begun("register")
+    try desk.store.close()
+    let refusal = await desk.submit(id, desk.code).refusal
+    #expect(refusal?.code == .storeUnavailable)
+    #expect(refusal?.code.status == 503)
+  }
+}

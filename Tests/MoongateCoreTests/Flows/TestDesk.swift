@@ -1,0 +1,156 @@
+import Logging
+import MoongateSDK
+import MoongateStore
+import MoongateTesting
+import Synchronization
+import Testing
+
+@testable import MoongateCore
+
+/// A code provider of the tests' own: any text of digits is a number.
+struct ToyCode: CodeProvider {
+  let name: ProviderName
+  var kind = IdentifierKind.phone
+
+  var descriptor: ProviderDescriptor {
+    ProviderDescriptor(
+      name: name, beginFields: [InputField(name: "phone", kind: .phone)], submitFields: [InputField(name: "code", kind: .digits)],
+      settings: [SettingField(name: "sms", kind: .messages(.sms), isRequired: true, help: "")],
+      policy: PolicySource(file: "toy.lua", text: ""), identifierKinds: [kind])
+  }
+
+  func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier {
+    let digits = try input.text("phone").filter(\.isNumber)
+    guard digits.count >= 4 else { throw InputProblem(field: "phone", reason: .invalidPhone, detail: "too short") }
+    return Identifier(kind: kind, value: "+" + digits, display: "+" + digits, attributes: ["country": "IN", "type": "mobile"])
+  }
+
+  func deliver(_ code: CodeMessage, to identifier: Identifier, by messenger: any Messenger) async throws(DeliveryFault) {
+    try await messenger.send(Message(channel: .sms, to: identifier.value, text: code.text, code: code.code))
+  }
+}
+
+/// A full provider of the tests' own: 1357 is right, 0000 is malformed, 9999 breaks it.
+struct ToyPIN: FullProvider {
+  struct Broken: Error {}
+
+  var descriptor: ProviderDescriptor {
+    ProviderDescriptor(
+      name: TestDesk.pin, beginFields: [], submitFields: [InputField(name: "pin", kind: .digits, length: 4)], settings: [],
+      policy: PolicySource(file: "toy.lua", text: ""), identifierKinds: [])
+  }
+
+  func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer { .ask(descriptor.submitFields, state: [7]) }
+
+  func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
+    switch try input.text("pin") {
+    case "1357" where step.state == [7]: .proved(nil, record: [1])
+    case "0000": .malformed(InputProblem(field: "pin", reason: .invalidInput, detail: "not that"))
+    case "9999": throw Broken()
+    default: .refused(.invalidPIN)
+    }
+  }
+}
+
+/// Keeps messages; fails when told to.
+final class ToyDelivery: DeliveryService, Messenger {
+  private let state = Mutex((messages: [Message](), fails: false))
+
+  var messages: [Message] { state.withLock { $0.messages } }
+  var fails: Bool {
+    get { state.withLock { $0.fails } }
+    set { state.withLock { $0.fails = newValue } }
+  }
+
+  func messenger(for settings: DeliverySettings) -> any Messenger { self }
+
+  func send(_ message: Message) async throws(DeliveryFault) {
+    let fails = state.withLock { state in
+      if !state.fails { state.messages.append(message) }
+      return state.fails
+    }
+    if fails { throw DeliveryFault(reason: "told to fail") }
+  }
+}
+
+/// The engine with everything that it needs, a clock that a test turns, and a few verbs that read like a person's acts.
+struct TestDesk: Sendable {
+  static let phone = ProviderName(test: "phone_otp")
+  static let mail = ProviderName(test: "email_code")
+  static let pin = ProviderName(test: "pin")
+
+  let clock = ManualClock()
+  let delivery = ToyDelivery()
+  let store: SQLiteStore
+  let generations: ActiveGeneration
+  let engine: FlowEngine
+  let audit: AuditTrail
+
+  /// - Parameter change: what is not as shipped in this test's policies.
+  init(_ change: (inout TestGeneration) -> Void = { _ in }) async throws {
+    let settings = ProviderSettings(deliveries: ["sms": .outbox])
+    var generation = TestGeneration(
+      gateway: .test(providers: [Self.phone: settings, Self.mail: settings]),
+      flows: [
+        .test("login", account: .existing, steps: [.test(Self.phone)]), .test("register", account: .new, steps: [.test(Self.phone)]),
+        .test("enter", account: .any, steps: [.test(Self.phone)]),
+      ], policies: [.test(Self.phone), .test(Self.mail), .test(Self.pin)])
+    change(&generation)
+    generations = ActiveGeneration(generation, at: clock.now())
+    let random = SystemRandom()
+    let keys = try KeyRing(master: [UInt8](repeating: 7, count: 32))
+    store = try SQLiteStore(path: ":memory:", keyFingerprint: keys.fingerprint)
+    audit = AuditTrail(store: store, logger: Logger(label: "test"))
+    engine = FlowEngine(
+      store: store, generations: generations,
+      providers: try ProviderRegistry([ToyCode(name: Self.phone), ToyCode(name: Self.mail, kind: .email), ToyPIN()]), delivery: delivery, clock: clock,
+      random: random, keys: keys, audit: audit, logger: Logger(label: "test"))
+  }
+
+  /// A client.
+  func client(_ address: [UInt8] = [192, 0, 2, 1], browser: TokenHash? = nil, session: SessionSnapshot? = nil) -> ClientContext {
+    ClientContext(
+      decision: DecisionID(from: SystemRandom()), address: ClientAddress(bytes: address) ?? .unspecified, userAgent: "test", browser: browser,
+      session: session)
+  }
+
+  /// A new flow.
+  func flow(_ name: String = "login", returnTo: String? = nil) async throws -> FlowID {
+    try await engine.create(name, returnTo: returnTo, browser: nil, client: client()).get().id
+  }
+
+  /// A new flow with a code sent to the number.
+  func begun(_ name: String = "login", phone: String = "919999999999", address: [UInt8] = [192, 0, 2, 1], returnTo: String? = nil) async throws -> FlowID {
+    let id = try await flow(name, returnTo: returnTo)
+    _ = try await begin(id, phone: phone, address: address).get()
+    return id
+  }
+
+  func begin(_ id: FlowID, phone: String = "919999999999", address: [UInt8] = [192, 0, 2, 1]) async -> Result<FlowView, Refusal> {
+    await engine.begin(id, provider: nil, fields: ["phone": .text(phone)], client: client(address))
+  }
+
+  func submit(_ id: FlowID, _ code: String, address: [UInt8] = [192, 0, 2, 1]) async -> Result<FlowView, Refusal> {
+    await engine.submit(id, fields: ["code": .text(code)], client: client(address))
+  }
+
+  /// The last code that was sent.
+  var code: String { delivery.messages.last?.code ?? "none" }
+
+  /// A code that is not the last one that was sent.
+  var wrong: String { code == "000000" ? "000001" : "000000" }
+
+  /// Makes an account for the number, and waits until its timers are over.
+  @discardableResult
+  func registered(_ phone: String = "919999999999") async throws -> AccountView {
+    let id = try await begun("register", phone: phone)
+    let view = try await submit(id, code).get()
+    clock.advance(by: .seconds(1000))
+    return try #require(view.account)
+  }
+}
+
+extension Result where Failure == Refusal {
+  /// The refusal, if it is one.
+  var refusal: Refusal? { if case .failure(let refusal) = self { refusal } else { nil } }
+}
