@@ -2,6 +2,7 @@ import Foundation
 import GRDB
 import MoongateCore
 import MoongateSDK
+import Synchronization
 
 /// The store in one SQLite file, shared by the processes of one machine.
 ///
@@ -10,6 +11,8 @@ package final class SQLiteStore: Store {
   private let database: any DatabaseWriter
   private let commits: CommitQueue
   private let pruning = Pruning()
+  /// GRDB does not survive a read after its connection was closed: late requests are turned away before they reach it.
+  private let isClosed = Atomic(false)
 
   /// Opens the store, makes it where there is none, and brings its schema up to date. Blocks while it does.
   /// - Parameters:
@@ -45,6 +48,7 @@ package final class SQLiteStore: Store {
 
   /// Ends all work and closes the file; what comes after fails. Blocks until what runs has ended.
   package func close() throws(StoreFault) {
+    guard !isClosed.exchange(true, ordering: .acquiringAndReleasing) else { return }
     do { try database.close() } catch { throw StoreFault(error) }
   }
 
@@ -53,6 +57,7 @@ package final class SQLiteStore: Store {
   }
 
   package func apply(_ changes: [Change], at now: Timestamp) async throws(StoreFault) -> ApplyResult {
+    try refuseIfClosed()
     do {
       let prepared = try changes.map(PreparedChange.init)
       let locks = try await commits.write(at: now) { db in try prepared.flatMap { try $0.apply(at: now, db) } }
@@ -69,12 +74,14 @@ package final class SQLiteStore: Store {
   }
 
   private func read<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws(StoreFault) -> Value {
+    try refuseIfClosed()
     do { return try await database.read(body) } catch { throw StoreFault(error) }
   }
 
   private func write<Value: Sendable>(
     at moment: Timestamp, _ body: @escaping @Sendable (Database) throws -> Value
   ) async throws(StoreFault) -> Value {
+    try refuseIfClosed()
     do { return try await commits.write(at: moment, body) } catch { throw StoreFault(error) }
   }
 }
@@ -158,5 +165,9 @@ extension SQLiteStore {
 
   private func decode<Value: Decodable>(_ type: Value.Type, _ json: Data) throws(StoreFault) -> Value {
     do { return try JSON.decode(type, json) } catch { throw StoreFault(error) }
+  }
+
+  private func refuseIfClosed() throws(StoreFault) {
+    if isClosed.load(ordering: .acquiring) { throw StoreFault("the store is closed") }
   }
 }
