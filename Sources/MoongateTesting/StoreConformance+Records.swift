@@ -1,0 +1,212 @@
+import MoongateCore
+import MoongateSDK
+import Testing
+
+// Flows, accounts and the audit trail.
+
+extension StoreConformance {
+  static let flows: [StoreConformance] = [
+    StoreConformance("a flow comes back as it was stored, a version further") { bench async throws in
+      var record = bench.flow("one")
+      #expect(try await bench.store.flow(record.id) == nil)
+      #expect(try await bench.apply(.putFlow(record)) == .applied(locks: []))
+      record.version = 1
+      #expect(try await bench.store.flow(record.id) == record)
+      record.step = StepRecord(
+        provider: ProviderName(test: "phone_otp"), identifier: bench.phone(), isSkippable: false, account: "ac_1",
+        challenge: Challenge(
+          mac: [UInt8](0...31), issuedAt: bench.now, expiresAt: bench.now + .seconds(600),
+          rule: CodeRule(length: 6, alphabet: .digits, lifetime: .seconds(600))))
+      try await bench.apply(.putFlow(record))
+      record.version = 2
+      #expect(try await bench.store.flow(record.id) == record)
+      try await bench.apply(.deleteFlow(record.id))
+      #expect(try await bench.store.flow(record.id) == nil)
+    },
+    StoreConformance("of fifty parallel changes of a flow one wins, and the others change nothing") { bench async throws in
+      var record = bench.flow("one")
+      try await bench.apply(.putFlow(record))
+      record.version = 1
+      let stale = record
+      try await bench.apply(.createAccount(bench.account("ac_1", verified: [bench.phone()])))
+      let results = try await withThrowingTaskGroup(of: ApplyResult.self) { group in
+        for number in 0..<50 {
+          group.addTask { try await bench.apply(.putSession(bench.session("se_\(number)", of: "ac_1")), .putFlow(stale)) }
+        }
+        return try await group.reduce(into: []) { $0.append($1) }
+      }
+      #expect(results.count { $0 == .applied(locks: []) } == 1)
+      #expect(results.count { $0 == .conflict(.flowChanged) } == 49)
+      #expect(try await bench.store.sessions(of: "ac_1").count == 1)
+    },
+    StoreConformance("a flow is made once, and one that is gone is not changed") { bench async throws in
+      var record = bench.flow("one")
+      try await bench.apply(.putFlow(record))
+      #expect(try await bench.apply(.putFlow(record)) == .conflict(.flowChanged))
+      record.version = 7
+      #expect(try await bench.apply(.putFlow(record)) == .conflict(.flowChanged))
+      try await bench.apply(.deleteFlow(record.id))
+      record.version = 1
+      #expect(try await bench.apply(.putFlow(record)) == .conflict(.flowChanged))
+    },
+    StoreConformance("a flow is kept until its lifetime has passed once more, dead or alive") { bench async throws in
+      let record = bench.flow("one")
+      try await bench.apply(.putFlow(record))
+      bench.clock.set(record.expiresAt + .milliseconds(899_999))
+      while try await bench.store.prune(at: bench.now) {}
+      #expect(try await bench.store.flow(record.id) != nil)
+      bench.clock.advance(by: .milliseconds(1))
+      while try await bench.store.prune(at: bench.now) {}
+      #expect(try await bench.store.flow(record.id) == nil)
+    },
+    StoreConformance("a conflict takes back everything of its transaction") { bench async throws in
+      let limit = bench.limit(max: 1, lock: [.seconds(900)])
+      let reserved = try await bench.reserve([limit])
+      var record = bench.flow("one")
+      record.version = 3
+      let settlement = Settlement(reservation: reserved.id, outcome: .failure, limits: [limit], timer: nil, now: bench.now)
+      let event = AuditEvent(id: DecisionID(text: "dc_1"), at: bench.now, kind: .refused)
+      #expect(
+        try await bench.apply(
+          .settle(settlement), .createAccount(bench.account("ac_1", verified: [bench.phone()])), .audit(event), .putFlow(record))
+          == .conflict(.flowChanged))
+      #expect(try await bench.state(limit) == CounterState(pending: 1, oldest: bench.now))
+      #expect(try await bench.store.account("ac_1") == nil)
+      #expect(try await bench.store.events(limit: 10).isEmpty)
+    },
+  ]
+
+  static let accounts: [StoreConformance] = [
+    StoreConformance("an account comes back as it was made, by id and by what it holds verified") { bench async throws in
+      let account = bench.account("ac_1", verified: [bench.phone()], claimed: [bench.email()])
+      try await bench.apply(.createAccount(account))
+      #expect(try await bench.store.account("ac_1") == account)
+      #expect(try await bench.store.account(holding: bench.phone()) == account)
+      #expect(try await bench.store.account(holding: bench.email()) == nil, "an unverified address opens nothing")
+      #expect(try await bench.store.account("ac_2") == nil)
+      let stored = try #require(try await bench.store.account("ac_1")?.identifier(.phone)?.identifier)
+      #expect(stored.display == bench.phone().display && stored.attributes == bench.phone().attributes)
+    },
+    StoreConformance("of twenty that register one number at once, one does") { bench async throws in
+      let results = try await withThrowingTaskGroup(of: ApplyResult.self) { group in
+        for number in 0..<20 { group.addTask { try await bench.apply(.createAccount(bench.account("ac_\(number)", verified: [bench.phone()]))) } }
+        return try await group.reduce(into: []) { $0.append($1) }
+      }
+      #expect(results.count { $0 == .applied(locks: []) } == 1)
+      #expect(results.count { $0 == .conflict(.identifierTaken) } == 19)
+    },
+    StoreConformance("whoever proves an address owns it; other claimants lose address, password and sessions") { bench async throws in
+      let password = ProviderName(test: "password")
+      let pin = ProviderName(test: "pin")
+      for id in ["ac_1", "ac_2"] {
+        try await bench.apply(
+          .createAccount(bench.account(id, claimed: [bench.email()])), .putProviderRecord(account: id, password, sealed: [1]),
+          .putProviderRecord(account: id, pin, sealed: [2]), .putSession(bench.session("se_\(id)", of: id)))
+      }
+      let before = try await bench.store.sessionChanges(after: .max).latest
+      bench.clock.advance(by: .seconds(1))
+      #expect(try await bench.apply(.verifyIdentifier(account: "ac_2", bench.email())) == .applied(locks: []))
+      let owner = try #require(try await bench.store.account(holding: bench.email()))
+      #expect(owner.id == "ac_2" && owner.identifiers == [HeldIdentifier(identifier: bench.email(), verifiedAt: bench.now)])
+      #expect(owner.credentials == [password, pin])
+      let loser = try #require(try await bench.store.account("ac_1"))
+      #expect(loser.identifiers.isEmpty && loser.credentials == [pin])
+      #expect(try await bench.store.sessions(of: "ac_1").isEmpty)
+      #expect(try await bench.store.sessions(of: "ac_2").count == 1)
+      #expect(Set(try await bench.store.sessionChanges(after: before).accounts) == ["ac_1", "ac_2"])
+      #expect(try await bench.apply(.verifyIdentifier(account: "ac_1", bench.email())) == .conflict(.identifierTaken))
+      #expect(try await bench.apply(.createAccount(bench.account("ac_3", verified: [bench.email()]))) == .conflict(.identifierTaken))
+    },
+    StoreConformance("registering with a proved address takes it from those who only claim it") { bench async throws in
+      try await bench.apply(.createAccount(bench.account("ac_1", claimed: [bench.email()])), .putSession(bench.session("se_1", of: "ac_1")))
+      #expect(try await bench.apply(.createAccount(bench.account("ac_2", verified: [bench.email()]))) == .applied(locks: []))
+      #expect(try await bench.store.account("ac_1")?.identifiers == [])
+      #expect(try await bench.store.sessions(of: "ac_1").isEmpty)
+    },
+    StoreConformance("a second identifier is added, and proving one again changes nothing") { bench async throws in
+      try await bench.apply(.createAccount(bench.account("ac_1", verified: [bench.phone()])))
+      let first = bench.now
+      bench.clock.advance(by: .seconds(5))
+      try await bench.apply(.verifyIdentifier(account: "ac_1", bench.email()), .verifyIdentifier(account: "ac_1", bench.phone()))
+      #expect(
+        try await bench.store.account("ac_1")?.identifiers
+          == [HeldIdentifier(identifier: bench.phone(), verifiedAt: first), HeldIdentifier(identifier: bench.email(), verifiedAt: bench.now)])
+      #expect(try await bench.apply(.verifyIdentifier(account: "ac_9", bench.email("x@example.com"))) == .conflict(.accountUnavailable))
+    },
+    StoreConformance("being seen moves forward only") { bench async throws in
+      try await bench.apply(.createAccount(bench.account("ac_1")))
+      bench.clock.advance(by: .seconds(60))
+      try await bench.apply(.seen(account: "ac_1"))
+      let seen = bench.now
+      bench.clock.advance(by: .seconds(-30))
+      try await bench.apply(.seen(account: "ac_1"), .seen(account: "nobody"))
+      #expect(try await bench.store.account("ac_1")?.lastSeenAt == seen)
+    },
+    StoreConformance("what a provider keeps for an account is replaced and removed") { bench async throws in
+      let pin = ProviderName(test: "pin")
+      try await bench.apply(.createAccount(bench.account("ac_1")))
+      #expect(try await bench.store.providerRecord(of: "ac_1", for: pin) == nil)
+      try await bench.apply(.putProviderRecord(account: "ac_1", pin, sealed: [1, 2]))
+      try await bench.apply(.putProviderRecord(account: "ac_1", pin, sealed: [3]))
+      #expect(try await bench.store.providerRecord(of: "ac_1", for: pin) == [3])
+      #expect(try await bench.store.account("ac_1")?.credentials == [pin])
+      try await bench.apply(.putProviderRecord(account: "ac_1", pin, sealed: nil))
+      #expect(try await bench.store.providerRecord(of: "ac_1", for: pin) == nil)
+      #expect(try await bench.store.account("ac_1")?.credentials == [])
+      #expect(try await bench.apply(.putProviderRecord(account: "ac_9", pin, sealed: [1])) == .conflict(.accountUnavailable))
+    },
+  ]
+
+  static let trail: [StoreConformance] = [
+    StoreConformance("events come back newest first, and by their decision") { bench async throws in
+      let events = (0..<5).map { number in
+        AuditEvent(
+          id: DecisionID(text: "dc_\(number)"), at: bench.now + .seconds(number), kind: .refused, flow: "login", code: "invalid_code",
+          detail: ["limit": "verify"])
+      }
+      try await bench.store.append(Array(events[..<4]))
+      try await bench.apply(.audit(events[4]))
+      try await bench.store.append([])
+      #expect(try await bench.store.events(limit: 3) == Array(events.reversed()[..<3]))
+      #expect(try await bench.store.event(DecisionID(text: "dc_2")) == events[2])
+      #expect(try await bench.store.event(DecisionID(text: "dc_9")) == nil)
+    },
+    StoreConformance("events are kept for 24 hours") { bench async throws in
+      try await bench.store.append([AuditEvent(id: DecisionID(text: "dc_1"), at: bench.now, kind: .refused)])
+      bench.clock.advance(by: .seconds(86_400 - 1))
+      while try await bench.store.prune(at: bench.now) {}
+      #expect(try await bench.store.event(DecisionID(text: "dc_1")) != nil)
+      bench.clock.advance(by: .seconds(1))
+      while try await bench.store.prune(at: bench.now) {}
+      #expect(try await bench.store.event(DecisionID(text: "dc_1")) == nil)
+    },
+    StoreConformance("the latest moment is the highest that was recorded") { bench async throws in
+      #expect(try await bench.store.latestMoment() < bench.now)
+      _ = try await bench.reserve([bench.limit()])
+      #expect(try await bench.store.latestMoment() == bench.now)
+      let highest = bench.now + .seconds(5)
+      try await bench.store.append([AuditEvent(id: DecisionID(text: "dc_1"), at: highest, kind: .refused)])
+      bench.clock.advance(by: .seconds(1))
+      try await bench.apply(.clearTimer([1]))
+      #expect(try await bench.store.latestMoment() == highest)
+    },
+    StoreConformance("pruning ends, keeps what counts and takes what does not") { bench async throws in
+      let kept = bench.limit("kept", window: .seconds(3600))
+      let gone = bench.limit("gone", window: .seconds(60))
+      for _ in 0..<2 {
+        try await bench.attempt([kept], .failure)
+        try await bench.attempt([gone], .failure)
+      }
+      let many = (0..<1200).map { bench.limit("many", of: "\($0)", window: .seconds(60)) }
+      try await bench.attempt(many, .failure)
+      bench.clock.advance(by: .seconds(120))
+      var steps = 0
+      while try await bench.store.prune(at: bench.now) {
+        steps += 1
+        try #require(steps < 1000)
+      }
+      #expect(try await bench.state(kept).settled == 2)
+      #expect(try await bench.state(gone) == CounterState())
+    },
+  ]
+}

@@ -1,0 +1,126 @@
+import MoongateCore
+import MoongateSDK
+import Testing
+
+// Sessions, and how other nodes learn of what happened to them.
+
+extension StoreConformance {
+  static let sessions: [StoreConformance] = [
+    StoreConformance("a session comes back with its account") { bench async throws in
+      let account = bench.account("ac_1", verified: [bench.phone()])
+      let session = bench.session("se_1", of: "ac_1")
+      try await bench.apply(.createAccount(account), .putSession(session))
+      #expect(try await bench.store.session(session.token) == SessionSnapshot(session: session, account: account))
+      #expect(try await bench.store.session(TokenHash(of: "nothing".utf8)) == nil)
+    },
+    StoreConformance("no session without an account") { bench async throws in
+      #expect(try await bench.apply(.putSession(bench.session("se_1", of: "ac_1"))) == .conflict(.accountUnavailable))
+      var locked = bench.account("ac_2")
+      locked.isLocked = true
+      try await bench.apply(.createAccount(locked))
+      #expect(try await bench.apply(.putSession(bench.session("se_2", of: "ac_2"))) == .conflict(.accountUnavailable))
+    },
+    StoreConformance("an account's sessions are listed newest first, and ended one by one or all but one") { bench async throws in
+      try await bench.apply(.createAccount(bench.account("ac_1")), .createAccount(bench.account("ac_2")))
+      for number in 1...4 {
+        try await bench.apply(.putSession(bench.session("se_\(number)", of: "ac_1")))
+        bench.clock.advance(by: .seconds(1))
+      }
+      try await bench.apply(.putSession(bench.session("se_9", of: "ac_2")))
+      #expect(try await bench.store.sessions(of: "ac_1").map(\.id) == ["se_4", "se_3", "se_2", "se_1"])
+      try await bench.apply(.endSession(TokenHash(of: "se_2".utf8)))
+      #expect(try await bench.store.session(TokenHash(of: "se_2".utf8)) == nil)
+      try await bench.apply(.endSessions(account: "ac_1", except: TokenHash(of: "se_3".utf8)))
+      #expect(try await bench.store.sessions(of: "ac_1").map(\.id) == ["se_3"])
+      try await bench.apply(.endSessions(account: "ac_1", except: nil))
+      #expect(try await bench.store.sessions(of: "ac_1").isEmpty)
+      #expect(try await bench.store.sessions(of: "ac_2").count == 1)
+    },
+    StoreConformance("a new token of a session kills the old one, and says so") { bench async throws in
+      try await bench.apply(.createAccount(bench.account("ac_1")), .putSession(bench.session("se_1", of: "ac_1", token: "old")))
+      let before = try await bench.store.sessionChanges(after: .max).latest
+      try await bench.apply(.putSession(bench.session("se_1", of: "ac_1", token: "new")))
+      #expect(try await bench.store.session(TokenHash(of: "old".utf8)) == nil)
+      #expect(try await bench.store.session(TokenHash(of: "new".utf8)) != nil)
+      #expect(try await bench.store.sessionChanges(after: before).tokens == [TokenHash(of: "old".utf8)])
+    },
+    StoreConformance("activity moves forward, never back, and wakes no dead session") { bench async throws in
+      let session = bench.session("se_1", of: "ac_1")
+      let begun = bench.now
+      let seen = { try await bench.store.session(session.token)?.session.lastSeenAt }
+      try await bench.apply(.createAccount(bench.account("ac_1")), .putSession(session))
+      try await bench.store.touch([session.token: begun + .seconds(600), TokenHash(of: "nothing".utf8): begun])
+      #expect(try await seen() == begun + .seconds(600))
+      try await bench.store.touch([session.token: begun + .seconds(300)])
+      #expect(try await seen() == begun + .seconds(600))
+      try await bench.store.touch([session.token: begun + .seconds(600 + 3600)])
+      #expect(try await seen() == begun + .seconds(600), "idle for an hour: it was dead")
+      try await bench.store.touch([:])
+      for hour in 1...11 { try await bench.store.touch([session.token: begun + .seconds(hour * 3599)]) }
+      let last = begun + .seconds(11 * 3599)
+      #expect(try await seen() == last)
+      try await bench.store.touch([session.token: begun + .seconds(43_200)])
+      #expect(try await seen() == last, "at its end: it was dead")
+    },
+    StoreConformance("changes are numbered and told from any number on") { bench async throws in
+      let none = try await bench.store.sessionChanges(after: .max)
+      #expect(none.tokens.isEmpty && none.accounts.isEmpty && !none.isIncomplete)
+      #expect(try await bench.store.sessionChanges(after: none.latest) == none)
+      try await bench.apply(.createAccount(bench.account("ac_1")))
+      for number in 1...3 { try await bench.apply(.putSession(bench.session("se_\(number)", of: "ac_1"))) }
+      let start = try await bench.store.sessionChanges(after: .max).latest
+      try await bench.apply(.endSession(TokenHash(of: "se_1".utf8)))
+      let first = try await bench.store.sessionChanges(after: start)
+      #expect(first.tokens == [TokenHash(of: "se_1".utf8)] && first.accounts.isEmpty && !first.isIncomplete)
+      try await bench.apply(.endSession(TokenHash(of: "se_1".utf8)))
+      #expect(try await bench.store.sessionChanges(after: first.latest).tokens.isEmpty, "it had ended already")
+      try await bench.apply(.endSessions(account: "ac_1", except: nil))
+      let second = try await bench.store.sessionChanges(after: first.latest)
+      #expect(second.accounts == ["ac_1"] && second.tokens.isEmpty && second.latest > first.latest)
+      #expect(try await bench.store.sessionChanges(after: second.latest).accounts.isEmpty)
+    },
+    StoreConformance("who asks from before what is kept is told to believe nothing") { bench async throws in
+      try await bench.apply(.createAccount(bench.account("ac_1")))
+      let start = try await bench.store.sessionChanges(after: .max).latest
+      for _ in 0..<3 { try await bench.apply(.endSessions(account: "ac_1", except: nil)) }
+      bench.clock.advance(by: .seconds(7200))
+      try await bench.apply(.endSessions(account: "ac_1", except: nil))
+      while try await bench.store.prune(at: bench.now) {}
+      let latest = try await bench.store.sessionChanges(after: .max).latest
+      #expect(try await bench.store.sessionChanges(after: start).isIncomplete)
+      #expect(try await !bench.store.sessionChanges(after: latest).isIncomplete)
+      #expect(try await bench.store.sessionChanges(after: latest + 1).isIncomplete, "a number that this store has not given")
+      bench.clock.advance(by: .seconds(7200))
+      while try await bench.store.prune(at: bench.now) {}
+      #expect(try await bench.store.sessionChanges(after: .max).latest == latest, "no number comes twice")
+    },
+    StoreConformance("dead sessions are pruned, living ones kept") { bench async throws in
+      try await bench.apply(.createAccount(bench.account("ac_1")), .putSession(bench.session("se_1", of: "ac_1")))
+      bench.clock.advance(by: .seconds(3599))
+      try await bench.apply(.putSession(bench.session("se_2", of: "ac_1")))
+      while try await bench.store.prune(at: bench.now) {}
+      #expect(try await bench.store.sessions(of: "ac_1").count == 2)
+      bench.clock.advance(by: .seconds(1))
+      while try await bench.store.prune(at: bench.now) {}
+      #expect(try await bench.store.sessions(of: "ac_1").map(\.id) == ["se_2"])
+    },
+    StoreConformance("what one apply does is one: twenty sign-ins of one account at once all succeed") { bench async throws in
+      try await bench.apply(.createAccount(bench.account("ac_1", verified: [bench.phone()])))
+      let limit = bench.limit(max: 5)
+      let results = try await withThrowingTaskGroup(of: ApplyResult?.self) { group in
+        for number in 0..<5 {
+          group.addTask {
+            let reserved = try await bench.reserve([limit])
+            guard reserved.result.places != nil else { return nil }
+            return try await bench.apply(
+              .settle(Settlement(reservation: reserved.id, outcome: .success, limits: [limit], timer: nil, now: bench.now)),
+              .seen(account: "ac_1"), .verifyIdentifier(account: "ac_1", bench.phone()), .putSession(bench.session("se_\(number)", of: "ac_1")))
+          }
+        }
+        return try await group.reduce(into: []) { $0.append($1) }
+      }
+      #expect(results == Array(repeating: .applied(locks: []), count: 5))
+      #expect(try await bench.state(limit) == CounterState())
+    },
+  ]
+}

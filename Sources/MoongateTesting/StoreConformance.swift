@@ -1,0 +1,116 @@
+import MoongateCore
+import MoongateSDK
+import Testing
+
+/// What every store must do, whatever it keeps its rows in: one list of checks that runs unchanged on each of them.
+///
+/// ```swift
+/// @Test(arguments: StoreConformance.all) func conforms(_ check: StoreConformance) async throws {
+///   try await check.run(on: try SQLiteStore.memory())
+/// }
+/// ```
+/// A check is given a store that is empty. It records what it finds by `#expect`.
+package struct StoreConformance: Sendable, CustomTestStringConvertible {
+  /// What the check says of the store.
+  package let name: String
+  private let body: @Sendable (StoreBench) async throws -> Void
+
+  init(_ name: String, _ body: @escaping @Sendable (StoreBench) async throws -> Void) {
+    self.name = name
+    self.body = body
+  }
+
+  /// All checks.
+  package static let all: [StoreConformance] = ledger + locks + timers + flows + accounts + sessions + trail
+
+  /// - Parameter store: an empty one.
+  package func run(on store: any Store) async throws { try await body(StoreBench(store: store)) }
+
+  package var testDescription: String { name }
+}
+
+/// A store on the bench: with a clock and randomness that the check holds, and short words for what it does most.
+struct StoreBench: Sendable {
+  let store: any Store
+  let clock = ManualClock()
+  let random = SeededRandom()
+
+  var now: Timestamp { clock.now() }
+
+  /// A limit whose counter is its name and subject.
+  func limit(
+    _ name: String = "verify", of subject: String = "asha", per key: LimitKey = .identifier, max: Int = 3, window: Duration? = .seconds(60),
+    counts: LimitCounts = .failures, lock: [Duration] = [], disables: Bool = false
+  ) -> ResolvedLimit {
+    ResolvedLimit(
+      provider: ProviderName(test: "phone_otp"), name: name, key: key, counter: Array(TokenHash(of: "\(name) \(subject)".utf8).bytes.prefix(20)),
+      max: max, window: window, counts: counts, lock: lock, disables: disables)
+  }
+
+  func timer(_ intervals: [Duration] = [.seconds(60), .seconds(120)], expiredAt: Timestamp? = nil) -> ResendTimer {
+    ResendTimer(key: [9, 9], intervals: intervals, expiredAt: expiredAt)
+  }
+
+  func reserve(_ limits: [ResolvedLimit], timer: ResendTimer? = nil) async throws -> (id: ReservationID, result: ReservationResult) {
+    let id = ReservationID(from: random)
+    return (id, try await store.reserve(ReservationRequest(id: id, now: now, limits: limits, timer: timer)))
+  }
+
+  /// Reserves and settles at once.
+  @discardableResult
+  func attempt(_ limits: [ResolvedLimit], _ outcome: Settlement.Outcome, timer: ResendTimer? = nil) async throws -> ReservationResult {
+    let (id, result) = try await reserve(limits, timer: timer)
+    if case .reserved = result { try await settle(id, limits, outcome, timer: timer) }
+    return result
+  }
+
+  @discardableResult
+  func settle(_ id: ReservationID, _ limits: [ResolvedLimit], _ outcome: Settlement.Outcome, timer: ResendTimer? = nil) async throws -> ApplyResult {
+    try await apply(.settle(Settlement(reservation: id, outcome: outcome, limits: limits, timer: timer, now: now)))
+  }
+
+  @discardableResult
+  func apply(_ changes: Change...) async throws -> ApplyResult { try await store.apply(changes, at: now) }
+
+  func state(_ limit: ResolvedLimit) async throws -> CounterState {
+    try #require(try await store.counters([limit], at: now).first)
+  }
+
+  func account(_ id: String, verified: [Identifier] = [], claimed: [Identifier] = []) -> Account {
+    Account(
+      id: id, firstName: "Asha", lastName: "Rao", createdAt: now, lastSeenAt: now,
+      identifiers: verified.map { HeldIdentifier(identifier: $0, verifiedAt: now) } + claimed.map { HeldIdentifier(identifier: $0, verifiedAt: nil) })
+  }
+
+  func phone(_ number: String = "+919999999999") -> Identifier {
+    Identifier(kind: .phone, value: number, display: "+91 99999 99999", attributes: ["country": "IN", "type": "mobile"])
+  }
+
+  func email(_ address: String = "asha@example.com") -> Identifier {
+    Identifier(kind: .email, value: address, display: address, attributes: ["domain": "example.com"])
+  }
+
+  func session(_ id: String, of account: String, token: String? = nil) -> Session {
+    Session(
+      id: id, token: TokenHash(of: (token ?? id).utf8), account: account, createdAt: now, expiresAt: now + .seconds(43_200), idle: .seconds(3600),
+      lastSeenAt: now, passed: [PassedStep(provider: ProviderName(test: "phone_otp"), at: now)], userAgent: "Firefox")
+  }
+
+  func flow(_ id: String) -> FlowRecord {
+    let definition = FlowDefinition.test("login", account: .existing, steps: [.test(ProviderName(test: "phone_otp"))])
+    return FlowRecord(
+      id: TokenHash(of: id.utf8), definition: definition, codes: [:], createdAt: now, returnTo: "/here", browser: nil, network: [192, 0, 2, 0],
+      account: nil)
+  }
+}
+
+extension ReservationResult {
+  /// Places where it was reserved.
+  var places: [Int]? { if case .reserved(let places, _) = self { places } else { nil } }
+
+  /// Why not, where it was refused.
+  var reason: ReservationRefusal.Reason? { if case .refused(let refusal) = self { refusal.reason } else { nil } }
+
+  /// When the next send is open, where it was reserved.
+  var resendAt: Timestamp? { if case .reserved(_, let resendAt) = self { resendAt } else { nil } }
+}
