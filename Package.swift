@@ -62,7 +62,7 @@ let package = Package(
         "MoongateSDK", "MoongateCore", "MoongateProxy", hummingbird, hummingbirdCore, mustache, nioCore, nioHTTPTypes, httpTypes,
         crypto, logging, lifecycle,
       ],
-      swiftSettings: strict),
+      resources: [.embedInCode("Pages/Templates")], swiftSettings: strict),
     .executableTarget(
       name: "moongate",
       dependencies: [

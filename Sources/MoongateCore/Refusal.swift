@@ -60,6 +60,12 @@ package enum RefusalCode: Hashable, Sendable {
   /// All codes of our own; a policy's reason must be none of them.
   package static let reserved: Set<String> = Set(all.map(\.name))
 
+  /// The code of our own with this name; nil for any other text, a policy's reason included.
+  package init?(reserved name: String) {
+    guard let code = Self.all.first(where: { $0.name == name }) else { return nil }
+    self = code
+  }
+
   static let all: [RefusalCode] = [
     .invalidCode, .invalidPIN, .invalidPassword, .oauthFailed, .oauthCancelled, .codeExpired, .flowExpired, .tooManyAttempts, .resendTooSoon,
     .sendLimit, .rateLimited, .accountNotFound, .flowNotFound, .alreadyRegistered, .stepNotOpen, .alreadySet, .noPIN, .invalidPhone, .invalidEmail,

@@ -8,7 +8,8 @@ extension Refusal {
   package var retryAfterSeconds: Int? { retryAfter.map(\.retryAfterSeconds) }
 
   /// The document, in UTF-8, with one line end.
-  package var document: [UInt8] {
+  /// - Parameter more: text members besides those of every refusal.
+  package func document(with more: KeyValuePairs<String, String> = [:]) -> [UInt8] {
     var members = [
       ("type", Self.quoted("urn:moongate:problem:\(code.name)")), ("title", Self.quoted(code.title)), ("status", String(code.status)),
       ("detail", Self.quoted(sentence)), ("code", Self.quoted(code.name)), ("decision_id", Self.quoted(decision.text)),
@@ -19,6 +20,7 @@ extension Refusal {
     if let field { members.append(("field", Self.quoted(field))) }
     if let provider { members.append(("provider", Self.quoted(provider.rawValue))) }
     if let flow { members.append(("flow", Self.quoted(flow))) }
+    members += more.map { ($0.key, Self.quoted($0.value)) }
     return Array("{\(members.map { "\"\($0)\":\($1)" }.joined(separator: ","))}\n".utf8)
   }
 

@@ -12,7 +12,7 @@ import Testing
     let refusal = Refusal(
       .resendTooSoon, decision: Self.decision, detail: "\"Wait\"\\\n\u{7f}é", field: "phone", attemptsLeft: 4, retryAfter: .milliseconds(44_001),
       resendAt: ManualClock.start, provider: ProviderName(test: "pin"), flow: "step_up")
-    let read = try #require(try JSONSerialization.jsonObject(with: Data(refusal.document)) as? [String: Any])
+    let read = try #require(try JSONSerialization.jsonObject(with: Data(refusal.document(with: ["flow_id": "fl_x"]))) as? [String: Any])
     #expect(read["type"] as? String == "urn:moongate:problem:resend_too_soon")
     #expect(read["title"] as? String == "Too soon for another code")
     #expect(read["status"] as? Int == 429)
@@ -25,11 +25,12 @@ import Testing
     #expect(read["field"] as? String == "phone")
     #expect(read["provider"] as? String == "pin")
     #expect(read["flow"] as? String == "step_up")
+    #expect(read["flow_id"] as? String == "fl_x")
   }
 
   @Test func onlyWhatApplies() throws {
     let read = try #require(
-      try JSONSerialization.jsonObject(with: Data(Refusal(.notFound, decision: Self.decision).document)) as? [String: Any])
+      try JSONSerialization.jsonObject(with: Data(Refusal(.notFound, decision: Self.decision).document())) as? [String: Any])
     #expect(read.keys.sorted() == ["code", "decision_id", "detail", "status", "title", "type"])
   }
 

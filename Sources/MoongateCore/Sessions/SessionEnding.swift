@@ -1,0 +1,22 @@
+/// Ends sessions, and says so in the audit trail in the same transaction.
+package struct SessionEnding: Sendable {
+  private let store: any Store
+  private let clock: any GatewayClock
+  private let random: any RandomSource
+
+  package init(store: any Store, clock: any GatewayClock, random: any RandomSource) {
+    self.store = store
+    self.clock = clock
+    self.random = random
+  }
+
+  /// Ends one session.
+  /// - Parameter address: who asked for it.
+  package func end(_ session: Session, by address: ClientAddress) async throws(StoreFault) {
+    let now = clock.now()
+    let event = AuditEvent(
+      id: DecisionID(from: random), at: now, kind: .sessionEnded, account: session.account, address: address.description,
+      detail: ["session": session.id])
+    _ = try await store.apply([.endSession(session.token), .audit(event)], at: now)
+  }
+}

@@ -1,0 +1,44 @@
+import MoongateCore
+import MoongateSDK
+
+/// The fields of a call's body.
+struct CallFields: Sendable {
+  private let exchange: Exchange
+  private let body: JSONValue
+
+  /// - Throws: as `Exchange.object`.
+  init(_ exchange: Exchange) async throws(Refusal) {
+    self.exchange = exchange
+    body = try await exchange.object()
+  }
+
+  /// The text; nil where the field is missing or null.
+  /// - Throws: 422 with the field where it is anything but text.
+  func optionalText(_ name: String) throws(Refusal) -> String? {
+    switch body[name] {
+    case .text(let text): return text
+    case nil, .null: return nil
+    default: throw exchange.refusal(.invalidInput, detail: "\(name) must be a string.", field: name)
+    }
+  }
+
+  /// - Throws: 422 with the field where it is missing or not text.
+  func text(_ name: String) throws(Refusal) -> String {
+    guard let text = try optionalText(name) else { throw exchange.refusal(.invalidInput, detail: "\(name) is missing.", field: name) }
+    return text
+  }
+
+  /// All of them, as providers see them: null is as if the field were not there.
+  var inputs: [String: InputValue] {
+    guard case .object(let members) = body else { return [:] }
+    let pairs: [(String, InputValue)] = members.compactMap { member in
+      switch member.value {
+      case .null: nil
+      case .text(let text): (member.name, .text(text))
+      case .flag(let flag): (member.name, .flag(flag))
+      case .number, .list, .object: (member.name, .other)
+      }
+    }
+    return Dictionary(pairs) { first, _ in first }
+  }
+}

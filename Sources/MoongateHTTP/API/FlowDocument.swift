@@ -1,0 +1,50 @@
+import MoongateCore
+import MoongateSDK
+
+/// The JSON of flows, accounts and sessions (http.md, "Flows"): what is not there is null, times are ISO 8601 in UTC.
+extension JSONValue {
+  static func flow(_ view: FlowView) -> JSONValue {
+    .members([
+      "id": .text(view.id.secret.reveal()), "flow": .text(view.flow), "status": .text(view.status.rawValue), "expires_at": .text(view.expiresAt.text),
+      "choices": .list(view.choices.map { .text($0.rawValue) }), "step": view.step.map(step) ?? .null, "passed": passed(view.passed),
+      "account": view.account.map(account) ?? .null, "session": view.session.map(session) ?? .null, "next": .optional(view.next),
+    ])
+  }
+
+  static func account(_ account: AccountView) -> JSONValue {
+    .members([
+      "id": .text(account.id), "phone": .optional(account.phone), "email": .optional(account.email), "first_name": .optional(account.firstName),
+      "last_name": .optional(account.lastName), "is_phone_verified": .flag(account.isPhoneVerified),
+      "is_email_verified": .flag(account.isEmailVerified), "has_pin": .flag(account.hasPIN), "is_new_user": .flag(account.isNewUser),
+    ])
+  }
+
+  /// With its token where the answer is the one that made it.
+  static func session(_ session: SessionView) -> JSONValue {
+    let token = session.token.map { [JSONMember(name: "token", value: .text($0.reveal()))] } ?? []
+    return .object(
+      token + [
+        JSONMember(name: "expires_at", value: .text(session.expiresAt.text)), JSONMember(name: "aal", value: .number(session.aal)),
+        JSONMember(name: "passed", value: passed(session.passed)),
+      ])
+  }
+
+  static func passed(_ steps: [PassedStep]) -> JSONValue {
+    .list(steps.map { .members(["provider": .text($0.provider.rawValue), "at": .text($0.at.text)]) })
+  }
+
+  private static func step(_ step: StepView) -> JSONValue {
+    let locked = step.lockedUntil.map { [JSONMember(name: "locked_until", value: .text($0.text))] } ?? []
+    let members: KeyValuePairs<String, JSONValue> = [
+      "provider": .text(step.provider.rawValue), "fields": .list(step.fields.map(field)), "sent_to": .optional(step.sentTo),
+      "expires_at": .optional(step.expiresAt?.text), "resend_at": .optional(step.resendAt?.text), "attempts_left": .optional(step.attemptsLeft),
+      "resends_left": .optional(step.resendsLeft), "skippable": .flag(step.isSkippable), "redirect_to": .optional(step.redirectTo),
+    ]
+    return .object(members.map { JSONMember(name: $0.key, value: $0.value) } + locked)
+  }
+
+  private static func field(_ field: InputField) -> JSONValue {
+    let length = field.length.map { [JSONMember(name: "length", value: .number($0))] } ?? []
+    return .object([JSONMember(name: "name", value: .text(field.name)), JSONMember(name: "kind", value: .text(field.kind.rawValue))] + length)
+  }
+}

@@ -1,0 +1,66 @@
+import Hummingbird
+import MoongateCore
+import MoongateSDK
+
+/// Runs flows for whoever asks over HTTP: API, pages and the seeds' own calls all go through it, so that the binding of a
+/// flow to its browser and the setting of cookies are in one place.
+struct FlowDriver: Sendable {
+  let engine: FlowEngine
+  let sessions: SessionDirectory
+  let flows: any FlowStore
+  let random: any RandomSource
+
+  /// What a request's answer has to say besides the flow.
+  struct Driven: Sendable {
+    var view: FlowView
+    /// Lines of `Set-Cookie`.
+    var cookies: [String] = []
+    /// The browser that the flow was bound to in this request.
+    var browser: TokenHash?
+  }
+
+  /// Who asks, with their session where there is a live one.
+  func caller(_ exchange: Exchange) async throws(Refusal) -> ClientContext {
+    ClientContext(
+      decision: exchange.decision, address: exchange.client.address, userAgent: exchange.request.headers[.userAgent],
+      browser: exchange.credentials.browserHash, session: try await session(exchange))
+  }
+
+  /// The live session that the request brought.
+  func session(_ exchange: Exchange) async throws(Refusal) -> SessionSnapshot? {
+    guard let token = exchange.credentials.session else { return nil }
+    return try await exchange.asking { () async throws(StoreFault) in try await sessions.find(token) }
+  }
+
+  /// Begins a flow. One whose creation carries an `Origin` is the browser's that sent it (exact.md, "JSON").
+  func create(_ name: String, returnTo: String?, _ exchange: Exchange) async throws(Refusal) -> Driven {
+    let client = try await caller(exchange)
+    let returnTo = exchange.targets.accept(returnTo)
+    guard !exchange.credentials.origins.isEmpty else {
+      return Driven(view: try await engine.create(name, returnTo: returnTo, browser: nil, client: client).get())
+    }
+    let browser = exchange.credentials.browser ?? SecretText(Base64URL.encode(random.bytes(32)))
+    let hash = TokenHash(of: browser.reveal().utf8)
+    let view = try await engine.create(name, returnTo: returnTo, browser: hash, client: client.with(browser: hash)).get()
+    return Driven(view: view, cookies: [GatewayCookies(exchange.gateway).begin(browser)], browser: hash)
+  }
+
+  /// Does something with a flow; where that completes one that is bound to the browser, the browser is signed in.
+  /// - Parameter created: what made the flow, where that was in the same request: then its cookie is not there yet.
+  func drive(
+    _ exchange: Exchange, as created: Driven? = nil, _ verb: (FlowEngine, ClientContext) async -> Result<FlowView, Refusal>
+  ) async throws(Refusal) -> Driven {
+    var client = try await caller(exchange)
+    if let browser = created?.browser { client = client.with(browser: browser) }
+    let view = try await verb(engine, client).get()
+    guard let token = view.session?.token else { return Driven(view: view) }
+    let record = try await exchange.asking { () async throws(StoreFault) in try await flows.flow(view.id.hash) }
+    return Driven(view: view, cookies: record?.browser == nil ? [] : GatewayCookies(exchange.gateway).signIn(token))
+  }
+}
+
+extension ClientContext {
+  fileprivate func with(browser: TokenHash) -> ClientContext {
+    ClientContext(decision: decision, address: address, userAgent: userAgent, browser: browser, session: session)
+  }
+}

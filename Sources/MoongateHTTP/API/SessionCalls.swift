@@ -1,0 +1,65 @@
+import Hummingbird
+import MoongateCore
+
+/// `/api/auth/session` and `/api/auth/sessions`: who is signed in, and where.
+struct SessionCalls: Sendable {
+  let driver: FlowDriver
+  let ending: SessionEnding
+
+  var endpoints: [Endpoint] {
+    [
+      Endpoint(.call, .get, "/api/auth/session") { exchange throws(Refusal) in
+        let found = try await signedIn(exchange)
+        return .json(
+          .members(["account": .account(AccountView(found.account, isNew: false)), "session": .session(SessionView(found.session, token: nil))]))
+      },
+      Endpoint(.call, .delete, "/api/auth/session") { exchange throws(Refusal) in try await signOut(exchange) },
+      Endpoint(.call, .get, "/api/auth/sessions") { exchange throws(Refusal) in
+        let own = try await signedIn(exchange).session
+        let all = try await sessions(of: own.account, exchange)
+        return .json(.list(all.map { document($0, isCurrent: $0.id == own.id) }))
+      },
+      Endpoint(.call, .delete, "/api/auth/sessions/{}") { exchange throws(Refusal) in
+        let own = try await signedIn(exchange).session
+        // Among one's own only: whether there is such a session of somebody else is not told.
+        guard let session = try await sessions(of: own.account, exchange).first(where: { $0.id == exchange.parameters[0] }) else {
+          throw exchange.refusal(.notFound)
+        }
+        try await end(session, exchange)
+        var response = Response.nothing
+        if session.id == own.id { response.setCookies(GatewayCookies(exchange.gateway).signOut()) }
+        return response
+      },
+    ]
+  }
+
+  /// Ends the session that the request brought.
+  func signOut(_ exchange: Exchange) async throws(Refusal) -> Response {
+    try await end(try await signedIn(exchange).session, exchange)
+    var response = Response.nothing
+    response.setCookies(GatewayCookies(exchange.gateway).signOut())
+    return response
+  }
+
+  /// - Throws: 401 without a live session.
+  func signedIn(_ exchange: Exchange) async throws(Refusal) -> SessionSnapshot {
+    guard let found = try await driver.session(exchange) else { throw exchange.refusal(.unauthenticated) }
+    return found
+  }
+
+  func end(_ session: Session, _ exchange: Exchange) async throws(Refusal) {
+    try await exchange.asking { () async throws(StoreFault) in try await ending.end(session, by: exchange.client.address) }
+  }
+
+  private func sessions(of account: String, _ exchange: Exchange) async throws(Refusal) -> [Session] {
+    try await exchange.asking { () async throws(StoreFault) in try await driver.sessions.sessions(of: account) }
+  }
+
+  private func document(_ session: Session, isCurrent: Bool) -> JSONValue {
+    .members([
+      "id": .text(session.id), "created_at": .text(session.createdAt.text), "last_seen_at": .text(session.lastSeenAt.text),
+      "expires_at": .text(session.deadline.text), "aal": .number(session.assuranceLevel), "passed": .passed(session.passed),
+      "user_agent": .optional(session.userAgent), "current": .flag(isCurrent),
+    ])
+  }
+}

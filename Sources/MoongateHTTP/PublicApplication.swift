@@ -1,0 +1,58 @@
+import Hummingbird
+import HummingbirdCore
+import Logging
+import MoongateCore
+import NIOCore
+import ServiceLifecycle
+
+/// The public listener's own part: API and pages. What stands in front of it on the wire is `server`.
+package struct PublicApplication: Service {
+  /// Answers requests to the gateway's own addresses.
+  package let responder: GatewayResponder
+  private let address: ListenAddress
+  private let server: HTTPServerBuilder
+  private let eventLoops: any EventLoopGroup
+  private let onListening: @Sendable (any Channel) async -> Void
+  private let logger: Logger
+
+  /// - Parameters:
+  ///   - keySet: the document of `/.well-known/moongate/jwks.json`.
+  ///   - server: builds the channel of a connection.
+  ///   - bodies: bounds of the bodies of requests to the gateway itself.
+  ///   - onListening: called with the listening channel once there is one.
+  package init(
+    engine: FlowEngine, store: any Store, generations: ActiveGeneration, providers: ProviderRegistry, clock: any GatewayClock,
+    random: any RandomSource, audit: AuditTrail, keySet: String, pages: PageRenderer, server: HTTPServerBuilder = .http1(),
+    bodies: BodyReader = BodyReader(), eventLoops: any EventLoopGroup, logger: Logger,
+    onListening: @escaping @Sendable (any Channel) async -> Void = { _ in }
+  ) {
+    let driver = FlowDriver(engine: engine, sessions: SessionDirectory(store: store, clock: clock), flows: store, random: random)
+    let ending = SessionEnding(store: store, clock: clock, random: random)
+    let sessions = SessionCalls(driver: driver, ending: ending)
+    let endpoints: [[Endpoint]] = [
+      FlowCalls(driver: driver).endpoints, sessions.endpoints, PhoneFormatCall(providers: providers).endpoints,
+      SeedCalls(driver: driver, sessions: sessions, clock: clock).endpoints, KeySetCall(document: keySet).endpoints,
+      NumberForm.login(driver, pages).endpoints, NumberForm.register(driver, pages).endpoints,
+      VerifyPage(driver: driver, pages: pages, clock: clock).endpoints, LogoutPage(driver: driver, ending: ending, pages: pages).endpoints,
+      AccountPage(driver: driver, pages: pages).endpoints, ErrorPage(pages: pages).endpoints, pages.endpoints,
+    ]
+    responder = GatewayResponder(
+      table: EndpointTable(endpoints.flatMap { $0 }), generations: generations, random: random,
+      recorder: RefusalRecorder(audit: audit, clock: clock, logger: logger), reader: bodies, pages: pages, logger: logger)
+    address = generations.current.gateway.listen
+    self.server = server
+    self.eventLoops = eventLoops
+    self.onListening = onListening
+    self.logger = logger
+  }
+
+  /// The application around the responder: what tests run too.
+  package var application: Application<GatewayResponder> {
+    Application(
+      responder: responder, server: server,
+      configuration: ApplicationConfiguration(address: .hostname(address.host, port: address.port), serverName: nil),
+      onServerRunning: onListening, eventLoopGroupProvider: .shared(eventLoops), logger: logger)
+  }
+
+  package func run() async throws { try await application.run() }
+}

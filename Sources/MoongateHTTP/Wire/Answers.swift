@@ -1,0 +1,65 @@
+import HTTPTypes
+import Hummingbird
+import MoongateCore
+import NIOCore
+
+extension Response {
+  /// An answer of the API: JSON, kept by nobody.
+  static func json(_ value: JSONValue, status: HTTPResponse.Status = .ok) -> Response {
+    plain(status, type: "application/json", value.bytes + [UInt8(ascii: "\n")])
+  }
+
+  /// 204.
+  static var nothing: Response { Response(status: .noContent, headers: careful) }
+
+  /// A refusal as problem+json (RFC 9457), with the headers that go with it.
+  /// - Parameter more: members of the document besides those of every refusal.
+  static func problem(_ refusal: Refusal, _ more: KeyValuePairs<String, String> = [:]) -> Response {
+    var response = plain(HTTPResponse.Status(code: refusal.code.status), type: Refusal.mediaType, refusal.document(with: more))
+    response.addRefusalHeaders(refusal)
+    return response
+  }
+
+  /// - Parameter type: the Content-Type.
+  static func plain(_ status: HTTPResponse.Status, type: String, _ bytes: [UInt8]) -> Response {
+    var headers = careful
+    headers[.contentType] = type
+    return Response(status: status, headers: headers, body: ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
+  }
+
+  /// 303: go there by GET (RFC 9110 section 15.4.4).
+  static func seeOther(_ target: String) -> Response {
+    var headers = careful
+    headers[.location] = target
+    return Response(status: .seeOther, headers: headers)
+  }
+
+  /// `Retry-After`, the challenge of a 401, and the end of the connection where the request's body was not read.
+  mutating func addRefusalHeaders(_ refusal: Refusal) {
+    if let seconds = refusal.retryAfterSeconds { headers[.retryAfter] = String(seconds) }
+    switch refusal.code {
+    case .unauthenticated: headers[.wwwAuthenticate] = "Bearer"
+    case .tooLarge, .timeout: headers[.connection] = "close"
+    default: break
+    }
+  }
+
+  /// Adds lines of `Set-Cookie`.
+  mutating func setCookies(_ lines: [String]) {
+    for line in lines { headers.append(HTTPField(name: .setCookie, value: line)) }
+  }
+
+  /// No cache may keep it, no browser guess its type, no other site learn where the reader came from.
+  private static var careful: HTTPFields {
+    var headers: HTTPFields = [.cacheControl: "no-store", .xContentTypeOptions: "nosniff"]
+    headers.set("Referrer-Policy", to: "no-referrer")
+    return headers
+  }
+}
+
+extension HTTPFields {
+  /// Sets a field that HTTPTypes has no constant for. A name that is no token sets nothing.
+  mutating func set(_ name: String, to value: String) {
+    if let name = HTTPField.Name(name) { self[name] = value }
+  }
+}

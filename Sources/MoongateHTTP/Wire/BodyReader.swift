@@ -1,0 +1,84 @@
+import Hummingbird
+import HTTPTypes
+import MoongateCore
+import NIOCore
+
+/// Reads the bodies of requests to the gateway itself: all of it, bounded in length and time.
+package struct BodyReader: Sendable {
+  /// In bytes.
+  package let longest: Int
+  /// From the first byte to the last. Attack: a thousand clients that send a byte a minute.
+  package let patience: Duration
+
+  package init(longest: Int = 64 * 1024, patience: Duration = .seconds(10)) {
+    self.longest = longest
+    self.patience = patience
+  }
+
+  private enum Reading: Sendable { case whole([UInt8]), tooLong, tooSlow, broken }
+
+  /// - Throws: 413, 408, or 400 where it ends too early.
+  func read(_ exchange: Exchange) async throws(Refusal) -> [UInt8] {
+    if let announced = exchange.request.headers[.contentLength].flatMap(Int.init), announced > longest { throw exchange.refusal(.tooLarge) }
+    let body = exchange.request.body
+    let reading = await withTaskGroup(of: Reading.self) { group in
+      group.addTask { await collect(body) }
+      group.addTask { (try? await Task.sleep(for: patience)) == nil ? .broken : .tooSlow }
+      let first = await group.next() ?? .broken
+      group.cancelAll()
+      return first
+    }
+    switch reading {
+    case .whole(let bytes): return bytes
+    case .tooLong: throw exchange.refusal(.tooLarge)
+    case .tooSlow: throw exchange.refusal(.timeout)
+    case .broken: throw exchange.refusal(.badRequest)
+    }
+  }
+
+  private func collect(_ body: RequestBody) async -> Reading {
+    var bytes: [UInt8] = []
+    do {
+      for try await part in body {
+        guard bytes.count + part.readableBytes <= longest else { return .tooLong }
+        bytes += part.readableBytesView
+      }
+    } catch {
+      return .broken
+    }
+    return .whole(bytes)
+  }
+}
+
+extension Exchange {
+  /// The body as a JSON object.
+  /// - Throws: 415 for another Content-Type, 408, 413, and 400 where it is not JSON or not an object.
+  func object() async throws(Refusal) -> JSONValue {
+    guard isMedia("application/json") else { throw refusal(.notJSON) }
+    let bytes = try await reader.read(self)
+    let value: JSONValue
+    do throws(JSONFault) {
+      value = try JSONReader.read(bytes)
+    } catch {
+      throw refusal(.badRequest, detail: error.reason)
+    }
+    guard case .object = value else { throw refusal(.badRequest, detail: "The request is not a JSON object.") }
+    return value
+  }
+
+  /// The body as the fields of a form.
+  /// - Throws: 415 for another Content-Type, 408, 413, and 400 where it can be read in more than one way.
+  func form() async throws(Refusal) -> FormFields {
+    guard isMedia("application/x-www-form-urlencoded") else { throw refusal(.notJSON, detail: "The form was sent in a way that is not read here.") }
+    guard let fields = FormFields(try await reader.read(self)) else { throw refusal(.badRequest) }
+    return fields
+  }
+
+  /// Whether the body says that it is of this type, in UTF-8 and not compressed (RFC 9110 section 8.3.1).
+  private func isMedia(_ type: String) -> Bool {
+    let values = request.headers[values: .contentType]
+    guard values.count == 1, request.headers[.contentEncoding] == nil else { return false }
+    let parts = values[0].lowercased().split(separator: ";", omittingEmptySubsequences: false).map { $0.filter { $0 != " " && $0 != "\t" } }
+    return parts.first == type && parts.dropFirst().allSatisfy { !$0.hasPrefix("charset=") || $0 == "charset=utf-8" || $0 == "charset=\"utf-8\"" }
+  }
+}

@@ -1,0 +1,97 @@
+import HTTPTypes
+import Hummingbird
+import Logging
+import MoongateCore
+
+/// Answers requests to the gateway's own addresses: finds the endpoint, finds out who asks, and turns refusals into answers.
+package struct GatewayResponder: HTTPResponder {
+  let table: EndpointTable
+  let generations: ActiveGeneration
+  let random: any RandomSource
+  let recorder: RefusalRecorder
+  let reader: BodyReader
+  let pages: PageRenderer
+  let logger: Logger
+
+  package func respond(to request: Request, context: ConnectionContext) async throws -> Response {
+    let decision = DecisionID(from: random)
+    let generation = generations.current
+    let client = ForwardedClient(request, peer: context.peer ?? .unspecified, gateway: generation.gateway)
+    let path = (request.head.path ?? "").prefix { $0 != "?" }
+    var kind = path.hasPrefix("/api/") || path.hasPrefix("/.well-known/") ? Endpoint.Kind.call : .page
+    var response: Response
+    do throws(Refusal) {
+      let refuse = { (code: RefusalCode) in recorder.record(Refusal(code, decision: decision), from: client.address, fault: nil) }
+      switch table.find(request.method, path) {
+      case .nothing: throw refuse(.notFound)
+      case .wrongMethod(let allowed):
+        response = answer(refuse(.methodNotAllowed), as: kind, to: request, generation: generation)
+        response.headers[.allow] = allowed.joined(separator: ", ")
+      case .found(let endpoint, let parameters):
+        kind = endpoint.kind
+        let credentials: Credentials
+        do throws(Credentials.Contradiction) {
+          credentials = try Credentials(request.headers, cookies: GatewayCookies(generation.gateway))
+        } catch {
+          throw recorder.record(
+            Refusal(.badRequest, decision: decision, detail: "The request's cookie and its Authorization name different sessions."),
+            from: client.address, fault: nil)
+        }
+        let exchange = Exchange(
+          request: request, parameters: parameters, generation: generation, client: client, credentials: credentials, decision: decision,
+          recorder: recorder, reader: reader)
+        try exchange.checkOrigin(for: kind)
+        response = try await endpoint.handle(exchange)
+      }
+    } catch {
+      response = answer(error, as: kind, to: request, generation: generation)
+    }
+    return request.method == .head ? response.createHeadResponse() : response
+  }
+
+  /// One line for the operator, and the refusal as the client can read it.
+  private func answer(_ refusal: Refusal, as kind: Endpoint.Kind, to request: Request, generation: any PolicyGeneration) -> Response {
+    logger.debug(
+      "refused", metadata: ["decision": "\(refusal.decision)", "code": "\(refusal.code.name)", "method": "\(request.method.rawValue)"])
+    return kind != .call && request.wantsHTML ? pages.page(for: refusal, generation: generation) : .problem(refusal)
+  }
+}
+
+extension Request {
+  /// Whether a browser asks: its `Accept` names `text/html` (http.md).
+  var wantsHTML: Bool {
+    headers[values: .accept].contains { value in
+      value.split(separator: ",").contains { item in
+        let type = item.prefix { $0 != ";" }.filter { $0 != " " && $0 != "\t" }.lowercased()
+        return type == "text/html"
+      }
+    }
+  }
+}
+
+extension ForwardedClient {
+  init(_ request: Request, peer: ClientAddress, gateway: GatewaySettings) {
+    let values = { (name: String) in HTTPField.Name(name).map { request.headers[values: $0] } ?? [] }
+    self.init(
+      peer: peer, trusted: gateway.trustedProxies, isSecure: gateway.tls != nil, host: request.head.authority,
+      forwardedFor: values("X-Forwarded-For"), forwardedProto: values("X-Forwarded-Proto"), forwardedHost: values("X-Forwarded-Host"))
+  }
+}
+
+extension Exchange {
+  /// Attack: another site's form or script that acts with the cookies of whoever looks at it (security.md 18).
+  /// - Throws: 403 `origin_refused`.
+  func checkOrigin(for kind: Endpoint.Kind) throws(Refusal) {
+    switch request.method {
+    case .get, .head, .options: return
+    default: break
+    }
+    switch kind {
+    case .asset: return
+    case .call: guard credentials.holdsCookie else { return }
+    case .page: break
+    }
+    let own = [gateway.publicURL.description, client.origin]
+    guard credentials.origins.count == 1, own.contains(credentials.origins[0]) else { throw refusal(.originRefused) }
+  }
+}

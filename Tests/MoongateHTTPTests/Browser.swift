@@ -1,0 +1,166 @@
+import Foundation
+import HTTPTypes
+import Hummingbird
+import HummingbirdTesting
+import MoongateCore
+import MoongateHTTP
+import MoongateTesting
+import NIOCore
+import NIOPosix
+import PhoneOTP
+import Testing
+
+/// The gateway under test, with the phone code as its provider.
+struct HTTPGateway: Sendable {
+  let gateway: TestGateway
+  let application: Application<GatewayResponder>
+  static let keySet = #"{"keys":[{"kty":"EC"}]}"#
+
+  init(
+    settings: GatewaySettings = .test(), routes: [Route] = [], patience: Duration = .seconds(10), store: (any Store)? = nil,
+    change: (inout TestGeneration) -> Void = { _ in }
+  ) throws {
+    var generation = TestGeneration.gateway(for: [PhoneOTP()], settings: settings, routes: routes)
+    change(&generation)
+    gateway = try TestGateway(providers: [PhoneOTP()], generation: generation, store: store)
+    application =
+      PublicApplication(
+        engine: gateway.engine, store: gateway.store, generations: gateway.generations, providers: gateway.providers, clock: gateway.clock,
+        random: gateway.random, audit: gateway.audit, keySet: Self.keySet, pages: try PageRenderer(), bodies: BodyReader(patience: patience),
+        eventLoops: MultiThreadedEventLoopGroup.singleton, logger: gateway.log.logger
+      ).application
+  }
+
+  /// Runs a test against the responder, without sockets.
+  func run(_ body: @escaping @Sendable (Client) async throws -> Void) async throws {
+    try await application.test(.router) { client in try await body(Client(client: client, gateway: gateway)) }
+  }
+}
+
+/// What a test sends requests with. Cookies are the test's own business unless it uses a `Browser`.
+struct Client: Sendable {
+  let client: any TestClientProtocol
+  let gateway: TestGateway
+
+  func send(_ method: HTTPRequest.Method, _ path: String, headers: [(String, String)] = [], body: String? = nil) async throws -> Answer {
+    var fields = HTTPFields()
+    for (name, value) in headers { fields.append(HTTPField(name: try #require(HTTPField.Name(name)), value: value)) }
+    let response = try await client.execute(uri: path, method: method, headers: fields, body: body.map { ByteBuffer(string: $0) })
+    return Answer(response: response)
+  }
+
+  /// A call of the API.
+  func call(_ method: HTTPRequest.Method, _ path: String, _ json: String? = nil, headers: [(String, String)] = []) async throws -> Answer {
+    try await send(method, path, headers: (json == nil ? [] : [("Content-Type", "application/json")]) + headers, body: json)
+  }
+
+  /// Makes an account and signs it in, as an app does.
+  func register(_ phone: String = "+919999999999") async throws -> (token: String, answer: Answer) {
+    let flow = try await call(.post, "/api/auth/flows", #"{"flow":"register"}"#)
+    let id = try #require(flow["id"] as? String)
+    _ = try await call(.post, "/api/auth/flows/\(id)/begin", #"{"provider":"phone_otp","phone":"\#(phone)"}"#)
+    let code = try #require(gateway.code(for: phone))
+    let done = try await call(.post, "/api/auth/flows/\(id)/submit", #"{"code":"\#(code)"}"#)
+    let session = try #require(done["session"] as? [String: Any])
+    gateway.clock.advance(by: .seconds(1))
+    return (try #require(session["token"] as? String), done)
+  }
+
+  /// Begins a flow for the phone and gives its id.
+  func begin(_ flow: String = "login", _ phone: String = "+919999999999", headers: [(String, String)] = []) async throws -> String {
+    let created = try await call(.post, "/api/auth/flows", #"{"flow":"\#(flow)"}"#, headers: headers)
+    let id = try #require(created["id"] as? String)
+    let begun = try await call(.post, "/api/auth/flows/\(id)/begin", #"{"provider":"phone_otp","phone":"\#(phone)"}"#)
+    #expect(begun.status == 200, "\(begun.text)")
+    return id
+  }
+}
+
+/// An answer, as tests look at it.
+struct Answer: Sendable {
+  let response: TestResponse
+
+  var status: Int { response.status.code }
+  var text: String { String(buffer: response.body) }
+
+  func header(_ name: String) -> String? { HTTPField.Name(name).flatMap { response.headers[$0] } }
+
+  var setCookies: [String] { response.headers[values: .setCookie] }
+
+  var json: [String: Any] { (try? JSONSerialization.jsonObject(with: Data(response.body.readableBytesView)) as? [String: Any]) ?? [:] }
+
+  subscript(name: String) -> Any? { json[name] }
+
+  /// The code of a problem, with the things that every problem has checked on the way.
+  func problem(_ location: Testing.SourceLocation = #_sourceLocation) -> String? {
+    #expect(header("Content-Type") == "application/problem+json", sourceLocation: location)
+    #expect(header("Cache-Control") == "no-store", sourceLocation: location)
+    #expect(json["status"] as? Int == status, sourceLocation: location)
+    #expect((json["decision_id"] as? String)?.hasPrefix("dc_") ?? false, sourceLocation: location)
+    #expect((json["title"] as? String)?.isEmpty == false, sourceLocation: location)
+    #expect((json["type"] as? String) == (json["code"] as? String).map { "urn:moongate:problem:\($0)" }, sourceLocation: location)
+    return json["code"] as? String
+  }
+
+  var detail: String? { json["detail"] as? String }
+}
+
+/// A browser that keeps cookies, follows nothing by itself and fills forms.
+final class Browser {
+  let client: Client
+  let origin: String
+  private(set) var cookies: [String: String] = [:]
+  /// The page that it looks at.
+  private(set) var address = ""
+  private(set) var page: Answer?
+
+  init(_ client: Client, origin: String = "http://localhost:8080") {
+    self.client = client
+    self.origin = origin
+  }
+
+  var cookieHeader: [(String, String)] {
+    cookies.isEmpty ? [] : [("Cookie", cookies.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }.joined(separator: "; "))]
+  }
+
+  @discardableResult
+  func visit(_ path: String) async throws -> Answer {
+    keep(try await client.send(.get, path, headers: [("Accept", "text/html")] + cookieHeader), path)
+  }
+
+  /// Posts fields to a path, and goes where a redirect leads as long as that is one of the gateway's own pages.
+  @discardableResult
+  func post(_ path: String, _ fields: [String: String]) async throws -> Answer {
+    let body = fields.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value.queryEncoded)" }.joined(separator: "&")
+    let headers = [("Accept", "text/html"), ("Origin", origin), ("Content-Type", "application/x-www-form-urlencoded")] + cookieHeader
+    return keep(try await client.send(.post, path, headers: headers, body: body), path)
+  }
+
+  /// Sends the page's form that has a field of this name, with its hidden fields, as a person would.
+  @discardableResult
+  func submit(_ fields: [String: String]) async throws -> Answer {
+    let html = try #require(page?.text)
+    let form = try #require(
+      html.components(separatedBy: "<form ").dropFirst().first { form in fields.keys.contains { form.contains("name=\"\($0)\"") } })
+    var all = fields
+    for input in form.components(separatedBy: "<input ").dropFirst() where input.contains("type=\"hidden\"") {
+      all[try #require(Self.attribute("name", input))] = Self.attribute("value", input)
+    }
+    return try await post(try #require(Self.attribute("action", form)), all)
+  }
+
+  static func attribute(_ name: String, _ text: String) -> String? {
+    guard let start = text.range(of: "\(name)=\"")?.upperBound, let end = text[start...].firstIndex(of: "\"") else { return nil }
+    return text[start..<end].replacingOccurrences(of: "&quot;", with: "\"").replacingOccurrences(of: "&amp;", with: "&")
+  }
+
+  private func keep(_ answer: Answer, _ path: String) -> Answer {
+    for line in answer.setCookies {
+      let pair = line.prefix { $0 != ";" }.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+      if line.contains("Max-Age=0") { cookies[String(pair[0])] = nil } else { cookies[String(pair[0])] = String(pair[1]) }
+    }
+    address = path
+    page = answer
+    return answer
+  }
+}
