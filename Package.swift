@@ -90,8 +90,12 @@ let package = Package(
     .testTarget(
       name: "MoongatePolicyTests", dependencies: ["MoongateSDK", "MoongateCore", "MoongatePolicy", "CLua", "MoongateTesting"],
       swiftSettings: strict),
+    // Is killed by the store's tests, again and again.
+    .executableTarget(
+      name: "store-writer", dependencies: ["MoongateSDK", "MoongateCore", "MoongateStore", "MoongateTesting"], path: "Tests/StoreWriter",
+      swiftSettings: strict),
     .testTarget(
-      name: "MoongateStoreTests", dependencies: ["MoongateSDK", "MoongateCore", "MoongateStore", "MoongateTesting", grdb],
+      name: "MoongateStoreTests", dependencies: ["MoongateSDK", "MoongateCore", "MoongateStore", "MoongateTesting", "store-writer", grdb],
       swiftSettings: strict),
     .testTarget(
       name: "MoongateProxyTests",

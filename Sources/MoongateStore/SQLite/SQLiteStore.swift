@@ -11,8 +11,13 @@ package final class SQLiteStore: Store {
   private let database: any DatabaseWriter
   private let commits: CommitQueue
   private let pruning = Pruning()
-  /// GRDB does not survive a read after its connection was closed: late requests are turned away before they reach it.
-  private let isClosed = Atomic(false)
+  private let door = Mutex(Door())
+
+  /// Who is inside. GRDB does not survive a read of a connection that was closed, so the last one out closes it.
+  private struct Door {
+    var isOpen = true
+    var inside = 0
+  }
 
   /// Opens the store, makes it where there is none, and brings its schema up to date. Blocks while it does.
   /// - Parameters:
@@ -46,10 +51,13 @@ package final class SQLiteStore: Store {
     }
   }
 
-  /// Ends all work and closes the file; what comes after fails. Blocks until what runs has ended.
+  /// Turns away what comes from now on, and closes the file once what runs has ended.
   package func close() throws(StoreFault) {
-    guard !isClosed.exchange(true, ordering: .acquiringAndReleasing) else { return }
-    do { try database.close() } catch { throw StoreFault(error) }
+    let isLast = door.withLock { door in
+      defer { door.isOpen = false }
+      return door.isOpen && door.inside == 0
+    }
+    if isLast { try closeFile() }
   }
 
   package func latestMoment() async throws(StoreFault) -> Timestamp {
@@ -57,11 +65,11 @@ package final class SQLiteStore: Store {
   }
 
   package func apply(_ changes: [Change], at now: Timestamp) async throws(StoreFault) -> ApplyResult {
-    try refuseIfClosed()
     do {
       let prepared = try changes.map(PreparedChange.init)
-      let locks = try await commits.write(at: now) { db in try prepared.flatMap { try $0.apply(at: now, db) } }
-      return .applied(locks: locks)
+      return try await working {
+        .applied(locks: try await commits.write(at: now) { db in try prepared.flatMap { try $0.apply(at: now, db) } })
+      }
     } catch let error as ChangeConflict {
       return .conflict(error.conflict)
     } catch {
@@ -74,16 +82,31 @@ package final class SQLiteStore: Store {
   }
 
   private func read<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws(StoreFault) -> Value {
-    try refuseIfClosed()
-    do { return try await database.read(body) } catch { throw StoreFault(error) }
+    do { return try await working { try await database.read(body) } } catch { throw StoreFault(error) }
   }
 
   private func write<Value: Sendable>(
     at moment: Timestamp, _ body: @escaping @Sendable (Database) throws -> Value
   ) async throws(StoreFault) -> Value {
-    try refuseIfClosed()
-    do { return try await commits.write(at: moment, body) } catch { throw StoreFault(error) }
+    do { return try await working { try await commits.write(at: moment, body) } } catch { throw StoreFault(error) }
   }
+
+  private func working<Value>(_ body: () async throws -> Value) async throws -> Value {
+    try door.withLock { door throws(StoreFault) in
+      guard door.isOpen else { throw StoreFault("the store is closed") }
+      door.inside += 1
+    }
+    defer {
+      let isLast = door.withLock { door in
+        door.inside -= 1
+        return !door.isOpen && door.inside == 0
+      }
+      if isLast { try? closeFile() }
+    }
+    return try await body()
+  }
+
+  private func closeFile() throws(StoreFault) { do { try database.close() } catch { throw StoreFault(error) } }
 }
 
 extension SQLiteStore {
@@ -144,8 +167,10 @@ extension SQLiteStore {
     guard let latest = events.map(\.at).max() else { return }
     do {
       let encoded = try events.map { ($0, try JSON.encode($0)) }
-      try await commits.write(at: latest) { db in
-        for (event, json) in encoded { try EventRows.append(event, encoded: json, db) }
+      try await working {
+        try await commits.write(at: latest) { db in
+          for (event, json) in encoded { try EventRows.append(event, encoded: json, db) }
+        }
       }
     } catch {
       throw StoreFault(error)
@@ -165,9 +190,5 @@ extension SQLiteStore {
 
   private func decode<Value: Decodable>(_ type: Value.Type, _ json: Data) throws(StoreFault) -> Value {
     do { return try JSON.decode(type, json) } catch { throw StoreFault(error) }
-  }
-
-  private func refuseIfClosed() throws(StoreFault) {
-    if isClosed.load(ordering: .acquiring) { throw StoreFault("the store is closed") }
   }
 }
