@@ -103,10 +103,11 @@ extension FlowEngine {
       event.detail["until"] = lock.until.map { String($0.seconds) } ?? "an operator turns it on"
       audit.record(event)
     }
-    if locks.contains(where: { $0.until == nil }) { return visit.refusal(.disabled) }
-    if let until = locks.compactMap(\.until).max() { return visit.refusal(.tooManyAttempts, until: until) }
+    // The place decides, not the order in which tries that ran at once were settled: of 200 under max = 5 four answer 401.
     guard let left = charged.left else { return visit.refusal(code) }
     if left >= 1 { return visit.refusal(code, attemptsLeft: left) }
+    if locks.contains(where: { $0.until == nil }) { return visit.refusal(.disabled) }
+    if let until = locks.compactMap(\.until).max() { return visit.refusal(.tooManyAttempts, until: until) }
     // It was the last one, and its lock waits for others before it that are still being judged; or there is no lock.
     let full = zip(charged.limits, charged.places).filter { $0.max <= $1 }.map(\.0)
     let states = try await asking { () async throws(StoreFault) in try await store.counters(full, at: visit.now) }
