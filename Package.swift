@@ -17,6 +17,7 @@ let nioPosix: Target.Dependency = .product(name: "NIOPosix", package: "swift-nio
 let nioHTTP1: Target.Dependency = .product(name: "NIOHTTP1", package: "swift-nio")
 let nioEmbedded: Target.Dependency = .product(name: "NIOEmbedded", package: "swift-nio")
 let nioSSL: Target.Dependency = .product(name: "NIOSSL", package: "swift-nio-ssl")
+let nioTLS: Target.Dependency = .product(name: "NIOTLS", package: "swift-nio")
 let nioHTTPTypes: Target.Dependency = .product(name: "NIOHTTPTypes", package: "swift-nio-extras")
 let httpTypes: Target.Dependency = .product(name: "HTTPTypes", package: "swift-http-types")
 let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
@@ -54,7 +55,7 @@ let package = Package(
     .target(name: "MoongateDelivery", dependencies: ["MoongateSDK", "MoongateCore", logging], swiftSettings: strict),
     .target(
       name: "MoongateProxy",
-      dependencies: ["MoongateSDK", "MoongateCore", nioCore, nioPosix, nioHTTPTypes, nioSSL, httpTypes, crypto, logging],
+      dependencies: ["MoongateSDK", "MoongateCore", nioCore, nioPosix, nioTLS, nioHTTPTypes, nioSSL, httpTypes, crypto, logging],
       swiftSettings: strict),
     .target(
       name: "MoongateHTTP",
@@ -99,7 +100,7 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "MoongateProxyTests",
-      dependencies: ["MoongateSDK", "MoongateCore", "MoongateProxy", "MoongateTesting", nioCore, nioPosix, nioEmbedded, nioHTTP1, nioHTTPTypes, httpTypes],
+      dependencies: ["MoongateSDK", "MoongateCore", "MoongateProxy", "MoongateTesting", nioCore, nioPosix, nioEmbedded, nioHTTP1, nioHTTPTypes, httpTypes, crypto, logging],
       swiftSettings: strict),
     .testTarget(
       name: "MoongateHTTPTests",

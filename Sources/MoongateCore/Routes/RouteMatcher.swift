@@ -3,7 +3,7 @@
 /// Patterns are compiled once per generation, so that the usual ones (`/x/**`, `/x`) are a comparison of bytes.
 package struct RouteMatcher: Sendable {
   private struct Entry: Sendable {
-    let host: [UInt8]?
+    let host: String?
     let path: CompiledPattern
     let methods: Set<[UInt8]>?
   }
@@ -16,7 +16,7 @@ package struct RouteMatcher: Sendable {
       // RFC 9110 section 9.3.2: HEAD is GET without the content.
       if let named = methods, named.contains("GET") { methods?.insert("HEAD") }
       return Entry(
-        host: route.host.map { Array($0.utf8) }, path: CompiledPattern(route.path),
+        host: route.host, path: CompiledPattern(route.path),
         methods: methods.map { Set($0.map { Array($0.utf8) }) })
     }
   }
@@ -29,7 +29,7 @@ package struct RouteMatcher: Sendable {
   package func match(host: String, path: Span<UInt8>, method: Span<UInt8>) -> Int? {
     for index in entries.indices {
       let entry = entries[index]
-      if let wanted = entry.host, !host.utf8.elementsEqual(wanted) { continue }
+      if let wanted = entry.host, host != wanted { continue }
       guard entry.path.matches(path) else { continue }
       if let methods = entry.methods {
         var name: [UInt8] = []

@@ -1,0 +1,71 @@
+import NIOCore
+
+/// Writes an answer's head as the client is to see it.
+enum AnswerRewriter {
+  /// How the answer's body goes to the client.
+  enum Framing {
+    case none
+    case length(Int)
+    case chunked
+    case untilClose
+  }
+
+  /// - Parameters:
+  ///   - keepsAlive: whether the client's connection stays open; HTTP/1.0 clients are told so.
+  ///   - upgrade: whether this is the 101 of an upgrade that was asked for.
+  static func write(
+    _ head: ResponseHead, framing: Framing, keepsAlive: Bool, toMinorVersion: UInt8, upgrade: Bool = false, room: Int, allocator: ByteBufferAllocator
+  ) -> ByteBuffer {
+    let bytes = head.bytes.readableBytesUInt8Span
+    var out = allocator.buffer(capacity: bytes.count + 96 + room)
+    out.writeStaticString("HTTP/1.1 ")
+    out.copy(bytes, head.statusText)
+    out.writeStaticString("\r\n")
+    var run = 0..<0
+    for index in head.fields.indices {
+      let field = head.fields[index]
+      let start = field.name.lowerBound
+      let end = index + 1 < head.fields.count ? head.fields[index + 1].name.lowerBound : bytes.count - 2
+      if isDropped(field, head, bytes) {
+        if !run.isEmpty { out.copy(bytes, run) }
+        run = 0..<0
+      } else {
+        run = run.upperBound == start && !run.isEmpty ? run.lowerBound..<end : start..<end
+      }
+    }
+    if !run.isEmpty { out.copy(bytes, run) }
+    if upgrade {
+      out.writeStaticString("Connection: Upgrade\r\n")
+      for field in head.fields where field.kind == .upgrade {
+        out.copy(bytes, field.name.lowerBound..<field.value.upperBound)
+        out.writeStaticString("\r\n")
+      }
+    } else {
+      switch framing {
+      case .none: break
+      case .length(let length):
+        out.writeStaticString("Content-Length: ")
+        out.writeDecimal(length)
+        out.writeStaticString("\r\n")
+      case .chunked: out.writeStaticString("Transfer-Encoding: chunked\r\n")
+      case .untilClose: break
+      }
+      if !keepsAlive {
+        out.writeStaticString("Connection: close\r\n")
+      } else if toMinorVersion == 0 {
+        out.writeStaticString("Connection: keep-alive\r\n")
+      }
+    }
+    out.writeStaticString("\r\n")
+    return out
+  }
+
+  private static func isDropped(_ field: HeadField, _ head: ResponseHead, _ bytes: Span<UInt8>) -> Bool {
+    switch field.kind {
+    case .connection, .upgrade, .hopByHop, .transferEncoding, .contentLength: true
+    // Attack: an upstream, or whoever writes pages there, that sets our cookie signs people in as somebody else.
+    case .setCookie: GatewayCookie.isSet(bytes, field.value) || head.connectionNamesFields && head.isNamedByConnection(field)
+    default: head.connectionNamesFields && head.isNamedByConnection(field)
+    }
+  }
+}

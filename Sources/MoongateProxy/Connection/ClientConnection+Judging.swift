@@ -1,0 +1,186 @@
+import MoongateCore
+import MoongateSDK
+import NIOCore
+
+/// From a head to what becomes of it.
+extension ClientConnection {
+  private static let root: [UInt8] = [UInt8(ascii: "/")]
+
+  /// Judges a head. Comes a second time, with the store's answer, where the session was not remembered.
+  func receive(_ head: RequestHead, answer: SessionCache.Answer?) {
+    let bytes = head.bytes.readableBytesUInt8Span
+    exchange.isBrowser = namesHTML(head, bytes)
+    guard let host = host(of: head, bytes) else { return refuse(.badRequest, detail: ["reason": "a malformed Host"], head: head) }
+    if let authority = head.authority {
+      let isHTTP = bytes[head.target.lowerBound + 4] == UInt8(ascii: ":")
+      guard let named = HostName(bytes.extracting(authority)), host.agrees(with: named, defaultPort: isHTTP ? 80 : 443) else {
+        return refuse(.badRequest, detail: ["reason": "the target's host is not the Host"], head: head)
+      }
+    }
+    let raw = head.path.isEmpty ? Self.root.span : bytes.extracting(head.path)
+    guard let path = RequestPath(raw) else { return refuse(.badRequest, detail: ["reason": "a path that is not in normal form"], head: head) }
+    if let decoded = path.decoded {
+      receive(head, bytes, host, decoded.span, answer)
+    } else {
+      receive(head, bytes, host, raw, answer)
+    }
+  }
+
+  private func receive(_ head: RequestHead, _ bytes: Span<UInt8>, _ host: RequestHost, _ path: Span<UInt8>, _ answer: SessionCache.Answer?) {
+    if isOwn(path) { return beginOwn(head) }
+    let plan = loop.currentPlan()
+    let origin = origin(of: head, host, plan)
+    guard let index = plan.matcher.match(host: origin.host.name, path: path, method: bytes.extracting(head.methodName)) else {
+      return refuse(.noRoute, head: head)
+    }
+    let route = plan.routes[index]
+    let credentials = Credentials(head, bytes, cookieName: plan.cookieName)
+    if credentials.isContradictory { return refuse(.badRequest, detail: ["reason": "more than one token"], head: head) }
+    let monotonic = loop.now
+    let time = loop.time(at: monotonic)
+    var session: CachedSession?
+    var storeIsSilent = false
+    if let token = credentials.token {
+      let key = SessionKey(hashing: bytes, token)
+      switch time.storeIsFresh ? answer ?? loop.sessions.known(key, now: time.now) : .unavailable {
+      case .live(let found): session = found
+      case .none: break
+      case .unavailable: storeIsSilent = true
+      case .unknown: return look(up: key, for: head)
+      }
+    }
+    if storeIsSilent, !route.route.isOpen { return refuse(.storeUnavailable, head: head) }
+    let judge = Judge(plan: plan, now: time.now, monotonic: monotonic, clockIsSuspect: loop.proxy.dependencies.clock.isSuspect)
+    switch judge.judge(route, session: session, request: facts(head, origin)) {
+    case .redirect(let location): return redirect(to: location)
+    case .refuse(let code, let detail, let provider, let flow):
+      return refuse(code, detail: detail, provider: provider, flow: flow, account: session?.snapshot.account.id, head: head)
+    case .pass: break
+    }
+    if head.wantsUpgrade {
+      guard route.route.allowsUpgrade else { return refuse(.denied, detail: ["reason": "this route allows no upgrade"], head: head) }
+      // Attack: a page of another site opens a socket, and the browser adds our cookie (security.md 26).
+      if credentials.isCookie, session != nil, !hasRightOrigin(head, bytes, origin, plan) { return refuse(.originRefused, head: head) }
+    }
+    if let limit = route.route.bodyLimit {
+      if case .length(let length) = head.framing, length > limit { return refuse(.tooLarge, head: head) }
+      exchange.bodyLeft = limit
+    }
+    if let session { loop.sessions.used(session, now: time.now) }
+    // A Bearer that may be a session's, at a moment when nobody can say, goes nowhere.
+    let dropsAuthorization = credentials.isBearer && (session != nil || storeIsSilent)
+    forward(
+      head, bytes, to: route, plan, host: host, origin: origin, session: session, now: time.now, dropsAuthorization: dropsAuthorization,
+      hasOurCookies: credentials.hasOurCookies)
+  }
+
+  private func look(up key: SessionKey, for head: RequestHead) {
+    phase = .looking
+    waitingHead = head
+    let asked = serial
+    loop.sessions.ask(key) { [weak self] answer in
+      guard let self, self.serial == asked, self.phase == .looking, let head = self.waitingHead else { return }
+      self.waitingHead = nil
+      self.receive(head, answer: answer)
+      self.process()
+      self.upstream?.flush()
+    }
+  }
+
+  private func forward(
+    _ head: RequestHead, _ bytes: Span<UInt8>, to route: RoutePlan, _ plan: GenerationPlan, host: RequestHost, origin: RequestOrigin,
+    session: CachedSession?, now: Timestamp, dropsAuthorization: Bool, hasOurCookies: Bool
+  ) {
+    var assertion: [UInt8] = []
+    if let session {
+      do {
+        assertion = try session.assertionLine(
+          by: loop.proxy.signer, issuer: plan.issuer, audience: route.route.host ?? origin.host.name, now: now)
+      } catch {
+        return refuse(.policyError, detail: ["fault": "the assertion cannot be signed: \(error)"], head: head)
+      }
+    }
+    let rewriter = RequestRewriter(
+      route: route, host: host, origin: origin, dropsAuthorization: dropsAuthorization, hasOurCookies: hasOurCookies,
+      identity: session?.identity ?? [], assertion: assertion, passesUpgrade: head.wantsUpgrade)
+    let address = origin.address == peer ? peerAddressText() : Array(origin.address.description.utf8)
+    exchange.upstreamHead = rewriter.write(head, address: address, allocator: context?.channel.allocator ?? ByteBufferAllocator())
+    exchange.route = route
+    exchange.session = session
+    beginExchange()
+  }
+
+  // MARK: parts of the judgement
+
+  /// The gateway's own paths (http.md).
+  private func isOwn(_ path: Span<UInt8>) -> Bool {
+    guard path.count > 1 else { return false }
+    switch path[1] {
+    case UInt8(ascii: "a"):
+      return Self.begins(path, "/auth") && (path.count == 5 || path[5] == UInt8(ascii: "/")) || Self.begins(path, "/api/auth/")
+    case UInt8(ascii: "."): return Self.begins(path, "/.well-known/moongate/")
+    default:
+      return loop.proxy.ownPrefixes.contains { prefix in
+        let count = prefix.utf8.count
+        guard path.count >= count, path.count == count || path[count] == UInt8(ascii: "/") else { return false }
+        return prefix.utf8.enumerated().allSatisfy { path[$0.offset] == $0.element }
+      }
+    }
+  }
+
+  private static func begins(_ path: Span<UInt8>, _ text: StaticString) -> Bool {
+    path.count >= text.utf8CodeUnitCount && ByteClass.equalCase(path, 0..<text.utf8CodeUnitCount, text)
+  }
+
+  private func host(of head: RequestHead, _ bytes: Span<UInt8>) -> RequestHost? {
+    if let lastHost, lastHost.isSpelled(bytes, head.host) { return lastHost }
+    guard let found = loop.host(bytes, head.host) else { return nil }
+    lastHost = found
+    return found
+  }
+
+  private func origin(of head: RequestHead, _ host: RequestHost, _ plan: GenerationPlan) -> RequestOrigin {
+    let trusted = plan.settings.trustedProxies
+    let isPlain = trusted.isEmpty || !head.fields.contains { $0.kind == .forwardedFor || $0.kind == .forwardedProto || $0.kind == .forwardedHost }
+    if isPlain || !ForwardedClient.trusts(peer, trusted) { return RequestOrigin(address: peer, isSecure: isSecure, host: host.host) }
+    let values = { (kind: FieldKind) in head.fields.filter { $0.kind == kind }.map { head.text($0.value) } }
+    let client = ForwardedClient(
+      peer: peer, trusted: trusted, isSecure: isSecure, host: host.host.authority, forwardedFor: values(.forwardedFor),
+      forwardedProto: values(.forwardedProto), forwardedHost: values(.forwardedHost))
+    return RequestOrigin(address: client.address, isSecure: client.isSecure, host: client.host ?? host.host)
+  }
+
+  /// Exactly one Origin, and it is public_url's or the request's own.
+  private func hasRightOrigin(_ head: RequestHead, _ bytes: Span<UInt8>, _ origin: RequestOrigin, _ plan: GenerationPlan) -> Bool {
+    guard head.count(of: .origin) == 1, let field = head.first(.origin) else { return false }
+    let text = head.text(field.value)
+    return text == plan.issuer || text == origin.origin
+  }
+
+  /// A browser is who names text/html in Accept.
+  private func namesHTML(_ head: RequestHead, _ bytes: Span<UInt8>) -> Bool {
+    for field in head.fields where field.kind == .accept {
+      let value = field.value
+      var start = value.lowerBound
+      while start < value.upperBound {
+        var end = start
+        while end < value.upperBound, bytes[end] != UInt8(ascii: ","), bytes[end] != UInt8(ascii: ";") { end += 1 }
+        if ByteClass.equal(bytes, ByteClass.trimmed(bytes, start..<end), "text/html") { return true }
+        while end < value.upperBound, bytes[end] != UInt8(ascii: ",") { end += 1 }
+        start = end + 1
+      }
+    }
+    return false
+  }
+
+  private func facts(_ head: RequestHead, _ origin: RequestOrigin) -> RequestFactsSource {
+    RequestFactsSource(
+      method: { head.text(head.methodName) }, path: { head.path.isEmpty ? "/" : head.text(head.path) }, query: { head.query.map { head.text($0) } },
+      isGET: head.method == .get, isBrowser: exchange.isBrowser, origin: origin, userAgent: { nil })
+  }
+
+  private func peerAddressText() -> [UInt8] {
+    if peerText.isEmpty { peerText = Array(peer.description.utf8) }
+    return peerText
+  }
+}

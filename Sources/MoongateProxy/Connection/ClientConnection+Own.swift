@@ -1,0 +1,155 @@
+import HTTPTypes
+import MoongateCore
+import NIOCore
+import NIOHTTPTypes
+
+/// Requests for the gateway itself: handed on, whole, as `HTTPRequestPart`s; answered by `HTTPResponsePart`s.
+extension ClientConnection {
+  func beginOwn(_ head: RequestHead) {
+    if case .length(let length) = head.framing, length > Self.mostOwnBody { return refuse(.tooLarge, head: head) }
+    phase = .own
+    began = loop.now
+    waitingHead = head
+    ownBody = ByteBuffer()
+    if exchange.expectsContinue, !exchange.requestIsDone, input.readableBytes == 0 {
+      context?.writeAndFlush(wrapOutboundOut(ByteBuffer(staticString: "HTTP/1.1 100 Continue\r\n\r\n")), promise: nil)
+    }
+  }
+
+  /// - Returns: whether there is more to do with the bytes at hand.
+  func collectOwnBody() -> Bool {
+    guard let head = waitingHead else { return false }
+    do throws(MessageFault) {
+      while true {
+        switch try exchange.body.next(&input) {
+        case .incomplete: return false
+        case .data(var data):
+          guard ownBody.readableBytes + data.readableBytes <= Self.mostOwnBody else {
+            refuse(.tooLarge, head: head, unread: true)
+            return false
+          }
+          ownBody.writeBuffer(&data)
+        case .end:
+          exchange.requestIsDone = true
+          waitingHead = nil
+          deliver(head)
+          return true
+        }
+      }
+    } catch {
+      waitingHead = nil
+      refuse(error)
+      return false
+    }
+  }
+
+  private func deliver(_ head: RequestHead) {
+    guard let context else { return }
+    guard let request = httpRequest(head) else { return refuse(.badRequest, detail: ["reason": "a method that is not a token"], head: head) }
+    if !innerIsThere {
+      do {
+        try makeInner()
+        innerIsThere = true
+      } catch {
+        return refuse(.busy, detail: ["fault": "\(error)"], head: head)
+      }
+    }
+    let body = ownBody
+    ownBody = ByteBuffer()
+    context.fireChannelRead(wrapInboundOut(.head(request)))
+    if body.readableBytes > 0 { context.fireChannelRead(wrapInboundOut(.body(body))) }
+    context.fireChannelRead(wrapInboundOut(.end(nil)))
+    context.fireChannelReadComplete()
+  }
+
+  private func httpRequest(_ head: RequestHead) -> HTTPRequest? {
+    guard let method = HTTPRequest.Method(head.text(head.methodName)) else { return nil }
+    let bytes = head.bytes.readableBytesUInt8Span
+    var fields = HTTPFields()
+    for field in head.fields {
+      switch field.kind {
+      // What belongs to the connection is ours to deal with.
+      case .host, .connection, .upgrade, .hopByHop, .transferEncoding, .expect: continue
+      default: break
+      }
+      guard let name = HTTPField.Name(head.text(field.name)) else { continue }
+      var value: [UInt8] = []
+      value.reserveCapacity(field.value.count)
+      for index in field.value { value.append(bytes[index]) }
+      fields.append(HTTPField(name: name, lenientValue: value))
+    }
+    let path = (head.path.isEmpty ? "/" : "") + head.text(head.path.lowerBound..<head.target.upperBound)
+    return HTTPRequest(method: method, scheme: isSecure ? "https" : "http", authority: head.text(head.host), path: path, headerFields: fields)
+  }
+
+  // MARK: answers from within
+
+  package func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+    guard phase == .own else {
+      promise?.fail(ChannelError.ioOnClosedChannel)
+      return
+    }
+    switch unwrapOutboundIn(data) {
+    case .head(let response): context.write(wrapOutboundOut(ownHead(response)), promise: promise)
+    case .body(let bytes):
+      if exchange.isHead || bytes.readableBytes == 0 {
+        promise?.succeed()
+      } else if case .chunked = exchange.framing {
+        var chunk = context.channel.allocator.buffer(capacity: bytes.readableBytes + 16)
+        chunk.writeString("\(String(bytes.readableBytes, radix: 16))\r\n")
+        chunk.writeImmutableBuffer(bytes)
+        chunk.writeStaticString("\r\n")
+        context.write(wrapOutboundOut(chunk), promise: promise)
+      } else if case .none = exchange.framing {
+        promise?.succeed()
+      } else {
+        context.write(wrapOutboundOut(bytes), promise: promise)
+      }
+    case .end:
+      if case .chunked = exchange.framing, !exchange.isHead {
+        context.write(wrapOutboundOut(ByteBuffer(staticString: "0\r\n\r\n")), promise: promise)
+      } else {
+        promise?.succeed()
+      }
+      finish()
+    }
+  }
+
+  private func ownHead(_ response: HTTPResponse) -> ByteBuffer {
+    let code = response.status.code
+    let isInterim = code < 200
+    if !isInterim {
+      exchange.answerHasBegun = true
+      if code == 204 || code == 304 {
+        exchange.framing = .none
+      } else if let length = response.headerFields[.contentLength].flatMap({ Int($0) }) {
+        exchange.framing = .length(length)
+      } else {
+        exchange.framing = exchange.minorVersion == 1 ? .chunked : .untilClose
+      }
+      var isUntilClose = false
+      if case .untilClose = exchange.framing { isUntilClose = true }
+      let wantsClose = response.headerFields[.connection].map { $0.lowercased() == "close" } ?? false
+      exchange.closesAfter = !exchange.keepsAlive || isQuiescing || isUntilClose || wantsClose
+    }
+    var out = ByteBuffer()
+    out.writeString("HTTP/1.1 \(code) \(response.status.reasonPhrase)\r\n")
+    for field in response.headerFields where field.name != .connection && field.name != .transferEncoding && field.name != .contentLength {
+      out.writeString("\(field.name.rawName): \(field.value)\r\n")
+    }
+    if !isInterim {
+      switch exchange.framing {
+      case .none, .untilClose: break
+      case .length(let length): out.writeString("Content-Length: \(length)\r\n")
+      case .chunked: out.writeStaticString("Transfer-Encoding: chunked\r\n")
+      }
+      if exchange.closesAfter {
+        out.writeStaticString("Connection: close\r\n")
+      } else if exchange.minorVersion == 0 {
+        out.writeStaticString("Connection: keep-alive\r\n")
+      }
+    }
+    out.writeStaticString("\r\n")
+    return out
+  }
+}

@@ -1,0 +1,297 @@
+import MoongateCore
+import NIOCore
+
+/// From a judged request to its answer.
+extension ClientConnection {
+  /// Bodies up to this size are copied behind their head, into one write.
+  private static let copied = 16 * 1024
+
+  func beginExchange() {
+    phase = .exchanging
+    lastActivity = loop.now
+    guard let route = exchange.route else { return }
+    if route.targets.count > 1 {
+      let first = route.next
+      route.next = (first + 1) % route.targets.count
+      let all = route.targets.indices.map { (first + $0) % route.targets.count }
+      // Those that failed a moment ago come last: they are tried where nothing else is left.
+      exchange.order = all.filter { !route.targets[$0].isDown(at: lastActivity) } + all.filter { route.targets[$0].isDown(at: lastActivity) }
+    }
+    attempt()
+  }
+
+  /// Tries the next target of the route.
+  private func attempt() {
+    guard phase == .exchanging, let route = exchange.route else { return }
+    guard exchange.tried < route.targets.count else {
+      let code: RefusalCode = exchange.hasTimedOut ? .upstreamTimeout : .upstreamUnavailable
+      return refuse(code, detail: ["upstream": upstreamNames(route), "reason": exchange.hasTimedOut ? "it does not answer" : "it cannot be reached"])
+    }
+    let target = route.targets[exchange.order.isEmpty ? 0 : exchange.order[exchange.tried]]
+    let now = loop.now
+    lastActivity = now
+    if !exchange.needsFreshConnection, let idle = target.takeIdle(canRepeat: exchange.isRepeatable, now: now) {
+      exchange.isReused = true
+      return send(on: idle)
+    }
+    exchange.isReused = false
+    let asked = serial
+    target.connect(timeout: route.timeout) { [weak self] result in
+      guard let self, self.serial == asked, self.phase == .exchanging else {
+        if case .success(let connection) = result { connection.end(reusable: true) }
+        return
+      }
+      switch result {
+      case .success(let connection):
+        self.send(on: connection)
+        self.process()
+        self.upstream?.flush()
+      case .failure(let error):
+        target.failed(at: self.loop.now)
+        if case .connectTimeout? = error as? ChannelError { self.exchange.hasTimedOut = true }
+        self.exchange.tried += 1
+        self.attempt()
+      }
+    }
+  }
+
+  private func send(on connection: UpstreamConnection) {
+    upstream = connection
+    lastActivity = loop.now
+    connection.begin(for: self, toHead: exchange.isHead, wantsUpgrade: exchange.wantsUpgrade)
+    connection.write(exchange.upstreamHead)
+    exchange.bytesWereSent = true
+    if !isProcessing || exchange.requestIsDone { connection.flush() }
+    resumeReading()
+  }
+
+  private func upstreamNames(_ route: RoutePlan) -> String {
+    route.route.upstreams.map { "\($0.isSecure ? "https" : "http")://\($0.host):\($0.port)" }.joined(separator: " ")
+  }
+
+  // MARK: the request's body
+
+  /// - Returns: whether there is more to do with the bytes at hand.
+  func forwardBody() -> Bool {
+    guard !exchange.requestIsDone, let upstream else { return false }
+    do throws(MessageFault) {
+      while true {
+        switch try exchange.body.next(&input) {
+        case .incomplete: return false
+        case .data(let data):
+          if let left = exchange.bodyLeft {
+            guard data.readableBytes <= left else {
+              tooLargeInStream()
+              return false
+            }
+            exchange.bodyLeft = left - data.readableBytes
+          }
+          if exchange.isChunked { writeChunk(data) { upstream.write($0) } } else { upstream.write(data) }
+        case .end:
+          exchange.requestIsDone = true
+          if exchange.isChunked { upstream.write(ByteBuffer(staticString: "0\r\n\r\n")) }
+          upstream.flush()
+          return false
+        }
+      }
+    } catch {
+      // What was sent upstream stays unfinished there: nothing that follows can be taken for a request.
+      dropUpstream()
+      if exchange.answerHasBegun { abort() } else { refuse(error) }
+      return false
+    }
+  }
+
+  private func tooLargeInStream() {
+    dropUpstream()
+    if exchange.answerHasBegun { abort() } else { refuse(.tooLarge, unread: true) }
+  }
+
+  private func writeChunk(_ data: ByteBuffer, _ write: (ByteBuffer) -> Void) {
+    var head = ByteBuffer()
+    head.reserveCapacity(data.readableBytes <= Self.copied ? data.readableBytes + 12 : 12)
+    head.writeString(String(data.readableBytes, radix: 16))
+    head.writeStaticString("\r\n")
+    if data.readableBytes <= Self.copied {
+      head.writeImmutableBuffer(data)
+      head.writeStaticString("\r\n")
+      write(head)
+    } else {
+      write(head)
+      write(data)
+      write(ByteBuffer(staticString: "\r\n"))
+    }
+  }
+
+  func dropUpstream() {
+    upstream?.close()
+    upstream = nil
+  }
+
+  func upstreamWritabilityChanged() {
+    lastActivity = loop.now
+    resumeReading()
+  }
+
+  // MARK: the answer
+
+  /// Whether the client takes more bytes.
+  var takesAnswer: Bool { context?.channel.isWritable ?? true }
+
+  func answerContinue() {
+    lastActivity = loop.now
+    guard exchange.expectsContinue, !exchange.requestIsDone, !exchange.answerHasBegun else { return }
+    context?.writeAndFlush(wrapOutboundOut(ByteBuffer(staticString: "HTTP/1.1 100 Continue\r\n\r\n")), promise: nil)
+  }
+
+  func answerBegan(_ head: ResponseHead, by connection: UpstreamConnection) {
+    lastActivity = loop.now
+    connection.target.succeeded()
+    exchange.answerHasBegun = true
+    exchange.upstreamHead = ByteBuffer()
+    switch head.framing {
+    case .none:
+      // An answer to HEAD, and 304, tell the length that another answer would have.
+      exchange.framing = .none
+      if head.status != 204, let length = head.contentLength { exchange.framing = .length(length) }
+    case .length(let length): exchange.framing = .length(length)
+    case .chunked, .untilClose: exchange.framing = exchange.minorVersion == 1 ? .chunked : .untilClose
+    }
+    var isUntilClose = false
+    if case .untilClose = exchange.framing { isUntilClose = true }
+    exchange.closesAfter = !exchange.keepsAlive || isQuiescing || !exchange.requestIsDone || isUntilClose
+    if let session = exchange.session, isEventStream(head) { boundSession = session }
+    var room = 0
+    if case .length(let length) = head.framing { room = min(length, Self.copied) }
+    pending = AnswerRewriter.write(
+      head, framing: exchange.framing, keepsAlive: !exchange.closesAfter, toMinorVersion: exchange.minorVersion, room: room,
+      allocator: context?.channel.allocator ?? ByteBufferAllocator())
+  }
+
+  func answerData(_ data: ByteBuffer) {
+    lastActivity = loop.now
+    if case .chunked = exchange.framing {
+      writeChunk(data) { appendAnswer($0) }
+    } else {
+      appendAnswer(data)
+    }
+  }
+
+  private func appendAnswer(_ data: ByteBuffer) {
+    if data.readableBytes <= Self.copied, pending != nil {
+      pending?.writeImmutableBuffer(data)
+      return
+    }
+    writePending()
+    context?.write(wrapOutboundOut(data), promise: nil)
+  }
+
+  private func writePending() {
+    guard let bytes = pending else { return }
+    pending = nil
+    context?.write(wrapOutboundOut(bytes), promise: nil)
+  }
+
+  /// All that came in one go from the upstream is written in one go.
+  func flushAnswer() {
+    writePending()
+    context?.flush()
+  }
+
+  func answerEnded(by connection: UpstreamConnection) {
+    guard connection === upstream else { return }
+    if case .chunked = exchange.framing { appendAnswer(ByteBuffer(staticString: "0\r\n\r\n")) }
+    writePending()
+    upstream = nil
+    connection.end(reusable: exchange.requestIsDone)
+    finish()
+  }
+
+  /// The connection to the upstream came to an end before the answer did.
+  func upstreamFailed(_ failure: UpstreamFailure, _ connection: UpstreamConnection) {
+    guard connection === upstream, let route = exchange.route else { return }
+    dropUpstream()
+    let names = upstreamNames(route)
+    if exchange.answerHasBegun {
+      // Attack (or accident): half an answer that looks whole. The client must see that it is not.
+      record(.upstreamUnavailable, detail: ["upstream": names, "reason": "it died inside its answer"])
+      return abort()
+    }
+    switch failure {
+    case .silent: refuse(.upstreamTimeout, detail: ["upstream": names, "reason": "it does not answer"])
+    case .unreadable(let reason): refuse(.upstreamUnavailable, detail: ["upstream": names, "reason": reason])
+    case .closed:
+      guard exchange.isRepeatable else { return refuse(.upstreamUnavailable, detail: ["upstream": names, "reason": "it closed the connection"]) }
+      if exchange.isReused {
+        // It may have been closed before the request reached it: once more, on a connection of its own.
+        exchange.needsFreshConnection = true
+      } else {
+        exchange.tried += 1
+      }
+      attempt()
+    }
+  }
+
+  private func isEventStream(_ head: ResponseHead) -> Bool {
+    let bytes = head.bytes.readableBytesUInt8Span
+    return head.fields.contains { field in
+      field.kind == .other && field.nameLength == 12 && field.valueLength >= 17 && ByteClass.equal(bytes, field.name, "content-type")
+        && ByteClass.equal(bytes, field.value.lowerBound..<field.value.lowerBound + 17, "text/event-stream")
+    }
+  }
+
+  // MARK: tunnels
+
+  func tunnelBegan(_ head: ResponseHead) {
+    exchange.answerHasBegun = true
+    exchange.requestIsDone = true
+    phase = .tunnel
+    lastActivity = loop.now
+    boundSession = exchange.session
+    let bytes = AnswerRewriter.write(
+      head, framing: .none, keepsAlive: true, toMinorVersion: 1, upgrade: true, room: 0, allocator: context?.channel.allocator ?? ByteBufferAllocator())
+    context?.write(wrapOutboundOut(bytes), promise: nil)
+    // What the client sent behind its request belongs to the tunnel.
+    if input.readableBytes > 0 {
+      upstream?.write(input)
+      upstream?.flush()
+      input = ByteBuffer()
+    }
+    resumeReading()
+  }
+
+  func tunnelRead(_ bytes: ByteBuffer) { context?.write(wrapOutboundOut(bytes), promise: nil) }
+
+  /// The upstream has sent its last byte.
+  func tunnelEnded() {
+    context?.flush()
+    linger()
+    dropUpstream()
+  }
+
+  // MARK: sessions that end
+
+  /// Asks again for the session of a tunnel or an event stream that a change is about.
+  func sessionsChanged(_ changes: SessionChanges) {
+    guard let session = boundSession?.snapshot.session else { return }
+    if changes.isIncomplete || changes.tokens.contains(session.token) || changes.accounts.contains(session.account) { checkBoundSession() }
+  }
+
+  func checkBoundSession() {
+    guard let session = boundSession, !isAskingForSession else { return }
+    isAskingForSession = true
+    let asked = serial
+    loop.sessions.ask(session.key) { [weak self] answer in
+      guard let self else { return }
+      self.isAskingForSession = false
+      guard self.serial == asked, self.boundSession != nil else { return }
+      switch answer {
+      case .live(let renewed): self.boundSession = renewed
+      case .none:
+        self.dropUpstream()
+        self.abort()
+      case .unavailable, .unknown: break
+      }
+    }
+  }
+}

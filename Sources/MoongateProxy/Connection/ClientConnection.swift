@@ -1,0 +1,317 @@
+import MoongateCore
+import NIOCore
+import NIOHTTPTypes
+
+/// One connection of a client: the place where requests are read, judged, and answered in order.
+///
+/// There is one request at a time. What follows it waits in `input`, bounded by back-pressure, until its answer is
+/// complete; so requests for upstreams and for the gateway itself can follow each other in any order.
+///
+///     reading ── head ──> looking (the store is asked) ──> exchanging (an upstream answers) ──┐
+///        ^                    │        │                    own (the gateway's pages answer)  ├──> reading
+///        │                    └────────┴── refused (the rest of the body is dropped) ─────────┘      or lingering
+///        └── exchanging ── 101 ──> tunnel
+package final class ClientConnection: ChannelDuplexHandler {
+  package typealias InboundIn = ByteBuffer
+  package typealias InboundOut = HTTPRequestPart
+  package typealias OutboundIn = HTTPResponsePart
+  package typealias OutboundOut = ByteBuffer
+
+  enum Phase {
+    case reading, looking, exchanging, own, refused, tunnel, lingering, closed
+  }
+
+  /// How much of what comes after the current request is taken off the socket.
+  static let mostWaiting = 64 * 1024
+  /// The longest body of a request for the gateway itself.
+  static let mostOwnBody = 64 * 1024
+
+  let loop: ProxyLoop
+  let isSecure: Bool
+  let makeInner: () throws -> Void
+  var innerIsThere = false
+  var context: ChannelHandlerContext?
+  /// Where the event loop keeps it; -1: nowhere.
+  var placeInLoop = -1
+
+  var phase = Phase.reading
+  var input = ByteBuffer()
+  var decoder = RequestDecoder()
+  /// A head whose judging waits for the store, or whose body for the gateway itself is not complete.
+  var waitingHead: RequestHead?
+  var exchange = Exchange()
+  /// Tells callbacks of this exchange from those of one that is over.
+  var serial: UInt64 = 0
+  var upstream: UpstreamConnection?
+  /// Answer bytes that are not written yet, so that a head and a small body are one write.
+  var pending: ByteBuffer?
+  var ownBody = ByteBuffer()
+  /// The session that a tunnel or an event stream lives by.
+  var boundSession: CachedSession?
+  var isAskingForSession = false
+
+  var peer: ClientAddress
+  var peerText: [UInt8] = []
+  var lastHost: RequestHost?
+  /// When the last byte moved that we wait for now.
+  var lastActivity = NIODeadline.uptimeNanoseconds(0)
+  /// When the head, or the body for the gateway itself, began to come.
+  var began = NIODeadline.uptimeNanoseconds(0)
+  var lingered = 0
+  var isProcessing = false
+  var readIsHeld = false
+  var inputHasEnded = false
+  var isQuiescing = false
+
+  init(loop: ProxyLoop, isSecure: Bool, inner: @escaping () throws -> Void) {
+    self.loop = loop
+    self.isSecure = isSecure
+    makeInner = inner
+    peer = .unspecified
+  }
+
+  // MARK: ChannelHandler
+
+  package func handlerAdded(context: ChannelHandlerContext) {
+    self.context = context
+    if context.channel.isActive { begin(context) }
+  }
+
+  package func channelActive(context: ChannelHandlerContext) {
+    begin(context)
+    context.fireChannelActive()
+  }
+
+  private func begin(_ context: ChannelHandlerContext) {
+    guard placeInLoop < 0 else { return }
+    lastActivity = loop.now
+    peer = context.remoteAddress.flatMap { ClientAddress($0) } ?? .unspecified
+    loop.add(self)
+  }
+
+  package func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
+
+  package func channelInactive(context: ChannelHandlerContext) {
+    phase = .closed
+    serial &+= 1
+    loop.remove(self)
+    upstream?.close()
+    upstream = nil
+    waitingHead = nil
+    boundSession = nil
+    input = ByteBuffer()
+    context.fireChannelInactive()
+  }
+
+  package func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
+
+  package func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    let bytes = unwrapInboundIn(data)
+    let now = loop.now
+    lastActivity = now
+    switch phase {
+    case .tunnel:
+      upstream?.write(bytes)
+      return
+    case .lingering:
+      lingered += bytes.readableBytes
+      if lingered > 1024 * 1024 { context.close(promise: nil) }
+      return
+    case .closed: return
+    case .reading, .looking, .exchanging, .own, .refused: break
+    }
+    if input.readableBytes == 0 {
+      if phase == .reading { began = now }
+      input = bytes
+    } else {
+      input.writeImmutableBuffer(bytes)
+    }
+    process()
+    // Let go of the buffer, so that the channel can read into it again.
+    if input.readableBytes == 0 { input = ByteBuffer() }
+  }
+
+  package func channelReadComplete(context: ChannelHandlerContext) { upstream?.flush() }
+
+  package func channelWritabilityChanged(context: ChannelHandlerContext) {
+    if context.channel.isWritable {
+      lastActivity = loop.now
+      upstream?.resumeReading()
+    }
+    context.fireChannelWritabilityChanged()
+  }
+
+  package func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    switch event {
+    case let event as ChannelEvent where event == .inputClosed: inputEnded(context)
+    case is ChannelShouldQuiesceEvent:
+      isQuiescing = true
+      if phase == .reading, input.readableBytes == 0 { context.close(promise: nil) }
+    default: context.fireUserInboundEventTriggered(event)
+    }
+  }
+
+  /// The client has sent its last byte. It may still wait for its answer.
+  private func inputEnded(_ context: ChannelHandlerContext) {
+    inputHasEnded = true
+    switch phase {
+    case .tunnel: upstream?.closeOutput()
+    case .looking: break
+    case .exchanging, .own:
+      if !exchange.requestIsDone { context.close(promise: nil) }
+    case .reading, .refused, .lingering, .closed: context.close(promise: nil)
+    }
+  }
+
+  package func read(context: ChannelHandlerContext) {
+    if holdsReads {
+      readIsHeld = true
+    } else {
+      context.read()
+    }
+  }
+
+  /// Back-pressure: what the upstream does not take is not read from the client.
+  private var holdsReads: Bool {
+    if input.readableBytes >= Self.mostWaiting { return true }
+    guard let upstream, !exchange.requestIsDone || phase == .tunnel else { return false }
+    return !upstream.isWritable
+  }
+
+  /// Lets a read that was held back go on.
+  func resumeReading() {
+    guard readIsHeld, !holdsReads else { return }
+    readIsHeld = false
+    context?.read()
+  }
+
+  // MARK: reading
+
+  /// Goes on with the request at hand as far as the bytes reach.
+  func process() {
+    guard !isProcessing else { return }
+    isProcessing = true
+    var goesOn = true
+    while goesOn {
+      switch phase {
+      case .reading: goesOn = readHead()
+      case .exchanging: goesOn = forwardBody()
+      case .own: goesOn = collectOwnBody()
+      case .refused: goesOn = dropBody()
+      case .looking, .tunnel, .lingering, .closed: goesOn = false
+      }
+    }
+    isProcessing = false
+    resumeReading()
+  }
+
+  private func readHead() -> Bool {
+    guard input.readableBytes > 0 else { return false }
+    let head: RequestHead
+    do throws(MessageFault) {
+      guard let found = try decoder.next(&input, spare: &loop.spareFields) else { return false }
+      head = found
+    } catch {
+      refuse(error)
+      return false
+    }
+    serial &+= 1
+    exchange = Exchange(head)
+    receive(head, answer: nil)
+    if waitingHead == nil {
+      // The array goes to the next head.
+      var fields = head.fields
+      fields.removeAll(keepingCapacity: true)
+      loop.spareFields = fields
+    }
+    return true
+  }
+
+  /// A refusal for bytes that are no request; nothing after them can be read.
+  func refuse(_ fault: MessageFault) {
+    exchange.keepsAlive = false
+    exchange.requestIsDone = true
+    switch fault {
+    case .malformed(let reason): refuse(.badRequest, detail: ["reason": reason], unread: true)
+    case .headTooLarge: refuse(.headersTooLarge, unread: true)
+    case .versionNotSupported: refuse(.versionNotSupported, unread: true)
+    case .methodNotAllowed: refuse(.methodNotAllowed, unread: true)
+    }
+  }
+
+  private func dropBody() -> Bool {
+    do throws(MessageFault) {
+      while true {
+        switch try exchange.body.next(&input) {
+        case .data: continue
+        case .incomplete: return false
+        case .end:
+          exchange.requestIsDone = true
+          finish()
+          return true
+        }
+      }
+    } catch {
+      linger()
+      return false
+    }
+  }
+
+  // MARK: ends
+
+  /// The answer is written and the request read: on to the next one, or an end.
+  func finish() {
+    upstream = nil
+    boundSession = nil
+    exchange.route = nil
+    exchange.session = nil
+    exchange.upstreamHead = ByteBuffer()
+    context?.flush()
+    guard phase != .closed else { return }
+    if exchange.closesAfter || isQuiescing || inputHasEnded {
+      if input.readableBytes == 0, exchange.requestIsDone {
+        phase = .lingering
+        context?.close(promise: nil)
+      } else {
+        linger()
+      }
+      return
+    }
+    phase = .reading
+    lastActivity = loop.now
+    began = lastActivity
+    process()
+  }
+
+  /// Closes so that the client can still read the answer: with bytes unread, a plain close would make the system answer
+  /// them with a reset that overtakes it.
+  func linger() {
+    guard phase != .closed, phase != .lingering else { return }
+    phase = .lingering
+    lastActivity = loop.now
+    input = ByteBuffer()
+    context?.flush()
+    if inputHasEnded {
+      context?.close(promise: nil)
+    } else {
+      context?.close(mode: .output, promise: nil)
+      resumeReading()
+    }
+  }
+
+  /// Closes at once, with whatever is unfinished: the client must not take a part for the whole.
+  func abort() {
+    guard phase != .closed else { return }
+    pending = nil
+    phase = .closed
+    context?.close(promise: nil)
+  }
+}
+
+extension ClientAddress {
+  /// The address of a socket; nil for one that has none.
+  init?(_ address: SocketAddress) {
+    guard let text = address.ipAddress, let parsed = IPAddressText.parse(text.prefix { $0 != "%" }.utf8.map { $0 }) else { return nil }
+    self = parsed
+  }
+}

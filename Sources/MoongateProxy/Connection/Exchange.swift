@@ -1,0 +1,60 @@
+import MoongateCore
+import NIOCore
+
+/// One request and its answer, as far as they have come.
+struct Exchange {
+  // What the request said; its head need not be kept for it.
+  var isHead = false
+  var isGET = false
+  var minorVersion: UInt8 = 1
+  var keepsAlive = false
+  var isBrowser = false
+  var expectsContinue = false
+  var wantsUpgrade = false
+  /// For the operator: the path, without the query.
+  var hasBody = false
+  var isChunked = false
+
+  // The request's body.
+  var body = BodyDecoder(.none)
+  var requestIsDone = false
+  /// How many bytes more of it are accepted; nil: any number.
+  var bodyLeft: Int?
+
+  // Proxying.
+  var route: RoutePlan?
+  var session: CachedSession?
+  /// As the upstream gets it; kept while it might have to be sent again.
+  var upstreamHead = ByteBuffer()
+  /// The order in which the route's targets are tried; empty where there is only one.
+  var order: [Int] = []
+  var tried = 0
+  var needsFreshConnection = false
+  var isReused = false
+  var hasTimedOut = false
+  var bytesWereSent = false
+
+  // The answer.
+  var answerHasBegun = false
+  var framing = AnswerRewriter.Framing.none
+  var closesAfter = false
+
+  init() {}
+
+  init(_ head: borrowing RequestHead) {
+    isHead = head.method == .head
+    isGET = head.method == .get
+    minorVersion = head.minorVersion
+    keepsAlive = head.keepsAlive
+    expectsContinue = head.expectsContinue
+    wantsUpgrade = head.wantsUpgrade
+    hasBody = head.framing != .none && head.framing != .length(0)
+    isChunked = head.framing == .chunked
+    body = BodyDecoder(head.framing)
+    requestIsDone = !hasBody
+    isRepeatable = (isHead || isGET || head.method == .options) && !hasBody
+  }
+
+  /// Whether it may be sent again after bytes of it were sent (RFC 9110 section 9.2.2, and http.md narrower).
+  private(set) var isRepeatable = false
+}

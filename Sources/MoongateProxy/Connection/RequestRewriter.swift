@@ -1,0 +1,114 @@
+import MoongateCore
+import NIOCore
+
+/// Writes a request's head as the upstream is to see it: one buffer, in one pass over the fields.
+///
+/// Fields that stay are copied as they came, in runs. What names or could name the client, what belongs to the client's
+/// connection and what the route sets is left out, and the gateway's own comes last.
+struct RequestRewriter {
+  let route: RoutePlan
+  let host: RequestHost
+  let origin: RequestOrigin
+  /// Whether Authorization held a session's token.
+  let dropsAuthorization: Bool
+  let hasOurCookies: Bool
+  let identity: [UInt8]
+  let assertion: [UInt8]
+  /// Whether an upgrade that was asked for may go on.
+  let passesUpgrade: Bool
+
+  func write(_ head: RequestHead, address: [UInt8], allocator: ByteBufferAllocator) -> ByteBuffer {
+    let bytes = head.bytes.readableBytesUInt8Span
+    var out = allocator.buffer(capacity: bytes.count + identity.count + assertion.count + route.headerLines.count + 256)
+    out.copy(bytes, 0..<head.methodEnd)
+    out.writeStaticString(" ")
+    if head.path.isEmpty { out.writeStaticString("/") }
+    out.copy(bytes, head.path.lowerBound..<head.target.upperBound)
+    out.writeStaticString(" HTTP/1.1\r\nHost: ")
+    out.writeBytes(host.authority)
+    out.writeStaticString("\r\n")
+    copyFields(head, bytes, to: &out)
+    switch head.framing {
+    case .length(let length):
+      out.writeStaticString("Content-Length: ")
+      out.writeDecimal(length)
+      out.writeStaticString("\r\n")
+    case .chunked: out.writeStaticString("Transfer-Encoding: chunked\r\n")
+    case .none, .untilClose: break
+    }
+    if passesUpgrade {
+      out.writeStaticString("Connection: Upgrade\r\n")
+      for field in head.fields where field.kind == .upgrade {
+        out.copy(bytes, field.name.lowerBound..<field.value.upperBound)
+        out.writeStaticString("\r\n")
+      }
+    }
+    out.writeBytes(identity)
+    out.writeStaticString("X-Forwarded-For: ")
+    out.writeBytes(address)
+    out.writeStaticString(origin.isSecure ? "\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: " : "\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: ")
+    if origin.host == host.host { out.writeBytes(host.authority) } else { out.writeString(origin.host.authority) }
+    out.writeStaticString("\r\n")
+    out.writeBytes(assertion)
+    out.writeBytes(route.headerLines)
+    out.writeStaticString("\r\n")
+    return out
+  }
+
+  private func copyFields(_ head: RequestHead, _ bytes: Span<UInt8>, to out: inout ByteBuffer) {
+    var run = 0..<0
+    for index in head.fields.indices {
+      let field = head.fields[index]
+      if isDropped(field, head, bytes) {
+        if !run.isEmpty { out.copy(bytes, run) }
+        run = 0..<0
+        if field.kind == .cookie { copyCookies(field, head, bytes, to: &out) }
+      } else {
+        let start = field.name.lowerBound
+        let end = index + 1 < head.fields.count ? head.fields[index + 1].name.lowerBound : bytes.count - 2
+        run = run.upperBound == start && !run.isEmpty ? run.lowerBound..<end : start..<end
+      }
+    }
+    if !run.isEmpty { out.copy(bytes, run) }
+  }
+
+  private func isDropped(_ field: HeadField, _ head: RequestHead, _ bytes: Span<UInt8>) -> Bool {
+    field.kind.isDroppedFromRequests || field.kind == .authorization && dropsAuthorization || isReplaced(field, bytes)
+      || head.connectionNamesFields && head.isNamedByConnection(field)
+  }
+
+  private func isReplaced(_ field: HeadField, _ bytes: Span<UInt8>) -> Bool { !route.headerNames.isEmpty && route.replaces(bytes, field.name) }
+
+  private func copyCookies(_ field: HeadField, _ head: RequestHead, _ bytes: Span<UInt8>, to out: inout ByteBuffer) {
+    if isReplaced(field, bytes) || head.connectionNamesFields && head.isNamedByConnection(field) { return }
+    var isFirst = true
+    if !hasOurCookies {
+      out.writeStaticString("Cookie: ")
+      out.copy(bytes, field.value)
+      out.writeStaticString("\r\n")
+      return
+    }
+    GatewayCookie.forEach(bytes, field.value) { cookie, name in
+      guard !GatewayCookie.isOurs(bytes, name) else { return }
+      out.writeStaticString(isFirst ? "Cookie: " : "; ")
+      out.copy(bytes, cookie)
+      isFirst = false
+    }
+    if !isFirst { out.writeStaticString("\r\n") }
+  }
+}
+
+extension ByteBuffer {
+  /// Appends the range.
+  @inline(__always)
+  mutating func copy(_ bytes: Span<UInt8>, _ range: Range<Int>) { writeBytes(bytes.extracting(range).bytes) }
+
+  /// Appends a number, 0 or more.
+  mutating func writeDecimal(_ number: Int) {
+    if number < 10 {
+      writeInteger(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: number))
+    } else {
+      writeString(String(number))
+    }
+  }
+}

@@ -1,0 +1,65 @@
+import MoongateCore
+import NIOCore
+
+/// A route with what one event loop needs to serve it.
+final class RoutePlan {
+  let route: Route
+  let targets: [UpstreamTarget]
+  /// The route's own headers, as lines.
+  let headerLines: [UInt8]
+  /// Their names as careless services read them: the client's fields of these names are dropped.
+  let headerNames: [[UInt8]]
+  let timeout: TimeAmount
+  /// Where the next request begins to try.
+  var next = 0
+  /// How often in a row `decide` ran out of its budget, and until when it is not run.
+  var kills = 0
+  var pausedUntil = NIODeadline.uptimeNanoseconds(0)
+
+  init(_ route: Route, targets: [UpstreamTarget]) {
+    self.route = route
+    self.targets = targets
+    headerLines = route.headers.flatMap { Array("\($0.name): \($0.value)\r\n".utf8) }
+    headerNames = route.headers.map { header in header.name.utf8.map { ByteClass.folded($0) } }
+    timeout = .nanoseconds(max(1_000_000, route.timeout.wholeMilliseconds.multipliedReportingOverflow(by: 1_000_000).partialValue))
+  }
+
+  /// Whether the route sets a header of this name itself.
+  func replaces(_ bytes: Span<UInt8>, _ name: Range<Int>) -> Bool {
+    headerNames.contains { wanted in
+      guard wanted.count == name.count else { return false }
+      for offset in wanted.indices where wanted[offset] != ByteClass.folded(bytes[name.lowerBound + offset]) { return false }
+      return true
+    }
+  }
+}
+
+/// One generation as one event loop uses it.
+final class GenerationPlan {
+  let version: UInt64
+  let generation: any PolicyGeneration
+  let matcher: RouteMatcher
+  let routes: [RoutePlan]
+  let cookieName: StaticString
+  let issuer: String
+  private var evaluator: (any PolicyEvaluator)?
+
+  init(version: UInt64, generation: any PolicyGeneration, target: (Upstream) -> UpstreamTarget) {
+    self.version = version
+    self.generation = generation
+    matcher = RouteMatcher(generation.routes)
+    routes = generation.routes.routes.map { RoutePlan($0, targets: $0.upstreams.map(target)) }
+    cookieName = GatewayCookie.sessionName(generation.gateway)
+    issuer = generation.gateway.publicURL.description
+  }
+
+  var settings: GatewaySettings { generation.gateway }
+
+  /// This event loop's evaluator, made when it is first needed.
+  func evaluatorOfLoop() throws(PolicyFault) -> any PolicyEvaluator {
+    if let evaluator { return evaluator }
+    let made = try generation.makeEvaluator()
+    evaluator = made
+    return made
+  }
+}

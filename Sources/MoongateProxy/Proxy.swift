@@ -1,0 +1,98 @@
+import Crypto
+import Logging
+import MoongateCore
+import NIOCore
+import NIOSSL
+import Synchronization
+
+/// What the data path works with.
+package struct ProxyDependencies: Sendable {
+  package let generation: ActiveGeneration
+  package let sessions: SessionDirectory
+  package let watch: SessionWatch
+  /// Where the last activity of sessions is written to.
+  package let activity: any SessionStore
+  package let keys: KeyRing
+  package let clock: any GatewayClock
+  package let random: any RandomSource
+  package let audit: AuditTrail
+  package let logger: Logger
+
+  package init(
+    generation: ActiveGeneration, sessions: SessionDirectory, watch: SessionWatch, activity: any SessionStore, keys: KeyRing,
+    clock: any GatewayClock, random: any RandomSource, audit: AuditTrail, logger: Logger
+  ) {
+    self.generation = generation
+    self.sessions = sessions
+    self.watch = watch
+    self.activity = activity
+    self.keys = keys
+    self.clock = clock
+    self.random = random
+    self.audit = audit
+    self.logger = logger
+  }
+}
+
+/// The data path of the public listener.
+///
+/// It owns what happens between a client's bytes and an upstream's: decoding, judging, the sessions that it remembers,
+/// identity headers, upstream connections. It owns no listener and no page: requests for the gateway's own paths are
+/// handed on as `HTTPRequestPart`s.
+package final class Proxy: Sendable {
+  /// A refusal as a page, for browsers; nil where there is none for it.
+  package typealias RefusalPage = @Sendable (Refusal) -> String?
+
+  let dependencies: ProxyDependencies
+  let signer: AssertionSigner
+  let page: RefusalPage?
+  let ownPrefixes: [String]
+  private let loops = Mutex<[ObjectIdentifier: NIOLoopBound<ProxyLoop>]>([:])
+
+  /// - Parameters:
+  ///   - ownPrefixes: path prefixes, besides the gateway's usual ones, that go inward, such as `/mock-google`.
+  ///   - page: makes the page for browsers that are refused.
+  package init(_ dependencies: ProxyDependencies, ownPrefixes: [String] = [], page: RefusalPage? = nil) {
+    self.dependencies = dependencies
+    self.ownPrefixes = ownPrefixes
+    self.page = page
+    signer = AssertionSigner(key: dependencies.keys.assertion)
+    dependencies.watch.subscribe { [weak self] changes in self?.apply(changes) }
+  }
+
+  /// The keys that verify `X-Moongate-Assertion`, as a JWK set (RFC 7517): for `/.well-known/moongate/jwks.json`.
+  package var keySet: String { signer.keySet }
+
+  /// Makes the handler of one connection of a client. Must be called on the channel's event loop.
+  /// - Parameters:
+  ///   - isSecure: whether the connection is TLS.
+  ///   - inner: called on the event loop before the connection's first request for the gateway itself; puts in place, behind
+  ///     the handler, what reads `HTTPRequestPart` and writes `HTTPResponsePart`.
+  package func makeConnectionHandler(for channel: any Channel, isSecure: Bool, inner: @escaping () throws -> Void) -> ClientConnection {
+    ClientConnection(loop: loop(for: channel.eventLoop), isSecure: isSecure, inner: inner)
+  }
+
+  /// Everything of one event loop.
+  func loop(for eventLoop: any EventLoop) -> ProxyLoop {
+    let id = ObjectIdentifier(eventLoop)
+    if let known = loops.withLock({ $0[id] }) { return known.value }
+    let made = ProxyLoop(proxy: self, eventLoop: eventLoop)
+    let bound = NIOLoopBound(made, eventLoop: eventLoop)
+    loops.withLock { $0[id] = bound }
+    return made
+  }
+
+  private func apply(_ changes: SessionChanges) {
+    for bound in loops.withLock({ Array($0.values) }) {
+      bound.eventLoop.execute { bound.value.apply(changes) }
+    }
+  }
+
+  /// Writes down what sessions were used and lets go of idle upstream connections. Called at shutdown; the handlers work on.
+  package func flushActivity() async {
+    for bound in loops.withLock({ Array($0.values) }) {
+      let seen = try? await bound.eventLoop.submit { bound.value.takeActivity() }.get()
+      if let seen, !seen.isEmpty { try? await dependencies.activity.touch(seen) }
+    }
+  }
+}

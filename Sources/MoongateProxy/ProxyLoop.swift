@@ -1,0 +1,154 @@
+import Logging
+import MoongateCore
+import NIOCore
+import NIOSSL
+
+/// Everything of one event loop: what its connections share without a lock and without a hop between threads.
+final class ProxyLoop {
+  private static let tick: TimeAmount = .milliseconds(100)
+  /// How long a time read from the gateway's clock is good for.
+  private static let clockLife: TimeAmount = .milliseconds(5)
+  private static let mostHosts = 1024
+
+  let proxy: Proxy
+  let eventLoop: any EventLoop
+  let sessions: SessionCache
+  /// An array for the fields of heads, handed from one decoder to the next.
+  var spareFields: [HeadField] = []
+  private var plan: GenerationPlan?
+  private var targets: [Upstream: UpstreamTarget] = [:]
+  private var hosts: [[UInt8]: RequestHost] = [:]
+  private var connections: [ClientConnection] = []
+  private var clockReadAt = NIODeadline.uptimeNanoseconds(0)
+  private var clockTime = Timestamp(milliseconds: 0)
+  private var storeIsFresh = false
+  private var ticks: UInt64 = 0
+  private var ticker: RepeatedTask?
+  private var clientTLS: NIOSSLContext?
+
+  init(proxy: Proxy, eventLoop: any EventLoop) {
+    self.proxy = proxy
+    self.eventLoop = eventLoop
+    sessions = SessionCache(dependencies: proxy.dependencies, eventLoop: eventLoop)
+    let bound = NIOLoopBound(WeakReference(self), eventLoop: eventLoop)
+    ticker = eventLoop.scheduleRepeatedTask(initialDelay: Self.tick, delay: Self.tick) { task in
+      guard let loop = bound.value.loop else { return task.cancel() }
+      loop.onTick()
+    }
+  }
+
+  /// The steady clock.
+  var now: NIODeadline { eventLoop.now }
+
+  /// The active generation, as this loop uses it.
+  func currentPlan() -> GenerationPlan {
+    let active = proxy.dependencies.generation
+    let version = active.version
+    if let plan, plan.version == version { return plan }
+    let made = GenerationPlan(version: version, generation: active.current) { self.target($0) }
+    plan = made
+    let used = Set(made.generation.routes.routes.flatMap(\.upstreams))
+    for (upstream, target) in targets where !used.contains(upstream) {
+      target.closeIdle()
+      targets[upstream] = nil
+    }
+    return made
+  }
+
+  private func target(_ upstream: Upstream) -> UpstreamTarget {
+    if let known = targets[upstream] { return known }
+    let made = UpstreamTarget(upstream, loop: self)
+    targets[upstream] = made
+    return made
+  }
+
+  /// The gateway's time, and whether the store's changes are being heard, at most a few milliseconds old.
+  func time(at monotonic: NIODeadline) -> (now: Timestamp, storeIsFresh: Bool) {
+    if monotonic - clockReadAt >= Self.clockLife || clockTime.milliseconds == 0 {
+      clockReadAt = monotonic
+      clockTime = proxy.dependencies.clock.now()
+      storeIsFresh = proxy.dependencies.watch.isFresh
+    }
+    return (clockTime, storeIsFresh)
+  }
+
+  /// The host in the range, judged once for each spelling.
+  func host(_ bytes: Span<UInt8>, _ range: Range<Int>) -> RequestHost? {
+    var raw: [UInt8] = []
+    for index in range { raw.append(bytes[index]) }
+    if let known = hosts[raw] { return known }
+    guard let made = RequestHost(bytes, range) else { return nil }
+    // Attack: a new Host with every request. What was remembered is forgotten and comes back where it is in use.
+    if hosts.count >= Self.mostHosts { hosts = [:] }
+    hosts[raw] = made
+    return made
+  }
+
+  /// Verification against the system's roots.
+  func clientTLSContext() throws -> NIOSSLContext {
+    if let clientTLS { return clientTLS }
+    let made = try NIOSSLContext(configuration: .makeClientConfiguration())
+    clientTLS = made
+    return made
+  }
+
+  // MARK: connections
+
+  func add(_ connection: ClientConnection) {
+    connection.placeInLoop = connections.count
+    connections.append(connection)
+  }
+
+  func remove(_ connection: ClientConnection) {
+    let place = connection.placeInLoop
+    guard place >= 0, place < connections.count, connections[place] === connection, let last = connections.popLast() else { return }
+    if last !== connection {
+      connections[place] = last
+      last.placeInLoop = place
+    }
+    connection.placeInLoop = -1
+  }
+
+  private func onTick() {
+    let now = now
+    ticks &+= 1
+    // From the end: a connection that closes takes the last one's place.
+    var index = connections.count - 1
+    while index >= 0 {
+      if index < connections.count { connections[index].checkTime(now) }
+      index -= 1
+    }
+    if ticks % 10 == 0 {
+      for target in targets.values { target.closeIdle(before: now - .seconds(30)) }
+      writeActivity()
+    }
+  }
+
+  private func writeActivity() {
+    let seen = sessions.takeActivity()
+    guard !seen.isEmpty else { return }
+    let dependencies = proxy.dependencies
+    Task {
+      do throws(StoreFault) {
+        try await dependencies.activity.touch(seen)
+      } catch {
+        dependencies.logger.warning("the last activity of sessions cannot be written", metadata: ["fault": "\(error)"])
+      }
+    }
+  }
+
+  func takeActivity() -> [TokenHash: Timestamp] { sessions.takeActivity() }
+
+  /// Forgets sessions that changed, and asks again for those that hold a stream or a socket open.
+  func apply(_ changes: SessionChanges) {
+    sessions.apply(changes)
+    for connection in connections { connection.sessionsChanged(changes) }
+  }
+}
+
+/// Lets the ticker find its event loop's state without keeping it.
+private final class WeakReference {
+  weak var loop: ProxyLoop?
+
+  init(_ loop: ProxyLoop) { self.loop = loop }
+}

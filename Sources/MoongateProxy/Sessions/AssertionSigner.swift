@@ -1,0 +1,60 @@
+import Crypto
+import Foundation
+import MoongateCore
+import MoongateSDK
+
+/// Makes `X-Moongate-Assertion`: a JWT that says who the gateway found the client to be (RFC 7519, ES256 of RFC 7518).
+package struct AssertionSigner: Sendable {
+  /// How long an assertion is good for, in seconds.
+  package static let lifetime: Int64 = 300
+
+  private let key: P256.Signing.PrivateKey
+  private let header: String
+  /// The public key as a JWK set (RFC 7517 section 5).
+  package let keySet: String
+
+  package init(key: P256.Signing.PrivateKey) {
+    self.key = key
+    let point = Array(key.publicKey.rawRepresentation)
+    let x = Base64URL.encode(point[..<32])
+    let y = Base64URL.encode(point[32...])
+    // RFC 7638: the thumbprint is over these members in this order.
+    let thumbprint = SHA256.hash(data: Data("{\"crv\":\"P-256\",\"kty\":\"EC\",\"x\":\"\(x)\",\"y\":\"\(y)\"}".utf8))
+    let id = Base64URL.encode(thumbprint)
+    header = Base64URL.encode("{\"alg\":\"ES256\",\"kid\":\"\(id)\",\"typ\":\"JWT\"}".utf8)
+    keySet = "{\"keys\":[{\"kty\":\"EC\",\"crv\":\"P-256\",\"x\":\"\(x)\",\"y\":\"\(y)\",\"use\":\"sig\",\"alg\":\"ES256\",\"kid\":\"\(id)\"}]}"
+  }
+
+  /// - Parameters:
+  ///   - issuer: `public_url`.
+  ///   - audience: the route's host, or the request's.
+  /// - Throws: where the signature cannot be made.
+  package func assertion(for snapshot: SessionSnapshot, issuer: String, audience: String, now: Timestamp) throws -> String {
+    let claims = Claims(
+      iss: issuer, aud: audience, sub: snapshot.account.id, amr: snapshot.session.passed.map(\.provider.rawValue),
+      authTime: snapshot.session.authenticatedAt.seconds, emailVerified: snapshot.account.identifier(.email)?.verifiedAt != nil, iat: now.seconds,
+      exp: now.seconds + Self.lifetime)
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    let signed = header + "." + Base64URL.encode(try encoder.encode(claims))
+    let signature = try key.signature(for: Data(signed.utf8))
+    return signed + "." + Base64URL.encode(signature.rawRepresentation)
+  }
+
+  private struct Claims: Encodable {
+    let iss: String
+    let aud: String
+    let sub: String
+    let amr: [String]
+    let authTime: Int64
+    let emailVerified: Bool
+    let iat: Int64
+    let exp: Int64
+
+    enum CodingKeys: String, CodingKey {
+      case iss, aud, sub, amr, iat, exp
+      case authTime = "auth_time"
+      case emailVerified = "email_verified"
+    }
+  }
+}

@@ -1,0 +1,140 @@
+import MoongateCore
+import MoongateSDK
+import NIOCore
+
+/// The sessions that one event loop remembers, so that a request costs no round trip to the store.
+///
+/// An entry is believed only while the store's changes are being heard (`SessionWatch.isFresh`); a change removes it. The
+/// number of entries and of questions at work is bounded, so that random tokens cost a bounded number of reads.
+final class SessionCache {
+  /// What is known of a token.
+  enum Answer {
+    case live(CachedSession)
+    case none
+    /// The store cannot be believed at the moment.
+    case unavailable
+    /// It has to be asked.
+    case unknown
+  }
+
+  private static let most = 16_384
+  private static let mostDead = 1024
+  private static let mostAsking = 64
+  private static let mostWaiting = 1024
+
+  private let dependencies: ProxyDependencies
+  private let eventLoop: any EventLoop
+  private var live: [SessionKey: CachedSession] = [:]
+  private var dead: Set<SessionKey> = []
+  private var asking: [SessionKey: [(Answer) -> Void]] = [:]
+  private var queue: [SessionKey] = []
+  private var working = 0
+  private var waiting = 0
+  /// Goes up with every change: an answer that was asked for before it may be out of date and is not kept.
+  private var changes: UInt64 = 0
+  private var activity: [TokenHash: Timestamp] = [:]
+
+  init(dependencies: ProxyDependencies, eventLoop: any EventLoop) {
+    self.dependencies = dependencies
+    self.eventLoop = eventLoop
+  }
+
+  /// What is remembered. Does not wait.
+  func known(_ key: SessionKey, now: Timestamp) -> Answer {
+    if let session = live[key] {
+      if session.isLive(at: now) { return .live(session) }
+      // It may have been used on another event loop or node since: only the store knows.
+      live[key] = nil
+      return .unknown
+    }
+    return dead.contains(key) ? .none : .unknown
+  }
+
+  /// Asks the store. The callback comes on the event loop, later.
+  func ask(_ key: SessionKey, _ callback: @escaping (Answer) -> Void) {
+    guard waiting < Self.mostWaiting else { return callback(.unavailable) }
+    waiting += 1
+    if asking[key] != nil {
+      asking[key]?.append(callback)
+      return
+    }
+    asking[key] = [callback]
+    guard working < Self.mostAsking else {
+      queue.append(key)
+      return
+    }
+    start(key)
+  }
+
+  private func start(_ key: SessionKey) {
+    working += 1
+    let asked = changes
+    let hash = key.tokenHash
+    let promise = eventLoop.makePromise(of: SessionSnapshot?.self)
+    let directory = dependencies.sessions
+    Task {
+      do { promise.succeed(try await directory.find(hash)) } catch { promise.fail(error) }
+    }
+    promise.futureResult.assumeIsolated().whenComplete { result in
+      self.working -= 1
+      let answer: Answer
+      switch result {
+      case .success(let snapshot?):
+        let session = CachedSession(key: key, snapshot: snapshot)
+        if asked == self.changes { self.keep(session) }
+        answer = .live(session)
+      case .success(nil):
+        if self.dead.count >= Self.mostDead { self.dead.removeAll(keepingCapacity: true) }
+        if asked == self.changes { self.dead.insert(key) }
+        answer = .none
+      case .failure: answer = .unavailable
+      }
+      let callbacks = self.asking.removeValue(forKey: key) ?? []
+      self.waiting -= callbacks.count
+      if let next = self.queue.popLast() { self.start(next) }
+      for callback in callbacks { callback(answer) }
+    }
+  }
+
+  private func keep(_ session: CachedSession) {
+    if live.count >= Self.most {
+      // The order of a dictionary is as good as random: an eighth goes, and comes back where it is still in use.
+      for key in live.keys.prefix(Self.most / 8) { live[key] = nil }
+    }
+    live[session.key] = session
+  }
+
+  /// Notes that the session was used, and when that is to be written down.
+  func used(_ session: CachedSession, now: Timestamp) {
+    session.lastSeenAt = max(session.lastSeenAt, now)
+    guard now >= session.activityKnownUntil else { return }
+    let idle = session.snapshot.session.idle.wholeMilliseconds
+    session.activityKnownUntil = now + .milliseconds(min(30_000, max(1000, idle / 100)))
+    activity[session.snapshot.session.token] = now
+  }
+
+  /// The uses since the last call.
+  func takeActivity() -> [TokenHash: Timestamp] {
+    if activity.isEmpty { return [:] }
+    defer { activity = [:] }
+    return activity
+  }
+
+  /// Forgets what changed.
+  func apply(_ changed: SessionChanges) {
+    changes &+= 1
+    if changed.isIncomplete {
+      live = [:]
+      dead = []
+      return
+    }
+    for token in changed.tokens {
+      let key = SessionKey(token)
+      live[key] = nil
+      dead.remove(key)
+    }
+    guard !changed.accounts.isEmpty else { return }
+    let accounts = Set(changed.accounts)
+    for (key, session) in live where accounts.contains(session.snapshot.account.id) { live[key] = nil }
+  }
+}

@@ -1,0 +1,219 @@
+import MoongateCore
+import NIOCore
+import NIOTLS
+
+/// Why an exchange with an upstream came to nothing.
+enum UpstreamFailure {
+  /// It closed the connection.
+  case closed
+  /// What it answered cannot be read in one way only.
+  case unreadable(String)
+  /// It said nothing for too long.
+  case silent
+}
+
+/// One connection to an upstream: reads answers, and hands them to the client's connection that it works for.
+///
+/// At any time it works for one exchange or lies idle in its target. What comes while it is idle was asked for by nobody,
+/// and closes it: such bytes would be taken for the answer to somebody's next request.
+final class UpstreamConnection: ChannelInboundHandler {
+  typealias InboundIn = ByteBuffer
+  typealias OutboundOut = ByteBuffer
+
+  private static let mostInterim = 16
+
+  let target: UpstreamTarget
+  private let loop: ProxyLoop
+  private var ready: EventLoopPromise<Void>?
+  private var context: ChannelHandlerContext?
+  private var owner: ClientConnection?
+  private var input = ByteBuffer()
+  private var decoder = ResponseDecoder()
+  private var body: BodyDecoder?
+  private var keepsAlive = true
+  private var toHead = false
+  private var wantsUpgrade = false
+  private var interims = 0
+  private var isTunnel = false
+  private var readIsHeld = false
+  private var isReading = false
+  var idleSince = NIODeadline.uptimeNanoseconds(0)
+
+  init(target: UpstreamTarget, loop: ProxyLoop, ready: EventLoopPromise<Void>?) {
+    self.target = target
+    self.loop = loop
+    self.ready = ready
+  }
+
+  var isOpen: Bool { context?.channel.isActive ?? false }
+  var isWritable: Bool { context?.channel.isWritable ?? false }
+
+  // MARK: for the client's connection
+
+  /// Begins an exchange.
+  func begin(for owner: ClientConnection, toHead: Bool, wantsUpgrade: Bool) {
+    self.owner = owner
+    self.toHead = toHead
+    self.wantsUpgrade = wantsUpgrade
+    interims = 0
+    body = nil
+  }
+
+  func write(_ bytes: ByteBuffer) { context?.write(wrapOutboundOut(bytes), promise: nil) }
+
+  func flush() { context?.flush() }
+
+  /// Ends the exchange: the connection is idle again, or closed where it can not be used again.
+  func end(reusable: Bool) {
+    owner = nil
+    resumeReading()
+    guard reusable, keepsAlive, isOpen, input.readableBytes == 0, !isTunnel else { return close() }
+    target.putIdle(self)
+  }
+
+  func close() {
+    owner = nil
+    context?.close(promise: nil)
+  }
+
+  /// The client has sent its last byte through a tunnel.
+  func closeOutput() { context?.close(mode: .output, promise: nil) }
+
+  /// Lets a read that was held back go on, once the client's side takes bytes again.
+  func resumeReading() {
+    guard readIsHeld else { return }
+    readIsHeld = false
+    context?.read()
+  }
+
+  // MARK: ChannelHandler
+
+  func handlerAdded(context: ChannelHandlerContext) { self.context = context }
+
+  func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    let bytes = unwrapInboundIn(data)
+    guard let owner else { return close() }
+    if isTunnel { return owner.tunnelRead(bytes) }
+    if input.readableBytes == 0 { input = bytes } else { input.writeImmutableBuffer(bytes) }
+    isReading = true
+    read(for: owner)
+    isReading = false
+    if input.readableBytes == 0 { input = ByteBuffer() }
+  }
+
+  func channelReadComplete(context: ChannelHandlerContext) { owner?.flushAnswer() }
+
+  func channelWritabilityChanged(context: ChannelHandlerContext) { owner?.upstreamWritabilityChanged() }
+
+  func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    if let event = event as? TLSUserEvent, case .handshakeCompleted = event {
+      ready?.succeed()
+      ready = nil
+    }
+    if let event = event as? ChannelEvent, event == .inputClosed { inputEnded() }
+    context.fireUserInboundEventTriggered(event)
+  }
+
+  func channelInactive(context: ChannelHandlerContext) {
+    ready?.fail(ChannelError.ioOnClosedChannel)
+    ready = nil
+    target.closed(self)
+    inputEnded()
+  }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    ready?.fail(error)
+    ready = nil
+    // Attack: a TLS stream that is cut without its closing alert must not pass for one that came to its end.
+    if body?.endsByClose == true { body = BodyDecoder(.length(1)) }
+    context.close(promise: nil)
+  }
+
+  private func inputEnded() {
+    guard let owner else {
+      context?.close(promise: nil)
+      return
+    }
+    if isTunnel { return owner.tunnelEnded() }
+    if body?.endsByClose == true {
+      keepsAlive = false
+      body = nil
+      return owner.answerEnded(by: self)
+    }
+    owner.upstreamFailed(.closed, self)
+  }
+
+  // MARK: reading answers
+
+  private func read(for owner: ClientConnection) {
+    do throws(MessageFault) {
+      while self.owner === owner {
+        if body == nil {
+          guard input.readableBytes > 0, let head = try decoder.next(&input, spare: &loop.spareFields, toHead: toHead) else { return }
+          if head.isInterim {
+            guard try interim(head, owner) else { return }
+            continue
+          }
+          keepsAlive = head.keepsAlive && head.framing != .untilClose
+          body = BodyDecoder(head.framing)
+          owner.answerBegan(head, by: self)
+          var fields = head.fields
+          fields.removeAll(keepingCapacity: true)
+          loop.spareFields = fields
+          continue
+        }
+        switch try body?.next(&input) {
+        case .data(let data): owner.answerData(data)
+        case .incomplete: return
+        case .end, nil:
+          body = nil
+          return owner.answerEnded(by: self)
+        }
+      }
+    } catch {
+      keepsAlive = false
+      let reason: String =
+        switch error {
+        case .malformed(let text): text
+        default: "its head is too large"
+        }
+      owner.upstreamFailed(.unreadable(reason), self)
+    }
+  }
+
+  /// - Returns: whether to go on reading answers.
+  private func interim(_ head: ResponseHead, _ owner: ClientConnection) throws(MessageFault) -> Bool {
+    interims += 1
+    guard interims <= Self.mostInterim else { throw .malformed("too many interim answers") }
+    guard head.status == 101 else {
+      if head.status == 100 { owner.answerContinue() }
+      return true
+    }
+    // A switch that nobody asked for would turn the rest of the connection into bytes of unknown meaning.
+    guard wantsUpgrade else { throw .malformed("a 101 that was not asked for") }
+    isTunnel = true
+    keepsAlive = false
+    owner.tunnelBegan(head)
+    if input.readableBytes > 0 {
+      let rest = input
+      input = ByteBuffer()
+      owner.tunnelRead(rest)
+    }
+    return false
+  }
+}
+
+/// Back-pressure: what the client does not take is not read from the upstream.
+extension UpstreamConnection: ChannelOutboundHandler {
+  typealias OutboundIn = ByteBuffer
+
+  func read(context: ChannelHandlerContext) {
+    if let owner, !owner.takesAnswer {
+      readIsHeld = true
+    } else {
+      context.read()
+    }
+  }
+}

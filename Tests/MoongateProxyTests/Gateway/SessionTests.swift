@@ -1,0 +1,162 @@
+import Foundation
+import MoongateCore
+import MoongateTesting
+import Testing
+
+@testable import MoongateProxy
+
+/// What the data path believes of sessions, and for how long.
+@Suite(.timeLimit(.minutes(2))) struct SessionTests {
+  private func get(_ gateway: TestGateway, token: String = TestGateway.token) async throws -> String {
+    try await gateway.talk("GET / HTTP/1.1\r\nHost: localhost\r\nCookie: moongate=\(token)\r\n\r\n")
+  }
+
+  @Test func theStoreIsAskedOnceForEachEventLoop() async throws {
+    let upstream = try await RecordingUpstream()
+    let gateway = try await TestGateway(routes: [.test(ports: [upstream.port])])
+    for _ in 0..<50 { #expect(try await get(gateway).hasPrefix("HTTP/1.1 200")) }
+    #expect(gateway.sessions.reads <= ProcessInfo.processInfo.activeProcessorCount + 2)
+    await gateway.stop()
+  }
+
+  /// security.md 15: a token that was replaced or signed out is dead within a second.
+  @Test func signingOutEndsItWithinASecond() async throws {
+    let upstream = try await RecordingUpstream()
+    let gateway = try await TestGateway(routes: [.test(ports: [upstream.port])])
+    #expect(try await get(gateway).hasPrefix("HTTP/1.1 200"))
+    gateway.sessions.end(TestGateway.token)
+    let began = ContinuousClock.now
+    try await until { (try? await get(gateway).hasPrefix("HTTP/1.1 401")) ?? false }
+    #expect(ContinuousClock.now - began < .seconds(1))
+    await gateway.stop()
+  }
+
+  /// security.md 27: a cache that hears of no changes is not believed.
+  @Test func aStoreThatCannotBeHeardIs503AndRecovers() async throws {
+    let upstream = try await RecordingUpstream()
+    let gateway = try await TestGateway(routes: [.test("/open/**", ports: [upstream.port], open: true), .test(ports: [upstream.port])])
+    #expect(try await get(gateway).hasPrefix("HTTP/1.1 200"))
+    gateway.sessions.isDown = true
+    try await until { (try? await get(gateway).contains("\"code\":\"store_unavailable\"")) ?? false }
+    let open = try await gateway.talk("GET /open/x HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer \(TestGateway.token)\r\n\r\n")
+    #expect(open.hasPrefix("HTTP/1.1 200") && !upstream.all.contains(TestGateway.token))
+    gateway.sessions.isDown = false
+    try await until { (try? await get(gateway).hasPrefix("HTTP/1.1 200")) ?? false }
+    await gateway.stop()
+  }
+
+  @Test func idleAndAbsoluteEndsHold() async throws {
+    let upstream = try await RecordingUpstream()
+    let gateway = try await TestGateway(routes: [.test(ports: [upstream.port])])
+    let token = String(repeating: "I", count: 43)
+    gateway.sessions.put(token, TestGateway.snapshot(token: token, clock: gateway.clock, lifetime: .seconds(1000), idle: .seconds(400)))
+    let move = { (duration: Duration) in
+      gateway.clock.advance(by: duration)
+      // The event loops look at the clock again after a few milliseconds.
+      try await Task.sleep(for: .milliseconds(10))
+    }
+    #expect(try await get(gateway, token: token).hasPrefix("HTTP/1.1 200"))
+    // Activity is written down, so that whoever else is asked knows of it.
+    try await until { gateway.sessions.touched[TokenHash(of: token.utf8)] != nil }
+    try await move(.seconds(400))
+    #expect(try await get(gateway, token: token).hasPrefix("HTTP/1.1 401"), "at its deadline it is none")
+    let absolute = String(repeating: "J", count: 43)
+    gateway.sessions.put(absolute, TestGateway.snapshot(token: absolute, clock: gateway.clock, lifetime: .seconds(100), idle: .seconds(400)))
+    #expect(try await get(gateway, token: absolute).hasPrefix("HTTP/1.1 200"))
+    try await move(.seconds(100))
+    #expect(try await get(gateway, token: absolute).hasPrefix("HTTP/1.1 401"))
+    await gateway.stop()
+  }
+
+  @Test func assertionsAreSignedOncePerMinute() async throws {
+    let upstream = try await RecordingUpstream()
+    let gateway = try await TestGateway(routes: [.test(ports: [upstream.port])])
+    let client = try await RawClient(port: gateway.port)
+    for _ in 0..<5 {
+      try await client.send("GET / HTTP/1.1\r\nHost: localhost\r\nCookie: moongate=\(TestGateway.token)\r\n\r\n")
+      _ = try await client.answers()
+    }
+    let tokens = { Set(upstream.all.components(separatedBy: "\r\n").filter { $0.hasPrefix("X-Moongate-Assertion") }) }
+    #expect(tokens().count == 1)
+    await gateway.stop()
+  }
+}
+
+/// Upgrades: judged like any request, by Origin where a cookie came, and dead with their session (security.md 26).
+@Suite(.timeLimit(.minutes(2))) struct TunnelTests {
+  private static let handshake = "Connection: keep-alive, Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: x\r\n"
+
+  private func upstream() async throws -> RecordingUpstream {
+    try await RecordingUpstream { received in
+      if received.hasPrefix("GET ") {
+        return received.hasSuffix("\r\n\r\n")
+          ? .answer("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: y\r\n\r\n") : nil
+      }
+      return .answer("echo \(received)")
+    }
+  }
+
+  @Test func aSocketIsATunnelThatDiesWithItsSession() async throws {
+    let upstream = try await upstream()
+    let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], upgrade: true)])
+    let client = try await RawClient(port: gateway.port)
+    try await client.send("GET /ws HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost\r\nCookie: moongate=\(TestGateway.token)\r\n\(Self.handshake)\r\n")
+    let answer = try await client.read { $0.hasSuffix("\r\n\r\n") }.text
+    #expect(answer.hasPrefix("HTTP/1.1 101 Switching Protocols\r\n") && answer.contains("Sec-WebSocket-Accept: y") && answer.contains("Upgrade: websocket"))
+    #expect(upstream.all.contains("Connection: Upgrade\r\nUpgrade: websocket\r\n") && upstream.all.contains("Remote-User: ac_alice"))
+    try await client.send("\u{1}\u{2}frame")
+    #expect(try await client.read { $0.hasSuffix("frame") }.text == "echo \u{1}\u{2}frame")
+    gateway.sessions.end(TestGateway.token)
+    let end = try await client.read(for: 2)
+    #expect(end.ended)
+    try await until { upstream.open == 0 }
+    await gateway.stop()
+  }
+
+  @Test(
+    arguments: [
+      ("", 403), ("Origin: http://evil.example\r\n", 403), ("Origin: null\r\n", 403), ("Origin: http://localhost\r\nOrigin: http://localhost\r\n", 403),
+      ("Origin: https://localhost\r\n", 403), ("Origin: http://localhost.evil.example\r\n", 403), ("Origin: http://localhost:8080\r\n", 101),
+      ("Origin: http://localhost\r\n", 101),
+    ]) func byCookieItNeedsTheRightOrigin(_ origin: String, _ status: Int) async throws {
+    let upstream = try await upstream()
+    let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], upgrade: true)])
+    let answer = try await gateway.talk("GET /ws HTTP/1.1\r\nHost: localhost\r\n\(origin)Cookie: moongate=\(TestGateway.token)\r\n\(Self.handshake)\r\n")
+    #expect(answer.hasPrefix("HTTP/1.1 \(status) "), "\(answer)")
+    #expect((status == 101) == upstream.all.contains("/ws"))
+    if status == 403 { #expect(answer.contains("\"code\":\"origin_refused\"")) }
+    await gateway.stop()
+  }
+
+  @Test func byBearerItNeedsNoneAndWithoutASessionThereIsNoTunnel() async throws {
+    let upstream = try await upstream()
+    let gateway = try await TestGateway(routes: [.test("/off/**", ports: [upstream.port]), .test(ports: [upstream.port], upgrade: true)])
+    let get = { (path: String, fields: String) in try await gateway.talk("GET \(path) HTTP/1.1\r\nHost: localhost\r\n\(fields)\(Self.handshake)\r\n") }
+    #expect(try await get("/ws", "Authorization: Bearer \(TestGateway.token)\r\n").hasPrefix("HTTP/1.1 101"))
+    #expect(try await get("/ws", "Origin: http://localhost\r\n").hasPrefix("HTTP/1.1 401"))
+    #expect(try await get("/off/ws", "Authorization: Bearer \(TestGateway.token)\r\n").hasPrefix("HTTP/1.1 403"))
+    await gateway.stop()
+  }
+
+  @Test func anUpstreamMayDeclineAnUpgrade() async throws {
+    let upstream = try await RecordingUpstream()
+    let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], upgrade: true)])
+    let answer = try await gateway.talk(
+      "GET /ws HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \(TestGateway.token)\r\n\(Self.handshake)\r\nGET /next HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \(TestGateway.token)\r\n\r\n",
+      answers: 2)
+    #expect(answer.components(separatedBy: "hello").count == 3)
+    await gateway.stop()
+  }
+
+  @Test func anEventStreamDiesWithItsSessionToo() async throws {
+    let upstream = try await RecordingUpstream { _ in .answer("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n") }
+    let gateway = try await TestGateway(routes: [.test(ports: [upstream.port])])
+    let client = try await RawClient(port: gateway.port)
+    try await client.send("GET /events HTTP/1.1\r\nHost: localhost\r\nCookie: moongate=\(TestGateway.token)\r\n\r\n")
+    #expect(try await client.read { $0.contains("data: 1\n\n") }.text.contains("9\r\ndata: 1\n\n\r\n"), "it passes at once")
+    gateway.sessions.end(TestGateway.token)
+    let end = try await client.read(for: 2)
+    #expect(end.ended && !end.text.hasSuffix("0\r\n\r\n"))
+    await gateway.stop()
+  }
+}

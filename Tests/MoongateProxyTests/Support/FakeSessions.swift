@@ -1,0 +1,63 @@
+import MoongateCore
+import MoongateSDK
+import Synchronization
+
+/// A store of sessions in a test's hand: it can be down, it counts its reads, and it tells its changes.
+final class FakeSessions: SessionStore {
+  private struct State {
+    var sessions: [TokenHash: SessionSnapshot] = [:]
+    var changes: [(tokens: [TokenHash], accounts: [String])] = []
+    var isDown = false
+    var reads = 0
+    var touched: [TokenHash: Timestamp] = [:]
+  }
+
+  private let state = Mutex(State())
+
+  var reads: Int { state.withLock { $0.reads } }
+  var touched: [TokenHash: Timestamp] { state.withLock { $0.touched } }
+  var isDown: Bool {
+    get { state.withLock { $0.isDown } }
+    set { state.withLock { $0.isDown = newValue } }
+  }
+
+  func put(_ token: String, _ snapshot: SessionSnapshot) { state.withLock { $0.sessions[TokenHash(of: token.utf8)] = snapshot } }
+
+  /// Signs out.
+  func end(_ token: String) {
+    state.withLock { state in
+      let hash = TokenHash(of: token.utf8)
+      state.sessions[hash] = nil
+      state.changes.append(([hash], []))
+    }
+  }
+
+  func session(_ token: TokenHash) async throws(StoreFault) -> SessionSnapshot? {
+    let (found, isDown) = state.withLock { state in
+      state.reads += 1
+      return (state.sessions[token], state.isDown)
+    }
+    if isDown { throw StoreFault("down") }
+    return found
+  }
+
+  func sessions(of account: String) async throws(StoreFault) -> [Session] { [] }
+
+  func touch(_ seen: [TokenHash: Timestamp]) async throws(StoreFault) { state.withLock { $0.touched.merge(seen) { max($0, $1) } } }
+
+  func sessionChanges(after sequence: Int64) async throws(StoreFault) -> SessionChanges {
+    let (changes, isDown) = state.withLock { ($0.changes, $0.isDown) }
+    if isDown { throw StoreFault("down") }
+    let new = sequence == .max ? [] : Array(changes.dropFirst(Int(sequence)))
+    return SessionChanges(latest: Int64(changes.count), tokens: new.flatMap(\.tokens), accounts: new.flatMap(\.accounts), isIncomplete: false)
+  }
+}
+
+/// An audit trail's store that keeps what it is given.
+final class FakeAudit: AuditStore {
+  private let kept = Mutex<[AuditEvent]>([])
+
+  func append(_ events: [AuditEvent]) async throws(StoreFault) { kept.withLock { $0 += events } }
+  func events(limit: Int) async throws(StoreFault) -> [AuditEvent] { kept.withLock { Array($0.reversed().prefix(limit)) } }
+  func event(_ id: DecisionID) async throws(StoreFault) -> AuditEvent? { kept.withLock { $0.first { $0.id == id } } }
+}

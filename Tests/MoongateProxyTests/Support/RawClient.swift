@@ -1,0 +1,96 @@
+import Foundation
+import Synchronization
+
+#if canImport(Glibc)
+import Glibc
+#endif
+
+/// A client that sends exactly the bytes that it is told to, and reads what comes.
+///
+/// Its calls block, so they run on threads of their own and never on the pool that the gateway's tasks need.
+final class RawClient: Sendable {
+  private let descriptor: Int32
+
+  init(port: Int) async throws {
+    descriptor = try await Self.run {
+      let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+      var address = sockaddr_in()
+      address.sin_family = sa_family_t(AF_INET)
+      address.sin_port = in_port_t(port).bigEndian
+      address.sin_addr.s_addr = in_addr_t(0x7f00_0001).bigEndian
+      let result = withUnsafePointer(to: &address) { pointer in
+        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) }
+      }
+      guard result == 0 else { throw POSIXError(.ECONNREFUSED) }
+      return descriptor
+    }
+  }
+
+  deinit { Glibc.close(descriptor) }
+
+  func send(_ text: String) async throws { try await send(Array(text.utf8)) }
+
+  func send(_ bytes: [UInt8]) async throws {
+    let descriptor = descriptor
+    try await Self.run {
+      var sent = 0
+      while sent < bytes.count {
+        let count = bytes[sent...].withUnsafeBytes { Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+        guard count > 0 else { return }
+        sent += count
+      }
+    }
+  }
+
+  /// Sends no more; still reads.
+  func endSending() { shutdown(descriptor, Int32(SHUT_WR)) }
+
+  /// Reads until the condition holds, the connection ends, or the time is over.
+  /// - Returns: what came, and whether the connection ended.
+  func read(for seconds: Double = 5, until done: @escaping @Sendable (String) -> Bool = { _ in false }) async throws -> (text: String, ended: Bool) {
+    let descriptor = descriptor
+    return try await Self.run {
+      var got: [UInt8] = []
+      let end = Date().addingTimeInterval(seconds)
+      var buffer = [UInt8](repeating: 0, count: 65536)
+      while true {
+        let text = String(decoding: got, as: UTF8.self)
+        if done(text) { return (text, false) }
+        let left = end.timeIntervalSinceNow
+        guard left > 0 else { return (text, false) }
+        var poller = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        guard poll(&poller, 1, Int32(min(left, 1) * 1000) + 1) > 0 else { continue }
+        let count = recv(descriptor, &buffer, buffer.count, 0)
+        guard count > 0 else { return (text, true) }
+        got += buffer[..<count]
+      }
+    }
+  }
+
+  /// Reads `count` complete answers that have a Content-Length.
+  func answers(_ count: Int = 1, for seconds: Double = 5) async throws -> String {
+    try await read(for: seconds) { text in Self.complete(text) >= count }.text
+  }
+
+  static func complete(_ text: String) -> Int {
+    var rest = text[...]
+    var count = 0
+    while let end = rest.range(of: "\r\n\r\n") {
+      let head = rest[..<end.lowerBound].lowercased()
+      rest = rest[end.upperBound...]
+      if let field = head.range(of: "content-length: ") {
+        let length = Int(head[field.upperBound...].prefix { $0.isNumber }) ?? 0
+        guard rest.utf8.count >= length else { return count }
+        rest = rest[rest.utf8.index(rest.startIndex, offsetBy: length)...]
+      }
+      count += 1
+    }
+    return count
+  }
+
+  private static func run<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result {
+    try await withCheckedThrowingContinuation { continuation in
+      Thread.detachNewThread { continuation.resume(with: Swift.Result { try body() }) }
+    }
+  }
+}

@@ -1,0 +1,8 @@
+import Crypto
+import Foundation
+import MoongateCore
+
+/// Whether the signature over the bytes is by the key ring's assertion key.
+func verify(_ signed: Data, _ signature: Data, _ keys: KeyRing) throws -> Bool {
+  keys.assertion.publicKey.isValidSignature(try P256.Signing.ECDSASignature(rawRepresentation: signature), for: signed)
+}

@@ -1,0 +1,144 @@
+import HTTPTypes
+import Logging
+import MoongateCore
+import MoongateProxy
+import MoongateSDK
+import MoongateTesting
+import NIOCore
+import NIOHTTPTypes
+import NIOPosix
+
+/// A whole data path on a loopback port, with a store that a test holds in its hand and a small inner part.
+final class TestGateway: Sendable {
+  static let token = String(repeating: "T", count: 43)
+  static let account = "ac_alice"
+
+  let port: Int
+  let proxy: Proxy
+  let sessions: FakeSessions
+  let clock: ManualClock
+  let keys: KeyRing
+  let active: ActiveGeneration
+  let audit: AuditTrail
+  private let channel: any Channel
+  private let watching: Task<Void, Never>
+
+  init(
+    routes: [Route], settings: GatewaySettings = .test(), verdicts: [FunctionName: @Sendable (Facts) -> Verdict] = [:],
+    page: Proxy.RefusalPage? = nil, ownPrefixes: [String] = []
+  ) async throws {
+    var generation = TestGeneration(gateway: settings, routes: routes, flows: [], policies: [])
+    generation.verdicts = verdicts
+    let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+    let clock = ManualClock()
+    let sessions = FakeSessions()
+    let active = ActiveGeneration(generation, at: clock.now())
+    let watch = SessionWatch(store: sessions, logger: logger)
+    keys = try KeyRing(master: Array(repeating: 7, count: 32))
+    audit = AuditTrail(store: FakeAudit(), logger: logger)
+    proxy = Proxy(
+      ProxyDependencies(
+        generation: active, sessions: SessionDirectory(store: sessions, clock: clock), watch: watch, activity: sessions, keys: keys, clock: clock,
+        random: SeededRandom(), audit: audit, logger: logger), ownPrefixes: ownPrefixes, page: page)
+    self.active = active
+    self.clock = clock
+    self.sessions = sessions
+    watching = Task { await watch.run() }
+    let proxy = proxy
+    channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+      .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+      .childChannelOption(.allowRemoteHalfClosure, value: true)
+      .childChannelInitializer { channel in
+        channel.eventLoop.makeCompletedFuture {
+          let handler = proxy.makeConnectionHandler(for: channel, isSecure: false) {
+            try channel.pipeline.syncOperations.addHandler(InnerHandler())
+          }
+          try channel.pipeline.syncOperations.addHandler(handler)
+        }
+      }
+      .bind(host: "127.0.0.1", port: 0).get()
+    port = channel.localAddress?.port ?? 0
+    sessions.put(Self.token, Self.snapshot(clock: clock))
+    while !watch.isFresh { try await Task.sleep(for: .milliseconds(2)) }
+  }
+
+  deinit { watching.cancel() }
+
+  func stop() async {
+    watching.cancel()
+    try? await channel.close()
+  }
+
+  static func snapshot(
+    token: String = TestGateway.token, account: String = TestGateway.account, clock: ManualClock, lifetime: Duration = .seconds(3600),
+    idle: Duration = .seconds(600), passed: [PassedStep]? = nil, name: String? = "Alice", emailVerified: Bool = true
+  ) -> SessionSnapshot {
+    let now = clock.now()
+    let phone = Identifier(kind: .phone, value: "+919999999999", display: "+91 99999 99999")
+    let email = Identifier(kind: .email, value: "alice@example.com", display: "alice@example.com")
+    return SessionSnapshot(
+      session: Session(
+        id: "se_1", token: TokenHash(of: token.utf8), account: account, createdAt: now, expiresAt: now + lifetime, idle: idle, lastSeenAt: now,
+        passed: passed ?? [PassedStep(provider: ProviderName(test: "phone_otp"), at: now)], userAgent: nil),
+      account: Account(
+        id: account, firstName: name, lastName: nil, createdAt: now, lastSeenAt: now,
+        identifiers: [
+          HeldIdentifier(identifier: phone, verifiedAt: now), HeldIdentifier(identifier: email, verifiedAt: emailVerified ? now : nil),
+        ]))
+  }
+
+  /// Sends the bytes on a new connection and reads what comes: until that many answers are complete, or the end.
+  func talk(_ text: String, answers: Int = 1, for seconds: Double = 5) async throws -> String {
+    let client = try await RawClient(port: port)
+    try await client.send(text)
+    return try await client.answers(answers, for: seconds)
+  }
+
+  /// The same, until the gateway closes the connection.
+  func talkToEnd(_ text: String, for seconds: Double = 5) async throws -> (text: String, ended: Bool) {
+    let client = try await RawClient(port: port)
+    try await client.send(text)
+    return try await client.read(for: seconds)
+  }
+}
+
+extension Route {
+  static func test(
+    _ path: String = "/**", host: String? = nil, methods: Set<String>? = nil, ports: [Int], open: Bool = false, requirement: Requirement? = nil,
+    flow: String = "login", decide: FunctionName? = nil, timeout: Duration = .seconds(30), upgrade: Bool = false,
+    headers: [(name: String, value: String)] = [], bodyLimit: Int? = nil
+  ) -> Route {
+    let parts = path.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
+    return Route(
+      host: host, path: PathPattern(text: path, segments: parts.map { $0 == "**" ? .anySegments : .glob(Array($0.utf8)) }), methods: methods,
+      upstreams: ports.map { Upstream(isSecure: false, host: "127.0.0.1", port: $0) }, isOpen: open, flow: flow, requirement: requirement,
+      decide: decide, timeout: timeout, allowsUpgrade: upgrade, headers: headers, bodyLimit: bodyLimit,
+      location: SourceLocation(file: "routes.lua", line: 1))
+  }
+}
+
+/// Answers requests for the gateway itself with what they were.
+private final class InnerHandler: ChannelInboundHandler {
+  typealias InboundIn = HTTPRequestPart
+  typealias OutboundOut = HTTPResponsePart
+
+  private var head: HTTPRequest?
+  private var body = ""
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    switch unwrapInboundIn(data) {
+    case .head(let head): self.head = head
+    case .body(let bytes): body += String(buffer: bytes)
+    case .end:
+      guard let head else { return }
+      let text = "own \(head.method) \(head.path ?? "") \(head.authority ?? "") \(body)"
+      let isChunked = head.path?.contains("chunked") ?? false
+      var response = HTTPResponse(status: .ok)
+      if !isChunked { response.headerFields[.contentLength] = String(text.utf8.count) }
+      context.write(wrapOutboundOut(.head(response)), promise: nil)
+      context.write(wrapOutboundOut(.body(ByteBuffer(string: text))), promise: nil)
+      context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
+      body = ""
+    }
+  }
+}
