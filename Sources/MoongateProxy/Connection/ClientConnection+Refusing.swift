@@ -29,7 +29,7 @@ extension ClientConnection {
       answer(code.status, fields, Array(page.utf8), unread: unread)
     } else {
       fields.append(("Content-Type", Refusal.mediaType))
-      answer(code.status, fields, refusal.document, unread: unread)
+      answer(code.status, fields, refusal.document(), unread: unread)
     }
   }
 
