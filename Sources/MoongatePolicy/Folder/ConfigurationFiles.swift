@@ -1,0 +1,144 @@
+import Crypto
+import Foundation
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#endif
+import MoongateCore
+
+/// The Lua files of a folder as they were at one moment.
+struct ConfigurationFiles: Sendable {
+  /// One file.
+  struct File: Sendable {
+    /// `policies/phone_otp.lua`.
+    let name: String
+    let bytes: [UInt8]
+  }
+
+  /// More than any configuration needs; what is larger is there by mistake.
+  static let largestFile = 1 << 20
+  static let mostFiles = 500
+  static let folders = ["policies", "flows", "tests"]
+
+  /// In sorted order of their names; those that could not be read are in `problems`.
+  private(set) var files: [File] = []
+  private(set) var problems: [ConfigurationProblem] = []
+  /// Whether the folder itself is there.
+  private(set) var isFolderThere = true
+
+  /// Reads `gateway.lua`, `routes.lua` and the `.lua` files of `policies/`, `flows/` and `tests/`. Dot files are not looked at.
+  init(folder: String) {
+    var status = stat()
+    guard stat(folder, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
+      isFolderThere = false
+      problems = [
+        ConfigurationProblem(location: SourceLocation(file: folder, line: 0), path: "", message: "there is no such folder")
+      ]
+      return
+    }
+    let names = Self.names(in: folder) { problems.append($0) }
+    if names.count > Self.mostFiles {
+      problems.append(
+        ConfigurationProblem(location: SourceLocation(file: folder, line: 0), path: "", message: "more than \(Self.mostFiles) Lua files"))
+    }
+    for name in names.prefix(Self.mostFiles) {
+      switch Self.read(folder + "/" + name) {
+      case .success(let bytes): files.append(File(name: name, bytes: bytes))
+      case .failure(let failure):
+        problems.append(ConfigurationProblem(location: SourceLocation(file: name, line: 0), path: "", message: failure.message))
+      }
+    }
+  }
+
+  /// Names the generation: the SHA-256 over the names and contents of all files, each with its length before it.
+  var digest: String {
+    var hash = SHA256()
+    for file in files {
+      for part in [Array(file.name.utf8), file.bytes] {
+        withUnsafeBytes(of: UInt64(part.count).bigEndian) { hash.update(bufferPointer: $0) }
+        hash.update(data: part)
+      }
+    }
+    return hash.finalize().map { String(format: "%02x", $0) }.joined()
+  }
+
+  func file(_ name: String) -> File? { files.first { $0.name == name } }
+
+  func files(in folder: String) -> [File] { files.filter { $0.name.hasPrefix(folder + "/") } }
+
+  /// The Lua files' names, sorted.
+  static func names(in folder: String, problem: (ConfigurationProblem) -> Void = { _ in }) -> [String] {
+    var names = list(folder).filter { $0.hasSuffix(".lua") && !isFolder(folder + "/" + $0) }
+    for inner in folders {
+      let path = folder + "/" + inner
+      var status = stat()
+      guard stat(path, &status) == 0 else {
+        // A link that leads nowhere or round in a circle is seen by lstat alone.
+        if lstat(path, &status) == 0 {
+          problem(ConfigurationProblem(location: SourceLocation(file: inner, line: 0), path: "", message: Failure(errno: ELOOP).message))
+        }
+        continue
+      }
+      names += list(path).filter { $0.hasSuffix(".lua") }.map { inner + "/" + $0 }
+    }
+    return names.sorted()
+  }
+
+  private static func isFolder(_ path: String) -> Bool {
+    var status = stat()
+    return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+  }
+
+  private static func list(_ path: String) -> [String] {
+    ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).filter { !$0.hasPrefix(".") }
+  }
+
+  /// Why a file could not be read, for the operator.
+  struct Failure: Error {
+    let message: String
+
+    init(_ message: String) { self.message = message }
+
+    /// For a file that gateway.lua names.
+    var sentence: String { message == "the file vanished while it was being read" ? "there is no such file" : message }
+
+    init(errno code: Int32) {
+      message =
+        switch code {
+        case ENOENT: "the file vanished while it was being read"
+        case ELOOP: "a symbolic link that leads nowhere or in a circle"
+        case EACCES: "it may not be read: give the gateway's user the right to"
+        default: "it cannot be read: \(String(cString: strerror(code)))"
+        }
+    }
+  }
+
+  /// Reads a regular file of at most `largestFile` bytes.
+  static func read(_ path: String) -> Result<[UInt8], Failure> {
+    // O_NONBLOCK: a named pipe in the folder must not hang the gateway.
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+    guard descriptor >= 0 else {
+      let code = errno
+      var link = stat()
+      let isLink = lstat(path, &link) == 0 && link.st_mode & S_IFMT == S_IFLNK
+      return .failure(Failure(errno: code == ENOENT && isLink ? ELOOP : code))
+    }
+    defer { close(descriptor) }
+    var status = stat()
+    guard fstat(descriptor, &status) == 0 else { return .failure(Failure(errno: errno)) }
+    guard status.st_mode & S_IFMT == S_IFREG else { return .failure(Failure("it is no regular file")) }
+    var bytes: [UInt8] = []
+    while true {
+      let chunk = [UInt8](unsafeUninitializedCapacity: 65_536) { buffer, count in count = max(0, readBytes(descriptor, buffer)) }
+      if chunk.isEmpty { break }
+      bytes += chunk
+      if bytes.count > largestFile { return .failure(Failure("it is larger than 1 MiB, which no configuration needs")) }
+    }
+    return .success(bytes)
+  }
+}
+
+/// `read(2)`, whose name the type above hides.
+private func readBytes(_ descriptor: Int32, _ buffer: UnsafeMutableBufferPointer<UInt8>) -> Int { read(descriptor, buffer.baseAddress, buffer.count) }

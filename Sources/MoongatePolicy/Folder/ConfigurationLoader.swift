@@ -1,0 +1,155 @@
+import Foundation
+import MoongateCore
+import MoongateSDK
+
+/// Why a folder did not become a generation.
+package struct RefusedConfiguration: Error, Sendable {
+  /// The SHA-256 over the files that could be read; nil where there is no folder.
+  package let id: String?
+  /// Every problem, by file and line.
+  package let problems: [ConfigurationProblem]
+  /// Whether the folder itself is not there.
+  package let isFolderMissing: Bool
+}
+
+/// Makes a generation of a folder: reads all of it, checks all of it, and gives all of it or every problem at once.
+///
+/// The same loader serves `serve`, `check` and every reload. It holds no state; loading blocks for as long as the files
+/// take, so it belongs on a thread that may block.
+package struct ConfigurationLoader: Sendable {
+  private let providers: [ProviderDescriptor]
+  private let environment: [String: String]
+
+  /// - Parameters:
+  ///   - providers: all that the program has.
+  ///   - environment: for `env "NAME"`.
+  package init(providers: [ProviderDescriptor], environment: [String: String] = ProcessInfo.processInfo.environment) {
+    self.providers = providers
+    self.environment = environment
+  }
+
+  /// Loads the folder. Never crashes and never hangs, whatever lies in it.
+  package func load(folder: String) -> Result<any PolicyGeneration, RefusedConfiguration> {
+    let files = ConfigurationFiles(folder: folder)
+    guard files.isFolderThere else { return .failure(RefusedConfiguration(id: nil, problems: files.problems, isFolderMissing: true)) }
+    let problems = Problems()
+    problems.add(files.problems)
+    let generation = generation(of: files, folder: folder, problems)
+    if let generation, problems.all.isEmpty { return .success(generation) }
+    return .failure(RefusedConfiguration(id: files.digest, problems: Problems.sorted(problems.all), isFolderMissing: false))
+  }
+
+  private func generation(of files: ConfigurationFiles, folder: String, _ problems: Problems) -> Generation? {
+    var lua = LuaFiles(problems: problems)
+    var catalog = ProviderCatalog(descriptors: providers, configured: nil)
+    var functions = FunctionTable()
+    let unreadable = Set(files.problems.map(\.location.file))
+
+    var gateway: GatewaySettings?
+    if let file = files.file("gateway.lua") {
+      if let node = lua.read(file, constructor: "gateway", example: "gateway { … }")?.first {
+        catalog.configured = GatewayReader.configured(node, catalog)
+        gateway = GatewayReader(
+          folder: folder, catalog: catalog, secrets: SecretReader(folder: folder, environment: environment), problems: problems
+        ).read(node)
+      }
+    } else if !unreadable.contains("gateway.lua") {
+      problems.add(SourceLocation(file: "gateway.lua", line: 0), "", "is missing: every configuration folder has one")
+    }
+
+    let policies = readPolicies(files, &lua, catalog, &functions, problems)
+    let flows = readFlows(files, &lua, catalog, &functions, problems)
+    let flowNames = files.files(in: "flows").map { Self.title(of: $0.name) }
+
+    var routes: [Route] = []
+    if let file = files.file("routes.lua") {
+      if let node = lua.read(file, constructor: "routes", example: "routes { … }")?.first {
+        routes = RouteReader(catalog: catalog, flows: Set(flowNames), gateway: gateway, problems: problems).read(node, functions: &functions)
+        for route in routes where !route.isOpen && route.flow == "login" && !flowNames.contains("login") {
+          problems.add(route.location, "", "leads people without a session to the flow `login`, and there is no flows/login.lua")
+          break
+        }
+      }
+    } else if !unreadable.contains("routes.lua") {
+      problems.warn(SourceLocation(file: "routes.lua", line: 0), "", "is missing: every request that is not the gateway's own gets 404")
+    }
+    for file in files.files(in: "tests") { lua.parse(file) }
+    for file in files.files where !file.name.contains("/") && !["gateway.lua", "routes.lua"].contains(file.name) {
+      problems.warn(
+        SourceLocation(file: file.name, line: 0), "",
+        "is not read\(Suggestion.nearest(to: file.name, among: ["gateway.lua", "routes.lua"]).map { "; did you mean `\($0)`?" } ?? "")")
+    }
+
+    guard problems.all.isEmpty, let gateway else { return nil }
+    let configured = Set(gateway.providers.keys)
+    let generation = Generation(
+      id: files.digest, gateway: gateway, routes: RouteTable(routes: routes), flows: flows, policies: policies.filter { configured.contains($0.key) },
+      warnings: Problems.sorted(problems.warnings), functions: functions, sources: lua.sources, providers: configured)
+    do {
+      _ = try generation.makeEvaluator()
+    } catch {
+      problems.add(error.location ?? SourceLocation(file: "gateway.lua", line: 0), "", error.message)
+      return nil
+    }
+    return generation
+  }
+
+  /// `phone_otp` of `policies/phone_otp.lua`.
+  private static func title(of file: String) -> String { String(file.split(separator: "/").last ?? "").replacing(/\.lua$/, with: "") }
+
+  /// A file made by `policy "name" { … }` or `flow "name" { … }`, whose name must be the file's.
+  private func body(_ file: ConfigurationFiles.File, _ constructor: String, _ lua: inout LuaFiles, _ problems: Problems) -> LuaNode? {
+    let title = Self.title(of: file.name)
+    guard let arguments = lua.read(file, constructor: constructor, example: "\(constructor) \"\(title)\" { … }"), arguments.count == 2 else {
+      return nil
+    }
+    if case .text(let text) = arguments[0].value, text != title {
+      problems.add(arguments[0].location, "", "says \(constructor) \"\(text)\", and its file is called \(title).lua: give both one name")
+      return nil
+    }
+    return arguments[1]
+  }
+
+  private func readPolicies(
+    _ files: ConfigurationFiles, _ lua: inout LuaFiles, _ catalog: ProviderCatalog, _ functions: inout FunctionTable, _ problems: Problems
+  ) -> [ProviderName: ProviderPolicy] {
+    var bodies: [String: LuaNode] = [:]
+    var broken: Set<String> = []
+    for file in files.files(in: "policies") {
+      let title = Self.title(of: file.name)
+      guard catalog.descriptor(title) != nil else {
+        problems.add(
+          SourceLocation(file: file.name, line: 0), "",
+          "this program has no provider `\(title)`\(Suggestion.phrase(for: title, among: catalog.descriptors.map(\.name.rawValue)))")
+        continue
+      }
+      if let body = body(file, "policy", &lua, problems) { bodies[title] = body } else { broken.insert(title) }
+    }
+    var policies: [ProviderName: ProviderPolicy] = [:]
+    for descriptor in providers where !broken.contains(descriptor.name.rawValue) {
+      let file = ConfigurationFiles.File(name: descriptor.policy.file, bytes: Array(descriptor.policy.text.utf8))
+      guard let defaults = lua.read(file, constructor: "policy", example: "policy \"\(descriptor.name)\" { … }"), defaults.count == 2 else {
+        continue
+      }
+      let reader = PolicyReader(descriptor: descriptor, problems: problems)
+      policies[descriptor.name] = reader.read(defaults: defaults[1], operator: bodies[descriptor.name.rawValue], functions: &functions)
+    }
+    return policies
+  }
+
+  private func readFlows(
+    _ files: ConfigurationFiles, _ lua: inout LuaFiles, _ catalog: ProviderCatalog, _ functions: inout FunctionTable, _ problems: Problems
+  ) -> [String: FlowDefinition] {
+    var flows: [String: FlowDefinition] = [:]
+    for file in files.files(in: "flows") {
+      let title = Self.title(of: file.name)
+      guard title.wholeMatch(of: /[a-z][a-z0-9_]{0,47}/) != nil else {
+        problems.add(SourceLocation(file: file.name, line: 0), "", "a flow's name is lower-case letters, digits and _")
+        continue
+      }
+      guard let body = body(file, "flow", &lua, problems) else { continue }
+      flows[title] = FlowReader(name: title, providers: catalog, problems: problems).read(body, functions: &functions)
+    }
+    return flows
+  }
+}

@@ -1,0 +1,18 @@
+import MoongateCore
+
+extension GatewaySettings {
+  /// What differs from the settings that the process was started with and takes effect only when it is started again:
+  /// `listen`, `admin`, `store` and `key`. One sentence each, at the field that was changed.
+  /// - Parameter started: the settings of the generation that was active at the start.
+  package func changesThatNeedRestart(since started: GatewaySettings) -> [ConfigurationProblem] {
+    let changes: [(name: String, isChanged: Bool)] = [
+      ("listen", listen != started.listen), ("admin", admin != started.admin), ("store", store != started.store), ("key", key != started.key),
+      ("tls", tls != started.tls),
+    ]
+    return changes.filter(\.isChanged).map { change in
+      ConfigurationProblem(
+        location: locations[change.name] ?? SourceLocation(file: "gateway.lua", line: 0), path: change.name,
+        message: "changed; takes effect when the gateway is started again")
+    }
+  }
+}

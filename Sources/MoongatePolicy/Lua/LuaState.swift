@@ -1,0 +1,136 @@
+import CLua
+import MoongateCore
+
+/// Owns a state of CLua. Belongs to one thread at a time.
+final class LuaState {
+  /// A run that did not come to its end.
+  struct Failure: Error {
+    let kind: PolicyFault.Kind
+    /// 0 where it is not known.
+    let line: Int
+    let message: String
+  }
+
+  let pointer: OpaquePointer
+
+  /// - Throws: where there is no memory for it.
+  init(_ callbacks: clua_callbacks = clua_callbacks()) throws(Failure) {
+    var callbacks = callbacks
+    guard let pointer = clua_new(&callbacks) else { throw Failure(kind: .memory, line: 0, message: "there is no memory for a Lua state") }
+    self.pointer = pointer
+  }
+
+  deinit { clua_free(pointer) }
+
+  /// What a whole file may cost when it is loaded: much more than a decision, and still an end to a loop.
+  static let loading = clua_budget(steps: 5_000_000, bytes: 64 << 20, nanoseconds: 1_000_000_000)
+
+  /// Runs a file and reads the value that it returns.
+  /// - Parameters:
+  ///   - name: as problems name the file.
+  ///   - marks: whether the text is instrumented (`SourceMap`).
+  func load(_ text: [UInt8], name: String, marks: Bool) throws(Failure) {
+    var budget = Self.loading
+    let status = text.withUnsafeBytes { bytes in
+      name.withCString { clua_load(pointer, $0, bytes.bindMemory(to: CChar.self).baseAddress, bytes.count, &budget, marks) }
+    }
+    if status != CLUA_OK { throw failure(status) }
+  }
+
+  /// Parses a file without running it.
+  func parse(_ text: [UInt8], name: String) throws(Failure) {
+    var budget = Self.loading
+    let status = text.withUnsafeBytes { bytes in
+      name.withCString { clua_parse(pointer, $0, bytes.bindMemory(to: CChar.self).baseAddress, bytes.count, &budget) }
+    }
+    if status != CLUA_OK { throw failure(status) }
+  }
+
+  /// The numbers and lines of the functions of the last load, in the order of the tree.
+  var functions: [(number: Int32, line: Int)] {
+    guard let nodes = clua_tree_nodes(pointer) else { return [] }
+    return (0..<clua_tree_count(pointer)).compactMap { index in
+      nodes[index].function >= 0 ? (nodes[index].function, Int(nodes[index].line)) : nil
+    }
+  }
+
+  /// The tree of the last load as values.
+  func tree(file: String, map: SourceMap?) -> LuaNode {
+    guard let nodes = clua_tree_nodes(pointer), clua_tree_count(pointer) > 0 else {
+      return LuaNode(value: .null, location: SourceLocation(file: file, line: 0))
+    }
+    var reader = TreeReader(
+      file: file, nodes: UnsafeBufferPointer(start: nodes, count: clua_tree_count(pointer)), text: clua_tree_text(pointer), map: map)
+    return reader.read(line: 1)
+  }
+
+  func failure(_ status: clua_status) -> Failure {
+    let kind: PolicyFault.Kind =
+      switch status {
+      case CLUA_KILLED_STEPS: .steps
+      case CLUA_KILLED_MEMORY, CLUA_NO_MEMORY: .memory
+      case CLUA_KILLED_TIME: .time
+      default: .error
+      }
+    return Failure(kind: kind, line: Int(clua_line(pointer)), message: String(cString: clua_message(pointer)))
+  }
+}
+
+/// Turns the flat tree into values. Recursion is bounded: CLua refuses trees deeper than 32.
+private struct TreeReader {
+  let file: String
+  let nodes: UnsafeBufferPointer<clua_node>
+  let text: UnsafePointer<CChar>?
+  let map: SourceMap?
+  var next = 0
+
+  private func string(_ offset: Int, _ length: Int) -> String {
+    guard length > 0, let text else { return "" }
+    return String(decoding: UnsafeRawBufferPointer(start: text + offset, count: length), as: UTF8.self)
+  }
+
+  /// - Parameter line: of the field that holds the value.
+  mutating func read(line: Int) -> LuaNode {
+    let node = nodes[next]
+    next += 1
+    let value: LuaValue
+    switch node.kind {
+    case CLUA_NIL: value = .null
+    case CLUA_BOOLEAN: value = .flag(node.boolean)
+    case CLUA_INTEGER: value = .integer(node.integer)
+    case CLUA_NUMBER: value = .number(node.number)
+    case CLUA_STRING: value = .text(string(node.text_offset, node.text_length))
+    case CLUA_FUNCTION: value = .function(LuaFunction(file: file, number: node.function, line: Int(node.line)))
+    case CLUA_TABLE: value = .table(table(node, line: line))
+    case CLUA_TAGGED:
+      var arguments: [LuaNode] = []
+      for _ in 0..<node.children { arguments.append(read(line: node.line > 0 ? Int(node.line) : line)) }
+      value = .tagged(string(node.text_offset, node.text_length), arguments)
+    case CLUA_ALLOW, CLUA_DENY, CLUA_REQUIRE_ALSO:
+      for _ in 0..<node.children { _ = read(line: line) }
+      value = .other("`\(string(node.text_offset, node.text_length))`")
+    default: value = .other("a " + string(node.text_offset, node.text_length))
+    }
+    return LuaNode(value: value, location: SourceLocation(file: file, line: line))
+  }
+
+  private mutating func table(_ node: clua_node, line: Int) -> LuaTable {
+    var table = LuaTable()
+    let constructor = map.flatMap { map in node.mark >= 0 && Int(node.mark) < map.constructors.count ? map.constructors[Int(node.mark)] : nil }
+    for _ in 0..<node.children {
+      let child = nodes[next]
+      switch child.key_kind {
+      case CLUA_STRING:
+        let name = string(child.key_offset, child.key_length)
+        table.fields[name] = read(line: constructor?.line(of: name) ?? line)
+      case CLUA_INTEGER where child.key_integer == Int64(table.items.count) + 1:
+        table.items.append(read(line: constructor?.line(ofItem: child.key_integer) ?? line))
+      case CLUA_INTEGER:
+        table.otherKeys.append(("[\(child.key_integer)]", read(line: constructor?.line(ofItem: child.key_integer) ?? line)))
+      default:
+        table.otherKeys.append(("a key that is no name", read(line: constructor?.line ?? line)))
+      }
+    }
+    return table
+  }
+}

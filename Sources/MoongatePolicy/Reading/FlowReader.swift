@@ -1,0 +1,124 @@
+import MoongateCore
+import MoongateSDK
+
+/// flows/NAME.lua.
+struct FlowReader {
+  let name: String
+  let providers: ProviderCatalog
+  let problems: Problems
+
+  func read(_ node: LuaNode, functions: inout FunctionTable) -> FlowDefinition? {
+    let before = problems.all.count
+    guard let reader = TableReader(node, path: "", problems: problems) else { return nil }
+    let account = reader.require("account", "whose flow it is: \"existing\", \"new\" or \"any\"")
+      .flatMap { Field.choice($0, "account", problems, AccountRule.self) }
+    var steps: [StepRule] = []
+    if let node = reader.require("steps", "a list of steps") { steps = readSteps(node, &functions) }
+    let lifetime = reader.duration("lifetime", atLeast: .seconds(1)) ?? .seconds(900)
+    var session = SessionRule(lifetime: .seconds(43_200), idle: .seconds(3600))
+    if let node = reader.take("session", "how long a session lives"), let rule = TableReader(node, path: "session", problems: problems) {
+      session = SessionRule(
+        lifetime: rule.duration("lifetime", atLeast: .seconds(1)) ?? session.lifetime,
+        idle: rule.duration("idle", atLeast: .seconds(1)) ?? session.idle)
+      rule.finish()
+    }
+    var next = NextPaths(new: "/", returning: "/")
+    if let node = reader.take("next", "where a person goes when it is complete"), let paths = TableReader(node, path: "next", problems: problems) {
+      next = NextPaths(new: readPath(paths, "new") ?? "/", returning: readPath(paths, "returning") ?? "/")
+      paths.finish()
+    }
+    reader.finish()
+    guard problems.all.count == before, let account else { return nil }
+    return FlowDefinition(name: name, account: account, steps: steps, lifetime: lifetime, session: session, next: next, location: node.location)
+  }
+
+  private func readPath(_ reader: TableReader, _ name: String) -> String? {
+    guard let path = reader.text(name, "a path, such as \"/home\"") else { return nil }
+    // An operator's slip here would be an open redirect: //host and /\host lead away.
+    guard path.utf8.first == UInt8(ascii: "/"), !path.hasPrefix("//"), !path.hasPrefix("/\\"), path.utf8.allSatisfy({ (33...126).contains($0) })
+    else {
+      problems.add(reader.take(name, "")?.location ?? reader.location, reader.path(name), "must be a path that begins with one /, such as \"/home\"")
+      return nil
+    }
+    return path
+  }
+
+  // MARK: steps
+
+  private func readSteps(_ node: LuaNode, _ functions: inout FunctionTable) -> [StepRule] {
+    guard case .table(let table) = node.value, table.isList, !table.isEmpty else {
+      problems.add(node.location, "steps", "must be a list with at least one step, as in { { \"phone_otp\" } }")
+      return []
+    }
+    var rules: [StepRule] = []
+    for (index, item) in table.items.enumerated() {
+      if let rule = readStep(item, "steps[\(index + 1)]", &functions) { rules.append(rule) }
+    }
+    return rules
+  }
+
+  private func readStep(_ node: LuaNode, _ path: String, _ functions: inout FunctionTable) -> StepRule? {
+    guard case .table = node.value else {
+      return readChoices([node], path, at: node.location).map { StepRule(choices: $0, isSkippable: false, when: nil) }
+    }
+    guard let reader = TableReader(node, path: path, problems: problems, allowsItems: true) else { return nil }
+    let isSkippable = reader.flag("skippable") ?? false
+    var when: FunctionName?
+    if let node = reader.take("when", "a function of facts") {
+      if case .function(let function) = node.value {
+        let name = FunctionName("flows/\(self.name).\(path).when")
+        functions.add(name, function, for: .flow)
+        when = name
+      } else {
+        problems.add(node.location, "\(path).when", "must be a function, as in function(f) return f.account.has_pin end, not \(node.value.described)")
+      }
+    }
+    reader.finish()
+    guard !reader.items.isEmpty else {
+      problems.add(node.location, path, "a step names its provider first, as in { \"phone_otp\" }")
+      return nil
+    }
+    return readChoices(reader.items, path, at: node.location).map { StepRule(choices: $0, isSkippable: isSkippable, when: when) }
+  }
+
+  /// One provider, `any_of { … }`, or several.
+  private func readChoices(_ nodes: [LuaNode], _ path: String, at location: SourceLocation) -> [ProviderName]? {
+    var choices: [ProviderName] = []
+    var left: [String] = []
+    for node in nodes {
+      switch node.value {
+      case .tagged("any_of", let arguments):
+        guard case .table(let table)? = arguments.first?.value, table.isList, !table.isEmpty else {
+          problems.add(node.location, path, "any_of takes a list of providers, as in any_of { \"phone_otp\", \"pin\" }")
+          return nil
+        }
+        for item in table.items { if !take(item, path, &choices, &left) { return nil } }
+      default: if !take(node, path, &choices, &left) { return nil }
+      }
+    }
+    if choices.isEmpty {
+      problems.add(
+        location, path, "no provider of this step is configured: name \(Suggestion.list(left)) under `providers` in gateway.lua, or remove the step")
+      return nil
+    }
+    return choices
+  }
+
+  /// - Returns: false where the node names no provider at all.
+  private func take(_ node: LuaNode, _ path: String, _ choices: inout [ProviderName], _ left: inout [String]) -> Bool {
+    guard case .text(let text) = node.value else {
+      problems.add(node.location, path, "must name a provider in quotes, not \(node.value.described)")
+      return false
+    }
+    guard let name = providers.known(text) else {
+      problems.add(node.location, path, "no provider is called \"\(text)\"\(Suggestion.phrase(for: text, among: providers.names))")
+      return false
+    }
+    guard providers.isConfigured(name) else {
+      left.append(text)
+      return true
+    }
+    if !choices.contains(name) { choices.append(name) }
+    return true
+  }
+}

@@ -1,0 +1,29 @@
+import MoongateCore
+import MoongateSDK
+
+/// The functions of a generation under the names that last from one generation to the next.
+struct FunctionTable: Sendable {
+  /// Which facts a function is given.
+  enum Audience: Sendable, Hashable {
+    /// `send`, `verify` and the functions of `vary` of a policy, with the names of its limits.
+    case policy(limits: [String])
+    /// `when` of a flow.
+    case flow
+    /// `decide` of a route.
+    case route
+  }
+
+  struct Entry: Sendable {
+    let function: LuaFunction
+    let audience: Audience
+  }
+
+  private(set) var entries: [FunctionName: Entry] = [:]
+
+  mutating func add(_ name: FunctionName, _ function: LuaFunction, for audience: Audience) {
+    entries[name] = Entry(function: function, audience: audience)
+  }
+
+  /// The files that functions come from.
+  var files: Set<String> { Set(entries.values.map(\.function.file)) }
+}

@@ -1,0 +1,298 @@
+import MoongateCore
+import MoongateSDK
+
+/// gateway.lua.
+struct GatewayReader {
+  /// The configuration folder, for relative paths.
+  let folder: String
+  let catalog: ProviderCatalog
+  let secrets: SecretReader
+  let problems: Problems
+
+  func read(_ node: LuaNode) -> GatewaySettings? {
+    let before = problems.all.count
+    guard let reader = TableReader(node, path: "", problems: problems) else { return nil }
+    let listen = address(reader, "listen") ?? ListenAddress(host: "127.0.0.1", port: 8080)
+    let admin = address(reader, "admin") ?? ListenAddress(host: "127.0.0.1", port: 9901)
+    let publicURL = reader.require("public_url", "how people reach the gateway, such as \"https://auth.example.com\"").flatMap {
+      origin($0, "public_url")
+    }
+    let tls = readTLS(reader)
+    let store = readStore(reader)
+    let key = readKey(reader)
+    let region = readRegion(reader)
+    let trusted = blocks(reader)
+    let redirectHosts = authorities(reader)
+    let cookieDomain = readCookieDomain(reader, publicURL)
+    let service = reader.text("service", "what messages call us") ?? "Moongate"
+    let brand = readBrand(reader)
+    let risk = readRiskBudget(reader)
+    let providers = readProviders(reader)
+    let limits = readLimits(reader)
+    let origins = readOrigins(reader)
+    reader.finish()
+    if let publicURL, !publicURL.isSecure, !Self.isLoopback(publicURL.host), let node = reader.take("public_url", "") {
+      problems.warn(node.location, "public_url", "codes, PINs and cookies would travel unencrypted: use https outside this machine")
+    }
+    guard problems.all.count == before, let publicURL, let store, let key, let region else { return nil }
+    return GatewaySettings(
+      listen: listen, admin: admin, publicURL: publicURL, tls: tls, store: store, key: key, region: region, trustedProxies: trusted,
+      redirectHosts: redirectHosts, cookieDomain: cookieDomain, service: service, brand: brand, riskBudget: risk, providers: providers,
+      connectionLimits: limits, corsOrigins: origins, locations: Self.locations(node))
+  }
+
+  private static func isLoopback(_ host: String) -> Bool {
+    host == "localhost" || host.hasSuffix(".localhost") || host.hasPrefix("127.") || host == "[::1]"
+  }
+
+  /// Where each setting stands, two levels deep.
+  private static func locations(_ node: LuaNode, _ path: String = "", depth: Int = 3) -> [String: SourceLocation] {
+    var all: [String: SourceLocation] = path.isEmpty ? [:] : [path: node.location]
+    guard depth > 0, case .table(let table) = node.value else { return all }
+    for (name, field) in table.fields {
+      all.merge(locations(field, path.isEmpty ? name : "\(path).\(name)", depth: depth - 1)) { first, _ in first }
+    }
+    return all
+  }
+
+  // MARK: addresses
+
+  private func address(_ reader: TableReader, _ name: String) -> ListenAddress? {
+    guard let node = reader.take(name, "an address, such as \"127.0.0.1:8080\""), let text = Field.text(node, name, problems) else { return nil }
+    guard let colon = text.lastIndex(of: ":"), let port = Int(text[text.index(after: colon)...]), (0...65535).contains(port),
+      let host = Self.listenHost(String(text[..<colon]))
+    else {
+      problems.add(node.location, name, "\"\(text)\" is no address to listen on, such as \"127.0.0.1:8080\" or \"[::1]:8080\"")
+      return nil
+    }
+    return ListenAddress(host: host, port: port)
+  }
+
+  private static func listenHost(_ text: String) -> String? {
+    if text.hasPrefix("["), text.hasSuffix("]") {
+      let inner = String(text.dropFirst().dropLast())
+      return IPAddressText.parseV6(Array(inner.utf8)) == nil ? nil : inner
+    }
+    return HostName(text)?.port == nil && HostName(text) != nil ? text : nil
+  }
+
+  /// `https://host:port` without a path.
+  func origin(_ node: LuaNode, _ path: String) -> PublicURL? {
+    guard let text = Field.text(node, path, problems) else { return nil }
+    guard let url = OriginText.parse(text) else {
+      problems.add(
+        node.location, path, "\"\(text)\" is no origin, such as \"https://auth.example.com\": scheme, host and port, and nothing behind them")
+      return nil
+    }
+    return url
+  }
+
+  private func blocks(_ reader: TableReader) -> [AddressBlock] {
+    guard let node = reader.take("trusted_proxies", "a list of address blocks"), let texts = Field.texts(node, "trusted_proxies", problems) else {
+      return []
+    }
+    return texts.enumerated().compactMap { index, item in
+      let parts = item.text.split(separator: "/", omittingEmptySubsequences: false)
+      let bytes = IPAddressText.parseV4(parts[0].utf8) ?? IPAddressText.parseV6(parts[0].utf8)
+      guard let bytes, parts.count <= 2, let bits = parts.count == 1 ? bytes.count * 8 : Int(parts[1]), (0...(bytes.count * 8)).contains(bits) else {
+        problems.add(
+          item.node.location, "trusted_proxies[\(index + 1)]", "\"\(item.text)\" is no address block, such as \"127.0.0.1/32\" or \"10.0.0.0/8\"")
+        return nil
+      }
+      return AddressBlock(network: Self.masked(bytes, bits), prefix: bits)
+    }
+  }
+
+  private static func masked(_ bytes: [UInt8], _ bits: Int) -> [UInt8] {
+    bytes.enumerated().map { index, byte in
+      let kept = min(8, max(0, bits - index * 8))
+      return kept == 8 ? byte : byte & ~(0xff >> UInt8(kept))
+    }
+  }
+
+  private func authorities(_ reader: TableReader) -> [String] {
+    guard let node = reader.take("redirect_hosts", "a list of hosts"), let texts = Field.texts(node, "redirect_hosts", problems) else { return [] }
+    return texts.enumerated().compactMap { index, item in
+      if let host = HostName(item.text) { return host.authority }
+      problems.add(
+        item.node.location, "redirect_hosts[\(index + 1)]", "\"\(item.text)\" is no host, such as \"app.example.com\" or \"app.example.com:8443\"")
+      return nil
+    }
+  }
+
+  private func readOrigins(_ reader: TableReader) -> [String] {
+    guard let node = reader.take("cors_origins", "a list of origins"), let texts = Field.texts(node, "cors_origins", problems) else { return [] }
+    return texts.enumerated().compactMap { index, item in origin(item.node, "cors_origins[\(index + 1)]")?.description }
+  }
+
+  private func readCookieDomain(_ reader: TableReader, _ publicURL: PublicURL?) -> String? {
+    guard let node = reader.take("cookie_domain", "a domain, such as \"example.com\""), let text = Field.text(node, "cookie_domain", problems) else {
+      return nil
+    }
+    guard let host = HostName(text), host.port == nil, host.name == text, text.contains("."), !text.hasPrefix("["),
+      IPAddressText.parse(Array(text.utf8)) == nil
+    else {
+      problems.add(node.location, "cookie_domain", "\"\(text)\" is no domain, such as \"example.com\": lower case, without port or leading dot")
+      return nil
+    }
+    if let publicURL, publicURL.host != text, !publicURL.host.hasSuffix("." + text) {
+      problems.add(
+        node.location, "cookie_domain", "public_url's host \"\(publicURL.host)\" is not \(text) or below it, so no browser would keep the cookie")
+      return nil
+    }
+    return text
+  }
+
+  // MARK: files and stores
+
+  func resolved(_ path: String) -> String { path.hasPrefix("/") ? path : "\(folder)/\(path)" }
+
+  private func readTLS(_ reader: TableReader) -> TLSFiles? {
+    guard let node = reader.take("tls", "a table with cert and key"), let tls = TableReader(node, path: "tls", problems: problems) else { return nil }
+    var files: [String] = []
+    for name in ["cert", "key"] {
+      guard let node = tls.require(name, "a PEM file"), let path = Field.text(node, "tls.\(name)", problems) else { continue }
+      switch ConfigurationFiles.read(resolved(path)) {
+      case .success: files.append(resolved(path))
+      case .failure(let failure): problems.add(node.location, "tls.\(name)", "\(path): \(failure.sentence)")
+      }
+    }
+    tls.finish()
+    return files.count == 2 ? TLSFiles(certificate: files[0], key: files[1]) : nil
+  }
+
+  private func readStore(_ reader: TableReader) -> StoreLocation? {
+    let kind = "where state is kept, such as \"sqlite:data/moongate.db\""
+    guard let node = reader.take("store", kind) else { return .sqlite(path: resolved("data/moongate.db")) }
+    if case .tagged = node.value { return secrets.read(node, "store", problems).map { .postgres(url: $0.reveal()) } }
+    guard let text = Field.text(node, "store", problems) else { return nil }
+    if text == "sqlite::memory:" { return .sqlite(path: ":memory:") }
+    if text.hasPrefix("sqlite:"), text.count > 7 { return .sqlite(path: resolved(String(text.dropFirst(7)))) }
+    if text.hasPrefix("postgres://") || text.hasPrefix("postgresql://") { return .postgres(url: text) }
+    problems.add(node.location, "store", "\"\(text)\" is no store; write \"sqlite:data/moongate.db\" or \"postgres://…\"")
+    return nil
+  }
+
+  private func readKey(_ reader: TableReader) -> KeyLocation? {
+    guard let node = reader.take("key", "file \"data/master.key\" or env \"MOONGATE_KEY\"") else { return .file(path: resolved("data/master.key")) }
+    // A key's file need not be there: it is made at the first start, and check makes nothing.
+    if case .tagged("file", let arguments) = node.value, case .text(let path)? = arguments.first?.value { return .file(path: resolved(path)) }
+    return secrets.read(node, "key", problems).map { .value($0) }
+  }
+
+  // MARK: the rest
+
+  private func readRegion(_ reader: TableReader) -> String? {
+    guard let node = reader.take("region", "a country in two letters, such as \"IN\"") else { return "IN" }
+    guard let text = Field.text(node, "region", problems) else { return nil }
+    if text.utf8.count == 2, text.utf8.allSatisfy({ (65...90).contains($0) }) { return text }
+    let upper = text.uppercased()
+    problems.add(
+      node.location, "region",
+      "\"\(text)\" is no country in two capital letters (ISO 3166-1)"
+        + (upper != text && upper.utf8.count == 2 ? "; did you mean `\(upper)`?" : ", such as \"IN\""))
+    return nil
+  }
+
+  private func readBrand(_ reader: TableReader) -> Brand {
+    guard let node = reader.take("brand", "what pages show"), let table = TableReader(node, path: "brand", problems: problems) else { return Brand() }
+    let brand = Brand(
+      name: table.text("name"), logo: table.text("logo", "a file or an address"), primary: table.text("primary", "a colour, such as \"#0D7377\""),
+      support: table.text("support", "a link: mailto: or https:"))
+    table.finish()
+    if let primary = brand.primary, primary.wholeMatch(of: /#[0-9A-Fa-f]{6}/) == nil, let node = table.take("primary", "") {
+      problems.add(node.location, "brand.primary", "\"\(primary)\" is no colour, such as \"#0D7377\"")
+    }
+    // Shown as a link on every page: javascript: would run there.
+    if let support = brand.support, !["mailto:", "https://", "tel:"].contains(where: support.hasPrefix), let node = table.take("support", "") {
+      problems.add(node.location, "brand.support", "\"\(support)\" must begin with mailto:, https:// or tel:")
+    }
+    return brand
+  }
+
+  private func readRiskBudget(_ reader: TableReader) -> Double? {
+    guard let node = reader.take("risk_budget", "a probability, such as \"0.1% per 30d\""), let text = Field.text(node, "risk_budget", problems)
+    else { return nil }
+    guard let match = text.wholeMatch(of: /([0-9]{1,3}(?:\.[0-9]{1,9})?)% per ([0-9a-z]+)/), let percent = Double(match.1),
+      let span = Field.duration(String(match.2)), percent > 0, percent <= 100, span >= .seconds(3600)
+    else {
+      problems.add(node.location, "risk_budget", "\"\(text)\" is no risk; write \"0.1% per 30d\"")
+      return nil
+    }
+    return min(1, percent / 100 * (2_592_000 / Double(span.components.seconds)))
+  }
+
+  private func readLimits(_ reader: TableReader) -> ConnectionLimits {
+    var limits = ConnectionLimits()
+    guard let node = reader.take("limits", "bounds on connections"), let table = TableReader(node, path: "limits", problems: problems) else {
+      return limits
+    }
+    if let connections = table.whole("connections", in: 1...10_000_000) { limits.connections = connections }
+    if let node = table.take("per_ip", "bounds per address"), let each = TableReader(node, path: "limits.per_ip", problems: problems) {
+      limits.connectionsPerAddress = each.whole("connections", in: 1...10_000_000)
+      if let node = each.take("requests", "a rate, such as \"100/s\""), let text = Field.text(node, "limits.per_ip.requests", problems) {
+        if let match = text.wholeMatch(of: /([0-9]{1,7})\/s/), let rate = Int(match.1), rate > 0 {
+          limits.requestsPerSecondPerAddress = rate
+        } else {
+          problems.add(node.location, "limits.per_ip.requests", "\"\(text)\" is no rate; write \"100/s\"")
+        }
+      }
+      each.finish()
+    }
+    table.finish()
+    return limits
+  }
+
+  // MARK: providers
+
+  /// The names under `providers`, whatever else is wrong with the file.
+  static func configured(_ node: LuaNode, _ catalog: ProviderCatalog) -> Set<ProviderName> {
+    guard case .table(let table) = node.value, case .table(let providers)? = table.fields["providers"]?.value else { return [] }
+    return Set(providers.fields.keys.compactMap { catalog.descriptor($0)?.name })
+  }
+
+  private func readProviders(_ reader: TableReader) -> [ProviderName: ProviderSettings] {
+    guard let node = reader.require("providers", "a table of providers, as in { phone_otp = { sms = outbox() } }"),
+      let table = TableReader(node, path: "providers", problems: problems)
+    else { return [:] }
+    var all: [ProviderName: ProviderSettings] = [:]
+    for name in table.names {
+      guard let node = table.take(name, "") else { continue }
+      guard let descriptor = catalog.descriptor(name) else {
+        problems.add(
+          node.location, "providers.\(name)",
+          "this program has no provider `\(name)`\(Suggestion.phrase(for: name, among: catalog.descriptors.map(\.name.rawValue)))")
+        continue
+      }
+      if let settings = readProvider(node, descriptor) { all[descriptor.name] = settings }
+    }
+    return all
+  }
+
+  private func readProvider(_ node: LuaNode, _ descriptor: ProviderDescriptor) -> ProviderSettings? {
+    let path = "providers.\(descriptor.name)"
+    guard let reader = TableReader(node, path: path, problems: problems) else { return nil }
+    var settings = ProviderSettings()
+    for field in descriptor.settings {
+      let kind = field.help
+      guard let node = field.isRequired ? reader.require(field.name, kind) : reader.take(field.name, kind) else { continue }
+      switch field.kind {
+      case .text: settings.texts[field.name] = Field.text(node, "\(path).\(field.name)", problems)
+      case .secret: settings.secrets[field.name] = secrets.read(node, "\(path).\(field.name)", problems)
+      case .messages: settings.deliveries[field.name] = readDelivery(node, "\(path).\(field.name)")
+      }
+    }
+    reader.finish()
+    return settings
+  }
+
+  private func readDelivery(_ node: LuaNode, _ path: String) -> DeliverySettings? {
+    switch node.value {
+    case .tagged("outbox", _): return .outbox
+    case .tagged(let name, _) where ["webhook", "twilio", "smtp"].contains(name):
+      problems.add(node.location, path, "this version cannot send by \(name); use outbox()")
+    default: problems.add(node.location, path, "must say how messages leave, as in outbox(), not \(node.value.described)")
+    }
+    return nil
+  }
+}

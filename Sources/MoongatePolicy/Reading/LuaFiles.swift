@@ -1,0 +1,87 @@
+import MoongateCore
+
+/// Runs files for the values that they return, each in a state of its own.
+struct LuaFiles {
+  /// A text that functions may be called from later.
+  struct Source: Sendable {
+    let name: String
+    let bytes: [UInt8]
+  }
+
+  /// By name: those whose value was read.
+  private(set) var sources: [String: Source] = [:]
+  let problems: Problems
+
+  init(problems: Problems) { self.problems = problems }
+
+  /// Parses and runs a file, and checks by which constructor its value was made.
+  /// - Parameters:
+  ///   - constructor: `gateway`, `policy`, …
+  ///   - example: what the file must return, for the sentence where it does not.
+  /// - Returns: the constructor's arguments, or nil with a problem.
+  mutating func read(_ file: ConfigurationFiles.File, constructor: String, example: String) -> [LuaNode]? {
+    guard let node = value(of: file) else { return nil }
+    guard case .tagged(constructor, let arguments) = node.value else {
+      let got: String =
+        if case .tagged(let other, _) = node.value { "`\(other)`" } else if case .null = node.value { "nothing" } else { node.value.described }
+      problems.add(SourceLocation(file: file.name, line: 0), "", "must return \(example), and returns \(got)")
+      return nil
+    }
+    return arguments
+  }
+
+  /// The value of a file with the line of each field.
+  private mutating func value(of file: ConfigurationFiles.File) -> LuaNode? {
+    guard let bytes = Self.text(of: file, problems) else { return nil }
+    do {
+      let map = try Self.check(bytes, file.name, problems)
+      guard let map else { return nil }
+      sources[file.name] = Source(name: file.name, bytes: bytes)
+      do {
+        let state = try LuaState()
+        try state.load(map.instrumented, name: file.name, marks: true)
+        return state.tree(file: file.name, map: map)
+      } catch {
+        // The added calls may be what is too much (nesting, registers): the file itself decides.
+        let state = try LuaState()
+        try state.load(bytes, name: file.name, marks: false)
+        return state.tree(file: file.name, map: nil)
+      }
+    } catch {
+      sources[file.name] = nil
+      problems.add(SourceLocation(file: file.name, line: error.line), "", error.message)
+      return nil
+    }
+  }
+
+  /// Parses a file that is only kept for later, such as a test.
+  func parse(_ file: ConfigurationFiles.File) {
+    guard let bytes = Self.text(of: file, problems) else { return }
+    do { _ = try Self.check(bytes, file.name, problems) } catch {
+      problems.add(SourceLocation(file: file.name, line: error.line), "", error.message)
+    }
+  }
+
+  /// The map of a text that Lua can parse.
+  private static func check(_ bytes: [UInt8], _ name: String, _ problems: Problems) throws(LuaState.Failure) -> SourceMap? {
+    let map = SourceMap(bytes)
+    // Attack on the loader: Lua's parser compares each label with all others, so that a megabyte of them takes minutes.
+    guard map.labels <= 1000 else {
+      problems.add(SourceLocation(file: name, line: 0), "", "more than 1000 labels (`::name::`)")
+      return nil
+    }
+    try LuaState().parse(bytes, name: name)
+    return map
+  }
+
+  /// The bytes without a byte order mark, where they are UTF-8.
+  private static func text(of file: ConfigurationFiles.File, _ problems: Problems) -> [UInt8]? {
+    // A line break is never part of a longer character, so each line can be judged alone.
+    let lines = file.bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+    if let bad = lines.firstIndex(where: { String(validating: $0, as: UTF8.self) == nil }) {
+      problems.add(SourceLocation(file: file.name, line: bad + 1), "", "the file is not UTF-8: save it as UTF-8 in your editor")
+      return nil
+    }
+    return file.bytes.starts(with: [0xef, 0xbb, 0xbf]) ? Array(file.bytes.dropFirst(3)) : file.bytes
+  }
+}

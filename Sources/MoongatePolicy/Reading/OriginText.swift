@@ -1,0 +1,14 @@
+import MoongateCore
+
+/// Reads `scheme://host:port`.
+enum OriginText {
+  /// - Returns: nil where there is another scheme, user information, a path, or a host that is none.
+  static func parse(_ text: String) -> PublicURL? {
+    let isSecure = text.hasPrefix("https://")
+    guard isSecure || text.hasPrefix("http://") else { return nil }
+    var authority = text.dropFirst(isSecure ? 8 : 7)
+    if authority.hasSuffix("/") { authority = authority.dropLast() }
+    guard let host = HostName(String(authority)) else { return nil }
+    return PublicURL(isSecure: isSecure, host: host.name, port: host.port ?? (isSecure ? 443 : 80))
+  }
+}

@@ -1,0 +1,200 @@
+import MoongateCore
+import MoongateSDK
+
+/// policies/NAME.lua over its provider's defaults.
+struct PolicyReader {
+  let descriptor: ProviderDescriptor
+  let problems: Problems
+
+  /// Lays the operator's table over the defaults: tables merge key by key; lists, and `limits`, replace.
+  static func layer(_ upper: LuaNode?, over lower: LuaNode) -> LuaNode {
+    guard let upper, case .table(let above) = upper.value, case .table(var merged) = lower.value else { return upper ?? lower }
+    for (name, node) in above.fields {
+      if name != "limits", case .table(let new) = node.value, let old = merged.fields[name], case .table(let table) = old.value,
+        new.items.isEmpty, table.items.isEmpty
+      {
+        merged.fields[name] = layer(node, over: old)
+      } else {
+        merged.fields[name] = node
+      }
+    }
+    merged.items = above.items
+    merged.otherKeys = above.otherKeys
+    return LuaNode(value: .table(merged), location: upper.location)
+  }
+
+  /// - Parameters:
+  ///   - defaults: the table of the provider's own policy.
+  ///   - operator: the table of the operator's file, where there is one.
+  func read(defaults: LuaNode, operator node: LuaNode?, functions: inout FunctionTable) -> ProviderPolicy? {
+    let before = problems.all.count
+    let effective = Self.layer(node, over: defaults)
+    guard let reader = TableReader(effective, path: "", problems: problems) else { return nil }
+    var kept: [(FunctionName, LuaFunction)] = []
+    let prefix = "policies/\(descriptor.name)"
+    func keep(_ name: FunctionName, _ function: LuaFunction) { kept.append((name, function)) }
+    let varying = VaryingFields(keep: { name, function in kept.append((name, function)) }, prefix: prefix, problems: problems)
+
+    let code = readCode(reader)
+    var resendAfter: [Varying<Duration>] = []
+    if let node = reader.take("timers", "a table of timers"), let timers = TableReader(node, path: "timers", problems: problems) {
+      if let node = timers.take("resend_after", "how long before the first resend, the second, …") {
+        if case .table(let table) = node.value, table.isEmpty {
+          resendAfter = []
+        } else {
+          resendAfter = varying.durations(node, "timers.resend_after") ?? []
+        }
+      }
+      timers.finish()
+    }
+    var limits: [Limit] = []
+    if let node = reader.require("limits", "a table of limits") { limits = readLimits(node, varying) }
+    let unknownAccount = reader.choice("unknown_account", UnknownAccount.self) ?? .conceal
+    let message = readMessage(reader)
+    let send = function(reader, "send", prefix, keep)
+    let verify = function(reader, "verify", prefix, keep)
+    reader.finish()
+
+    let audience = FunctionTable.Audience.policy(limits: limits.map(\.name))
+    for (name, function) in kept { functions.add(name, function, for: audience) }
+    warn(limits, code, resendAfter, defaults: defaults, effective: effective)
+    guard problems.all.count == before, let code, let message else { return nil }
+    return ProviderPolicy(
+      provider: descriptor.name, code: code, resendAfter: resendAfter, limits: limits, unknownAccount: unknownAccount, message: message, send: send,
+      verify: verify, locations: Self.locations(of: effective))
+  }
+
+  private func function(_ reader: TableReader, _ name: String, _ prefix: String, _ keep: (FunctionName, LuaFunction) -> Void) -> FunctionName? {
+    guard let node = reader.take(name, "a function of facts") else { return nil }
+    guard case .function(let function) = node.value else {
+      problems.add(node.location, name, "must be a function, as in function(f) return allow end, not \(node.value.described)")
+      return nil
+    }
+    let full = FunctionName("\(prefix).\(name)")
+    keep(full, function)
+    return full
+  }
+
+  private func readCode(_ reader: TableReader) -> CodeRule? {
+    guard let node = reader.require("code", "what a code looks like"), let code = TableReader(node, path: "code", problems: problems) else {
+      return nil
+    }
+    let length = code.whole("length", in: 4...10, "4 to 10 characters") ?? 6
+    let alphabet = code.choice("alphabet", CodeAlphabet.self) ?? .digits
+    let lifetime = code.duration("ttl") ?? .seconds(600)
+    code.finish()
+    return CodeRule(length: length, alphabet: alphabet, lifetime: lifetime)
+  }
+
+  private func readMessage(_ reader: TableReader) -> String? {
+    guard let node = reader.require("message", "the text with {code} in it") else { return nil }
+    guard let text = Field.text(node, "message", problems) else { return nil }
+    guard text.utf8.count <= 1000 else {
+      problems.add(node.location, "message", "must be at most 1000 bytes long")
+      return nil
+    }
+    var hasCode = false
+    for part in text.split(separator: "{", omittingEmptySubsequences: false).dropFirst() {
+      let name = String(part.prefix { $0 != "}" })
+      guard part.contains("}"), ["code", "service", "minutes"].contains(name) else {
+        problems.add(node.location, "message", "unknown part {\(name)}\(Suggestion.phrase(for: name, among: ["code", "service", "minutes"]))")
+        return nil
+      }
+      hasCode = hasCode || name == "code"
+    }
+    guard hasCode else {
+      problems.add(node.location, "message", "must have {code} in it, or nobody learns their code")
+      return nil
+    }
+    return text
+  }
+
+  // MARK: limits
+
+  private func readLimits(_ node: LuaNode, _ varying: VaryingFields) -> [Limit] {
+    guard let table = TableReader(node, path: "limits", problems: problems) else { return [] }
+    return table.names.compactMap { name in
+      guard let node = table.take(name, "") else { return nil }
+      guard name.wholeMatch(of: /[a-z][a-z0-9_]{0,47}/) != nil else {
+        problems.add(node.location, "limits.\(name)", "a limit's name is lower-case letters, digits and _")
+        return nil
+      }
+      return readLimit(name, node, varying)
+    }
+  }
+
+  private func readLimit(_ name: String, _ node: LuaNode, _ varying: VaryingFields) -> Limit? {
+    let path = "limits.\(name)"
+    let before = problems.all.count
+    guard let reader = TableReader(node, path: path, problems: problems) else { return nil }
+    let action = reader.require("on", "`send` or `verify`").flatMap { Field.choice($0, "\(path).on", problems, LimitAction.self) }
+    let key = reader.require("per", "what is counted by").flatMap { Field.choice($0, "\(path).per", problems, LimitKey.self) }
+    let max = reader.require("max", "how many, from 1").flatMap { varying.whole($0, "\(path).max", in: 1...1_000_000) }
+    let counts = reader.choice("counts", LimitCounts.self) ?? (action == .send ? .all : .failures)
+    let windowNode = counts == .consecutiveFailures ? reader.take("window", Field.durationKind) : reader.require("window", Field.durationKind)
+    let window = windowNode.flatMap { varying.duration($0, "\(path).window", atLeast: .seconds(1)) }
+    let lockNode = reader.take("lock", "a duration, or a list that grows, such as { \"15m\", \"1h\" }")
+    let lock = lockNode.flatMap { varying.durations($0, "\(path).lock") } ?? []
+    let disables = reader.flag("disable") ?? false
+    reader.finish()
+    if let lockNode, zip(lock, lock.dropFirst()).contains(where: { $0.worst > $1.worst }) {
+      problems.warn(lockNode.location, "\(path).lock", "a later lock is shorter than the one before it")
+    }
+    if let key, !applies(key) {
+      problems.warn(node.location, "\(path).per", "`\(descriptor.name)` knows no \(key.rawValue), so this limit never applies")
+    }
+    guard problems.all.count == before, let action, let key, let max else { return nil }
+    return Limit(
+      name: name, action: action, key: key, max: max, window: window, counts: counts, lock: lock, disables: disables, location: node.location)
+  }
+
+  private func applies(_ key: LimitKey) -> Bool {
+    switch key {
+    case .phone, .country, .prefix: descriptor.identifierKinds.contains(.phone)
+    case .email: descriptor.identifierKinds.contains(.email)
+    default: true
+    }
+  }
+
+  private func warn(_ limits: [Limit], _ code: CodeRule?, _ resendAfter: [Varying<Duration>], defaults: LuaNode, effective: LuaNode) {
+    guard case .table(let lower) = defaults.value, case .table(let table) = effective.value else { return }
+    let location = table.fields["limits"]?.location ?? effective.location
+    if case .table(let shipped)? = lower.fields["limits"]?.value {
+      let lost = shipped.fields.keys.filter { name in !limits.contains { $0.name == name } }
+      if !lost.isEmpty {
+        problems.warn(
+          location, "limits",
+          "the default \(lost.count == 1 ? "limit" : "limits") \(Suggestion.list(lost)) \(lost.count == 1 ? "is" : "are") replaced and no longer there"
+        )
+      }
+    }
+    for action in LimitAction.allCases where !limits.contains(where: { $0.action == action && $0.key.isPersonal }) {
+      problems.warn(
+        location, "limits", "no limit on \(action.rawValue) counts per phone, email, identifier or account: one person can be tried without end")
+    }
+    if let code, let longest = resendAfter.map(\.worst).max(), longest > code.lifetime, let timers = table.fields["timers"] {
+      problems.warn(timers.location, "timers.resend_after", "a code is dead (code.ttl) before a new one may be asked for")
+    }
+  }
+
+  /// Where each value was said, by its path.
+  private static func locations(of node: LuaNode, path: String = "") -> [String: SourceLocation] {
+    var locations: [String: SourceLocation] = path.isEmpty ? [:] : [path: node.location]
+    if case .table(let table) = node.value {
+      for (name, field) in table.fields {
+        locations.merge(Self.locations(of: field, path: path.isEmpty ? name : "\(path).\(name)")) { first, _ in first }
+      }
+    }
+    return locations
+  }
+}
+
+extension Varying {
+  /// The greatest value that it can have.
+  fileprivate var worst: Value {
+    switch self {
+    case .fixed(let value): value
+    case .varying(_, let highest, _): highest
+    }
+  }
+}

@@ -1,0 +1,242 @@
+import MoongateCore
+import MoongateSDK
+
+/// routes.lua.
+struct RouteReader {
+  let catalog: ProviderCatalog
+  /// nil while flows could not be read: then none is said to be missing.
+  let flows: Set<String>?
+  /// nil while gateway.lua could not be read.
+  let gateway: GatewaySettings?
+  let problems: Problems
+
+  func read(_ node: LuaNode, functions: inout FunctionTable) -> [Route] {
+    guard case .table(let table) = node.value, table.isList else {
+      problems.add(node.location, "", "routes takes a list: routes { { path = \"/**\", to = \"http://127.0.0.1:3000\" }, … }")
+      return []
+    }
+    var routes: [Route] = []
+    for (index, item) in table.items.enumerated() {
+      if let route = readRoute(item, "routes[\(index + 1)]", &functions) { routes.append(route) }
+    }
+    for (index, route) in routes.enumerated() {
+      if let earlier = RouteShadow.earliest(over: route, among: routes[..<index]) {
+        problems.add(route.location, "", "this route can never match: \(earlier) takes every path before it")
+      }
+    }
+    return routes
+  }
+
+  private func readRoute(_ node: LuaNode, _ path: String, _ functions: inout FunctionTable) -> Route? {
+    let before = problems.all.count
+    guard let reader = TableReader(node, path: path, problems: problems) else { return nil }
+    let host = readHost(reader)
+    let pattern = reader.require("path", "a pattern, such as \"/pay/**\"").flatMap { readPattern($0, reader.path("path")) }
+    let methods = readMethods(reader)
+    let upstreams = readUpstreams(reader)
+    let isOpen = reader.flag("allow", "true: open to all") ?? false
+    let flow = readFlow(reader)
+    let requirement = readRequirement(reader)
+    var decide: FunctionName?
+    if let node = reader.take("decide", "a function of facts") {
+      if case .function(let function) = node.value {
+        let name = FunctionName("\(path).decide")
+        functions.add(name, function, for: .route)
+        decide = name
+      } else {
+        problems.add(node.location, reader.path("decide"), "must be a function, as in function(f) return allow end, not \(node.value.described)")
+      }
+    }
+    let timeout = reader.duration("timeout", atLeast: .milliseconds(1)) ?? .seconds(30)
+    let allowsUpgrade = reader.flag("websocket") ?? false
+    let headers = readHeaders(reader)
+    let bodyLimit = readBody(reader)
+    reader.finish()
+    if isOpen {
+      for name in ["flow", "require", "decide"] {
+        if let node = reader.take(name, "") {
+          problems.add(node.location, reader.path(name), "a route that is open to all (allow = true) asks nothing of anybody: remove one of the two")
+        }
+      }
+    }
+    if let host, !isOpen, let gateway, !Self.canHaveSession(host, gateway), let node = reader.take("host", "") {
+      problems.add(
+        node.location, reader.path("host"),
+        "no session can reach \(host): it is neither public_url's host (\(gateway.publicURL.host)) nor under cookie_domain\(gateway.cookieDomain.map { " (\($0))" } ?? "")"
+      )
+    }
+    guard problems.all.count == before, let pattern else { return nil }
+    return Route(
+      host: host, path: pattern, methods: methods, upstreams: upstreams, isOpen: isOpen, flow: flow, requirement: requirement, decide: decide,
+      timeout: timeout, allowsUpgrade: allowsUpgrade, headers: headers, bodyLimit: bodyLimit, location: node.location)
+  }
+
+  private static func canHaveSession(_ host: String, _ gateway: GatewaySettings) -> Bool {
+    if host == gateway.publicURL.host { return true }
+    guard let domain = gateway.cookieDomain else { return false }
+    return host == domain || host.hasSuffix("." + domain)
+  }
+
+  private func readHost(_ reader: TableReader) -> String? {
+    guard let node = reader.take("host", "a host, such as \"wallet.example.com\""), let text = Field.text(node, reader.path("host"), problems) else {
+      return nil
+    }
+    guard let host = HostName(text), host.port == nil, host.name == text else {
+      let meant = HostName(text).map { "; did you mean `\($0.name)`?" } ?? ", such as \"wallet.example.com\""
+      problems.add(node.location, reader.path("host"), "\"\(text)\" is no exact host in lower case, without port or trailing dot\(meant)")
+      return nil
+    }
+    return text
+  }
+
+  private func readPattern(_ node: LuaNode, _ path: String) -> PathPattern? {
+    guard let text = Field.text(node, path, problems) else { return nil }
+    func refuse(_ why: String) -> PathPattern? {
+      problems.add(node.location, path, "\"\(text)\" \(why)")
+      return nil
+    }
+    guard text.hasPrefix("/") else { return refuse("must begin with /") }
+    guard !text.contains("?"), !text.contains("#"), !text.contains(";"), !text.contains("\n") else {
+      return refuse("may not hold ?, #, ; or a line break: patterns are matched against the path alone")
+    }
+    let parts = text.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
+    var segments: [PathPattern.Segment] = []
+    for (index, part) in parts.enumerated() {
+      if part == "**" {
+        segments.append(.anySegments)
+      } else if part.contains("**") {
+        return refuse("has ** within a segment; ** stands alone between slashes")
+      } else if part == "." || part == ".." || (part.isEmpty && index < parts.count - 1) {
+        return refuse("can match no path: `//`, `.` and `..` are refused before routes are asked")
+      } else {
+        segments.append(.glob(Array(part.utf8)))
+      }
+    }
+    return PathPattern(text: text, segments: segments)
+  }
+
+  private func readMethods(_ reader: TableReader) -> Set<String>? {
+    guard let node = reader.take("methods", "a list, such as { \"GET\", \"POST\" }"), let texts = Field.texts(node, reader.path("methods"), problems)
+    else { return nil }
+    if texts.isEmpty { problems.add(node.location, reader.path("methods"), "an empty list lets nothing through; leave `methods` out for all") }
+    for item in texts where item.text.wholeMatch(of: /[A-Z][A-Z\-]{0,31}/) == nil {
+      problems.add(
+        item.node.location, reader.path("methods"),
+        "\"\(item.text)\" is no method in capitals\(item.text.uppercased() != item.text ? "; did you mean `\(item.text.uppercased())`?" : "")")
+    }
+    for item in texts where ["CONNECT", "TRACE"].contains(item.text) {
+      problems.add(item.node.location, reader.path("methods"), "\(item.text) is never passed on")
+    }
+    return Set(texts.map(\.text))
+  }
+
+  private func readUpstreams(_ reader: TableReader) -> [Upstream] {
+    guard let node = reader.require("to", "an upstream, such as \"http://127.0.0.1:3000\"") else { return [] }
+    let path = reader.path("to")
+    var texts: [(text: String, node: LuaNode)] = []
+    if case .table(let table) = node.value {
+      if table.isEmpty { problems.add(node.location, path, "must name at least one upstream") }
+      texts = Field.texts(node, path, problems) ?? []
+    } else if let text = Field.text(node, path, problems) {
+      texts = [(text, node)]
+    }
+    return texts.compactMap { item in
+      guard let url = OriginText.parse(item.text) else {
+        problems.add(
+          item.node.location, path, "\"\(item.text)\" is no upstream, such as \"http://127.0.0.1:3000\": scheme, host and port, without a path")
+        return nil
+      }
+      return Upstream(isSecure: url.isSecure, host: url.host, port: url.port)
+    }
+  }
+
+  private func readFlow(_ reader: TableReader) -> String {
+    guard let node = reader.take("flow", "the name of a flow"), let text = Field.text(node, reader.path("flow"), problems) else { return "login" }
+    if let flows, !flows.contains(text) {
+      problems.add(node.location, reader.path("flow"), "there is no flows/\(text).lua\(Suggestion.phrase(for: text, among: flows))")
+    }
+    return text
+  }
+
+  private func readRequirement(_ reader: TableReader) -> Requirement? {
+    guard let node = reader.take("require", "what a session must have"),
+      let table = TableReader(node, path: reader.path("require"), problems: problems)
+    else { return nil }
+    let passed = table.text("passed", "the name of a provider")
+    let within = table.duration("within")
+    let verified = table.flag("email_verified")
+    table.finish()
+    if let passed, let node = table.take("passed", "") {
+      guard verified == nil else {
+        problems.add(node.location, table.path, "says `passed` and `email_verified`: a route requires one of them")
+        return nil
+      }
+      guard let name = catalog.known(passed) else {
+        problems.add(
+          node.location, table.path("passed"), "no provider is called \"\(passed)\"\(Suggestion.phrase(for: passed, among: catalog.names))")
+        return nil
+      }
+      if !catalog.isConfigured(name) {
+        problems.add(node.location, table.path("passed"), "gateway.lua configures no provider `\(passed)`, so nobody could ever pass")
+      }
+      return .passed(name, within: within)
+    }
+    if let node = table.take("within", ""), within != nil {
+      problems.add(node.location, table.path("within"), "counts from when a provider was passed: say which, with `passed`")
+    }
+    if verified == true { return .emailVerified }
+    problems.add(node.location, table.path, "requires nothing; write { passed = \"pin\", within = \"5m\" } or { email_verified = true }")
+    return nil
+  }
+
+  private func readHeaders(_ reader: TableReader) -> [(name: String, value: String)] {
+    guard let node = reader.take("headers", "headers to set, as in { [\"X-Tenant\"] = \"demo\" }"),
+      let table = TableReader(node, path: reader.path("headers"), problems: problems)
+    else { return [] }
+    var headers: [(name: String, value: String)] = []
+    for name in table.names {
+      guard let node = table.take(name, ""), let value = Field.text(node, table.path(name), problems) else { continue }
+      guard name.wholeMatch(of: /[A-Za-z0-9!#$%&'*+.^_`|~\-]{1,100}/) != nil else {
+        problems.add(node.location, table.path, "\"\(name)\" is no header's name")
+        continue
+      }
+      guard !ReservedHeaders.contains(name) else {
+        problems.add(node.location, table.path(name), "the gateway itself sets or removes this header")
+        continue
+      }
+      guard value.utf8.allSatisfy({ (32...126).contains($0) }), value.utf8.first != 32, value.utf8.last != 32 else {
+        problems.add(node.location, table.path(name), "must be printable ASCII without space at its ends")
+        continue
+      }
+      headers.append((name, value))
+    }
+    return headers
+  }
+
+  private func readBody(_ reader: TableReader) -> Int? {
+    guard let node = reader.take("body", "a size, such as \"64MiB\""), let text = Field.text(node, reader.path("body"), problems) else { return nil }
+    let units = ["B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30]
+    guard let match = text.wholeMatch(of: /([0-9]{1,9})(B|KiB|MiB|GiB)/), let count = Int(match.1), let unit = units[String(match.2)] else {
+      problems.add(node.location, reader.path("body"), "\"\(text)\" is no size; write \"64KiB\", \"64MiB\" or \"1GiB\"")
+      return nil
+    }
+    return count * unit
+  }
+}
+
+/// Headers that a route may not set: those that carry identity or framing (http.md, "Proxy").
+enum ReservedHeaders {
+  private static let exact: Set<String> = [
+    "forwarded", "x-real-ip", "x-rewrite-url", "x-http-method-override", "proxy", "true-client-ip", "x-client-ip", "x-remote-user", "connection",
+    "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade", "content-length",
+    "host", "cookie", "expect",
+  ]
+  private static let prefixes = ["remote-", "x-forwarded-", "x-moongate-", "x-original-"]
+
+  /// As an upstream may read the name: in any case, and with any other byte for a hyphen (CGI makes `_` of all).
+  static func contains(_ name: String) -> Bool {
+    let plain = String(
+      decoding: name.lowercased().utf8.map { (48...57).contains($0) || (97...122).contains($0) ? $0 : UInt8(ascii: "-") }, as: UTF8.self)
+    return exact.contains(plain) || prefixes.contains(where: plain.hasPrefix)
+  }
+}

@@ -1,0 +1,193 @@
+import CLua
+import MoongateCore
+import MoongateSDK
+
+/// The facts by number: what a script reads as `f.phone.country` is asked for as a slot.
+enum FactSlot: Int32, CaseIterable {
+  case now, action, provider, flowName, flowPassed, identifier
+  case phoneE164, phoneCountry, phoneType, emailAddress, emailDomain
+  case accountExists, accountID, accountAge, accountIdle, accountHasPIN, accountHasEmail, accountEmailVerified, accountPhoneVerified
+  case clientIP, clientNetwork, clientUserAgent, clientNewDevice, clientNetworkChanged
+  case clockSuspect
+  case requestMethod, requestHost, requestPath, requestQuery
+  case sessionAccount, sessionPassed, sessionAge, sessionAAL
+
+  /// As scripts spell it, behind `f.`.
+  var path: String {
+    switch self {
+    case .now: "now"
+    case .action: "action"
+    case .provider: "provider"
+    case .flowName: "flow.name"
+    case .flowPassed: "flow.passed"
+    case .identifier: "identifier"
+    case .phoneE164: "phone.e164"
+    case .phoneCountry: "phone.country"
+    case .phoneType: "phone.type"
+    case .emailAddress: "email.address"
+    case .emailDomain: "email.domain"
+    case .accountExists: "account.exists"
+    case .accountID: "account.id"
+    case .accountAge: "account.age"
+    case .accountIdle: "account.idle"
+    case .accountHasPIN: "account.has_pin"
+    case .accountHasEmail: "account.has_email"
+    case .accountEmailVerified: "account.email_verified"
+    case .accountPhoneVerified: "account.phone_verified"
+    case .clientIP: "client.ip"
+    case .clientNetwork: "client.network"
+    case .clientUserAgent: "client.user_agent"
+    case .clientNewDevice: "client.new_device"
+    case .clientNetworkChanged: "client.network_changed"
+    case .clockSuspect: "clock.suspect"
+    case .requestMethod: "request.method"
+    case .requestHost: "request.host"
+    case .requestPath: "request.path"
+    case .requestQuery: "request.query"
+    case .sessionAccount: "session.account"
+    case .sessionPassed: "session.passed"
+    case .sessionAge: "session.age"
+    case .sessionAAL: "session.aal"
+    }
+  }
+
+  var isSet: Bool { self == .flowPassed || self == .sessionPassed }
+
+  /// Whether functions of the audience are told it: a fact that could never be there is an unknown one, not nil.
+  func isTold(to audience: FunctionTable.Audience) -> Bool {
+    switch self {
+    case .now, .clockSuspect, .clientIP, .clientNetwork, .clientUserAgent, .clientNewDevice, .clientNetworkChanged: true
+    case .requestMethod, .requestHost, .requestPath, .requestQuery, .sessionAccount, .sessionPassed, .sessionAge, .sessionAAL: audience == .route
+    case .action:
+      if case .policy = audience { true } else { false }
+    default: audience != .route
+    }
+  }
+
+  /// The slots of `f.limits.NAME.used`, `.max`, `.locked_until` begin here, three for each limit.
+  static let firstLimit: Int32 = 1000
+}
+
+/// The facts of the call at work, read by C one at a time. Belongs to one evaluator.
+final class FactBox {
+  /// What a fact is, flat.
+  private enum Answer {
+    case null
+    case flag(Bool)
+    case integer(Int64)
+    case text(String)
+  }
+
+  var facts: Facts?
+  /// Of the function's policy, in the order of their slots.
+  var limits: [String] = []
+  /// Holds the text that was answered last until the next call.
+  private var scratch = UnsafeMutableRawBufferPointer.allocate(byteCount: 256, alignment: 1)
+
+  deinit { scratch.deallocate() }
+
+  /// Answers C's question (`clua_fact_reader`).
+  func answer(_ slot: Int32, key: String?, index: Int64, into value: inout clua_value) {
+    guard let facts else { return }
+    switch read(facts, slot, key, index) {
+    case .null: value.kind = CLUA_NIL
+    case .flag(let flag):
+      value.kind = CLUA_BOOLEAN
+      value.boolean = flag
+    case .integer(let integer):
+      value.kind = CLUA_INTEGER
+      value.integer = integer
+    case .text(let text): put(text, into: &value)
+    }
+  }
+
+  /// Copies a text to where C finds it after this frame is gone.
+  func put(_ text: String, into value: inout clua_value) {
+    var text = text
+    let scratch = text.withUTF8 { bytes in
+      if self.scratch.count < bytes.count {
+        self.scratch.deallocate()
+        self.scratch = .allocate(byteCount: bytes.count * 2, alignment: 1)
+      }
+      self.scratch.copyMemory(from: UnsafeRawBufferPointer(bytes))
+      value.length = bytes.count
+      return self.scratch
+    }
+    value.kind = CLUA_STRING
+    value.bytes = UnsafePointer(scratch.baseAddress?.assumingMemoryBound(to: CChar.self))
+  }
+
+  private func read(_ facts: Facts, _ slot: Int32, _ key: String?, _ index: Int64) -> Answer {
+    if slot >= FactSlot.firstLimit { return limit(facts, Int(slot - FactSlot.firstLimit)) }
+    guard let slot = FactSlot(rawValue: slot) else { return .null }
+    switch slot {
+    case .now: return .integer(facts.now.seconds)
+    case .action: return text(facts.action?.rawValue)
+    case .provider: return text(facts.provider?.rawValue)
+    case .flowName: return text(facts.flow?.name)
+    case .flowPassed:
+      let passed = facts.flow?.passed ?? []
+      guard let key else { return member(passed, index) }
+      return passed.contains { $0.rawValue == key } ? .flag(true) : .null
+    case .identifier: return text(facts.identifier?.value)
+    case .phoneE164: return text(of: .phone, facts) { $0.value }
+    case .phoneCountry: return text(of: .phone, facts) { $0.attributes["country"] }
+    case .phoneType: return text(of: .phone, facts) { $0.attributes["type"] ?? "unknown" }
+    case .emailAddress: return text(of: .email, facts) { $0.value }
+    case .emailDomain: return text(of: .email, facts) { $0.attributes["domain"] }
+    case .accountExists: return .flag(facts.account.exists)
+    case .accountID: return text(facts.account.id)
+    case .accountAge: return seconds(facts.account.age)
+    case .accountIdle: return seconds(facts.account.idle)
+    case .accountHasPIN: return .flag(facts.account.hasPIN)
+    case .accountHasEmail: return .flag(facts.account.hasEmail)
+    case .accountEmailVerified: return .flag(facts.account.isEmailVerified)
+    case .accountPhoneVerified: return .flag(facts.account.isPhoneVerified)
+    case .clientIP: return .text(facts.client.address.description)
+    case .clientNetwork: return .text(network(facts.client.address))
+    case .clientUserAgent: return text(facts.client.userAgent)
+    case .clientNewDevice: return .flag(facts.client.isNewDevice)
+    case .clientNetworkChanged: return .flag(facts.client.networkChanged)
+    case .clockSuspect: return .flag(facts.clockIsSuspect)
+    case .requestMethod: return text(facts.request?.method)
+    case .requestHost: return text(facts.request?.host)
+    case .requestPath: return text(facts.request?.path)
+    case .requestQuery: return text(facts.request?.query)
+    case .sessionAccount: return text(facts.session?.account)
+    case .sessionPassed:
+      let passed = facts.session?.passed ?? [:]
+      guard let key else { return member(passed.keys, index) }
+      return ProviderName(rawValue: key).flatMap { passed[$0] }.map { .integer($0.seconds) } ?? .null
+    case .sessionAge: return seconds(facts.session?.age)
+    case .sessionAAL: return facts.session.map { .integer(Int64($0.aal)) } ?? .null
+    }
+  }
+
+  private func limit(_ facts: Facts, _ offset: Int) -> Answer {
+    guard offset / 3 < limits.count, let limit = facts.limits.first(where: { $0.name == limits[offset / 3] }) else { return .null }
+    switch offset % 3 {
+    case 0: return .integer(Int64(limit.used))
+    case 1: return .integer(Int64(limit.max))
+    default: return limit.lockedUntil.map { .integer($0.seconds) } ?? .null
+    }
+  }
+
+  private func text(_ text: String?) -> Answer { text.map { .text($0) } ?? .null }
+
+  private func text(of kind: IdentifierKind, _ facts: Facts, _ part: (Identifier) -> String?) -> Answer {
+    guard let identifier = facts.identifier, identifier.kind == kind else { return .null }
+    return text(part(identifier))
+  }
+
+  private func seconds(_ duration: Duration?) -> Answer { duration.map { .integer($0.components.seconds) } ?? .null }
+
+  private func member(_ names: some Collection<ProviderName>, _ index: Int64) -> Answer {
+    let sorted = names.sorted()
+    return index >= 0 && index < Int64(sorted.count) ? .text(sorted[Int(index)].rawValue) : .null
+  }
+
+  private func network(_ address: ClientAddress) -> String {
+    let key = address.networkKey
+    return "\(ClientAddress.text(key))/\(key.count == 4 ? 24 : 48)"
+  }
+}

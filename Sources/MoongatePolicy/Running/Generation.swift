@@ -1,0 +1,19 @@
+import MoongateCore
+import MoongateSDK
+
+/// A configuration that passed every check: typed values, and the text that its functions are loaded from.
+struct Generation: PolicyGeneration {
+  let id: String
+  let gateway: GatewaySettings
+  let routes: RouteTable
+  let flows: [String: FlowDefinition]
+  let policies: [ProviderName: ProviderPolicy]
+  let warnings: [ConfigurationProblem]
+  let functions: FunctionTable
+  /// By name, as problems spell it.
+  let sources: [String: LuaFiles.Source]
+  /// Whom `require_also` may name.
+  let providers: Set<ProviderName>
+
+  func makeEvaluator() throws(PolicyFault) -> any PolicyEvaluator { try LuaEvaluator(self) }
+}

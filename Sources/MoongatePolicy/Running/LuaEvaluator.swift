@@ -1,0 +1,231 @@
+import CLua
+import MoongateCore
+import MoongateSDK
+
+/// Runs a generation's functions in a Lua state of its own. Belongs to one thread at a time.
+final class LuaEvaluator: PolicyEvaluator {
+  /// A function as C knows it.
+  private struct Loaded {
+    let number: Int32
+    let facts: Int32
+    let limits: [String]
+    let budget: clua_budget
+    let location: SourceLocation
+  }
+
+  /// What one call may cost: policy.md, "The sandbox". `decide` runs for each request and gets a tenth.
+  static let decision = clua_budget(steps: 100_000, bytes: 1 << 20, nanoseconds: 10_000_000)
+  static let request = clua_budget(steps: 10_000, bytes: 1 << 20, nanoseconds: 1_000_000)
+
+  private let state: LuaState
+  private let answers: Answers
+  private let providers: Set<ProviderName>
+  private var functions: [FunctionName: Loaded] = [:]
+
+  init(_ generation: Generation) throws(PolicyFault) {
+    answers = Answers()
+    providers = generation.providers
+    do { state = try LuaState(answers.callbacks) } catch { throw PolicyFault(kind: error.kind, location: nil, message: error.message) }
+    var numbers: [LuaFunction: Int32] = [:]
+    for file in generation.functions.files.sorted() {
+      guard let source = generation.sources[file] else { continue }
+      do { try state.load(source.bytes, name: file, marks: false) } catch {
+        throw PolicyFault(kind: error.kind, location: SourceLocation(file: file, line: error.line), message: error.message)
+      }
+      // The same text makes the same functions in the same order: the n-th here is the n-th that was read.
+      for (index, function) in state.functions.enumerated() {
+        numbers[LuaFunction(file: file, number: Int32(index), line: function.line)] = function.number
+      }
+    }
+    var facts: [FunctionTable.Audience: Int32] = [:]
+    for (name, entry) in generation.functions.entries {
+      let location = SourceLocation(file: entry.function.file, line: entry.function.line)
+      guard let number = numbers[entry.function] else {
+        throw PolicyFault(kind: .error, location: location, message: "\(name) is not there any more")
+      }
+      if facts[entry.audience] == nil { facts[entry.audience] = try Self.makeFacts(entry.audience, in: state) }
+      var limits: [String] = []
+      if case .policy(let names) = entry.audience { limits = names }
+      functions[name] = Loaded(
+        number: number, facts: facts[entry.audience] ?? -1, limits: limits, budget: entry.audience == .route ? Self.request : Self.decision,
+        location: location)
+    }
+  }
+
+  private static func makeFacts(_ audience: FunctionTable.Audience, in state: LuaState) throws(PolicyFault) -> Int32 {
+    let facts = clua_facts_new(state.pointer)
+    var status = facts >= 0 ? CLUA_OK : CLUA_NO_MEMORY
+    for slot in FactSlot.allCases where status == CLUA_OK && slot.isTold(to: audience) {
+      status = clua_facts_add(state.pointer, facts, slot.path, slot.rawValue, slot.isSet)
+    }
+    if case .policy(let limits) = audience {
+      for (index, limit) in limits.enumerated() {
+        for (offset, field) in ["used", "max", "locked_until"].enumerated() where status == CLUA_OK {
+          status = clua_facts_add(state.pointer, facts, "limits.\(limit).\(field)", FactSlot.firstLimit + Int32(index * 3 + offset), false)
+        }
+      }
+    }
+    guard status == CLUA_OK else { throw PolicyFault(kind: .memory, location: nil, message: "there is no memory for the facts") }
+    return facts
+  }
+
+  // MARK: calls
+
+  private func call<Result>(
+    _ name: FunctionName, _ facts: Facts, _ read: (clua_value, SourceLocation) throws(PolicyFault) -> Result
+  ) throws(PolicyFault) -> Result {
+    guard let function = functions[name] else { throw PolicyFault(kind: .error, location: nil, message: "there is no function \(name)") }
+    let box = answers.box
+    box.facts = facts
+    box.limits = function.limits
+    defer { box.facts = nil }
+    var budget = function.budget
+    var value = clua_value()
+    let status = clua_call(state.pointer, function.number, function.facts, &budget, &value)
+    guard status == CLUA_OK else {
+      let failure = state.failure(status)
+      let line = failure.line > 0 ? failure.line : function.location.line
+      throw PolicyFault(kind: failure.kind, location: SourceLocation(file: function.location.file, line: line), message: failure.message)
+    }
+    return try read(value, function.location)
+  }
+
+  func verdict(of function: FunctionName, given facts: Facts) -> Verdict {
+    do {
+      return try call(function, facts) { value, location throws(PolicyFault) in
+        switch value.kind {
+        case CLUA_ALLOW: return .allow
+        case CLUA_DENY:
+          let reason = Self.text(value)
+          guard Self.isReason(reason) else {
+            throw PolicyFault(
+              kind: .result, location: location,
+              message: "`\(reason)` is no reason: lower-case letters, digits and _, at most 48, and none of the gateway's own codes")
+          }
+          return .deny(reason)
+        case CLUA_REQUIRE_ALSO:
+          let name = Self.text(value)
+          guard let provider = ProviderName(rawValue: name), providers.contains(provider) else {
+            let names = providers.map(\.rawValue)
+            throw PolicyFault(
+              kind: .result, location: location,
+              message: "require_also names `\(name)`, which gateway.lua does not configure\(Suggestion.phrase(for: name, among: names))")
+          }
+          return .requireAlso(provider)
+        default: throw Self.wrongResult(value, location, "allow, deny \"reason\" or require_also \"provider\"")
+        }
+      }
+    } catch {
+      return .fault(error)
+    }
+  }
+
+  func condition(of function: FunctionName, given facts: Facts) throws(PolicyFault) -> Bool {
+    try call(function, facts) { value, location throws(PolicyFault) in
+      switch value.kind {
+      case CLUA_BOOLEAN: return value.boolean
+      // `return f.flow.passed.pin`: what is absent from a set is nil.
+      case CLUA_NIL: return false
+      default: throw Self.wrongResult(value, location, "true or false")
+      }
+    }
+  }
+
+  func value(of varying: Varying<Int>, given facts: Facts) throws(PolicyFault) -> Int {
+    switch varying {
+    case .fixed(let value): return value
+    case .varying(let lowest, let highest, let function):
+      return try call(function, facts) { value, location throws(PolicyFault) in
+        switch value.kind {
+        case CLUA_INTEGER: return Int(min(Int64(highest), max(Int64(lowest), value.integer)))
+        case CLUA_NUMBER where !value.number.isNaN: return Int(min(Double(highest), max(Double(lowest), value.number.rounded(.down))))
+        default: throw Self.wrongResult(value, location, "a number from \(lowest) to \(highest)")
+        }
+      }
+    }
+  }
+
+  func value(of varying: Varying<Duration>, given facts: Facts) throws(PolicyFault) -> Duration {
+    switch varying {
+    case .fixed(let value): return value
+    case .varying(let lowest, let highest, let function):
+      return try call(function, facts) { value, location throws(PolicyFault) in
+        switch value.kind {
+        case CLUA_STRING:
+          guard let duration = Field.duration(Self.text(value)) else { break }
+          return min(highest, max(lowest, duration))
+        case CLUA_INTEGER, CLUA_NUMBER:
+          // Seconds, as duration() gives them. Clamped before the conversion, which traps outside its range.
+          guard !value.number.isNaN else { break }
+          let seconds = min(Self.seconds(highest), max(Self.seconds(lowest), value.number))
+          return min(highest, max(lowest, .milliseconds(Int64((seconds * 1000).rounded(.down)))))
+        default: break
+        }
+        throw Self.wrongResult(value, location, "a duration, such as \"15m\" or duration(\"15m\")")
+      }
+    }
+  }
+
+  private static func seconds(_ duration: Duration) -> Double { Double(duration.wholeMilliseconds) / 1000 }
+
+  private static func wrongResult(_ value: clua_value, _ location: SourceLocation, _ due: String) -> PolicyFault {
+    let got: String =
+      switch value.kind {
+      case CLUA_NIL: "nothing"
+      case CLUA_BOOLEAN: "\(value.boolean)"
+      case CLUA_INTEGER: "the number \(value.integer)"
+      case CLUA_NUMBER: "the number \(value.number)"
+      case CLUA_STRING: "the text \"\(String(text(value).prefix(60)))\""
+      case CLUA_ALLOW: "allow"
+      case CLUA_DENY: "deny"
+      case CLUA_REQUIRE_ALSO: "require_also"
+      default: "a \(text(value))"
+      }
+    return PolicyFault(kind: .result, location: location, message: "must return \(due), and returned \(got)")
+  }
+
+  private static func text(_ value: clua_value) -> String {
+    guard let bytes = value.bytes else { return "" }
+    return String(decoding: UnsafeRawBufferPointer(start: bytes, count: value.length), as: UTF8.self)
+  }
+
+  /// `^[a-z][a-z0-9_]{0,47}$`, and none of our own codes: a policy must not be able to look like the core.
+  private static func isReason(_ reason: String) -> Bool {
+    guard let first = reason.utf8.first, (97...122).contains(first), reason.utf8.count <= 48 else { return false }
+    return reason.utf8.allSatisfy { (97...122).contains($0) || (48...57).contains($0) || $0 == 95 } && !RefusalCode.reserved.contains(reason)
+  }
+}
+
+/// What C may ask while a function runs. It lives as long as the evaluator, whose state holds a pointer to it.
+final class Answers {
+  let box = FactBox()
+  private let zones = TimeZoneHours()
+
+  /// Nothing in these functions throws or raises: they answer a status, and C raises once they have returned.
+  var callbacks: clua_callbacks {
+    var callbacks = clua_callbacks()
+    callbacks.context = Unmanaged.passUnretained(self).toOpaque()
+    callbacks.fact = { context, slot, key, length, index, value in
+      guard let context, let value else { return 1 }
+      let box = Unmanaged<Answers>.fromOpaque(context).takeUnretainedValue().box
+      let name = key.map { String(decoding: UnsafeRawBufferPointer(start: $0, count: length), as: UTF8.self) }
+      box.answer(slot, key: name, index: index, into: &value.pointee)
+      return 0
+    }
+    callbacks.hour = { context, seconds, zone, length, value in
+      guard let context, let zone, let value else { return 1 }
+      let answers = Unmanaged<Answers>.fromOpaque(context).takeUnretainedValue()
+      let name = String(decoding: UnsafeRawBufferPointer(start: zone, count: length), as: UTF8.self)
+      switch answers.zones.hour(of: seconds, in: name) {
+      case .success(let hour):
+        value.pointee.kind = CLUA_INTEGER
+        value.pointee.integer = Int64(hour)
+        return 0
+      case .failure(let unknown):
+        answers.box.put(unknown.sentence, into: &value.pointee)
+        return 1
+      }
+    }
+    return callbacks
+  }
+}

@@ -1,0 +1,137 @@
+import Foundation
+import MoongateCore
+import MoongatePolicy
+import MoongateSDK
+import MoongateTesting
+import Testing
+
+/// Folders that nobody meant: one clear line each, and never a crash or a hang.
+@Suite struct BadInputTests {
+  @Test func noFolder() {
+    guard case .failure(let refused) = ConfigurationLoader(providers: [], environment: [:]).load(folder: "/nowhere/at/all") else {
+      Issue.record("loaded")
+      return
+    }
+    #expect(refused.isFolderMissing && refused.id == nil)
+    #expect(refused.problems.map(\.description) == ["/nowhere/at/all: there is no such folder"])
+  }
+
+  @Test func aFileForAFolder() throws {
+    let folder = try TestFolder()
+    guard case .failure(let refused) = ConfigurationLoader(providers: [], environment: [:]).load(folder: folder.scratch.path("gateway.lua")) else {
+      Issue.record("loaded")
+      return
+    }
+    #expect(refused.isFolderMissing)
+  }
+
+  @Test func noGateway() throws {
+    #expect(try TestFolder(["gateway.lua": nil]).problems() == ["gateway.lua: is missing: every configuration folder has one"])
+  }
+
+  @Test func noRoutesIsAWarning() throws {
+    #expect(
+      try TestFolder(["routes.lua": nil]).generation().warnings.map(\.description) == [
+        "routes.lua: is missing: every request that is not the gateway's own gets 404"
+      ])
+  }
+
+  @Test func noLoginFlow() throws {
+    #expect(
+      try TestFolder(["flows/login.lua": nil]).problems() == [
+        "routes.lua:3: leads people without a session to the flow `login`, and there is no flows/login.lua"
+      ])
+  }
+
+  @Test func notUTF8() throws {
+    let folder = try TestFolder()
+    try Data("return routes {\n-- caf\u{e9}\n}".unicodeScalars.map { UInt8($0.value) }).write(
+      to: URL(fileURLWithPath: folder.scratch.path("routes.lua")))
+    #expect(folder.problems() == ["routes.lua:2: the file is not UTF-8: save it as UTF-8 in your editor"])
+  }
+
+  @Test func aByteOrderMarkIsNoMatter() throws { #expect(try TestFolder(["routes.lua": "\u{feff}" + TestFolder.routes]).problems() == []) }
+
+  @Test func tenMegabytes() throws {
+    #expect(
+      try TestFolder(["routes.lua": String(repeating: " ", count: 10 << 20)]).problems() == [
+        "routes.lua: it is larger than 1 MiB, which no configuration needs"
+      ])
+  }
+
+  @Test func aMegabyteThatParsesSlowly() throws {
+    let labels = (0..<60_000).map { "::l\($0)::" }.joined(separator: " ")
+    let folder = try TestFolder(["routes.lua": labels])
+    let time = ContinuousClock().measure { #expect(folder.problems() == ["routes.lua: more than 1000 labels (`::name::`)"]) }
+    #expect(time < .seconds(5))
+  }
+
+  @Test func linksThatLeadNowhere() throws {
+    let folder = try TestFolder()
+    try FileManager.default.createDirectory(atPath: folder.scratch.path("policies"), withIntermediateDirectories: true)
+    try FileManager.default.createSymbolicLink(atPath: folder.scratch.path("policies/a.lua"), withDestinationPath: "b.lua")
+    try FileManager.default.createSymbolicLink(atPath: folder.scratch.path("policies/b.lua"), withDestinationPath: "a.lua")
+    try FileManager.default.createSymbolicLink(atPath: folder.scratch.path("tests"), withDestinationPath: "tests")
+    #expect(
+      folder.problems() == [
+        "policies/a.lua: a symbolic link that leads nowhere or in a circle", "policies/b.lua: a symbolic link that leads nowhere or in a circle",
+        "tests: a symbolic link that leads nowhere or in a circle",
+      ])
+  }
+
+  @Test func linksThatLeadSomewhereAreFollowed() throws {
+    let folder = try TestFolder(["flows/login.lua": nil])
+    try folder.scratch.write(TestFolder.flow, to: "elsewhere/login.lua")
+    try FileManager.default.createSymbolicLink(atPath: folder.scratch.path("flows"), withDestinationPath: "elsewhere")
+    #expect(folder.problems() == [])
+  }
+
+  @Test func aFolderThatIsItsOwn() throws {
+    let folder = try TestFolder()
+    try FileManager.default.createSymbolicLink(atPath: folder.scratch.path("policies"), withDestinationPath: ".")
+    #expect(folder.problems().allSatisfy { $0.contains("this program has no provider") })
+  }
+
+  @Test func aPipeAndAFolderNamedLikeFiles() throws {
+    let folder = try TestFolder(["routes.lua": nil])
+    #expect(mkfifo(folder.scratch.path("routes.lua"), 0o600) == 0)
+    try FileManager.default.createDirectory(atPath: folder.scratch.path("flows/x.lua"), withIntermediateDirectories: true)
+    #expect(folder.problems() == ["flows/x.lua: it is no regular file", "routes.lua: it is no regular file"])
+  }
+
+  /// Files that come and go while they are read.
+  @Test func filesThatVanish() async throws {
+    let folder = try TestFolder()
+    let path = folder.scratch.path("flows/other.lua")
+    let text = TestFolder.flow.replacing("\"login\"", with: "\"other\"")
+    await withTaskGroup(of: Void.self) { group in
+      group.addTask {
+        for _ in 0..<300 {
+          try? Data(text.utf8).write(to: URL(fileURLWithPath: path))
+          try? FileManager.default.removeItem(atPath: path)
+        }
+      }
+      group.addTask {
+        for _ in 0..<100 {
+          for problem in folder.problems() { #expect(problem.hasPrefix("flows/other.lua"), "\(problem)") }
+        }
+      }
+    }
+    #expect(folder.problems() == [])
+  }
+
+  @Test func aThousandBadReloadsLeaveNoMemory() throws {
+    let folder = try TestFolder([
+      "policies/phone_otp.lua": "return policy \"phone_otp\" { limits = { verify = { windw = 1 } }, send = function(f) return alow end }"
+    ])
+    for _ in 0..<20 { _ = folder.problems() }
+    let before = Self.residentBytes()
+    for _ in 0..<300 { #expect(folder.problems().count == 4) }
+    #expect(Self.residentBytes() - before < 24 << 20)
+  }
+
+  private static func residentBytes() -> Int {
+    let text = (try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8)) ?? ""
+    return (text.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0) * 4096
+  }
+}

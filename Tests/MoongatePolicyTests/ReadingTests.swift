@@ -1,0 +1,203 @@
+import MoongateCore
+import MoongateSDK
+import MoongateTesting
+import Testing
+
+@testable import MoongatePolicy
+
+/// The parts of reading that have corners of their own: lines, layers, patterns that hide others.
+@Suite struct ReadingTests {
+  // MARK: lines
+
+  private static func lines(_ text: String) -> [SourceMap.Constructor] { SourceMap(Array(text.utf8)).constructors }
+
+  @Test func linesOfFields() {
+    let map = Self.lines(
+      """
+      -- { comment }
+      local s, l = "{ a = 1 }", [==[ { ]] ]==]
+      return policy "x" {
+        a = 1,
+        ["b"] =
+          2;
+        [3] = 3, 'item', f
+        , { c = function(f) return { d = 1, f.x
+          , e } end },
+        g = { [f(1, 2)] = 1, h == 2, i = if_ },
+      }
+      """)
+    #expect(map.count == 4)
+    #expect(map[0].line == 3 && map[0].named == ["a": 4, "b": 5, "g": 10] && map[0].numbered == [3: 7] && map[0].items == [7, 7, 8])
+    #expect(map[1].named == ["c": 8] && map[1].items.isEmpty)
+    #expect(map[2].named == ["d": 8] && map[2].items == [8, 9])
+    #expect(map[3].named == ["i": 10] && map[3].items == [10])
+  }
+
+  @Test(arguments: [
+    ("return {}", "return _moongate_at(0,{})"), ("f {}", "f (_moongate_at(0,{}))"), ("f'x'{}{}", "f'x'(_moongate_at(0,{}))(_moongate_at(1,{}))"),
+    ("x = { a = { 1 } }", "x = _moongate_at(0,{ a = _moongate_at(1,{ 1 }) })"), ("return 1 + #{}", "return 1 + #_moongate_at(0,{})"),
+    ("t[1]{}; f(){}; x:m{}", "t[1](_moongate_at(0,{})); f()(_moongate_at(1,{})); x:m(_moongate_at(2,{}))"),
+    ("if x then return {} end", "if x then return _moongate_at(0,{}) end"),
+    ("--[[ {} ]] local s = [[{}]] .. '{\\'}'", "--[[ {} ]] local s = [[{}]] .. '{\\'}'"),
+  ]) func instruments(_ text: String, _ expected: String) {
+    #expect(String(decoding: SourceMap(Array(text.utf8)).instrumented, as: UTF8.self) == expected)
+  }
+
+  @Test(arguments: [
+    "{", "}", "{{{", "}}}", "[=[", "\"", "'\\", "{ [", "{ ] }", "function(", "end end", "{ a = function( }", "--[==[", "0x", "1e+", "{,,;}", "]]",
+    "[", "{ x = ",
+  ])
+  func anyTextIsMapped(_ text: String) { #expect(SourceMap(Array(text.utf8)).instrumented.count >= text.utf8.count) }
+
+  // MARK: layers
+
+  @Test func tablesMergeAndListsReplace() throws {
+    let folder = try TestFolder([
+      "policies/phone_otp.lua":
+        "return policy \"phone_otp\" {\n  code = { ttl = \"5m\" },\n  timers = { resend_after = { \"30s\" } },\n  unknown_account = \"conceal\",\n}"
+    ])
+    let policy = try #require(try folder.generation().policies[ProviderName(test: "phone_otp")])
+    #expect(policy.code == CodeRule(length: 6, alphabet: .digits, lifetime: .seconds(300)))
+    #expect(policy.resendAfter == [.fixed(.seconds(30))])
+    #expect(policy.unknownAccount == .conceal)
+    #expect(policy.limits.map(\.name) == ["hard", "send", "send_ip", "verify"])
+    #expect(policy.locations["code.ttl"]?.description == "policies/phone_otp.lua:2")
+    #expect(policy.locations["code.length"]?.description == "Plugins/PhoneOTP/policy.lua:4")
+    #expect(policy.locations["timers.resend_after"]?.description == "policies/phone_otp.lua:3")
+  }
+
+  @Test func limitsReplaceAll() throws {
+    let folder = try TestFolder([
+      "policies/phone_otp.lua":
+        "return policy \"phone_otp\" {\n  limits = {\n    a = { on = \"send\", per = \"phone\", max = 1, window = \"1m\" },\n    b = { on = \"verify\", per = \"identifier\", max = 2, counts = \"consecutive_failures\", lock = \"5m\" },\n  },\n}"
+    ])
+    let policy = try #require(try folder.generation().policies[ProviderName(test: "phone_otp")])
+    #expect(policy.limits.map(\.name) == ["a", "b"])
+    #expect(policy.limits.map(\.counts) == [.all, .consecutiveFailures])
+    #expect(policy.limits[1].lock == [.fixed(.seconds(300))] && policy.limits[1].window == nil)
+    #expect(policy.limits.map(\.location.line) == [3, 4])
+  }
+
+  @Test(arguments: LimitKey.allCases) func everyKeyIsRead(_ key: LimitKey) throws {
+    let folder = try TestFolder([
+      "policies/phone_otp.lua":
+        "return policy \"phone_otp\" { limits = { a = { on = \"send\", per = \"\(key.rawValue)\", max = 1, window = \"1m\" }, v = { on = \"verify\", per = \"phone\", max = 1, window = \"1m\" } } }"
+    ])
+    #expect(try folder.generation().policies[ProviderName(test: "phone_otp")]?.limits.first?.key == key)
+  }
+
+  // MARK: flows, routes, gateway
+
+  @Test func choicesThatAreNotConfiguredAreLeftOut() throws {
+    let folder = try TestFolder([
+      "flows/login.lua": """
+      return flow "login" {
+        account = "existing",
+        steps = {
+          any_of { "phone_otp", "google_oauth" },
+          { any_of { "email_code", "pin" }, skippable = true, when = function(f) return true end },
+          "phone_otp",
+        },
+        lifetime = "15m", session = { lifetime = "12h", idle = "1h" }, next = { new = "/profile-setup", returning = "/home" },
+      }
+      """
+    ])
+    let flow = try #require(try folder.generation().flows["login"])
+    let phone = ProviderName(test: "phone_otp")
+    #expect(
+      flow.steps == [
+        StepRule(choices: [phone], isSkippable: false, when: nil),
+        StepRule(choices: [ProviderName(test: "email_code")], isSkippable: true, when: FunctionName("flows/login.steps[2].when")),
+        StepRule(choices: [phone], isSkippable: false, when: nil),
+      ])
+    #expect(flow.session == SessionRule(lifetime: .seconds(43_200), idle: .seconds(3600)) && flow.lifetime == .seconds(900))
+    #expect(flow.next == NextPaths(new: "/profile-setup", returning: "/home") && flow.account == .existing)
+  }
+
+  @Test func routesAreRead() throws {
+    let folder = try TestFolder([
+      "gateway.lua": TestFolder.gateway.replacing("http://localhost:8080", with: "https://wallet.example.com").replacing(
+        "region", with: "cookie_domain = \"example.com\", region"),
+      "routes.lua": """
+      return routes {
+        { host = "pay.example.com", path = "/pay/**", methods = { "POST", "GET" }, to = { "https://a.internal", "http://[::1]:3001" },
+          require = { passed = "phone_otp", within = "5m" }, timeout = "5s", websocket = true, headers = { ["X-Tenant"] = "demo" }, body = "64MiB",
+          decide = function(f) return allow end },
+        { path = "/receipts/*/x", to = "http://127.0.0.1:3000", require = { email_verified = true } },
+        { path = "/", to = "http://127.0.0.1:3000", allow = true },
+      }
+      """,
+    ])
+    let routes = try folder.generation().routes.routes
+    #expect(routes.count == 3)
+    #expect(routes[0].host == "pay.example.com" && routes[0].methods == ["POST", "GET"])
+    #expect(routes[0].upstreams == [Upstream(isSecure: true, host: "a.internal", port: 443), Upstream(isSecure: false, host: "[::1]", port: 3001)])
+    #expect(routes[0].requirement == .passed(ProviderName(test: "phone_otp"), within: .seconds(300)))
+    #expect(
+      routes[0].timeout == .seconds(5) && routes[0].allowsUpgrade && routes[0].bodyLimit == 64 << 20 && routes[0].headers.map(\.name) == ["X-Tenant"])
+    #expect(routes[0].decide == FunctionName("routes[1].decide") && routes[0].location.line == 2)
+    #expect(routes[0].path.segments == [.glob(Array("pay".utf8)), .anySegments])
+    #expect(routes[1].requirement == .emailVerified && routes[1].bodyLimit == nil && !routes[1].allowsUpgrade && routes[1].timeout == .seconds(30))
+    #expect(routes[2].isOpen && routes[2].path.segments == [.glob([])])
+  }
+
+  private static func pattern(_ text: String) -> [PathPattern.Segment] {
+    text.dropFirst().split(separator: "/", omittingEmptySubsequences: false).map { $0 == "**" ? .anySegments : .glob(Array($0.utf8)) }
+  }
+
+  @Test(arguments: [
+    ("/**", "/x", true), ("/**", "/", true), ("/**", "/**", true), ("/x/**", "/x", true), ("/x/**", "/x/y/z", true), ("/x/**", "/x/*/z", true),
+    ("/x/**", "/xy", false),
+    ("/*", "/a", true), ("/*", "/a/b", false), ("/a*", "/ab*", true), ("/ab*", "/a*", false), ("/*b", "/ab", true), ("/*/b", "/a/b", true),
+    ("/*/b", "/**/b", false),
+    ("/**/b", "/a/**/b", true), ("/a/**/b", "/**/b", false), ("/x", "/x", true), ("/x", "/X", false), ("/x", "/*", false),
+    ("/**/a/**", "/b/a/c", true),
+  ]) func patternsThatHideOthers(_ wide: String, _ narrow: String, _ covers: Bool) {
+    #expect(RouteShadow.covers(Self.pattern(wide), Self.pattern(narrow)) == covers)
+  }
+
+  @Test(arguments: [
+    (
+      "{ path = '/x', to = U, methods = { 'GET' } }, { path = '/x', to = U, methods = { 'POST' } }, { path = '/x', to = U, methods = { 'GET', 'POST' } }",
+      true
+    ),
+    ("{ path = '/x', to = U, methods = { 'GET' } }, { path = '/x', to = U, methods = { 'HEAD' } }", true),
+    ("{ path = '/x', to = U, methods = { 'GET' } }, { path = '/x', to = U }", false),
+    ("{ path = '/x', to = U, host = 'localhost' }, { path = '/x', to = U }", false),
+    ("{ path = '/x', to = U }, { path = '/x', to = U, host = 'localhost' }", true),
+  ]) func routesThatCanNeverMatch(_ entries: String, _ isHidden: Bool) throws {
+    let problems = try TestFolder(["routes.lua": "local U = 'http://127.0.0.1:3000'\nreturn routes { \(entries) }"]).problems()
+    #expect(problems.contains { $0.contains("can never match") } == isHidden)
+    #expect(problems.count == (isHidden ? 1 : 0))
+  }
+
+  @Test func theWholeGatewayIsRead() throws {
+    let folder = try TestFolder([
+      "gateway.lua": """
+      return gateway {
+        listen = "[::1]:8443", admin = "127.0.0.1:0", public_url = "https://auth.example.com:8443", store = "postgres://db/x", key = env "KEY", region = "NL",
+        trusted_proxies = { "10.1.2.3/8", "::1", "192.0.2.1" }, redirect_hosts = { "App.example.com", "b.example.com:8443" }, cookie_domain = "example.com",
+        service = "Demo", brand = { name = "Demo", logo = "logo.svg", primary = "#0D7377", support = "mailto:a@b" }, risk_budget = "0.5% per 30d",
+        limits = { connections = 10, per_ip = { connections = 5, requests = "100/s" } }, cors_origins = { "https://spa.example.com" },
+        providers = { phone_otp = { sms = outbox() }, email_code = { mail = outbox(), sender = "a@b", api_key = file "key.txt" } },
+      }
+      """, "key.txt": "s3cret\n",
+    ])
+    guard case .success(let generation) = folder.load(environment: ["KEY": "k"]) else {
+      Issue.record("\(folder.problems(environment: ["KEY": "k"]))")
+      return
+    }
+    let gateway = generation.gateway
+    #expect(gateway.listen == ListenAddress(host: "::1", port: 8443) && gateway.admin.port == 0)
+    #expect(gateway.publicURL == PublicURL(isSecure: true, host: "auth.example.com", port: 8443))
+    #expect(gateway.store == .postgres(url: "postgres://db/x") && gateway.key == .value(SecretText("k")) && gateway.region == "NL")
+    #expect(gateway.trustedProxies.map(\.prefix) == [8, 128, 32] && gateway.trustedProxies[0].network == [10, 0, 0, 0])
+    #expect(gateway.redirectHosts == ["app.example.com", "b.example.com:8443"] && gateway.cookieDomain == "example.com")
+    #expect(gateway.brand == Brand(name: "Demo", logo: "logo.svg", primary: "#0D7377", support: "mailto:a@b") && gateway.riskBudget == 0.005)
+    #expect(gateway.connectionLimits == ConnectionLimits(connections: 10, connectionsPerAddress: 5, requestsPerSecondPerAddress: 100))
+    #expect(gateway.corsOrigins == ["https://spa.example.com"])
+    let email = gateway.providers[ProviderName(test: "email_code")]
+    #expect(email?.texts == ["sender": "a@b"] && email?.secrets["api_key"]?.reveal() == "s3cret" && email?.deliveries == ["mail": .outbox])
+    #expect(gateway.locations["providers.phone_otp.sms"]?.line == 6)
+  }
+}

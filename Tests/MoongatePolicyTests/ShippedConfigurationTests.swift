@@ -1,0 +1,69 @@
+import Foundation
+import MoongateCore
+import MoongatePolicy
+import MoongateSDK
+import MoongateTesting
+import Testing
+
+@Suite struct ShippedConfigurationTests {
+  private func shipped() throws -> any PolicyGeneration {
+    switch ConfigurationLoader(providers: Array(TestFolder.providers.prefix(1)), environment: [:]).load(folder: TestFolder.root + "/config") {
+    case .success(let generation): return generation
+    case .failure(let refused): throw TestFolder.Refused(problems: refused.problems.map(\.description))
+    }
+  }
+
+  @Test func loadsWithoutAProblemOrAWarning() throws {
+    let generation = try shipped()
+    #expect(generation.warnings.map(\.description) == [])
+    #expect(generation.id.wholeMatch(of: /[0-9a-f]{64}/) != nil)
+    #expect(Set(generation.flows.keys).isSuperset(of: ["login", "register", "enter"]))
+    #expect(generation.gateway.listen.description == "127.0.0.1:8080")
+    #expect(generation.gateway.admin.description == "127.0.0.1:9901")
+    #expect(generation.gateway.publicURL.description == "http://localhost:8080")
+    #expect(generation.gateway.store == .sqlite(path: TestFolder.root + "/config/data/moongate.db"))
+    #expect(generation.gateway.key == .file(path: TestFolder.root + "/config/data/master.key"))
+    #expect(generation.gateway.riskBudget == 0.001)
+    #expect(generation.gateway.providers[ProviderName(test: "phone_otp")]?.deliveries == ["sms": .outbox])
+  }
+
+  @Test func thePhonePolicyIsTheSeeds() throws {
+    let policy = try #require(try shipped().policies[ProviderName(test: "phone_otp")])
+    #expect(policy.code == CodeRule(length: 6, alphabet: .digits, lifetime: .seconds(600)))
+    #expect(policy.resendAfter == [.fixed(.seconds(60)), .fixed(.seconds(120))])
+    #expect(policy.unknownAccount == .reveal)
+    #expect(policy.message == "{code} is your {service} verification code")
+    #expect(policy.send == nil && policy.verify == nil)
+    #expect(policy.limits.map(\.name) == ["hard", "send", "send_ip", "verify"])
+    let verify = try #require(policy.limits.last)
+    #expect(verify.max == .fixed(5) && verify.window == .fixed(.seconds(86_400)) && verify.counts == .failures && verify.key == .phone)
+    #expect(verify.lock == [.seconds(900), .seconds(3600), .seconds(21_600), .seconds(86_400)].map { .fixed($0) })
+    let hard = try #require(policy.limits.first)
+    #expect(hard.disables && hard.window == nil && hard.counts == .consecutiveFailures && hard.max == .fixed(100))
+  }
+
+  /// The operator's file repeats the defaults, so that there is something to edit: they must not drift apart.
+  @Test func theOperatorsFileSaysWhatTheDefaultsSay() throws {
+    let alone = try TestFolder().generation().policies[ProviderName(test: "phone_otp")]
+    let shipped = try shipped().policies[ProviderName(test: "phone_otp")]
+    func plain(_ limits: [Limit]?) -> [Limit]? {
+      limits?.map {
+        Limit(
+          name: $0.name, action: $0.action, key: $0.key, max: $0.max, window: $0.window, counts: $0.counts, lock: $0.lock, disables: $0.disables,
+          location: SourceLocation(file: "", line: 0))
+      }
+    }
+    #expect(plain(alone?.limits) == plain(shipped?.limits))
+    #expect(alone?.code == shipped?.code && alone?.resendAfter == shipped?.resendAfter && alone?.message == shipped?.message)
+    #expect(alone?.locations["limits.verify.max"]?.file == "Plugins/PhoneOTP/policy.lua")
+    #expect(shipped?.locations["limits.verify.max"]?.file == "policies/phone_otp.lua")
+  }
+
+  @Test func theIdFollowsNamesAndContents() throws {
+    let first = try TestFolder().generation().id
+    #expect(try TestFolder().generation().id == first)
+    #expect(try TestFolder(["routes.lua": TestFolder.routes + "\n"]).generation().id != first)
+    #expect(try TestFolder(["tests/a.lua": "return tests {}"]).generation().id != first)
+    #expect(try TestFolder([".gateway.lua.swp": "rubbish", "policies/.#x.lua": "rubbish", "README.md": "x"]).generation().id == first)
+  }
+}

@@ -1,0 +1,106 @@
+import Foundation
+import MoongateCore
+import MoongatePolicy
+import MoongateSDK
+import MoongateTesting
+import Testing
+
+/// A configuration folder that begins as a small valid one.
+struct TestFolder {
+  let scratch: ScratchFolder
+
+  static let gateway = """
+    return gateway {
+      public_url = "http://localhost:8080",
+      region = "IN",
+      providers = { phone_otp = { sms = outbox() }, email_code = { mail = outbox() } },
+    }
+    """
+  static let routes = """
+    return routes {
+      { path = "/assets/**", to = "http://127.0.0.1:3000", allow = true },
+      { path = "/**", to = "http://127.0.0.1:3000" },
+    }
+    """
+  static let flow = """
+    return flow "login" {
+      account = "existing",
+      steps = { { "phone_otp" } },
+    }
+    """
+
+  /// - Parameter files: over the small ones; nil removes one.
+  init(_ files: [String: String?] = [:]) throws {
+    scratch = try ScratchFolder()
+    let all: [String: String?] = ["gateway.lua": Self.gateway, "routes.lua": Self.routes, "flows/login.lua": Self.flow]
+    for (name, text) in all.merging(files, uniquingKeysWith: { $1 }) { if let text { try scratch.write(text, to: name) } }
+  }
+
+  func load(_ providers: [ProviderDescriptor] = Self.providers, environment: [String: String] = [:]) -> Result<
+    any PolicyGeneration, RefusedConfiguration
+  > {
+    ConfigurationLoader(providers: providers, environment: environment).load(folder: scratch.path)
+  }
+
+  /// The problems as `check` prints them.
+  func problems(environment: [String: String] = [:]) -> [String] {
+    switch load(environment: environment) {
+    case .success: []
+    case .failure(let refused): refused.problems.map(\.description)
+    }
+  }
+
+  func generation() throws -> any PolicyGeneration {
+    switch load() {
+    case .success(let generation): return generation
+    case .failure(let refused): throw Refused(problems: refused.problems.map(\.description))
+    }
+  }
+
+  struct Refused: Error, CustomStringConvertible {
+    let problems: [String]
+    var description: String { problems.joined(separator: "\n") }
+  }
+
+  /// The root of the repository.
+  static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().path
+
+  /// What PhoneOTP declares, without the plugin, and an email provider beside it.
+  static let providers: [ProviderDescriptor] = {
+    let text = (try? String(contentsOfFile: root + "/Plugins/PhoneOTP/policy.lua", encoding: .utf8)) ?? ""
+    return [
+      ProviderDescriptor(
+        name: ProviderName(test: "phone_otp"), beginFields: [], submitFields: [],
+        settings: [SettingField(name: "sms", kind: .messages(.sms), isRequired: true, help: "how SMS leave, as in outbox()")],
+        policy: PolicySource(file: "Plugins/PhoneOTP/policy.lua", text: text), identifierKinds: [.phone]),
+      ProviderDescriptor(
+        name: ProviderName(test: "email_code"), beginFields: [], submitFields: [],
+        settings: [
+          SettingField(name: "mail", kind: .messages(.mail), isRequired: true, help: "how mail leaves, as in outbox()"),
+          SettingField(name: "sender", kind: .text, isRequired: false, help: "the address that mail comes from"),
+          SettingField(name: "api_key", kind: .secret, isRequired: false, help: "the key, from env or file"),
+        ],
+        policy: PolicySource(
+          file: "Plugins/EmailCode/policy.lua",
+          text: """
+            return policy "email_code" {
+              code = { length = 6, alphabet = "digits", ttl = "15m" },
+              limits = {
+                send = { on = "send", per = "email", max = 4, window = "15m" },
+                verify = { on = "verify", per = "email", max = 5, window = "24h", lock = "15m" },
+              },
+              unknown_account = "conceal",
+              message = "{code} is your code",
+            }
+            """), identifierKinds: [.email]),
+    ]
+  }()
+}
+
+extension Facts {
+  static func test(_ change: (inout Facts) -> Void = { _ in }) -> Facts {
+    var facts = Facts(now: ManualClock.start, client: ClientFacts(address: ClientAddress(bytes: [203, 0, 113, 7]) ?? .unspecified))
+    change(&facts)
+    return facts
+  }
+}

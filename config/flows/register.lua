@@ -1,0 +1,21 @@
+-- Creating an account: for numbers that have none.
+return flow "register" {
+  -- "existing": only for accounts that are there. "new": only for those that are not. "any": either.
+  account = "new",
+
+  -- Run in order; each must pass. A step names a provider, or any_of { "phone_otp", "google_oauth" }, and may have
+  --   when = function(f) return f.client.new_device end    asked only where this is true
+  --   skippable = true                                     the person may pass it over
+  steps = {
+    { "phone_otp" },
+  },
+
+  -- How long the whole flow may take.
+  lifetime = "15m",
+
+  -- The session that it ends in: its longest life, and how long it may lie idle.
+  session = { lifetime = "12h", idle = "1h" },
+
+  -- Where people go when it is complete: new accounts always to `new`, others back to where they were, else to `returning`.
+  next = { new = "/profile-setup", returning = "/home" },
+}

@@ -1,0 +1,56 @@
+-- The gateway itself: where it listens, where its state lies, how messages leave. A change of `listen`, `admin`, `store`,
+-- `key` or `tls` takes effect at the next start; everything else within two seconds. Relative paths begin at this folder.
+return gateway {
+  -- The public listener: pages, API, and what is passed on to your services. One address and port.
+  listen = "127.0.0.1:8080",
+
+  -- Health, metrics, reload, locks, the outbox. Whoever reaches it may do all of that: keep it on loopback.
+  admin = "127.0.0.1:9901",
+
+  -- How people reach the gateway. It decides the cookie's name and attributes and where redirects may lead. Outside your
+  -- own machine this must be https.
+  public_url = "http://localhost:8080",
+
+  -- Optional: the gateway speaks TLS itself, with these PEM files. Leave it out behind a proxy that does.
+  -- tls = { cert = "tls/cert.pem", key = "tls/key.pem" },
+
+  -- Accounts, sessions, counters and locks.
+  store = "sqlite:data/moongate.db",
+
+  -- The master key, which seals what the store holds. `file`: made at the first start, for its owner only; keep a copy of it
+  -- apart from the store. Or `env "MOONGATE_KEY"`.
+  key = file "data/master.key",
+
+  -- The country (two letters, ISO 3166-1) of phone numbers that are typed without +.
+  region = "IN",
+
+  -- Who may say X-Forwarded-For, -Proto and -Host: the addresses of your own proxies and nobody else. Default: nobody.
+  -- trusted_proxies = { "127.0.0.1/32" },
+
+  -- Hosts, besides public_url's and those of routes.lua, to which people may be sent after they signed in.
+  -- redirect_hosts = { "app.example.com" },
+
+  -- One session for a domain and all below it. Default: only public_url's own host.
+  -- cookie_domain = "example.com",
+
+  -- Origins of web pages elsewhere that may call /api/auth.
+  -- cors_origins = { "https://spa.example.com" },
+
+  -- What messages call us: {service} in their texts.
+  service = "Moongate",
+
+  -- What the pages show: name, a logo (a file or an address), the main colour, and where "Contact us" leads (no link without it).
+  brand = { name = "Moongate", primary = "#0D7377", support = "mailto:help@example.com" },
+
+  -- The chance of guessing a code that you accept, per identifier. `moongate check` refuses policies above it.
+  risk_budget = "0.1% per 30d",
+
+  -- Connections at a time, and per client address (requests as "100/s"); without per_ip there is no limit per address.
+  limits = { connections = 50000 },
+
+  -- The steps that flows may use, and what each needs.
+  providers = {
+    -- Codes by SMS. outbox() sends nothing and shows them at http://127.0.0.1:9901/outbox.
+    phone_otp = { sms = outbox() },
+  },
+}

@@ -1,0 +1,37 @@
+-- Phone codes: how long they live, how often they are sent, how many wrong ones are too many. What is not named here keeps the
+-- provider's default; `limits` is replaced as a whole. Changes take effect within two seconds, for flows under way too.
+return policy "phone_otp" {
+  -- length: 4 to 10 characters. alphabet: "digits", "letters" or "alphanumeric" (both without look-alikes).
+  -- ttl: how long a code lives. A flow keeps what it began with.
+  code = { length = 6, alphabet = "digits", ttl = "10m" },
+
+  -- The wait before the first resend, the second, …; the last one repeats. It starts again after 15 minutes without a send.
+  timers = { resend_after = { "60s", "120s" } },
+
+  -- At most `max` events in any `window`, counted `per` key, `on` send or on verify.
+  --   per      phone, email, identifier, account, ip, network, country, prefix, device, flow, challenge, provider or global
+  --   counts   "all" (the default on send), "failures" (the default on verify) or "consecutive_failures" (needs no window)
+  --   lock     how long to refuse once it is full of failures: a duration, or a list in which each lock is longer
+  --   disable  true: full means off, until an operator turns it on again
+  -- All limits of an action are charged together before anything is sent or compared, or none is.
+  limits = {
+    -- One code and three resends.
+    send = { on = "send", per = "phone", max = 4, window = "15m" },
+    -- One address cannot have messages sent to number after number.
+    send_ip = { on = "send", per = "ip", max = 30, window = "1h" },
+    -- Five wrong codes lock the number: a quarter of an hour first, then longer.
+    verify = { on = "verify", per = "phone", max = 5, window = "24h", counts = "failures", lock = { "15m", "1h", "6h", "24h" } },
+    -- A hundred wrong codes without one right code turn the account's phone off.
+    hard = { on = "verify", per = "account", max = 100, counts = "consecutive_failures", disable = true },
+  },
+
+  -- A number that nobody has registered: "reveal" says so (404); "conceal" answers as for any other and sends nothing.
+  unknown_account = "reveal",
+
+  -- The text of the SMS. {code}, {service} (from gateway.lua) and {minutes} are filled in.
+  message = "{code} is your {service} verification code",
+
+  -- Two functions may be added, called with facts before a code is sent and before one is compared:
+  --   send   = function(f) if f.phone.country ~= "IN" then return deny "country_not_served" end return allow end,
+  --   verify = function(f) if f.client.network_changed then return require_also "pin" end return allow end,
+}
