@@ -38,7 +38,8 @@ package struct PublicApplication: Service {
     ]
     responder = GatewayResponder(
       table: EndpointTable(endpoints.flatMap { $0 }), generations: generations, random: random,
-      recorder: RefusalRecorder(audit: audit, clock: clock, logger: logger), reader: bodies, pages: pages, logger: logger)
+      recorder: RefusalRecorder(audit: audit, clock: clock, logger: logger), reader: bodies, pages: pages,
+      guarded: { exchange, kind throws(Refusal) in try exchange.checkOrigin(for: kind) }, logger: logger)
     address = generations.current.gateway.listen
     self.server = server
     self.eventLoops = eventLoops

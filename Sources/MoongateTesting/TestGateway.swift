@@ -34,6 +34,9 @@ package struct TestGateway: Sendable {
       keys: keys, audit: audit, logger: log.logger)
   }
 
+  /// How many messages went out.
+  package var sent: Int { outbox.entries.count }
+
   /// The code of the latest message to someone; nil where none went there.
   package func code(for address: String) -> String? { outbox.entries.first { $0.message.to == address }?.message.code }
 }

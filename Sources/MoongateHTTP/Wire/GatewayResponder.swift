@@ -11,6 +11,8 @@ package struct GatewayResponder: HTTPResponder {
   let recorder: RefusalRecorder
   let reader: BodyReader
   let pages: PageRenderer
+  /// What is asked of a request before its endpoint sees it.
+  let guarded: @Sendable (Exchange, Endpoint.Kind) throws(Refusal) -> Void
   let logger: Logger
 
   package func respond(to request: Request, context: ConnectionContext) async throws -> Response {
@@ -40,7 +42,7 @@ package struct GatewayResponder: HTTPResponder {
         let exchange = Exchange(
           request: request, parameters: parameters, generation: generation, client: client, credentials: credentials, decision: decision,
           recorder: recorder, reader: reader)
-        try exchange.checkOrigin(for: kind)
+        try guarded(exchange, kind)
         response = try await endpoint.handle(exchange)
       }
     } catch {

@@ -1,0 +1,51 @@
+import Hummingbird
+import HummingbirdCore
+import Logging
+import MoongateCore
+import NIOCore
+import ServiceLifecycle
+
+/// The operator's listener: health, policy, locks, events, outbox. It asks nobody who they are, so it belongs on loopback
+/// or behind something that does.
+package struct AdminApplication: Service {
+  /// Answers the operator's requests.
+  package let responder: GatewayResponder
+  private let address: ListenAddress
+  private let eventLoops: any EventLoopGroup
+  private let onListening: @Sendable (any Channel) async -> Void
+  private let logger: Logger
+
+  /// - Parameters:
+  ///   - reload: builds a generation from the folder and switches to it; gives the problems for which it was refused.
+  ///   - outbox: the messages of the outbox, newest first.
+  ///   - onListening: called with the listening channel once there is one.
+  package init(
+    store: any Store, generations: ActiveGeneration, audit: AuditTrail, clock: any GatewayClock, random: any RandomSource, pages: PageRenderer,
+    eventLoops: any EventLoopGroup, logger: Logger, reload: @escaping @Sendable () async -> [ConfigurationProblem],
+    outbox: @escaping @Sendable () -> [OutboxEntry], onListening: @escaping @Sendable (any Channel) async -> Void = { _ in }
+  ) {
+    address = generations.current.gateway.admin
+    let endpoints: [[Endpoint]] = [
+      HealthCalls(store: store).endpoints, PolicyCalls(generations: generations, reload: reload).endpoints,
+      LockCalls(store: store, audit: audit, clock: clock).endpoints, EventCalls(audit: audit).endpoints,
+      OutboxCalls(entries: outbox, pages: pages).endpoints, pages.endpoints,
+    ]
+    let entrance = AdminGuard(listen: address)
+    responder = GatewayResponder(
+      table: EndpointTable(endpoints.flatMap { $0 }), generations: generations, random: random,
+      recorder: RefusalRecorder(audit: audit, clock: clock, logger: logger), reader: BodyReader(), pages: pages,
+      guarded: { exchange, _ throws(Refusal) in try entrance.check(exchange) }, logger: logger)
+    self.eventLoops = eventLoops
+    self.onListening = onListening
+    self.logger = logger
+  }
+
+  /// The application around the responder: what tests run too.
+  package var application: Application<GatewayResponder> {
+    Application(
+      responder: responder, configuration: ApplicationConfiguration(address: .hostname(address.host, port: address.port), serverName: nil),
+      onServerRunning: onListening, eventLoopGroupProvider: .shared(eventLoops), logger: logger)
+  }
+
+  package func run() async throws { try await application.run() }
+}

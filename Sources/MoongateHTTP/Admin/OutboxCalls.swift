@@ -1,0 +1,69 @@
+import Hummingbird
+import MoongateCore
+
+/// One message of the outbox, as the admin listener shows it.
+package struct OutboxEntry: Sendable {
+  package let id: String
+  package let at: Timestamp
+  /// `sms` or `mail`.
+  package let channel: String
+  package let to: String
+  package let subject: String?
+  package let text: String
+  package let code: String?
+
+  package init(id: String, at: Timestamp, channel: String, to: String, subject: String?, text: String, code: String?) {
+    self.id = id
+    self.at = at
+    self.channel = channel
+    self.to = to
+    self.subject = subject
+    self.text = text
+    self.code = code
+  }
+}
+
+/// `/outbox`: the messages that a demo or a test would have sent, as JSON and as a page. It is there only where a provider
+/// uses `outbox()`.
+struct OutboxCalls: Sendable {
+  /// Newest first.
+  let entries: @Sendable () -> [OutboxEntry]
+  let pages: PageRenderer
+
+  private struct Row {
+    let at: String
+    let to: String
+    let subject: String?
+    let text: String
+    let code: String?
+  }
+
+  private struct Model {
+    let frame: PageRenderer.Frame
+    let rows: [Row]
+    let isEmpty: Bool
+    let stressesSupport = false
+  }
+
+  var endpoints: [Endpoint] {
+    [
+      Endpoint(.page, .get, "/outbox") { exchange throws(Refusal) in
+        guard exchange.gateway.providers.values.contains(where: { $0.deliveries.values.contains(.outbox) }) else {
+          throw exchange.refusal(.notFound, detail: "No provider uses outbox().")
+        }
+        let entries = entries()
+        guard exchange.request.wantsHTML else { return .json(.list(entries.map(document))) }
+        let rows = entries.prefix(100).map { Row(at: $0.at.text, to: $0.to, subject: $0.subject, text: $0.text, code: $0.code) }
+        let model = Model(frame: pages.frame("Outbox", exchange.gateway), rows: rows, isEmpty: rows.isEmpty)
+        return pages.page("outbox", model, generation: exchange.generation)
+      }
+    ]
+  }
+
+  private func document(_ entry: OutboxEntry) -> JSONValue {
+    .members([
+      "id": .text(entry.id), "at": .text(entry.at.text), "channel": .text(entry.channel), "to": .text(entry.to), "subject": .optional(entry.subject),
+      "text": .text(entry.text), "code": .optional(entry.code),
+    ])
+  }
+}

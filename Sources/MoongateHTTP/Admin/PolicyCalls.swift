@@ -1,0 +1,41 @@
+import Hummingbird
+import MoongateCore
+
+/// `/policy` and `/policy/reload`: which generation serves, and what is wrong with the one that does not.
+struct PolicyCalls: Sendable {
+  let generations: ActiveGeneration
+  /// Builds a generation from the folder and switches to it; gives the problems for which it was refused.
+  let reload: @Sendable () async -> [ConfigurationProblem]
+
+  var endpoints: [Endpoint] {
+    [
+      Endpoint(.call, .get, "/policy") { _ throws(Refusal) in .json(status) },
+      Endpoint(.call, .post, "/policy/reload") { _ throws(Refusal) in
+        let problems = await reload()
+        return problems.isEmpty ? .json(status) : .json(.members(["problems": .problems(problems)]), status: .unprocessableContent)
+      },
+    ]
+  }
+
+  private var status: JSONValue {
+    let status = generations.status
+    return .members([
+      "active": .text(status.active), "since": .text(status.since.text),
+      "candidate_refused": status.refused.map { refused in
+        .members(["id": .optional(refused.id), "at": .text(refused.at.text), "problems": .problems(refused.problems)])
+      } ?? .null, "warnings": .problems(status.warnings),
+    ])
+  }
+}
+
+extension JSONValue {
+  /// Problems of a configuration, as `check --json` has them too.
+  fileprivate static func problems(_ problems: [ConfigurationProblem]) -> JSONValue {
+    .list(
+      problems.map {
+        .members([
+          "file": .text($0.location.file), "line": .number($0.location.line), "path": .text($0.path), "message": .text($0.message),
+        ])
+      })
+  }
+}

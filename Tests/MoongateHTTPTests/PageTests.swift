@@ -1,0 +1,323 @@
+import Foundation
+import HTTPTypes
+import MoongateCore
+import MoongateTesting
+import Testing
+
+/// The pages as a browser without JavaScript uses them.
+@Suite struct PageTests {
+  @Test func createAnAccountThenSignInAndOut() async throws {
+    try await HTTPGateway().run { client in
+      let browser = Browser(client)
+      // The way of a person who has no account yet.
+      try await browser.visit("/auth/login?return_to=%2Fpay%3Fx%3D1%262")
+      #expect(browser.page?.status == 200)
+      for text in ["<h1>Welcome Back!</h1>", "Sign in to continue", "Mobile Number", "Send OTP", "Create Account"] {
+        #expect(browser.page?.text.contains(text) == true, "\(text)")
+      }
+      let unknown = try await browser.submit(["phone": "99999 99999"])
+      #expect(unknown.status == 404)
+      #expect(unknown.text.contains("No account found. Create one?"))
+      #expect(unknown.text.contains(#"value="99999 99999""#))
+      let offer = try #require(unknown.text.components(separatedBy: #"<a class="stressed button""#).dropFirst().first)
+      let register = try #require(Browser.attribute("href", offer))
+      #expect(register == "/auth/register?phone=99999%2099999&return_to=%2Fpay%3Fx%3D1%262")
+      try await browser.visit(register)
+      #expect(browser.page?.text.contains("<h1>Create Account</h1>") == true)
+      #expect(browser.page?.text.contains("Login here") == true)
+      let sent = try await browser.submit(["phone": "99999 99999"])
+      #expect(sent.status == 303)
+      let verify = try #require(sent.header("Location"))
+      #expect(verify.hasPrefix("/auth/verify?id=fl_"))
+
+      let page = try await browser.visit(verify)
+      #expect(page.status == 200)
+      for text in [
+        "<h1>Verify Phone Number</h1>", "sent a 6-digit code to", "+91 99999 99999", ">Edit</a>", "Resend code in <span class=\"timer\">01:00</span>",
+        "Enter verification code, 6 digits", "Verify &amp; Continue", "autocomplete=\"one-time-code\"", "inputmode=\"numeric\"",
+      ] { #expect(page.text.contains(text), "\(text)") }
+      let right = try #require(client.gateway.code(for: "+919999999999"))
+      let wrong = right == "000000" ? "000001" : "000000"
+      let refused = try await browser.submit(["code": wrong, "action": "verify"])
+      #expect(refused.status == 401)
+      #expect(refused.text.contains("Invalid code. Please try again. 4 tries left."))
+      #expect(refused.text.contains("aria-invalid=\"true\""))
+      #expect(!refused.text.contains(wrong))
+      let done = try await browser.submit(["code": "\(right.prefix(3)) \(right.suffix(3))", "action": "verify"])
+      #expect(done.status == 303)
+      #expect(done.header("Location") == "/profile-setup?return_to=%2Fpay%3Fx%3D1%262")
+      #expect(browser.cookies["moongate"]?.utf8.count == 43)
+
+      let account = try await browser.visit("/auth/account")
+      #expect(account.text.contains("+91 99999 99999"))
+      // Who is signed in is sent on.
+      #expect(try await browser.visit("/auth/login?return_to=/pay").header("Location") == "/pay")
+      #expect(try await browser.visit("/auth/login?return_to=//evil").header("Location") == "/home")
+      #expect(try await browser.visit("/auth/login").header("Location") == "/home")
+
+      try await browser.visit("/auth/logout?return_to=/bye")
+      #expect(browser.page?.text.contains("<h1>Sign out</h1>") == true)
+      let out = try await browser.submit(["return_to": "/bye"])
+      #expect(out.status == 303)
+      #expect(out.header("Location") == "/bye")
+      #expect(browser.cookies["moongate"] == nil)
+      #expect(try await browser.visit("/auth/account").header("Location") == "/auth/login?return_to=%2Fauth%2Faccount")
+      #expect(try await browser.post("/auth/logout", ["return_to": "https://evil/"]).header("Location") == "/auth/login")
+      #expect(try await browser.visit("/auth/logout").text.contains("You are not signed in."))
+
+      client.gateway.clock.advance(by: .seconds(900))
+      try await browser.visit("/auth/login?return_to=/pay")
+      let again = try await browser.submit(["phone": "+919999999999"])
+      try await browser.visit(try #require(again.header("Location")))
+      let code = try #require(client.gateway.code(for: "+919999999999"))
+      #expect(try await browser.submit(["code": code]).header("Location") == "/pay")
+    }
+  }
+
+  /// A browser on the code page of a flow of an account that exists.
+  private func codePage(_ client: Client) async throws -> Browser {
+    _ = try await client.register()
+    client.gateway.clock.advance(by: .seconds(900))
+    let browser = Browser(client)
+    try await browser.visit("/auth/login")
+    let sent = try await browser.submit(["phone": "+919999999999"])
+    try await browser.visit(try #require(sent.header("Location")))
+    return browser
+  }
+
+  @Test func resendAndEdit() async throws {
+    try await HTTPGateway().run { client in
+      let browser = try await codePage(client)
+      let address = browser.address
+      #expect(browser.page?.text.contains("Resend now") == false)
+      client.gateway.clock.advance(by: .seconds(15))
+      #expect(try await browser.visit(address).text.contains("Resend code in <span class=\"timer\">00:45</span>"))
+      // A form that is sent although the button was off.
+      let soon = try await browser.post(address, ["action": "resend"])
+      #expect(soon.status == 429)
+      #expect(soon.text.contains("Resend code in 00:45"))
+      client.gateway.clock.advance(by: .seconds(45))
+      #expect(try await browser.visit(address).text.contains("Didn't receive code?"))
+      let resent = try await browser.post(address, ["action": "resend"])
+      #expect(resent.status == 303)
+      #expect(try await browser.visit(try #require(resent.header("Location"))).text.contains("Code sent!"))
+      // Edit keeps the flow, and what was typed.
+      let edit = try #require(browser.page?.text.components(separatedBy: "<a class=\"link\" href=\"").dropFirst().first?.prefix { $0 != "\"" })
+      try await browser.visit(String(edit).replacing("&amp;", with: "&"))
+      #expect(browser.page?.text.contains("value=\"+91 99999 99999\"") == true)
+      // The same number again, too soon: the living code page, and nothing is sent.
+      let sent = client.gateway.sent
+      #expect(try await browser.submit(["phone": "9999999999"]).header("Location")?.hasPrefix("/auth/verify?id=") == true)
+      #expect(client.gateway.sent == sent)
+    }
+  }
+
+  @Test func tooSoonInANewFlowSaysHowLong() async throws {
+    try await HTTPGateway().run { client in
+      let browser = try await codePage(client)
+      client.gateway.clock.advance(by: .seconds(15))
+      try await browser.visit("/auth/login")
+      let soon = try await browser.submit(["phone": "9999999999"])
+      #expect(soon.status == 429)
+      #expect(soon.text.contains("Resend code in 00:45"))
+      #expect(soon.header("Retry-After") == "45")
+    }
+  }
+
+  @Test func expiredLockedAndGone() async throws {
+    try await HTTPGateway().run { client in
+      let browser = try await codePage(client)
+      let address = browser.address
+      client.gateway.clock.advance(by: .seconds(600))
+      let expired = try await browser.visit(address)
+      #expect(expired.text.contains("This code has expired. Please request a new one."))
+      #expect(expired.text.contains("name=\"code\"") && expired.text.contains(" disabled"))
+      #expect(expired.text.contains(">Resend now</button>"))
+      #expect(try await browser.post(address, ["code": "123456"]).status == 410)
+      #expect(try await browser.post(address, ["action": "resend"]).status == 303)
+      let right = try #require(client.gateway.code(for: "+919999999999"))
+      let wrong = right == "000000" ? "000001" : "000000"
+      for _ in 1...4 { #expect(try await browser.post(address, ["code": wrong]).status == 401) }
+      let locked = try await browser.post(address, ["code": wrong])
+      #expect(locked.status == 429)
+      #expect(locked.text.contains("Too many attempts. Please try again in 15 minutes."))
+      #expect(locked.text.contains("Use different phone number"))
+      client.gateway.clock.advance(by: .seconds(120))
+      #expect(try await browser.visit(address).text.contains("Too many attempts. Please try again in 13 minutes."))
+      #expect(try await browser.post(address, ["code": right]).status == 429)
+      try await browser.visit("/auth/login")
+      #expect(try await browser.submit(["phone": "9999999999"]).text.contains("Too many attempts. Try again in 13 minutes."))
+      client.gateway.clock.advance(by: .seconds(300))
+      let gone = try await browser.visit(address)
+      #expect(gone.status == 410)
+      #expect(gone.text.contains("This sign-in has expired. Please start again."))
+      #expect(gone.text.contains("<a class=\"button\" href=\"/auth/login\">Start again</a>"))
+      for path in ["/auth/verify", "/auth/verify?id=", "/auth/verify?id=fl_x"] {
+        let unknown = try await browser.visit(path)
+        #expect(unknown.status == 404)
+        #expect(unknown.text.contains("This sign-in does not exist. Please start again."))
+        #expect(try await browser.post(path, ["code": "123456"]).status == 404)
+      }
+    }
+  }
+
+  @Test func aDoubleSubmitHarmsNothing() async throws {
+    try await HTTPGateway().run { client in
+      let browser = try await codePage(client)
+      let address = browser.address
+      let code = try #require(client.gateway.code(for: "+919999999999"))
+      let before = browser.cookieHeader
+      #expect(try await browser.post(address, ["code": code]).header("Location") == "/home")
+      // Signed in by the first: the second leads on too.
+      #expect(try await browser.post(address, ["code": code]).header("Location") == "/home")
+      #expect(try await browser.visit(address).header("Location") == "/home")
+      // The first answer was lost: the second says that it was a success, never that the code was wrong.
+      let headers = [("Accept", "text/html"), ("Origin", "http://localhost:8080"), ("Content-Type", "application/x-www-form-urlencoded")] + before
+      let lost = try await client.send(.post, address, headers: headers, body: "code=\(code)")
+      #expect(lost.status == 200)
+      #expect(lost.text.contains("This sign-in is complete."))
+    }
+  }
+
+  @Test func anotherBrowserGetsNothingByTheLink() async throws {
+    try await HTTPGateway().run { client in
+      let browser = try await codePage(client)
+      let code = try #require(client.gateway.code(for: "+919999999999"))
+      let thief = Browser(client)
+      #expect(try await thief.visit(browser.address).status == 404)
+      #expect(try await thief.post(browser.address, ["code": code]).status == 404)
+      try await thief.visit("/auth/login")
+      try await thief.submit(["phone": "+14155550123"])
+      #expect(thief.cookies["moongate-flow"] != nil)
+      #expect(try await thief.post(browser.address, ["code": code]).status == 404)
+      #expect(thief.cookies["moongate"] == nil)
+    }
+  }
+
+  @Test func formsOfOtherSites() async throws {
+    try await HTTPGateway().run { client in
+      for path in ["/auth/login", "/auth/register", "/auth/verify?id=fl_x", "/auth/logout"] {
+        for origin in [nil, "null", "https://evil.example"] {
+          let headers = [("Accept", "text/html"), ("Content-Type", "application/x-www-form-urlencoded")] + (origin.map { [("Origin", $0)] } ?? [])
+          let answer = try await client.send(.post, path, headers: headers, body: "phone=9999999999&code=123456")
+          #expect(answer.status == 403)
+          #expect(answer.text.contains("This request came from another site and was refused."))
+          #expect(answer.setCookies == [])
+        }
+      }
+      #expect(client.gateway.sent == 0)
+    }
+  }
+
+  @Test func formsThatCannotBeRead() async throws {
+    try await HTTPGateway().run { client in
+      let headers = [("Accept", "text/html"), ("Origin", "http://localhost:8080")]
+      let form = ("Content-Type", "application/x-www-form-urlencoded")
+      for body in ["phone=1&phone=2", "phone=%", "phone=%f", "phone=%ff", "phone=%00", "phone=1%0d%0a"] {
+        #expect(try await client.send(.post, "/auth/login", headers: headers + [form], body: body).status == 400)
+      }
+      #expect(try await client.send(.post, "/auth/login", headers: headers, body: "phone=1").status == 415)
+      #expect(try await client.send(.post, "/auth/login", headers: headers + [("Content-Type", "application/json")], body: "{}").status == 415)
+      #expect(try await client.send(.post, "/auth/login", headers: headers + [form], body: String(repeating: "a", count: 65_537)).status == 413)
+      let empty = try await client.send(.post, "/auth/login", headers: headers + [form], body: "")
+      #expect(empty.status == 422)
+      #expect(empty.text.contains("Please enter a valid 10-digit mobile number"))
+      #expect(empty.text.contains("aria-invalid=\"true\""))
+      #expect(try await client.send(.get, "/auth/login?return_to=/a&return_to=/b", headers: headers).status == 400)
+    }
+  }
+
+  @Test func markupIsEscaped() async throws {
+    let attack = "\"><script>alert(1)</script>&'"
+    var settings = GatewaySettings.test()
+    settings.brand = Brand(name: attack, support: "mailto:\"><script>")
+    try await HTTPGateway(settings: settings).run { client in
+      let headers = [("Accept", "text/html"), ("Origin", "http://localhost:8080"), ("Content-Type", "application/x-www-form-urlencoded")]
+      for answer in [
+        try await client.send(.get, "/auth/login?phone=\(attack.queryEncoded)&return_to=%2F%22%3E%3Cscript%3E&x=\(attack.queryEncoded)"),
+        try await client.send(
+          .post, "/auth/login", headers: headers, body: "phone=\(attack.queryEncoded)&id=\(attack.queryEncoded)&return_to=%2F%22%3E%3Cscript%3E"),
+        try await client.send(.get, "/auth/error?code=\(attack.queryEncoded)", headers: headers),
+        try await client.send(.get, "/auth/%3Cscript%3E", headers: headers),
+        try await client.send(.get, "/auth/verify?id=\(attack.queryEncoded)", headers: headers),
+      ] {
+        #expect(answer.header("Content-Type") == "text/html; charset=utf-8")
+        #expect(!answer.text.contains("<script"))
+        #expect(!answer.text.contains("\"><"))
+      }
+    }
+  }
+
+  @Test func headersOfEveryPage() async throws {
+    try await HTTPGateway(routes: [Route.test(host: "wallet.example.com")]).run { client in
+      let headers = [("Accept", "text/html")]
+      for path in ["/auth/login", "/auth/register", "/auth/verify?id=x", "/auth/logout", "/auth/error", "/auth/nothing"] {
+        let page = try await client.send(.get, path, headers: headers)
+        let policy = try #require(page.header("Content-Security-Policy"))
+        #expect(policy.hasPrefix("default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self' "))
+        #expect(policy.hasSuffix("; base-uri 'none'; frame-ancestors 'none'"))
+        #expect(policy.contains("http://wallet.example.com:8080"))
+        #expect(!policy.contains("unsafe"))
+        #expect(page.header("Cache-Control") == "no-store")
+        #expect(page.header("X-Content-Type-Options") == "nosniff")
+        #expect(page.header("Referrer-Policy") == "no-referrer")
+        #expect(page.header("X-Frame-Options") == "DENY")
+        #expect(page.text.hasPrefix("<!doctype html>\n<html lang=\"en\">"))
+        #expect(page.text.contains("width=device-width"))
+        for inline in ["<script", "<style", " style=", " onclick", "javascript:"] { #expect(!page.text.contains(inline)) }
+      }
+    }
+  }
+
+  @Test func theStylesheetIsNamedByItsContent() async throws {
+    try await HTTPGateway().run { client in
+      let page = try await client.send(.get, "/auth/login")
+      let path = try #require(page.text.components(separatedBy: "stylesheet\" href=\"").last?.prefix { $0 != "\"" })
+      let sheet = try await client.send(.get, String(path))
+      #expect(sheet.status == 200)
+      #expect(sheet.header("Content-Type") == "text/css; charset=utf-8")
+      #expect(sheet.header("Cache-Control") == "public, max-age=31536000, immutable")
+      #expect(sheet.text.contains("#0d7377"))
+      #expect(!sheet.text.contains("http") && !sheet.text.contains("@import"))
+    }
+  }
+
+  @Test func errorsForPeopleAndForPrograms() async throws {
+    try await HTTPGateway().run { client in
+      let page = try await client.send(.get, "/auth/error?code=too_many_attempts", headers: [("Accept", "text/html")])
+      #expect(page.status == 429)
+      #expect(page.text.contains("Too many attempts. Please try again later."))
+      #expect(page.text.contains("Reference: dc_"))
+      let unknown = try await client.send(.get, "/auth/error?code=made_up", headers: [("Accept", "text/html")])
+      #expect(unknown.status == 400)
+      #expect(!unknown.text.contains("made_up"))
+      #expect(try await client.send(.get, "/auth/nothing", headers: [("Accept", "*/*")]).problem() == "not_found")
+      #expect(
+        try await client.send(.get, "/auth/nothing", headers: [("Accept", "application/json, TEXT/HTML;q=0.9")]).text.contains("<h1>Not found</h1>"))
+      #expect(try await client.send(.get, "/api/auth/nothing", headers: [("Accept", "text/html")]).problem() == "not_found")
+    }
+  }
+
+  @Test(arguments: [(1, "00:01"), (45, "00:45"), (599, "09:59")])
+  func countdowns(_ seconds: Int, _ text: String) async throws {
+    let gateway = try HTTPGateway { generation in
+      generation.policies = generation.policies.mapValues { .test($0.provider, resendAfter: [.seconds(seconds)], limits: []) }
+    }
+    try await gateway.run { client in
+      let browser = Browser(client)
+      try await browser.visit("/auth/register")
+      let sent = try await browser.submit(["phone": "9999999999"])
+      #expect(try await browser.visit(try #require(sent.header("Location"))).text.contains("<span class=\"timer\">\(text)</span>"))
+    }
+  }
+}
+
+extension Route {
+  /// A route that leads somewhere.
+  static func test(host: String?) -> Route {
+    Route(
+      host: host, path: PathPattern(text: "/**", segments: [.anySegments]), methods: nil,
+      upstreams: [Upstream(isSecure: false, host: "127.0.0.1", port: 3000)], isOpen: false, flow: "login", requirement: nil, decide: nil,
+      timeout: .seconds(30), allowsUpgrade: false, headers: [], bodyLimit: nil, location: MoongateCore.SourceLocation(file: "routes.lua", line: 1))
+  }
+}

@@ -1,0 +1,83 @@
+import HTTPTypes
+import MoongateTesting
+import Testing
+
+/// The calls of the apps that started the project.
+@Suite struct SeedCallTests {
+  @Test(arguments: ["", "/"]) func registerSignInAndOut(slash: String) async throws {
+    try await HTTPGateway().run { client in
+      let sent = try await client.call(.post, "/api/auth/send-otp\(slash)", #"{"phone_number":"+919999999999"}"#)
+      #expect(sent.status == 200)
+      #expect(sent.json.keys.sorted() == ["expires_in", "resend_in", "verification_id"])
+      #expect(sent["expires_in"] as? Int == 600)
+      #expect(sent["resend_in"] as? Int == 60)
+      let id = try #require(sent["verification_id"] as? String)
+      let code = try #require(client.gateway.code(for: "+919999999999"))
+      let done = try await client.call(.post, "/api/auth/verify-otp\(slash)", #"{"verification_id":"\#(id)","code":"\#(code)"}"#)
+      #expect(done.status == 200)
+      let user = try #require(done["user"] as? [String: Any])
+      #expect(user["id"] is String)
+      #expect(user["is_new_user"] as? Bool == true)
+      #expect(user["account_type"] as? String == "free")
+      let token = try #require(done["token"] as? String)
+      #expect(try await client.call(.post, "/api/auth/logout\(slash)", "{}", headers: [("Authorization", "Bearer \(token)")]).status == 204)
+      #expect(
+        try await client.call(.post, "/api/auth/logout\(slash)", "{}", headers: [("Authorization", "Bearer \(token)")]).problem() == "unauthenticated"
+      )
+    }
+  }
+
+  @Test(
+    arguments: [
+      (#"{"phone_number":"+919999999999","flow":"login"}"#, 404, "account_not_found", nil),
+      (#"{"phone_number":"12","flow":"enter"}"#, 422, "invalid_phone", "phone_number"),
+      (#"{}"#, 422, "invalid_input", "phone_number"), (#"{"phone_number":12}"#, 422, "invalid_input", "phone_number"),
+      (#"{"phone_number":"+919999999999","flow":"step_up"}"#, 422, "invalid_input", "flow"),
+      (#"{"phone_number":"+919999999999","region":"QQ"}"#, 422, "invalid_input", "region"),
+    ] as [(String, Int, String, String?)])
+  func refusals(_ body: String, _ status: Int, _ code: String, _ field: String?) async throws {
+    try await HTTPGateway().run { client in
+      let answer = try await client.call(.post, "/api/auth/send-otp", body)
+      #expect(answer.status == status)
+      #expect(answer.problem() == code)
+      #expect(answer["field"] as? String == field)
+    }
+  }
+
+  @Test func theSameLimitsAsEverywhere() async throws {
+    try await HTTPGateway().run { client in
+      _ = try await client.register()
+      #expect(
+        try await client.call(.post, "/api/auth/send-otp", #"{"phone_number":"9999999999","flow":"register"}"#).problem() == "already_registered")
+      client.gateway.clock.advance(by: .seconds(900))
+      let id = try #require(try await client.call(.post, "/api/auth/send-otp", #"{"phone_number":"9999999999"}"#)["verification_id"] as? String)
+      #expect(try await client.call(.post, "/api/auth/send-otp", #"{"phone_number":"9999999999"}"#).problem() == "resend_too_soon")
+      let right = try #require(client.gateway.code(for: "+919999999999"))
+      let wrong = right == "000000" ? "000001" : "000000"
+      for left in [4, 3, 2, 1] {
+        let answer = try await client.call(.post, "/api/auth/verify-otp", #"{"verification_id":"\#(id)","code":"\#(wrong)"}"#)
+        #expect(answer.problem() == "invalid_code")
+        #expect(answer["attempts_left"] as? Int == left)
+      }
+      #expect(
+        try await client.call(.post, "/api/auth/verify-otp", #"{"verification_id":"\#(id)","code":"\#(wrong)"}"#).problem() == "too_many_attempts")
+      #expect(try await client.call(.post, "/api/auth/verify-otp", #"{"verification_id":"fl_x","code":"\#(wrong)"}"#).problem() == "flow_not_found")
+      #expect(
+        try await client.call(.post, "/api/auth/verify-otp", #"{"verification_id":7,"code":"\#(wrong)"}"#)["field"] as? String == "verification_id")
+    }
+  }
+
+  @Test func inABrowserItSignsIn() async throws {
+    try await HTTPGateway().run { client in
+      let origin = ("Origin", "http://localhost:8080")
+      let sent = try await client.call(.post, "/api/auth/send-otp", #"{"phone_number":"9999999999"}"#, headers: [origin])
+      let cookie = try #require(sent.setCookies.first?.prefix { $0 != ";" })
+      let id = try #require(sent["verification_id"] as? String)
+      let code = try #require(client.gateway.code(for: "+919999999999"))
+      let body = #"{"verification_id":"\#(id)","code":"\#(code)"}"#
+      #expect(try await client.call(.post, "/api/auth/verify-otp", body, headers: [origin]).problem() == "flow_not_found")
+      let done = try await client.call(.post, "/api/auth/verify-otp", body, headers: [origin, ("Cookie", String(cookie))])
+      #expect(done.setCookies.first?.hasPrefix("moongate=") == true)
+    }
+  }
+}
