@@ -23,6 +23,7 @@ let httpTypes: Target.Dependency = .product(name: "HTTPTypes", package: "swift-h
 let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
 let lifecycle: Target.Dependency = .product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
+let unixSignals: Target.Dependency = .product(name: "UnixSignals", package: "swift-service-lifecycle")
 let arguments: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
 let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
 
@@ -68,7 +69,7 @@ let package = Package(
       name: "moongate",
       dependencies: [
         "MoongateSDK", "MoongateCore", "MoongatePolicy", "MoongateStore", "MoongateDelivery", "MoongateProxy", "MoongateHTTP",
-        "PhoneOTP", arguments, lifecycle, logging, hummingbird, nioCore, nioPosix,
+        "PhoneOTP", arguments, lifecycle, unixSignals, logging, hummingbird, hummingbirdCore, nioCore, nioPosix,
       ],
       swiftSettings: strict),
     .executableTarget(name: "demo-service", dependencies: [hummingbird, httpTypes, logging, arguments], swiftSettings: strict),

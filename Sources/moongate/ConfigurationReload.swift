@@ -1,0 +1,113 @@
+import Foundation
+import Logging
+import MoongateCore
+import MoongatePolicy
+import ServiceLifecycle
+import UnixSignals
+
+/// Switches the gateway to another generation, whole or not at all: by a change of files, by SIGHUP, by the admin listener.
+actor ConfigurationReload {
+  private let folder: String
+  private let loader: ConfigurationLoader
+  private let generations: ActiveGeneration
+  /// What listeners, store and key were made from.
+  private let started: GatewaySettings
+  private let clock: any GatewayClock
+  private let random: any RandomSource
+  private let audit: AuditTrail
+  private let logger: Logger
+  /// The newest of the reloads, which wait for each other: two at once could switch back to the older folder.
+  private var newest: Task<RefusedConfiguration?, Never>?
+
+  init(
+    folder: String, loader: ConfigurationLoader, generations: ActiveGeneration, clock: any GatewayClock, random: any RandomSource,
+    audit: AuditTrail, logger: Logger
+  ) {
+    self.folder = folder
+    self.loader = loader
+    self.generations = generations
+    self.clock = clock
+    self.random = random
+    self.audit = audit
+    self.logger = logger
+    started = generations.current.gateway
+  }
+
+  /// Reads the folder as it is now.
+  /// - Returns: nil where its generation is active; else why not.
+  @discardableResult func reload() async -> RefusedConfiguration? {
+    let before = newest
+    let reload = Task { () -> RefusedConfiguration? in
+      _ = await before?.value
+      return await self.switchOver()
+    }
+    newest = reload
+    return await reload.value
+  }
+
+  private func switchOver() async -> RefusedConfiguration? {
+    let (loader, folder) = (loader, folder)
+    // Loading blocks: it must not hold a thread that requests are served by.
+    let loaded = await withCheckedContinuation { continuation in
+      DispatchQueue.global(qos: .utility).async { continuation.resume(returning: loader.load(folder: folder)) }
+    }
+    let now = clock.now()
+    let active = generations.current.id
+    switch loaded {
+    case .success(let generation) where generation.id == active:
+      if generations.status.refused != nil { logger.notice("generation \(active.prefix(8)) is what the folder holds again") }
+      generations.clearRefused()
+      return nil
+    case .success(let generation):
+      generations.activate(generation, at: now)
+      audit.record(
+        AuditEvent(id: DecisionID(from: random), at: now, kind: .generationActive, detail: ["generation": generation.id, "before": active]))
+      logger.notice("generation \(generation.id.prefix(8)) is active", metadata: ["before": "\(active.prefix(8))"])
+      for warning in generation.warnings { logger.warning("\(warning)") }
+      for change in generation.gateway.changesThatNeedRestart(since: started) { logger.warning("\(change)") }
+      return nil
+    case .failure(let refused):
+      let known = generations.status.refused
+      generations.refuse(ActiveGeneration.RefusedCandidate(id: refused.id, at: now, problems: refused.problems))
+      // A folder that is as bad as it was a moment ago is no news.
+      guard known?.problems != refused.problems else { return refused }
+      audit.record(
+        AuditEvent(
+          id: DecisionID(from: random), at: now, kind: .generationRefused,
+          detail: ["candidate": refused.id ?? "", "problems": refused.problems.map(\.description).joined(separator: "\n")]))
+      for problem in refused.problems { logger.error("\(problem)") }
+      let count = "\(refused.problems.count) problem\(refused.problems.count == 1 ? "" : "s")"
+      logger.error("generation \(active.prefix(8)) kept; candidate \(refused.id?.prefix(8) ?? "unreadable") refused (\(count))")
+      return refused
+    }
+  }
+}
+
+/// Reloads when a file changes.
+struct FileReload: Service {
+  let reload: ConfigurationReload
+  let folder: String
+
+  func run() async throws {
+    await cancelWhenGracefulShutdown {
+      // What changed between the first load and the first look.
+      await reload.reload()
+      await ConfigurationWatcher(folder: folder).run { await reload.reload() }
+    }
+  }
+}
+
+/// Reloads at SIGHUP, as daemons do.
+struct SignalReload: Service {
+  let reload: ConfigurationReload
+  let logger: Logger
+
+  func run() async throws {
+    await cancelWhenGracefulShutdown {
+      for await _ in await UnixSignalsSequence(trapping: .sighup) {
+        logger.notice("SIGHUP: reading the configuration again")
+        await reload.reload()
+      }
+    }
+  }
+}

@@ -1,0 +1,129 @@
+import Foundation
+import Hummingbird
+import HummingbirdCore
+import Logging
+import MoongateCore
+import MoongateDelivery
+import MoongateHTTP
+import MoongatePolicy
+import MoongateProxy
+import MoongateSDK
+import MoongateStore
+import NIOCore
+import NIOPosix
+import ServiceLifecycle
+import UnixSignals
+
+/// Everything that runs in `moongate serve`, put together: the one place that knows all parts.
+struct Gateway {
+  /// How long requests at work may take after SIGTERM.
+  private static let drain: Duration = .seconds(10)
+
+  private let services: [any Service]
+  private let store: SQLiteStore
+  private let proxy: Proxy
+  private let logger: Logger
+
+  /// Loads and opens all that the gateway needs. Listens nowhere yet.
+  /// - Throws: a sentence for whoever started it.
+  init(folder: String, logger: Logger) async throws(StartProblem) {
+    self.logger = logger
+    OpenFiles.raiseLimit()
+    let registry = try Providers.registry()
+    let loader = ConfigurationLoader(providers: registry.all.map(\.descriptor))
+    let generation = try Self.load(folder, by: loader)
+    let settings = generation.gateway
+    for warning in generation.warnings { logger.warning("\(warning)") }
+
+    let key = try MasterKey(settings.key)
+    let store = try Self.open(settings.store, for: key)
+    let clock: SystemClock
+    do {
+      clock = SystemClock(floor: try await store.latestMoment())
+    } catch {
+      throw StartProblem("The store cannot be read: \(error)")
+    }
+    let random = SystemRandom()
+    let generations = ActiveGeneration(generation, at: clock.now())
+    let audit = AuditTrail(store: store, logger: logger)
+    let outbox = Outbox(clock: clock)
+    let engine = FlowEngine(
+      store: store, generations: generations, providers: registry, delivery: Deliveries(outbox: outbox), clock: clock, random: random,
+      keys: key.keys, audit: audit, logger: logger)
+    let watch = SessionWatch(store: store, logger: logger)
+    let reload = ConfigurationReload(
+      folder: folder, loader: loader, generations: generations, clock: clock, random: random, audit: audit, logger: logger)
+    let pages: PageRenderer
+    do { pages = try PageRenderer() } catch { throw StartProblem("The pages of this program are broken: \(error)") }
+    let proxy = Proxy(
+      ProxyDependencies(
+        generation: generations, sessions: SessionDirectory(store: store, clock: clock), watch: watch, activity: store, keys: key.keys,
+        clock: clock, random: random, audit: audit, logger: logger),
+      page: { refusal in pages.html(for: refusal, gateway: generations.current.gateway) })
+    let eventLoops = MultiThreadedEventLoopGroup.singleton
+    let readiness = Readiness(settings: settings, generation: generation.id, logger: logger)
+    let publicApplication = PublicApplication(
+      engine: engine, store: store, generations: generations, providers: registry, clock: clock, random: random, audit: audit,
+      keySet: proxy.keySet, pages: pages, server: HTTPServerBuilder { GatewayChannel(proxy: proxy, responder: $0) }, eventLoops: eventLoops,
+      logger: logger, onListening: { _ in readiness.isListening(.gateway) })
+    let adminApplication = AdminApplication(
+      store: store, generations: generations, audit: audit, clock: clock, random: random, pages: pages, eventLoops: eventLoops, logger: logger,
+      reload: { await reload.reload()?.problems ?? [] }, outbox: { outbox.entries.map(OutboxEntry.init) },
+      onListening: { _ in readiness.isListening(.admin) })
+    self.store = store
+    self.proxy = proxy
+    // The last one is the first to be shut down: no new requests, then all that requests need.
+    services = [
+      Background { await audit.run() }, Background { await watch.run() }, PruneLoop(store: store, clock: clock, logger: logger),
+      FileReload(reload: reload, folder: folder), SignalReload(reload: reload, logger: logger),
+      Listener(name: "admin", address: settings.admin, service: adminApplication),
+      Listener(name: "listen", address: settings.listen, service: publicApplication),
+    ]
+  }
+
+  /// Runs until SIGTERM or SIGINT.
+  /// - Throws: a sentence where it cannot listen or something it needs has ended.
+  func run() async throws {
+    var configuration = ServiceGroupConfiguration(
+      services: services.map { ServiceGroupConfiguration.ServiceConfiguration(service: $0) }, gracefulShutdownSignals: [.sigterm, .sigint],
+      logger: logger)
+    configuration.maximumGracefulShutdownDuration = Self.drain
+    try await ServiceGroup(configuration: configuration).run()
+    await proxy.flushActivity()
+    try? store.close()
+    logger.notice("ended")
+  }
+
+  private static func load(_ folder: String, by loader: ConfigurationLoader) throws(StartProblem) -> any PolicyGeneration {
+    switch loader.load(folder: folder) {
+    case .success(let generation): return generation
+    case .failure(let refused):
+      let list = refused.problems.map { "\n  \($0)" }.joined()
+      throw StartProblem(
+        "Not started: the configuration in \(folder) has \(refused.problems.count) problem\(refused.problems.count == 1 ? "" : "s").\(list)")
+    }
+  }
+
+  private static func open(_ location: StoreLocation, for key: MasterKey) throws(StartProblem) -> SQLiteStore {
+    guard case .sqlite(let path) = location else {
+      key.undo()
+      throw StartProblem("This build keeps its state in SQLite only: say store = \"sqlite:data/moongate.db\" in gateway.lua.")
+    }
+    do {
+      return try SQLiteStore(path: path, keyFingerprint: key.keys.fingerprint)
+    } catch {
+      // A key that was made for a store of another key opens nothing, and would hide that the right one is lost.
+      key.undo()
+      throw StartProblem("\(error)")
+    }
+  }
+}
+
+extension OutboxEntry {
+  /// What the outbox kept, as the admin listener shows it.
+  init(_ entry: Outbox.Entry) {
+    self.init(
+      id: String(entry.id), at: entry.at, channel: entry.message.channel.rawValue, to: entry.message.to, subject: entry.message.subject,
+      text: entry.message.text, code: entry.message.code)
+  }
+}
