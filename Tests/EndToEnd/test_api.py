@@ -56,7 +56,7 @@ def test_the_message(shared, number):
 @pytest.mark.parametrize(
     "phone, region, field, code",
     [("12345", "IN", "phone", "invalid_phone"), ("9" * 300, "IN", "phone", "invalid_phone"), ("", "IN", "phone", "invalid_phone"),
-     ("9999999999;ext=1", "IN", "phone", "invalid_phone"), ("99999\0 99999", "IN", "phone", "invalid_phone"), ("😀", "IN", "phone", "invalid_phone"),
+     ("9999999999;ext=1", "IN", "phone", "invalid_phone"), ("😀", "IN", "phone", "invalid_phone"),
      ("99999 99999", "ZZ", "region", "invalid_input"), ("99999 99999", 7, "region", "invalid_input"), (9999999999, "IN", "phone", "invalid_input"),
      (None, "IN", "phone", "invalid_input"), (["9999999999"], "IN", "phone", "invalid_input")])
 def test_numbers_that_are_none(shared, phone, region, field, code):
@@ -81,7 +81,7 @@ def test_codes_that_are_none_are_no_guess(shared, number, code):
      ('"x"', "application/json", 400, "bad_request"), ("{}", "text/plain", 415, "not_json"), ("flow=login", "application/x-www-form-urlencoded", 415, "not_json"),
      ('{"flow":"nonsense"}', "application/json", 422, "invalid_input"), ('{"flow":7}', "application/json", 422, "invalid_input"),
      ("{}", "application/json", 422, "invalid_input"), ('{"flow":"' + "x" * 70_000 + '"}', "application/json", 413, "too_large"),
-     ("[" * 60_000, "application/json", 400, "bad_request"), (b'{"flow":"\xff"}', "application/json", 400, "bad_request")])
+     ('{"flow":"log\\u0000in"}', "application/json", 400, "bad_request"), ("[" * 60_000, "application/json", 400, "bad_request"), (b'{"flow":"\xff"}', "application/json", 400, "bad_request")])
 def test_bodies(shared, body, kind, status, code):
     answer = requests.post(f"{shared.url}/api/auth/flows", data=body, headers={"Content-Type": kind}, timeout=10)
     assert problem(answer, status, code).get("field") == ("flow" if status == 422 else None)

@@ -38,8 +38,8 @@ def test_the_shipped_configuration_is_good(empty_house):
 
 
 def test_check_tells_every_problem(empty_house):
-    empty_house.edit("policies/phone_otp.lua", lambda text: text.replace("window", "windw", 1))
-    empty_house.edit("routes.lua", lambda text: text.replace("path", "pathh", 1))
+    empty_house.edit("policies/phone_otp.lua", lambda text: text.replace("window =", "windw =", 1))
+    empty_house.edit("routes.lua", lambda text: text.replace("{ path =", "{ pathh =", 1))
     told = run("check", "--config", empty_house.config)
     assert told.returncode == 1
     assert re.search(r"^policies/phone_otp\.lua:\d+: .*windw.*window", told.stdout + told.stderr, re.M)
@@ -152,5 +152,5 @@ def test_what_needs_a_restart_is_said(house):
     before = house.policy()["active"]
     house.edit("gateway.lua", lambda text: text.replace(f"127.0.0.1:{house.ports[1]}", "127.0.0.1:1"))
     house.wait_generation(before)
-    wait_for(lambda: "restart" in house.gateway.output and "admin" in house.gateway.output, "the word of the restart")
+    wait_for(lambda: re.search(r"gateway\.lua:\d+: admin: .*started again", house.gateway.output), "the word that it needs a restart")
     assert requests.get(f"{house.admin}/healthz", timeout=10).status_code == 200

@@ -2,6 +2,7 @@
 
 import pytest
 from selenium import webdriver
+from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
@@ -33,49 +34,68 @@ class Person:
     def __init__(self, browser, house):
         self.browser, self.house = browser, house
 
-    def arrives(self, path):
-        WebDriverWait(self.browser, 20).until(
-            lambda browser: browser.current_url.split("?")[0] == self.house.url + path,
-            f"to arrive at {path}, is at {self.browser.current_url}:\n{self.text}")
+    def waits(self, condition, what):
+        # A page that is just being exchanged for the next one has no elements, or old ones.
+        patience = WebDriverWait(self.browser, 20, 0.05, ignored_exceptions=[NoSuchElementException, StaleElementReferenceException])
+        try:
+            return patience.until(lambda _: condition())
+        except Exception as error:
+            raise AssertionError(f"waited in vain for {what}; at {self.browser.current_url}:\n{self.text}") from error
 
     @property
     def text(self):
         return self.browser.find_element(By.TAG_NAME, "body").text
 
+    def arrives(self, path):
+        self.waits(lambda: self.browser.current_url.split("?")[0] == self.house.url + path, f"the page {path}")
+
     def reads(self, sentence):
-        WebDriverWait(self.browser, 20).until(lambda _: sentence in self.text, f"{sentence!r} in:\n{self.text}")
+        self.waits(lambda: sentence in self.text, repr(sentence))
 
     def fills(self, name, value):
-        field = WebDriverWait(self.browser, 20).until(lambda browser: browser.find_element(By.NAME, name))
-        field.clear()
-        field.send_keys(value)
+        def fill():
+            field = self.browser.find_element(By.NAME, name)
+            field.clear()
+            field.send_keys(value)
+            return True
+
+        self.waits(fill, f"the field {name}")
 
     def presses(self, *labels):
         """The button or link with one of the labels."""
 
-        def found(browser):
-            for element in browser.find_elements(By.CSS_SELECTOR, "button, a, input[type=submit]"):
-                label = (element.text or element.get_attribute("value") or "").strip()
-                if label in labels and element.is_displayed() and element.is_enabled():
-                    return element
-            return None
+        def press():
+            for element in self.browser.find_elements(By.CSS_SELECTOR, "button, a"):
+                if element.text.strip() in labels and element.is_displayed() and element.is_enabled():
+                    element.click()
+                    return True
+            return False
 
-        WebDriverWait(self.browser, 20).until(found, f"a button {labels} on:\n{self.text}").click()
+        self.waits(press, f"a button {labels}")
 
-    def enters_code(self, phone, seen):
-        """Reads the newest code in the outbox and types it."""
-        code = wait_for(lambda: next((e["code"] for e in self.house.outbox() if e["to"] == phone and e["id"] not in seen), None), "a code")
-        seen.update(entry["id"] for entry in self.house.outbox())
+    def is_sent(self, seen):
+        """The code that came to the outbox since."""
+        entry = wait_for(lambda: next((entry for entry in self.house.outbox() if entry["id"] not in seen), None), "a code")
+        seen.add(entry["id"])
+        return entry["code"]
+
+    def enters(self, code):
+        page = self.browser.find_element(By.TAG_NAME, "html")
         self.fills("code", code)
-        # A page with a script may send it by itself.
-        buttons = self.browser.find_elements(By.XPATH, "//button[contains(., 'Verify')]")
-        if buttons and not self.browser.scripted:
-            buttons[0].click()
-        elif buttons:
+
+        def sent():
+            # A page with a script may have sent it by itself, and be gone.
             try:
-                buttons[0].click()
-            except Exception:  # It has gone on already.
-                pass
+                page.is_enabled()
+            except StaleElementReferenceException:
+                return True
+            for element in self.browser.find_elements(By.TAG_NAME, "button"):
+                if "Verify" in element.text and element.is_enabled():
+                    element.click()
+                    return True
+            return False
+
+        self.waits(sent, "the code to be sent")
 
 
 def test_from_the_demo_to_home(browser, house):
@@ -95,7 +115,7 @@ def test_from_the_demo_to_home(browser, house):
     person.presses("Send OTP", "Create Account")
     person.arrives("/auth/verify")
     person.reads("+91 99999 99999")
-    person.enters_code(phone, seen)
+    person.enters(person.is_sent(seen))
     person.arrives("/profile-setup")
     person.reads("Welcome!")
     person.reads(phone)
@@ -114,7 +134,7 @@ def test_from_the_demo_to_home(browser, house):
     person.fills("phone", "+91 99999-99999")
     person.presses("Send OTP")
     person.arrives("/auth/verify")
-    person.enters_code(phone, seen)
+    person.enters(person.is_sent(seen))
     person.arrives("/home")
     person.reads("You are in.")
     assert phone in person.text
@@ -131,13 +151,8 @@ def test_a_wrong_code_is_said_and_counted(browser, house):
     person.fills("phone", "9999999999")
     person.presses("Send OTP")
     person.arrives("/auth/verify")
-    code = wait_for(lambda: next((e["code"] for e in house.outbox() if e["id"] not in seen), None), "a code")
-    person.fills("code", "000000" if code != "000000" else "111111")
-    if not browser.scripted:
-        person.presses("Verify & Continue")
-    else:
-        for button in browser.find_elements(By.XPATH, "//button[contains(., 'Verify')]"):
-            button.click()
+    code = person.is_sent(seen)
+    person.enters("000000" if code != "000000" else "111111")
     person.reads("Invalid code. Please try again.")
-    person.enters_code(phone, seen)
+    person.enters(code)
     person.arrives("/home")

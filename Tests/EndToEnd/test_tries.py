@@ -88,8 +88,8 @@ def test_a_limit_edited_while_it_runs_holds_at_the_next_try(house, number):
 def test_a_broken_file_keeps_the_old_generation(house, number):
     house.register(number)
     before = house.policy()["active"]
-    good = house.edit("policies/phone_otp.lua", lambda text: text.replace("window", "windw", 1))
-    line = next(index for index, text in enumerate(good.splitlines(), 1) if "window" in text and not text.lstrip().startswith("--"))
+    good = house.edit("policies/phone_otp.lua", lambda text: text.replace("window =", "windw =", 1))
+    line = next(index for index, text in enumerate(good.splitlines(), 1) if "window =" in text)
     refused = wait_for(lambda: house.policy()["candidate_refused"], "the refusal of the broken file")
     assert house.policy()["active"] == before
     shown = str(refused)
