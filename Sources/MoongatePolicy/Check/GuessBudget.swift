@@ -45,12 +45,12 @@ package struct GuessBudget: Sendable, Equatable {
 /// mixture is found by working backwards over the time that is left; it does not step through locks, so that short ones cost
 /// no more than long ones.
 struct GuessBound: Sendable {
-  private let max: Int
+  fileprivate let max: Int
   /// Milliseconds.
-  private let window: Int64
+  fileprivate let window: Int64
   /// Milliseconds; empty: no lock.
-  private let lock: [Int64]
-  private let disables: Bool
+  fileprivate let lock: [Int64]
+  fileprivate let disables: Bool
 
   /// - Returns: nil where the limit does not bound an attacker with means.
   init?(_ limit: Limit) {
@@ -66,38 +66,79 @@ struct GuessBound: Sendable {
   }
 
   /// The grid has at most so many cells; where lengths do not fit it they are shortened to it, which errs towards more guesses.
-  private static let mostCells: Int64 = 200_000
+  fileprivate static let mostCells: Int64 = 200_000
 
   /// The most guesses in any half-open span of the length.
   func most(in span: Duration) -> Int {
     let total = span.wholeMilliseconds
-    let exact = (lock + [window, total]).reduce(0, Self.greatestCommonDivisor)
-    let cell = Swift.max(exact, (total + Self.mostCells - 1) / Self.mostCells)
-    let cells = Int((total + cell - 1) / cell)
-    let wait = { (length: Int64) in Int(Swift.max(1, length / cell)) }
-    if !lock.isEmpty, wait(lock[lock.count - 1]) == 1, lock[lock.count - 1] < cell { return overflowing(total) }
-    let locks = lock.map(wait)
-    let windowCells = wait(window)
-    // most[level][left]: the most guesses with so many cells left, just after that many locks, with an empty counter.
-    let levels = Swift.max(1, locks.count)
-    var most = [[Int]](repeating: [Int](repeating: 0, count: cells + 1), count: levels + 1)
-    guard cells > 0 else { return 0 }
-    for left in 1...cells {
-      let fresh = most[0][Swift.max(0, left - windowCells)]
-      for level in 0...levels {
-        // A burst that fills the limit; then its lock, or where there is none the window, or where it disables nothing any more.
-        let onward: Int
-        if disables {
-          onward = 0
-        } else if locks.isEmpty {
-          onward = fresh
-        } else {
-          onward = most[Swift.min(level + 1, levels)][Swift.max(0, left - locks[Swift.min(level, locks.count - 1)])]
-        }
-        most[level][left] = Swift.max(max + onward, max - 1 + fresh)
+    guard total > 0 else { return 0 }
+    guard let table = Table(self, total: total) else { return overflowing(total) }
+    return table.most[0][table.cells]
+  }
+
+  /// The strategy that makes the most guesses in the span: so many guesses at once, then so long a wait, and so on.
+  /// - Returns: nil where locks are too short to plan with.
+  func plan(for span: Duration) -> [(guesses: Int, wait: Duration)]? {
+    guard span > .zero, let table = Table(self, total: span.wholeMilliseconds) else { return nil }
+    var plan: [(guesses: Int, wait: Duration)] = []
+    var left = table.cells
+    var level = 0
+    while left > 0 {
+      let burst = table.burst(level, left)
+      if burst.guesses > 0 { plan.append((burst.guesses, .milliseconds(burst.wait))) }
+      guard burst.next.left < left else { break }
+      (level, left) = burst.next
+    }
+    return plan
+  }
+
+  /// The most guesses for each number of locks so far and each length of time that is left.
+  private struct Table {
+    let bound: GuessBound
+    let cells: Int
+    let locks: [Int]
+    let window: Int
+    /// most[level][left]: just after so many locks, with an empty counter and so many cells left.
+    private(set) var most: [[Int]]
+
+    /// - Returns: nil where locks are too short for the grid.
+    init?(_ bound: GuessBound, total: Int64) {
+      self.bound = bound
+      let exact = (bound.lock + [bound.window, total]).reduce(0, GuessBound.greatestCommonDivisor)
+      let cell = Swift.max(exact, (total + GuessBound.mostCells - 1) / GuessBound.mostCells)
+      if let last = bound.lock.last, last < cell { return nil }
+      let length = { (milliseconds: Int64) in Int(Swift.max(1, milliseconds / cell)) }
+      cells = Int((total + cell - 1) / cell)
+      locks = bound.lock.map(length)
+      window = length(bound.window)
+      most = [[Int]](repeating: [Int](repeating: 0, count: cells + 1), count: locks.count + 1)
+      for left in 1...cells {
+        for level in most.indices { most[level][left] = Swift.max(filling(level, left), waiting(left)) }
       }
     }
-    return most[0][cells]
+
+    private func after(_ level: Int, _ left: Int) -> Int { most[level][Swift.max(0, left)] }
+
+    /// A burst that fills the limit, and its lock; where there is none, the window; or nothing any more.
+    private func filling(_ level: Int, _ left: Int) -> Int {
+      if bound.disables { return bound.max }
+      if locks.isEmpty { return bound.max + after(0, left - window) }
+      return bound.max + after(Swift.min(level + 1, locks.count), left - locks[Swift.min(level, locks.count - 1)])
+    }
+
+    /// One guess less, and the window.
+    private func waiting(_ left: Int) -> Int { bound.max - 1 + after(0, left - window) }
+
+    /// The better of the two, as it is played.
+    func burst(_ level: Int, _ left: Int) -> (guesses: Int, wait: Int64, next: (level: Int, left: Int)) {
+      if waiting(left) > filling(level, left) {
+        return (bound.max - 1, bound.window, (0, Swift.max(0, left - window)))
+      }
+      if bound.disables { return (bound.max, 0, (level, 0)) }
+      if locks.isEmpty { return (bound.max, bound.window, (0, Swift.max(0, left - window))) }
+      let step = Swift.min(level, locks.count - 1)
+      return (bound.max, bound.lock[step], (Swift.min(level + 1, locks.count), Swift.max(0, left - locks[step])))
+    }
   }
 
   /// Locks so short that the grid cannot show them: as many guesses as there are such locks in the span.
@@ -108,7 +149,7 @@ struct GuessBound: Sendable {
     return overflow ? .max : product
   }
 
-  private static func greatestCommonDivisor(_ left: Int64, _ right: Int64) -> Int64 { right == 0 ? left : greatestCommonDivisor(right, left % right) }
+  fileprivate static func greatestCommonDivisor(_ left: Int64, _ right: Int64) -> Int64 { right == 0 ? left : greatestCommonDivisor(right, left % right) }
 }
 
 extension Varying {

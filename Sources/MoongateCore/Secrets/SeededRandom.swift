@@ -1,7 +1,7 @@
-import MoongateCore
 import Synchronization
 
-/// The same bytes for the same seed, in every run: a failure of a random test can be repeated.
+/// The same bytes for the same seed, in every run: what happens by chance in a test or a simulation can be repeated. Nothing
+/// that serves people may use it.
 package final class SeededRandom: RandomSource {
   private let state: Mutex<UInt64>
 

@@ -1,0 +1,94 @@
+import Logging
+import MoongateCore
+import MoongateSDK
+import Synchronization
+
+/// The real engine, with a clock that is moved by hand, a store of its own, and a mailbox in place of deliveries: what policies
+/// are tested, simulated and compared on. Only clock, randomness and store differ from what serves people.
+package struct VirtualGateway: Sendable {
+  package let clock: ManualClock
+  package let store: any Store
+  package let generations: ActiveGeneration
+  package let mailbox: Mailbox
+  package let audit: AuditTrail
+  private let engine: FlowEngine
+  private let random: any RandomSource
+
+  /// - Parameters:
+  ///   - store: empty, and nobody else's.
+  ///   - seed: the same seed gives the same run.
+  package init(_ generation: any PolicyGeneration, providers: ProviderRegistry, store: any Store, start: Timestamp = ManualClock.start, seed: UInt64 = 1) throws {
+    clock = ManualClock(start)
+    self.store = store
+    random = SeededRandom(seed: seed)
+    generations = ActiveGeneration(generation, at: start)
+    mailbox = Mailbox()
+    let logger = Logger(label: "virtual", factory: { _ in SwiftLogNoOpLogHandler() })
+    audit = AuditTrail(store: store, logger: logger)
+    engine = FlowEngine(
+      store: store, generations: generations, providers: providers, delivery: mailbox, clock: clock, random: random,
+      keys: try KeyRing(master: random.bytes(32)), audit: audit, logger: logger)
+  }
+
+  /// A client of this gateway.
+  package func client(_ address: ClientAddress = .unspecified) -> ClientContext {
+    ClientContext(decision: DecisionID(from: random), address: address, userAgent: nil, browser: nil, session: nil)
+  }
+
+  /// A new flow.
+  package func create(_ flow: String, by client: ClientContext) async -> Result<FlowView, Refusal> {
+    await engine.create(flow, returnTo: nil, browser: nil, client: client)
+  }
+
+  /// Begins a step; the answer comes when its message, where one goes out, has reached the mailbox.
+  package func begin(_ id: FlowID, provider: ProviderName?, fields: [String: InputValue], by client: ClientContext) async -> Result<FlowView, Refusal> {
+    await engine.begin(id, provider: provider?.rawValue, fields: fields, client: client)
+  }
+
+  package func resend(_ id: FlowID, by client: ClientContext) async -> Result<FlowView, Refusal> { await engine.resend(id, client: client) }
+
+  package func submit(_ id: FlowID, fields: [String: InputValue], by client: ClientContext) async -> Result<FlowView, Refusal> {
+    await engine.submit(id, fields: fields, client: client)
+  }
+
+  package func skip(_ id: FlowID, by client: ClientContext) async -> Result<FlowView, Refusal> { await engine.skip(id, client: client) }
+
+  package func view(_ id: FlowID, by client: ClientContext) async -> Result<FlowView, Refusal> { await engine.view(id, client: client) }
+
+  /// Makes an account that holds the identifiers as proved.
+  package func makeAccount(holding identifiers: [Identifier]) async throws(StoreFault) -> Account {
+    let now = clock.now()
+    let account = Account(
+      id: "ac_" + Base64URL.encode(random.bytes(16)), createdAt: now, lastSeenAt: now,
+      identifiers: identifiers.map { HeldIdentifier(identifier: $0, verifiedAt: now) })
+    _ = try await store.apply([.createAccount(account)], at: now)
+    return account
+  }
+}
+
+/// Where a virtual gateway's messages end up.
+package final class Mailbox: DeliveryService, Messenger {
+  private struct State {
+    var latest: [String: Message] = [:]
+    var count = 0
+  }
+
+  private let state = Mutex(State())
+
+  package init() {}
+
+  package func messenger(for settings: DeliverySettings) -> any Messenger { self }
+
+  package func send(_ message: Message) async throws(DeliveryFault) {
+    state.withLock { state in
+      state.latest[message.to] = message
+      state.count += 1
+    }
+  }
+
+  /// How many messages have been sent.
+  package var count: Int { state.withLock { $0.count } }
+
+  /// The last message to this number or address.
+  package func latest(to: String) -> Message? { state.withLock { $0.latest[to] } }
+}
