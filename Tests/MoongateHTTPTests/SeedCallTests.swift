@@ -1,3 +1,4 @@
+import MoongateCore
 import HTTPTypes
 import MoongateTesting
 import Testing
