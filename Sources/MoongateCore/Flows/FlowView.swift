@@ -102,7 +102,7 @@ package struct SessionView: Sendable {
   package init(_ session: Session, token: SecretText?) {
     id = session.id
     self.token = token
-    expiresAt = session.deadline
+    expiresAt = session.expiresAt
     aal = session.assuranceLevel
     passed = session.passed
   }
