@@ -47,6 +47,7 @@ package final class Proxy: Sendable {
   let signer: AssertionSigner
   let page: RefusalPage?
   let ownPrefixes: [String]
+  private let connections = Atomic<Int>(0)
   private let loops = Mutex<[ObjectIdentifier: NIOLoopBound<ProxyLoop>]>([:])
 
   /// - Parameters:
@@ -72,6 +73,12 @@ package final class Proxy: Sendable {
     ClientConnection(loop: loop(for: channel.eventLoop), isSecure: isSecure, inner: inner)
   }
 
+  /// Counts a connection in.
+  /// - Returns: whether it is within the limit.
+  func connectionOpened(limit: Int) -> Bool { connections.add(1, ordering: .relaxed).newValue <= limit }
+
+  func connectionClosed() { connections.subtract(1, ordering: .relaxed) }
+
   /// Everything of one event loop.
   func loop(for eventLoop: any EventLoop) -> ProxyLoop {
     let id = ObjectIdentifier(eventLoop)
@@ -88,7 +95,7 @@ package final class Proxy: Sendable {
     }
   }
 
-  /// Writes down what sessions were used and lets go of idle upstream connections. Called at shutdown; the handlers work on.
+  /// Writes down which sessions were used since the last time; done every second anyway, and to be called at shutdown.
   package func flushActivity() async {
     for bound in loops.withLock({ Array($0.values) }) {
       let seen = try? await bound.eventLoop.submit { bound.value.takeActivity() }.get()

@@ -50,14 +50,18 @@ extension ClientConnection {
       }
     }
     if storeIsSilent, !route.route.isOpen { return refuse(.storeUnavailable, head: head) }
-    let judge = Judge(plan: plan, now: time.now, monotonic: monotonic, clockIsSuspect: loop.proxy.dependencies.clock.isSuspect)
-    switch judge.judge(route, session: session, request: facts(head, origin)) {
-    case .redirect(let location): return redirect(to: location)
-    case .refuse(let code, let detail, let provider, let flow):
-      return refuse(code, detail: detail, provider: provider, flow: flow, account: session?.snapshot.account.id, head: head)
-    case .pass: break
+    if !route.admits(session) {
+      let judge = Judge(plan: plan, now: time.now, monotonic: monotonic, clockIsSuspect: loop.proxy.dependencies.clock.isSuspect)
+      switch judge.judge(route, session: session, request: facts(head, origin)) {
+      case .redirect(let location): return redirect(to: location)
+      case .refuse(let code, let detail, let provider, let flow):
+        return refuse(code, detail: detail, provider: provider, flow: flow, account: session?.snapshot.account.id, head: head)
+      case .pass: break
+      }
     }
     if head.wantsUpgrade {
+      // Behind a body it would not be known which bytes are the body's and which the tunnel's.
+      guard !exchange.hasBody else { return refuse(.badRequest, detail: ["reason": "an upgrade with a body"], head: head) }
       guard route.route.allowsUpgrade else { return refuse(.denied, detail: ["reason": "this route allows no upgrade"], head: head) }
       // Attack: a page of another site opens a socket, and the browser adds our cookie (security.md 26).
       if credentials.isCookie, session != nil, !hasRightOrigin(head, bytes, origin, plan) { return refuse(.originRefused, head: head) }

@@ -249,7 +249,8 @@ extension ClientConnection {
     lastActivity = loop.now
     boundSession = exchange.session
     let bytes = AnswerRewriter.write(
-      head, framing: .none, keepsAlive: true, toMinorVersion: 1, upgrade: true, room: 0, allocator: context?.channel.allocator ?? ByteBufferAllocator())
+      head, framing: .none, keepsAlive: true, toMinorVersion: 1, upgrade: true, room: 0,
+      allocator: context?.channel.allocator ?? ByteBufferAllocator())
     context?.write(wrapOutboundOut(bytes), promise: nil)
     // What the client sent behind its request belongs to the tunnel.
     if input.readableBytes > 0 {

@@ -61,8 +61,8 @@ extension ClientConnection {
     waitingHead = nil
     pending = nil
     // A short body is read to its end; with a long one, or where the client waits for a 100 that it will not get, the connection ends.
-    let isShort = !exchange.isChunked && input.readableBytes <= Self.mostOwnBody && !exchange.expectsContinue
-    exchange.closesAfter = !exchange.keepsAlive || unread || isQuiescing || !exchange.requestIsDone && !(isShort && exchange.bytesWereSent == false)
+    let isShort = (exchange.bodyLength ?? .max) <= Self.mostOwnBody && !exchange.expectsContinue && !exchange.bytesWereSent
+    exchange.closesAfter = !exchange.keepsAlive || unread || isQuiescing || !exchange.requestIsDone && !isShort
     var out = context?.channel.allocator.buffer(capacity: body.count + 512) ?? ByteBuffer()
     out.writeString("HTTP/1.1 \(status) \(Self.reason(status))\r\n")
     for (name, value) in fields { out.writeString("\(name): \(value)\r\n") }

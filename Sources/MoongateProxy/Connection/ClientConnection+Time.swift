@@ -6,6 +6,7 @@ extension ClientConnection {
   private static let headTime: TimeAmount = .seconds(10)
   private static let ownBodyTime: TimeAmount = .seconds(10)
   private static let idleTime: TimeAmount = .seconds(60)
+  private static let lookingTime: TimeAmount = .seconds(5)
   private static let lingerTime: TimeAmount = .seconds(2)
 
   func checkTime(_ now: NIODeadline) {
@@ -28,7 +29,9 @@ extension ClientConnection {
     case .tunnel: checkSession(now)
     case .lingering:
       if now - lastActivity >= Self.lingerTime { context?.close(promise: nil) }
-    case .looking, .closed: break
+    case .looking:
+      if now - lastActivity >= Self.lookingTime { refuse(.storeUnavailable, detail: ["reason": "the store does not answer"], head: waitingHead) }
+    case .closed: break
     }
   }
 

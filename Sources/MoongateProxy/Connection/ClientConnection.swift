@@ -87,6 +87,7 @@ package final class ClientConnection: ChannelDuplexHandler {
     lastActivity = loop.now
     peer = context.remoteAddress.flatMap { ClientAddress($0) } ?? .unspecified
     loop.add(self)
+    if !loop.proxy.connectionOpened(limit: loop.currentPlan().settings.connectionLimits.connections) { context.close(promise: nil) }
   }
 
   package func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
@@ -94,6 +95,7 @@ package final class ClientConnection: ChannelDuplexHandler {
   package func channelInactive(context: ChannelHandlerContext) {
     phase = .closed
     serial &+= 1
+    if placeInLoop >= 0 { loop.proxy.connectionClosed() }
     loop.remove(self)
     upstream?.close()
     upstream = nil
@@ -137,6 +139,8 @@ package final class ClientConnection: ChannelDuplexHandler {
     if context.channel.isWritable {
       lastActivity = loop.now
       upstream?.resumeReading()
+      process()
+      upstream?.flush()
     }
     context.fireChannelWritabilityChanged()
   }
@@ -206,7 +210,8 @@ package final class ClientConnection: ChannelDuplexHandler {
   }
 
   private func readHead() -> Bool {
-    guard input.readableBytes > 0 else { return false }
+    // Attack: requests without end from a client that reads no answer. The next one waits until the last answer is taken.
+    guard input.readableBytes > 0, takesAnswer else { return false }
     let head: RequestHead
     do throws(MessageFault) {
       guard let found = try decoder.next(&input, spare: &loop.spareFields) else { return false }

@@ -11,8 +11,9 @@ struct Exchange {
   var isBrowser = false
   var expectsContinue = false
   var wantsUpgrade = false
-  /// For the operator: the path, without the query.
   var hasBody = false
+  /// Bytes, where the head told.
+  var bodyLength: Int?
   var isChunked = false
 
   // The request's body.
@@ -50,6 +51,7 @@ struct Exchange {
     wantsUpgrade = head.wantsUpgrade
     hasBody = head.framing != .none && head.framing != .length(0)
     isChunked = head.framing == .chunked
+    if case .length(let length) = head.framing { bodyLength = length }
     body = BodyDecoder(head.framing)
     requestIsDone = !hasBody
     isRepeatable = (isHead || isGET || head.method == .options) && !hasBody

@@ -46,7 +46,8 @@ struct RequestRewriter {
     out.writeBytes(identity)
     out.writeStaticString("X-Forwarded-For: ")
     out.writeBytes(address)
-    out.writeStaticString(origin.isSecure ? "\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: " : "\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: ")
+    out.writeStaticString(
+      origin.isSecure ? "\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: " : "\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: ")
     if origin.host == host.host { out.writeBytes(host.authority) } else { out.writeString(origin.host.authority) }
     out.writeStaticString("\r\n")
     out.writeBytes(assertion)

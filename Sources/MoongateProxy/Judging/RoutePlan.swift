@@ -24,6 +24,11 @@ final class RoutePlan {
     timeout = .nanoseconds(max(1_000_000, route.timeout.wholeMilliseconds.multipliedReportingOverflow(by: 1_000_000).partialValue))
   }
 
+  /// Whether nothing is left to be judged: the usual case, which makes no facts.
+  func admits(_ session: CachedSession?) -> Bool {
+    route.decide == nil && (route.isOpen || session != nil && route.requirement == nil)
+  }
+
   /// Whether the route sets a header of this name itself.
   func replaces(_ bytes: Span<UInt8>, _ name: Range<Int>) -> Bool {
     headerNames.contains { wanted in

@@ -91,7 +91,7 @@ final class SessionCache {
       }
       let callbacks = self.asking.removeValue(forKey: key) ?? []
       self.waiting -= callbacks.count
-      if let next = self.queue.popLast() { self.start(next) }
+      if !self.queue.isEmpty { self.start(self.queue.removeFirst()) }
       for callback in callbacks { callback(answer) }
     }
   }

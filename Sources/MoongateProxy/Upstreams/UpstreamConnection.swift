@@ -36,7 +36,6 @@ final class UpstreamConnection: ChannelInboundHandler {
   private var interims = 0
   private var isTunnel = false
   private var readIsHeld = false
-  private var isReading = false
   var idleSince = NIODeadline.uptimeNanoseconds(0)
 
   init(target: UpstreamTarget, loop: ProxyLoop, ready: EventLoopPromise<Void>?) {
@@ -97,9 +96,7 @@ final class UpstreamConnection: ChannelInboundHandler {
     guard let owner else { return close() }
     if isTunnel { return owner.tunnelRead(bytes) }
     if input.readableBytes == 0 { input = bytes } else { input.writeImmutableBuffer(bytes) }
-    isReading = true
     read(for: owner)
-    isReading = false
     if input.readableBytes == 0 { input = ByteBuffer() }
   }
 

@@ -84,7 +84,7 @@ final class UpstreamTarget {
           try channel.pipeline.syncOperations.addHandler(handler)
         }
       }
-    opening.connect(host: bare, port: upstream.port).assumeIsolated().whenComplete { result in
+    opening.connect(host: bare, port: upstream.port).assumeIsolated().whenComplete { [loop] result in
       switch result {
       case .failure(let error):
         ready.fail(error)
@@ -95,7 +95,15 @@ final class UpstreamTarget {
           ready.succeed()
           return callback(found)
         }
-        ready.futureResult.assumeIsolated().whenComplete { handshake in callback(handshake.flatMap { found }) }
+        // An upstream that takes connections and never shakes hands is as silent as one that does not answer.
+        let late = loop.eventLoop.assumeIsolated().scheduleTask(in: timeout) {
+          ready.fail(ChannelError.connectTimeout(timeout))
+          channel.close(promise: nil)
+        }
+        ready.futureResult.assumeIsolated().whenComplete { handshake in
+          late.cancel()
+          callback(handshake.flatMap { found })
+        }
       }
     }
   }

@@ -30,11 +30,14 @@ struct SeededGenerator: RandomNumberGenerator {
   ]
   static let pieces: [String] = [
     "\r\n", "\n", "\r", "\0", " ", "\t", ":", ";", ",", "\r\n ", "\r\n\r\n", "0", "5", "a", "Content-Length: 5\r\n", "Transfer-Encoding: chunked\r\n",
-    "Transfer-Encoding:\tchunked\r\n", "transfer-encoding: x\r\n", "Host: y\r\n", "HTTP/1.1", "GET ", "\u{7f}", "é", "=", "\"", "\\", "%", "#", "0\r\n\r\n",
-    "Connection: close\r\n", "Content-Length : 1\r\n", "X: y\r\n z\r\n", "+", "-", "0x", "HTTP/1.0", "Content-length:5\r\n", "A: b\r\n", "1;e\r\nq\r\n",
+    "Transfer-Encoding:\tchunked\r\n", "transfer-encoding: x\r\n", "Host: y\r\n", "HTTP/1.1", "GET ", "\u{7f}", "é", "=", "\"", "\\", "%", "#",
+    "0\r\n\r\n",
+    "Connection: close\r\n", "Content-Length : 1\r\n", "X: y\r\n z\r\n", "+", "-", "0x", "HTTP/1.0", "Content-length:5\r\n", "A: b\r\n",
+    "1;e\r\nq\r\n",
   ]
   static let known: Set<String> = [
-    "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "COPY", "LOCK", "MKCOL", "MOVE", "PROPFIND", "SEARCH", "UNLOCK", "BIND", "REPORT", "PURGE",
+    "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "COPY", "LOCK", "MKCOL", "MOVE", "PROPFIND", "SEARCH", "UNLOCK", "BIND", "REPORT",
+    "PURGE",
     "LINK", "UNLINK",
   ]
 
@@ -79,7 +82,9 @@ struct SeededGenerator: RandomNumberGenerator {
       let bytes = Self.mutated(&generator)
       let ours = readOurs([bytes])
       let pieces = readOurs(Self.split(bytes, &generator))
-      #expect(ours.messages.map(\.body) == pieces.messages.map(\.body) && ours.fault == pieces.fault, "\(String(decoding: bytes, as: UTF8.self).debugDescription)")
+      #expect(
+        ours.messages.map(\.body) == pieces.messages.map(\.body) && ours.fault == pieces.fault,
+        "\(String(decoding: bytes, as: UTF8.self).debugDescription)")
       #expect(ours.messages == pieces.messages)
       compare(ours, bytes)
     }
@@ -100,7 +105,10 @@ struct SeededGenerator: RandomNumberGenerator {
       guard index < theirs.messages.count else {
         // It takes no tab behind a length, which the grammar allows.
         if "\(String(describing: theirs.fault))".contains("character in content-length") { return }
-        if message.isComplete { Issue.record("llhttp refuses what we accept: \(String(decoding: bytes, as: UTF8.self).debugDescription) \(String(describing: theirs.fault))") }
+        if message.isComplete {
+          Issue.record(
+            "llhttp refuses what we accept: \(String(decoding: bytes, as: UTF8.self).debugDescription) \(String(describing: theirs.fault))")
+        }
         return
       }
       var other = theirs.messages[index]

@@ -6,7 +6,9 @@ import Testing
 @Suite struct RequestDecoderTests {
   @Test func readsAllThatAGoodRequestSays() {
     let read = readOurs([
-      Array("POST /a/b?c=d HTTP/1.1\r\nHost: example.com\r\nX-Empty:\r\nX-Space:  \t a b \t\r\nContent-Length: 3\r\n\r\nabcGET / HTTP/1.0\r\nhost:x\r\n\r\n".utf8)
+      Array(
+        "POST /a/b?c=d HTTP/1.1\r\nHost: example.com\r\nX-Empty:\r\nX-Space:  \t a b \t\r\nContent-Length: 3\r\n\r\nabcGET / HTTP/1.0\r\nhost:x\r\n\r\n"
+          .utf8)
     ])
     #expect(read.fault == nil)
     #expect(
@@ -32,8 +34,10 @@ import Testing
       // Fields.
       "GET / HTTP/1.1\r\nHost : x\r\n\r\n", "GET / HTTP/1.1\r\nHost: x\r\nA: b\r\n c\r\n\r\n", "GET / HTTP/1.1\r\n Host: x\r\n\r\n",
       "GET / HTTP/1.1\r\nHost: x\nA: b\r\n\r\n", "GET / HTTP/1.1\r\nHost: x\rA: b\r\n\r\n", "GET / HTTP/1.1\r\nHost: x\r\n\n",
-      "GET / HTTP/1.1\r\nHost: x\r\nA: b\0c\r\n\r\n", "GET / HTTP/1.1\r\nHost: x\r\nA: b\u{7f}c\r\n\r\n", "GET / HTTP/1.1\r\nHost: x\r\nA\0: b\r\n\r\n",
-      "GET / HTTP/1.1\r\nHost: x\r\nno colon\r\n\r\n", "GET / HTTP/1.1\r\nHost: x\r\n: b\r\n\r\n", "GET / HTTP/1.1\r\nHost: x\r\nA: 12345678\u{1}\r\n\r\n",
+      "GET / HTTP/1.1\r\nHost: x\r\nA: b\0c\r\n\r\n", "GET / HTTP/1.1\r\nHost: x\r\nA: b\u{7f}c\r\n\r\n",
+      "GET / HTTP/1.1\r\nHost: x\r\nA\0: b\r\n\r\n",
+      "GET / HTTP/1.1\r\nHost: x\r\nno colon\r\n\r\n", "GET / HTTP/1.1\r\nHost: x\r\n: b\r\n\r\n",
+      "GET / HTTP/1.1\r\nHost: x\r\nA: 12345678\u{1}\r\n\r\n",
       "GET / HTTP/1.1\r\nHost: x\r\nÄ: b\r\n\r\n",
       // Host.
       "GET / HTTP/1.1\r\n\r\n", "GET / HTTP/1.0\r\n\r\n", "GET / HTTP/1.1\r\nHost: x\r\nhost: x\r\n\r\n",
@@ -49,7 +53,8 @@ import Testing
       "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: xchunked\r\n\r\n", "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: \"chunked\"\r\n\r\n",
       "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding : chunked\r\n\r\n", "POST / HTTP/1.0\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n",
       "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\u{b}\r\n\r\n",
-    ]) func refusesWhatIsNotTheGrammar(_ text: String) {
+    ]) func refusesWhatIsNotTheGrammar(_ text: String)
+  {
     let read = readOurs([Array(text.utf8)])
     guard case .malformed = read.fault else {
       Issue.record("accepted: \(read)")
@@ -59,9 +64,11 @@ import Testing
 
   @Test(
     arguments: [
-      "5\n", "5 \r\nabcde", "5\r\nabcdef", "5\r\nabcde\n", "\r\n", "g\r\n", "-1\r\n", "+1\r\n", "0x5\r\n", "5;\r\n", "5;a b\r\n", "5;a=\r\n", "5;a=\"b\r\n",
+      "5\n", "5 \r\nabcde", "5\r\nabcdef", "5\r\nabcde\n", "\r\n", "g\r\n", "-1\r\n", "+1\r\n", "0x5\r\n", "5;\r\n", "5;a b\r\n", "5;a=\r\n",
+      "5;a=\"b\r\n",
       "5;a=\"\u{1}\"\r\n", "ffffffffffffffff\r\n", "5;=a\r\n", "5;a\n\r\n", "0\r\n a: b\r\n\r\n", "0\r\na b: c\r\n\r\n", "0\r\n\n", "5 ;a \r\n",
-    ]) func refusesMalformedChunks(_ chunks: String) {
+    ]) func refusesMalformedChunks(_ chunks: String)
+  {
     let read = readOurs([Array("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n\(chunks)".utf8)])
     guard case .malformed = read.fault else {
       Issue.record("accepted: \(read)")
@@ -98,7 +105,9 @@ import Testing
   }
 
   /// Nothing waits for the rest of what can not become a request: a client with bare line feeds is told at once.
-  @Test(arguments: ["GET / HTTP/1.1\n", "GET / HTTP/x", "\u{16}\u{3}\u{1}", "GET / HTTP/1.1\r\nA: b\n", "GET / HTTQ"]) func refusesAtOnce(_ text: String) {
+  @Test(arguments: ["GET / HTTP/1.1\n", "GET / HTTP/x", "\u{16}\u{3}\u{1}", "GET / HTTP/1.1\r\nA: b\n", "GET / HTTQ"]) func refusesAtOnce(
+    _ text: String
+  ) {
     #expect(readOurs([Array(text.utf8)]).fault != nil)
   }
 
@@ -109,10 +118,13 @@ import Testing
 
   @Test(
     arguments: [
-      "Remote-User", "remote_user", "REMOTE.USER", "Remote~Email", "X-Forwarded-Server", "x_forwarded_for", "X.Forwarded.Host", "Forwarded", "X-Real-IP",
-      "X_Real_IP", "X-Moongate-Assertion", "x!moongate!anything", "X-Original-URL", "X-Rewrite-Url", "X-HTTP-Method-Override", "Proxy", "PROXY", "True-Client-IP",
+      "Remote-User", "remote_user", "REMOTE.USER", "Remote~Email", "X-Forwarded-Server", "x_forwarded_for", "X.Forwarded.Host", "Forwarded",
+      "X-Real-IP",
+      "X_Real_IP", "X-Moongate-Assertion", "x!moongate!anything", "X-Original-URL", "X-Rewrite-Url", "X-HTTP-Method-Override", "Proxy", "PROXY",
+      "True-Client-IP",
       "X-Client-IP", "X-Remote-User",
-    ]) func namesThatSayWhoTheClientIsAreReserved(_ name: String) {
+    ]) func namesThatSayWhoTheClientIsAreReserved(_ name: String)
+  {
     let bytes = Array(name.utf8)
     #expect(FieldKind.of(bytes.span, 0..<bytes.count) == .reserved)
     #expect(FieldKind.of(bytes.span, 0..<bytes.count).isDroppedFromRequests)

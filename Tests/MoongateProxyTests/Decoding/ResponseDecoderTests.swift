@@ -23,12 +23,15 @@ import Testing
 
   @Test(
     arguments: [
-      ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", BodyFraming.length(5), true), ("HTTP/1.1 200 \r\nTransfer-Encoding: chunked\r\n\r\n", .chunked, true),
+      ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", BodyFraming.length(5), true),
+      ("HTTP/1.1 200 \r\nTransfer-Encoding: chunked\r\n\r\n", .chunked, true),
       ("HTTP/1.1 200 OK\r\n\r\n", .untilClose, true), ("HTTP/1.1 204 No Content\r\n\r\n", .none, true),
       ("HTTP/1.1 304 Not Modified\r\nContent-Length: 10\r\n\r\n", .none, true), ("HTTP/1.1 100 Continue\r\n\r\n", .none, true),
-      ("HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\n", .length(5), false), ("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", .length(0), false),
+      ("HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\n", .length(5), false),
+      ("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", .length(0), false),
       ("HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 5\r\n\r\n", .length(5), true),
-    ]) func framesAnswers(_ text: String, _ framing: BodyFraming, _ keepsAlive: Bool) throws {
+    ]) func framesAnswers(_ text: String, _ framing: BodyFraming, _ keepsAlive: Bool) throws
+  {
     for step in [1, 3, .max] {
       let head = try #require(try read(text, step: step))
       #expect(head.framing == framing)
@@ -39,14 +42,16 @@ import Testing
 
   @Test(
     arguments: [
-      "HTTP/2.0 200 OK\r\n\r\n", "HTTP/1.2 200 OK\r\n\r\n", "HTTP/1.1 200\r\n\r\nxx", "HTTP/1.1 20 OK\r\n\r\n", "HTTP/1.1 099 OK\r\n\r\n", "HTTP/1.1  200 OK\r\n\r\n",
+      "HTTP/2.0 200 OK\r\n\r\n", "HTTP/1.2 200 OK\r\n\r\n", "HTTP/1.1 200\r\n\r\nxx", "HTTP/1.1 20 OK\r\n\r\n", "HTTP/1.1 099 OK\r\n\r\n",
+      "HTTP/1.1  200 OK\r\n\r\n",
       "HTTP/1.1 200 OK\n\n", "HTTP/1.1 200 OK\nA: b\r\n\r\n", "ICY 200 OK\r\n\r\n", "HTTP/1.1 200 O\0K\r\n\r\n", "HTTP/1.1 200 OK\r\nA : b\r\n\r\n",
       "HTTP/1.1 200 OK\r\nA: b\r\n c\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n",
       "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 1, 1\r\n\r\n",
       "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
       "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n", "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
       "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", "\r\nHTTP/1.1 200 OK\r\n\r\n",
-    ]) func refusesWhatCanBeReadInTwoWays(_ text: String) {
+    ]) func refusesWhatCanBeReadInTwoWays(_ text: String)
+  {
     for step in [1, .max] {
       #expect(throws: MessageFault.self) { _ = try read(text, step: step) }
     }

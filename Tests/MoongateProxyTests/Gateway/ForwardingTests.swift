@@ -13,7 +13,8 @@ import Testing
   @Test func aSignedInRequestReachesItsUpstreamWithIdentity() async throws {
     let upstream = try await RecordingUpstream()
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port])])
-    let answer = try await gateway.talk("GET /a/b?c=d HTTP/1.1\r\nHost: localhost\r\nX-App: 1\r\nCookie: a=b; moongate=\(TestGateway.token); c=d\r\nX-End: 2\r\n\r\n")
+    let answer = try await gateway.talk(
+      "GET /a/b?c=d HTTP/1.1\r\nHost: localhost\r\nX-App: 1\r\nCookie: a=b; moongate=\(TestGateway.token); c=d\r\nX-End: 2\r\n\r\n")
     #expect(answer.hasPrefix("HTTP/1.1 200 OK\r\n"))
     #expect(answer.hasSuffix("\r\n\r\nhello"))
     let seen = upstream.all
@@ -44,9 +45,12 @@ import Testing
     let upstream = try await RecordingUpstream()
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], headers: [("X-Tenant", "demo")])])
     let names = [
-      "Remote-User", "remote_user", "REMOTE.USER", "Remote-Email", "Remote-Groups", "X-Forwarded-For", "x_forwarded_for", "X-Forwarded-Host", "X-Forwarded-Proto",
-      "X-Forwarded-User", "Forwarded", "X-Real-IP", "X_Real_IP", "X-Moongate-Assertion", "X.Moongate.Assertion", "X-Original-URL", "X-Original-Method",
-      "X-Rewrite-URL", "X-HTTP-Method-Override", "Proxy", "True-Client-IP", "X-Client-IP", "X-Remote-User", "X-Tenant", "x_tenant", "Keep-Alive", "TE", "Trailer",
+      "Remote-User", "remote_user", "REMOTE.USER", "Remote-Email", "Remote-Groups", "X-Forwarded-For", "x_forwarded_for", "X-Forwarded-Host",
+      "X-Forwarded-Proto",
+      "X-Forwarded-User", "Forwarded", "X-Real-IP", "X_Real_IP", "X-Moongate-Assertion", "X.Moongate.Assertion", "X-Original-URL",
+      "X-Original-Method",
+      "X-Rewrite-URL", "X-HTTP-Method-Override", "Proxy", "True-Client-IP", "X-Client-IP", "X-Remote-User", "X-Tenant", "x_tenant", "Keep-Alive",
+      "TE", "Trailer",
       "Proxy-Connection", "Proxy-Authorization", "X-Mine",
     ]
     let forged = names.flatMap { ["\($0): mallory", "\($0): mallory"] }.joined(separator: "\r\n")
@@ -133,7 +137,10 @@ import Testing
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port])])
     var text = ""
     for index in 0..<20 {
-      text += index % 3 == 1 ? "POST /auth/own\(index) HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nhi" : "GET /p\(index) HTTP/1.1\r\nHost: localhost\r\n\(cookie)\r\n"
+      text +=
+        index % 3 == 1
+        ? "POST /auth/own\(index) HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nhi"
+        : "GET /p\(index) HTTP/1.1\r\nHost: localhost\r\n\(cookie)\r\n"
     }
     let answer = try await gateway.talk(text, answers: 20)
     var rest = answer[...]
@@ -149,13 +156,20 @@ import Testing
 
   @Test(
     arguments: [
-      ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x\r\nde\r\n0\r\nT: v\r\n\r\n", "GET", "1.1", "\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"),
+      (
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x\r\nde\r\n0\r\nT: v\r\n\r\n", "GET", "1.1",
+        "\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"
+      ),
       ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", "GET", "1.0", "\r\n\r\nabc"),
       ("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n", "HEAD", "1.1", "Content-Length: 10\r\nConnection: close\r\n\r\n"),
       ("HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n", "GET", "1.1", "204 No Content\r\nConnection: close\r\n\r\n"),
       ("HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\nETag: x\r\n\r\n", "GET", "1.1", "Content-Length: 9\r\nConnection: close\r\n\r\n"),
-      ("HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nz", "GET", "1.1", "\r\n\r\nz"),
-    ]) func answersAreFramed(_ upstreamSays: String, _ method: String, _ version: String, _ end: String) async throws {
+      (
+        "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nz", "GET", "1.1",
+        "\r\n\r\nz"
+      ),
+    ]) func answersAreFramed(_ upstreamSays: String, _ method: String, _ version: String, _ end: String) async throws
+  {
     let upstream = try await RecordingUpstream { RecordingUpstream.isComplete($0) ? .answer(upstreamSays) : nil }
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port])])
     let answer = try await gateway.talkToEnd("\(method) / HTTP/\(version)\r\nHost: localhost\r\nConnection: close\r\n\(cookie)\r\n", for: 3)

@@ -19,13 +19,17 @@ import Testing
       "Transfer-Encoding:\u{b}chunked\r\n\r\n0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n",
       "X: y\r\n Transfer-Encoding: chunked\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n",
       "X: y\nContent-Length: 10\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n",
-      "X: y\0z\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n", "Content-Length : 0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n",
-    ]) func nothingIsSmuggled(_ rest: String) async throws {
+      "X: y\0z\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n",
+      "Content-Length : 0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    ]) func nothingIsSmuggled(_ rest: String) async throws
+  {
     let upstream = try await RecordingUpstream()
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], open: true)])
     let answer = try await gateway.talkToEnd("POST /first HTTP/1.1\r\nHost: localhost\r\n\(rest)")
     #expect(answer.text.hasPrefix("HTTP/1.1 400 Bad Request\r\n"))
-    #expect(answer.text.contains("\r\nConnection: close\r\n") && answer.text.contains("\"code\":\"bad_request\"") && answer.text.contains("\"decision_id\":\"dc_"))
+    #expect(
+      answer.text.contains("\r\nConnection: close\r\n") && answer.text.contains("\"code\":\"bad_request\"")
+        && answer.text.contains("\"decision_id\":\"dc_"))
     #expect(answer.ended)
     #expect(answer.text.components(separatedBy: "HTTP/1.1 ").count == 2)
     #expect(upstream.all == "")
@@ -35,7 +39,8 @@ import Testing
   @Test func malformedChunksEndTheUpstreamsConnectionToo() async throws {
     let upstream = try await RecordingUpstream { _ in nil }
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], open: true)])
-    let answer = try await gateway.talkToEnd("POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n3\nabc\r\n0\r\n\r\n")
+    let answer = try await gateway.talkToEnd(
+      "POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n3\nabc\r\n0\r\n\r\n")
     #expect(answer.text.hasPrefix("HTTP/1.1 400") && answer.ended)
     #expect(!upstream.all.hasSuffix("0\r\n\r\n"))
     try await until { upstream.open == 0 }
@@ -45,13 +50,16 @@ import Testing
   @Test(
     arguments: [
       ("GET / HTTP/2.0\r\nHost: localhost\r\n\r\n", 505), ("TRACE / HTTP/1.1\r\nHost: localhost\r\n\r\n", 405),
-      ("CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\n\r\n", 405), ("GET / HTTP/1.1\r\n\r\n", 400), ("GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", 400),
-      ("GET / HTTP/1.1\r\nHost: a/b\r\n\r\n", 400), ("GET / HTTP/1.1\r\nHost:\r\n\r\n", 400), ("GET http://evil/ HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
+      ("CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\n\r\n", 405), ("GET / HTTP/1.1\r\n\r\n", 400),
+      ("GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", 400),
+      ("GET / HTTP/1.1\r\nHost: a/b\r\n\r\n", 400), ("GET / HTTP/1.1\r\nHost:\r\n\r\n", 400),
+      ("GET http://evil/ HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
       ("GET http://localhost:81/ HTTP/1.1\r\nHost: localhost\r\n\r\n", 400), ("GET http://u@localhost/ HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
       ("GET /../x HTTP/1.1\r\nHost: localhost\r\n\r\n", 400), ("GET /a%2f..%2fb HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
       ("GET /a//b HTTP/1.1\r\nHost: localhost\r\n\r\n", 400), ("GET /..;/b HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
       ("GET /none HTTP/1.1\r\nHost: other\r\n\r\n", 404),
-    ]) func isRefused(_ text: String, _ status: Int) async throws {
+    ]) func isRefused(_ text: String, _ status: Int) async throws
+  {
     let upstream = try await RecordingUpstream()
     let gateway = try await TestGateway(routes: [.test(host: "localhost", ports: [upstream.port], open: true)])
     let answer = try await gateway.talk(text)
@@ -63,9 +71,11 @@ import Testing
   /// security.md 23: these all name the one host, and the upstream sees the one spelling.
   @Test(
     arguments: [
-      ("/", "LOCALHOST", "localhost"), ("/", "localhost.", "localhost"), ("/", "LocalHost:8080", "localhost:8080"), ("http://localhost/", "LOCALHOST", "localhost"),
+      ("/", "LOCALHOST", "localhost"), ("/", "localhost.", "localhost"), ("/", "LocalHost:8080", "localhost:8080"),
+      ("http://localhost/", "LOCALHOST", "localhost"),
       ("http://localhost:80", "localhost", "localhost"), ("HTTP://LOCALHOST./?a=b", "localhost", "localhost"),
-    ]) func hostsHaveOneSpelling(_ target: String, _ host: String, _ sent: String) async throws {
+    ]) func hostsHaveOneSpelling(_ target: String, _ host: String, _ sent: String) async throws
+  {
     let upstream = try await RecordingUpstream()
     let gateway = try await TestGateway(routes: [.test(host: "localhost", ports: [upstream.port], open: true)])
     #expect(try await gateway.talk("GET \(target) HTTP/1.1\r\nHost: \(host)\r\n\r\n").hasPrefix("HTTP/1.1 200"))
@@ -90,12 +100,16 @@ import Testing
   @Test(
     arguments: [
       "", "Cookie: moongate=\r\n", "Cookie: moongate\r\n", "Cookie: moongate=\(String(repeating: "X", count: 43))\r\n",
-      "Cookie: moongate=\(TestGateway.token.dropLast())\r\n", "Cookie: moongate=\(TestGateway.token)T\r\n", "Cookie: moongate=\"\(TestGateway.token)\"\r\n",
-      "Cookie: Moongate=\(TestGateway.token)\r\n", "Cookie: __Host-moongate=\(TestGateway.token)\r\n", "Cookie: moongate=\(TestGateway.token.lowercased())\r\n",
+      "Cookie: moongate=\(TestGateway.token.dropLast())\r\n", "Cookie: moongate=\(TestGateway.token)T\r\n",
+      "Cookie: moongate=\"\(TestGateway.token)\"\r\n",
+      "Cookie: Moongate=\(TestGateway.token)\r\n", "Cookie: __Host-moongate=\(TestGateway.token)\r\n",
+      "Cookie: moongate=\(TestGateway.token.lowercased())\r\n",
       "Cookie: moongate=\(String(repeating: "T", count: 20_000))\r\n", "Cookie: moongate=\(TestGateway.token); moongate=\(TestGateway.token)\r\n",
-      "Cookie: moongate=\(TestGateway.token)\r\nCookie: moongate=other\r\n", "Authorization: Basic \(TestGateway.token)\r\n", "Authorization: Bearer x\r\n",
+      "Cookie: moongate=\(TestGateway.token)\r\nCookie: moongate=other\r\n", "Authorization: Basic \(TestGateway.token)\r\n",
+      "Authorization: Bearer x\r\n",
       "Authorization: Bearer\r\n",
-    ]) func isNoSession(_ fields: String) async throws {
+    ]) func isNoSession(_ fields: String) async throws
+  {
     let upstream = try await RecordingUpstream()
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port])])
     let answer = try await gateway.talk("GET /x?y=z HTTP/1.1\r\nHost: localhost\r\n\(fields)\r\n")
@@ -113,8 +127,10 @@ import Testing
     for bearer in ["other", String(repeating: "X", count: 43)] {
       #expect(try await gateway.talk("GET / HTTP/1.1\r\nHost: h\r\n\(cookie)Authorization: Bearer \(bearer)\r\n\r\n").hasPrefix("HTTP/1.1 400"))
     }
-    #expect(try await gateway.talk("GET / HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer a\r\nAuthorization: Bearer b\r\n\r\n").hasPrefix("HTTP/1.1 400"))
-    #expect(try await gateway.talk("GET / HTTP/1.1\r\nHost: h\r\n\(cookie)Authorization: Bearer \(TestGateway.token)\r\n\r\n").hasPrefix("HTTP/1.1 200"))
+    #expect(
+      try await gateway.talk("GET / HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer a\r\nAuthorization: Bearer b\r\n\r\n").hasPrefix("HTTP/1.1 400"))
+    #expect(
+      try await gateway.talk("GET / HTTP/1.1\r\nHost: h\r\n\(cookie)Authorization: Bearer \(TestGateway.token)\r\n\r\n").hasPrefix("HTTP/1.1 200"))
     #expect(!upstream.all.contains(TestGateway.token))
     await gateway.stop()
   }
@@ -140,7 +156,8 @@ import Testing
     arguments: [
       ("X-Forwarded-For: 1.2.3.4\r\n", "127.0.0.1"), ("X-Forwarded-For: \r\n", "127.0.0.1"), ("X-Forwarded-For: rubbish, \u{e9}\r\n", "127.0.0.1"),
       ("X-Forwarded-For: 1.2.3.4\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: evil\r\n", "127.0.0.1"),
-    ]) func strangersSayNothingAboutThemselves(_ fields: String, _ address: String) async throws {
+    ]) func strangersSayNothingAboutThemselves(_ fields: String, _ address: String) async throws
+  {
     let upstream = try await RecordingUpstream()
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], open: true)])
     #expect(try await gateway.talk("GET / HTTP/1.1\r\nHost: h\r\n\(fields)\r\n").hasPrefix("HTTP/1.1 200"))
@@ -155,13 +172,17 @@ import Testing
     settings.trustedProxies = [AddressBlock(network: [127, 0, 0, 1], prefix: 32), AddressBlock(network: [10, 0, 0, 0], prefix: 8)]
     let gateway = try await TestGateway(routes: [.test(host: "app.example.com", ports: [upstream.port], open: true)], settings: settings)
     for (index, (list, address)) in [
-      ("6.6.6.6, 1.2.3.4, 10.1.1.1", "1.2.3.4"), ("rubbish, 1.2.3.4", "1.2.3.4"), ("1.2.3.4, rubbish", "127.0.0.1"), ("", "127.0.0.1"), ("2001:DB8::1", "2001:db8::1"),
+      ("6.6.6.6, 1.2.3.4, 10.1.1.1", "1.2.3.4"), ("rubbish, 1.2.3.4", "1.2.3.4"), ("1.2.3.4, rubbish", "127.0.0.1"), ("", "127.0.0.1"),
+      ("2001:DB8::1", "2001:db8::1"),
     ].enumerated() {
       let answer = try await gateway.talk(
-        "GET /\(index) HTTP/1.1\r\nHost: inner:8080\r\nX-Forwarded-For: \(list)\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: APP.example.com\r\n\r\n")
+        "GET /\(index) HTTP/1.1\r\nHost: inner:8080\r\nX-Forwarded-For: \(list)\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: APP.example.com\r\n\r\n"
+      )
       #expect(answer.hasPrefix("HTTP/1.1 200"))
       #expect(
-        upstream.all.contains("GET /\(index) HTTP/1.1\r\nHost: inner:8080\r\nX-Forwarded-For: \(address)\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: app.example.com\r\n"), "\(list)")
+        upstream.all.contains(
+          "GET /\(index) HTTP/1.1\r\nHost: inner:8080\r\nX-Forwarded-For: \(address)\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: app.example.com\r\n"
+        ), "\(list)")
       #expect(upstream.all.contains("\r\nHost: inner:8080\r\n"))
     }
     let flood = "GET / HTTP/1.1\r\nHost: h\r\n" + String(repeating: "X-Forwarded-For: 1.1.1.1\r\n", count: 10_000) + "\r\n"
@@ -174,7 +195,8 @@ import Testing
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port])])
     // A refused body can not become the next request, whichever of the two happens.
     let body = "GET /smuggled HTTP/1.1\r\nHost: localhost\r\n\(cookie)\r\n"
-    let text = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)GET /next HTTP/1.1\r\nHost: localhost\r\n\(cookie)\r\n"
+    let text =
+      "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)GET /next HTTP/1.1\r\nHost: localhost\r\n\(cookie)\r\n"
     let answer = try await gateway.talk(text, answers: 2, for: 3)
     #expect(answer.hasPrefix("HTTP/1.1 401"))
     #expect(!upstream.all.contains("smuggled"))
@@ -213,7 +235,9 @@ import Testing
       ])
     let get = { (path: String, fields: String) in try await gateway.talk("GET \(path) HTTP/1.1\r\nHost: localhost\r\n\(cookie)\(fields)\r\n") }
     let pinAnswer = try await get("/pin/x", "")
-    #expect(pinAnswer.hasPrefix("HTTP/1.1 403") && pinAnswer.contains("\"code\":\"step_up_required\"") && pinAnswer.contains("\"provider\":\"pin\",\"flow\":\"step_up\""))
+    #expect(
+      pinAnswer.hasPrefix("HTTP/1.1 403") && pinAnswer.contains("\"code\":\"step_up_required\"")
+        && pinAnswer.contains("\"provider\":\"pin\",\"flow\":\"step_up\""))
     #expect(try await get("/pin/x", "Accept: text/html\r\n").contains("Location: /auth/pin?flow=step_up&return_to=%2Fpin%2Fx\r\n"))
     #expect(try await get("/mail/x", "").hasPrefix("HTTP/1.1 200"))
     #expect(try await get("/ok?q=1", "").hasPrefix("HTTP/1.1 200"))
@@ -225,7 +249,8 @@ import Testing
 
     // A step counts for as long as the route says, half-open.
     let stepped = String(repeating: "P", count: 43)
-    gateway.sessions.put(stepped, TestGateway.snapshot(token: stepped, clock: gateway.clock, passed: [PassedStep(provider: pin, at: gateway.clock.now())]))
+    gateway.sessions.put(
+      stepped, TestGateway.snapshot(token: stepped, clock: gateway.clock, passed: [PassedStep(provider: pin, at: gateway.clock.now())]))
     let ask = { try await gateway.talk("GET /pin/x HTTP/1.1\r\nHost: localhost\r\nCookie: moongate=\(stepped)\r\n\r\n") }
     #expect(try await ask().hasPrefix("HTTP/1.1 200"))
     gateway.clock.advance(by: .milliseconds(299_999))

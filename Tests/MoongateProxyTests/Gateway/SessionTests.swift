@@ -100,9 +100,11 @@ import Testing
     let upstream = try await upstream()
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], upgrade: true)])
     let client = try await RawClient(port: gateway.port)
-    try await client.send("GET /ws HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost\r\nCookie: moongate=\(TestGateway.token)\r\n\(Self.handshake)\r\n")
+    try await client.send(
+      "GET /ws HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost\r\nCookie: moongate=\(TestGateway.token)\r\n\(Self.handshake)\r\n")
     let answer = try await client.read { $0.hasSuffix("\r\n\r\n") }.text
-    #expect(answer.hasPrefix("HTTP/1.1 101 Switching Protocols\r\n") && answer.contains("Sec-WebSocket-Accept: y") && answer.contains("Upgrade: websocket"))
+    #expect(
+      answer.hasPrefix("HTTP/1.1 101 Switching Protocols\r\n") && answer.contains("Sec-WebSocket-Accept: y") && answer.contains("Upgrade: websocket"))
     #expect(upstream.all.contains("Connection: Upgrade\r\nUpgrade: websocket\r\n") && upstream.all.contains("Remote-User: ac_alice"))
     try await client.send("\u{1}\u{2}frame")
     #expect(try await client.read { $0.hasSuffix("frame") }.text == "echo \u{1}\u{2}frame")
@@ -115,13 +117,16 @@ import Testing
 
   @Test(
     arguments: [
-      ("", 403), ("Origin: http://evil.example\r\n", 403), ("Origin: null\r\n", 403), ("Origin: http://localhost\r\nOrigin: http://localhost\r\n", 403),
+      ("", 403), ("Origin: http://evil.example\r\n", 403), ("Origin: null\r\n", 403),
+      ("Origin: http://localhost\r\nOrigin: http://localhost\r\n", 403),
       ("Origin: https://localhost\r\n", 403), ("Origin: http://localhost.evil.example\r\n", 403), ("Origin: http://localhost:8080\r\n", 101),
       ("Origin: http://localhost\r\n", 101),
-    ]) func byCookieItNeedsTheRightOrigin(_ origin: String, _ status: Int) async throws {
+    ]) func byCookieItNeedsTheRightOrigin(_ origin: String, _ status: Int) async throws
+  {
     let upstream = try await upstream()
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], upgrade: true)])
-    let answer = try await gateway.talk("GET /ws HTTP/1.1\r\nHost: localhost\r\n\(origin)Cookie: moongate=\(TestGateway.token)\r\n\(Self.handshake)\r\n")
+    let answer = try await gateway.talk(
+      "GET /ws HTTP/1.1\r\nHost: localhost\r\n\(origin)Cookie: moongate=\(TestGateway.token)\r\n\(Self.handshake)\r\n")
     #expect(answer.hasPrefix("HTTP/1.1 \(status) "), "\(answer)")
     #expect((status == 101) == upstream.all.contains("/ws"))
     if status == 403 { #expect(answer.contains("\"code\":\"origin_refused\"")) }
@@ -131,7 +136,8 @@ import Testing
   @Test func byBearerItNeedsNoneAndWithoutASessionThereIsNoTunnel() async throws {
     let upstream = try await upstream()
     let gateway = try await TestGateway(routes: [.test("/off/**", ports: [upstream.port]), .test(ports: [upstream.port], upgrade: true)])
-    let get = { (path: String, fields: String) in try await gateway.talk("GET \(path) HTTP/1.1\r\nHost: localhost\r\n\(fields)\(Self.handshake)\r\n") }
+    let get = { (path: String, fields: String) in try await gateway.talk("GET \(path) HTTP/1.1\r\nHost: localhost\r\n\(fields)\(Self.handshake)\r\n")
+    }
     #expect(try await get("/ws", "Authorization: Bearer \(TestGateway.token)\r\n").hasPrefix("HTTP/1.1 101"))
     #expect(try await get("/ws", "Origin: http://localhost\r\n").hasPrefix("HTTP/1.1 401"))
     #expect(try await get("/off/ws", "Authorization: Bearer \(TestGateway.token)\r\n").hasPrefix("HTTP/1.1 403"))

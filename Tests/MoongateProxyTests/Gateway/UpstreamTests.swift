@@ -30,11 +30,14 @@ import Testing
 
   @Test(
     arguments: [
-      "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
-      "HTTP/1.1 200 OK\r\nA : b\r\n\r\n", "HTTP/1.1 200 OK\nContent-Length: 0\n\n", "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n",
+      "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+      "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+      "HTTP/1.1 200 OK\r\nA : b\r\n\r\n", "HTTP/1.1 200 OK\nContent-Length: 0\n\n",
+      "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n",
       "rubbish\r\n\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n", "HTTP/1.1 200 OK\r\nA: b\r\n c\r\n\r\n",
       "HTTP/1.1 200 OK\r\n" + String(repeating: "A: bbbbbbbbbbbbbbbbbbbbbbbb\r\n", count: 5000) + "\r\n",
-    ]) func whatCanBeReadInTwoWaysIs502(_ text: String) async throws {
+    ]) func whatCanBeReadInTwoWaysIs502(_ text: String) async throws
+  {
     let upstream = try await RecordingUpstream { RecordingUpstream.isComplete($0) ? .answer(text) : nil }
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], open: true)])
     let answer = try await get(gateway)
@@ -43,7 +46,9 @@ import Testing
     await gateway.stop()
   }
 
-  @Test(arguments: ["Content-Length: 100\r\n\r\nhalf", "Transfer-Encoding: chunked\r\n\r\n64\r\nhalf", "Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n"])
+  @Test(arguments: [
+    "Content-Length: 100\r\n\r\nhalf", "Transfer-Encoding: chunked\r\n\r\n64\r\nhalf", "Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
+  ])
   func oneThatDiesInsideItsAnswerClosesTheClientUnfinished(_ rest: String) async throws {
     let upstream = try await RecordingUpstream { _ in .answerAndClose("HTTP/1.1 200 OK\r\n\(rest)") }
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], open: true)])
@@ -73,7 +78,9 @@ import Testing
   }
 
   @Test func oneThatClosesBetweenRequestsIsNotNoticed() async throws {
-    let upstream = try await RecordingUpstream { RecordingUpstream.isComplete($0) ? .answerAndClose("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok") : nil }
+    let upstream = try await RecordingUpstream {
+      RecordingUpstream.isComplete($0) ? .answerAndClose("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok") : nil
+    }
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], open: true)])
     for _ in 0..<20 { #expect(try await get(gateway).hasSuffix("ok")) }
     await gateway.stop()
@@ -122,7 +129,9 @@ import Testing
   @Test func slowReadersHoldTheirUpstreamBack() async throws {
     let size = 64_000_000
     let body = String(repeating: "0123456789abcdef", count: size / 16)
-    let upstream = try await RecordingUpstream { RecordingUpstream.isComplete($0) ? .answer("HTTP/1.1 200 OK\r\nContent-Length: \(size)\r\n\r\n" + body) : nil }
+    let upstream = try await RecordingUpstream {
+      RecordingUpstream.isComplete($0) ? .answer("HTTP/1.1 200 OK\r\nContent-Length: \(size)\r\n\r\n" + body) : nil
+    }
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], open: true)])
     let client = try await RawClient(port: gateway.port)
     try await client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n")

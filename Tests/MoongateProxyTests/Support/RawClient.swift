@@ -2,7 +2,7 @@ import Foundation
 import Synchronization
 
 #if canImport(Glibc)
-import Glibc
+  import Glibc
 #endif
 
 /// A client that sends exactly the bytes that it is told to, and reads what comes.
@@ -39,6 +39,30 @@ final class RawClient: Sendable {
         guard count > 0 else { return }
         sent += count
       }
+    }
+  }
+
+  /// Sends the bytes again and again, until nothing more is taken for half a second.
+  /// - Returns: how many bytes were taken.
+  func sendUntilBlocked(_ bytes: [UInt8], times: Int) async throws -> Int {
+    let descriptor = descriptor
+    return try await Self.run {
+      let many = Array(repeatElement(bytes, count: 1000).joined())
+      var total = 0
+      while total < bytes.count * times {
+        // From where the last send ended, so that requests stay whole.
+        let start = total % bytes.count
+        let count = many[start...].withUnsafeBytes {
+          Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT))
+        }
+        if count > 0 {
+          total += count
+          continue
+        }
+        var poller = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+        guard poll(&poller, 1, 500) > 0 else { return total }
+      }
+      return total
     }
   }
 

@@ -1,0 +1,85 @@
+import MoongateCore
+import MoongateTesting
+import NIOCore
+import NIOEmbedded
+import Testing
+
+@testable import MoongateProxy
+
+/// Clients that take their time (security.md 25), on an event loop whose clock the test moves.
+@Suite struct TimeTests {
+  private func connection(_ gateway: TestGateway) throws -> EmbeddedChannel {
+    let channel = EmbeddedChannel()
+    try channel.pipeline.syncOperations.addHandler(gateway.proxy.makeConnectionHandler(for: channel, isSecure: false) {})
+    channel.connect(to: try SocketAddress(ipAddress: "192.0.2.1", port: 1), promise: nil)
+    return channel
+  }
+
+  private func written(_ channel: EmbeddedChannel) throws -> String {
+    var text = ""
+    while let bytes = try channel.readOutbound(as: ByteBuffer.self) { text += String(buffer: bytes) }
+    return text
+  }
+
+  @Test func aHeadMustBeCompleteInTenSecondsHoweverItDrips() async throws {
+    let gateway = try await TestGateway(routes: [])
+    let channel = try connection(gateway)
+    for byte in "GET / HT".utf8 {
+      try channel.writeInbound(ByteBuffer(bytes: [byte]))
+      channel.embeddedEventLoop.advanceTime(by: .milliseconds(1200))
+    }
+    #expect(try written(channel) == "" && channel.isActive)
+    channel.embeddedEventLoop.advanceTime(by: .milliseconds(500))
+    let answer = try written(channel)
+    #expect(answer.hasPrefix("HTTP/1.1 408 Request Timeout\r\n") && answer.contains("\"code\":\"timeout\""))
+    channel.embeddedEventLoop.advanceTime(by: .seconds(3))
+    #expect(!channel.isActive)
+    await gateway.stop()
+  }
+
+  @Test func idleConnectionsCloseAfterAMinute() async throws {
+    let gateway = try await TestGateway(routes: [])
+    let channel = try connection(gateway)
+    channel.embeddedEventLoop.advanceTime(by: .milliseconds(59_800))
+    #expect(channel.isActive)
+    channel.embeddedEventLoop.advanceTime(by: .milliseconds(300))
+    #expect(!channel.isActive)
+    #expect(try written(channel) == "")
+    await gateway.stop()
+  }
+
+  @Test func aBodyForTheGatewayItselfMustBeCompleteInTenSeconds() async throws {
+    let gateway = try await TestGateway(routes: [])
+    let channel = try connection(gateway)
+    try channel.writeInbound(ByteBuffer(string: "POST /auth/login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nab"))
+    channel.embeddedEventLoop.advanceTime(by: .milliseconds(9_900))
+    #expect(try written(channel) == "")
+    channel.embeddedEventLoop.advanceTime(by: .milliseconds(200))
+    #expect(try written(channel).hasPrefix("HTTP/1.1 408"))
+    await gateway.stop()
+  }
+
+  @Test func connectionsBeyondTheLimitAreClosed() async throws {
+    var settings = GatewaySettings.test()
+    settings.connectionLimits.connections = 2
+    let gateway = try await TestGateway(routes: [], settings: settings)
+    let first = try connection(gateway)
+    let second = try connection(gateway)
+    #expect(try !connection(gateway).isActive)
+    #expect(first.isActive && second.isActive)
+    try await first.close()
+    #expect(try connection(gateway).isActive)
+    await gateway.stop()
+  }
+
+  /// Attack: requests without end, and no answer is ever read: what can be asked is bounded by what is taken.
+  @Test(.timeLimit(.minutes(1))) func whoReadsNoAnswersCanNotAskForEver() async throws {
+    let gateway = try await TestGateway(routes: [])
+    let client = try await RawClient(port: gateway.port)
+    let request = Array("GET /nothing/here HTTP/1.1\r\nHost: localhost\r\n\r\n".utf8)
+    let sent = try await client.sendUntilBlocked(request, times: 1_000_000)
+    #expect(sent < 32 * 1024 * 1024)
+    #expect(try await gateway.talk("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").hasPrefix("HTTP/1.1 404"))
+    await gateway.stop()
+  }
+}
