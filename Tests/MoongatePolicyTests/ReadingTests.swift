@@ -114,6 +114,23 @@ import Testing
     #expect(flow.next == NextPaths(new: "/profile-setup", returning: "/home") && flow.account == .existing)
   }
 
+  @Test(arguments: [
+    (
+      "{ \"phone_otp\", skippable = true }",
+      ["flows/login.lua:3: steps: every step has `when` or may be skipped: where none is taken, the flow proves nothing"]
+    ),
+    ("{ \"phone_otp\", when = function(f) return true end }, { \"email_code\" }", []),
+  ]) func aFlowThatMayProveNothing(_ steps: String, _ warnings: [String]) throws {
+    let folder = try TestFolder(["flows/login.lua": "return flow \"login\" {\n  account = \"any\",\n  steps = { \(steps) },\n}"])
+    #expect(try folder.generation().warnings.map(\.description) == warnings)
+  }
+
+  /// One slip under `providers` is one line, not one more for each flow.
+  @Test func aMisspelledProviderIsToldOnce() throws {
+    let folder = try TestFolder(["gateway.lua": TestFolder.gateway.replacing("phone_otp", with: "phone_opt")])
+    #expect(folder.problems() == ["gateway.lua:4: providers.phone_opt: this program has no provider `phone_opt`; did you mean `phone_otp`?"])
+  }
+
   @Test func routesAreRead() throws {
     let folder = try TestFolder([
       "gateway.lua": TestFolder.gateway.replacing("http://localhost:8080", with: "https://wallet.example.com").replacing(

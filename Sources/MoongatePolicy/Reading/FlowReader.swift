@@ -28,6 +28,9 @@ struct FlowReader {
       paths.finish()
     }
     reader.finish()
+    if let node = reader.take("steps", ""), !steps.isEmpty, steps.allSatisfy({ $0.isSkippable || $0.when != nil }) {
+      problems.warn(node.location, "steps", "every step has `when` or may be skipped: where none is taken, the flow proves nothing")
+    }
     guard problems.all.count == before, let account else { return nil }
     return FlowDefinition(name: name, account: account, steps: steps, lifetime: lifetime, session: session, next: next, location: node.location)
   }

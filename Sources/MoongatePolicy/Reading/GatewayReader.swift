@@ -245,10 +245,12 @@ struct GatewayReader {
 
   // MARK: providers
 
-  /// The names under `providers`, whatever else is wrong with the file.
-  static func configured(_ node: LuaNode, _ catalog: ProviderCatalog) -> Set<ProviderName> {
-    guard case .table(let table) = node.value, case .table(let providers)? = table.fields["providers"]?.value else { return [] }
-    return Set(providers.fields.keys.compactMap { catalog.descriptor($0)?.name })
+  /// The names under `providers`, whatever else is wrong with the file; nil where they cannot be told, so that one slip there
+  /// is not reported again by every flow.
+  static func configured(_ node: LuaNode, _ catalog: ProviderCatalog) -> Set<ProviderName>? {
+    guard case .table(let table) = node.value, case .table(let providers)? = table.fields["providers"]?.value else { return nil }
+    let names = providers.fields.keys.map { catalog.descriptor($0)?.name }
+    return names.contains { $0 == nil } ? nil : Set(names.compactMap(\.self))
   }
 
   private func readProviders(_ reader: TableReader) -> [ProviderName: ProviderSettings] {

@@ -28,9 +28,11 @@ import Testing
     #expect(GuessBudget(codesOf: .test(phone, limits: [.test("s", on: .send, per: .phone, max: 1, window: Self.day)])).per30Days == nil)
   }
 
-  @Test(arguments: [
-    (10, 86_400, [Int](), 10, 300), (10, 3600, [], 240, 7200), (1, 86_400, [86_400], 1, 30), (3, 86_400, [900], 288, 8640),
-  ] as [(Int, Int, [Int], Int, Int)]) func simpleLimits(max: Int, window: Int, lock: [Int], perDay: Int, per30Days: Int) {
+  @Test(
+    arguments: [
+      (10, 86_400, [Int](), 10, 300), (10, 3600, [], 240, 7200), (1, 86_400, [86_400], 1, 30), (3, 86_400, [900], 288, 8640),
+    ] as [(Int, Int, [Int], Int, Int)]) func simpleLimits(max: Int, window: Int, lock: [Int], perDay: Int, per30Days: Int)
+  {
     let limit = Limit.test("v", on: .verify, per: .phone, max: max, window: .seconds(window), lock: lock.map { .seconds($0) })
     let budget = GuessBudget(codesOf: .test(phone, limits: [limit]))
     #expect(budget.perDay == perDay)
