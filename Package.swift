@@ -106,8 +106,8 @@ let package = Package(
     .testTarget(
       name: "MoongateHTTPTests",
       dependencies: [
-        "MoongateSDK", "MoongateCore", "MoongateHTTP", "MoongateProxy", "MoongateTesting", "MoongateStore", "PhoneOTP", hummingbird,
-        .product(name: "HummingbirdTesting", package: "hummingbird"), httpTypes, nioCore,
+        "MoongateSDK", "MoongateCore", "MoongateHTTP", "MoongateProxy", "MoongateTesting", "MoongateStore", "MoongateDelivery", "PhoneOTP",
+        hummingbird, .product(name: "HummingbirdTesting", package: "hummingbird"), httpTypes, nioCore, nioPosix, nioEmbedded, logging,
       ],
       swiftSettings: strict),
     .testTarget(

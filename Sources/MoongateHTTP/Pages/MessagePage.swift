@@ -28,14 +28,16 @@ extension PageRenderer {
     return response
   }
 
-  /// The same as text, for whoever writes its own head.
-  package func html(for refusal: Refusal, gateway: GatewaySettings) -> String { html("message", message(for: refusal, gateway: gateway)) }
+  /// The same as text, for the proxy, which writes its own head: it may be shown on any host, so its links name ours.
+  package func html(for refusal: Refusal, gateway: GatewaySettings) -> String {
+    html("message", message(for: refusal, gateway: gateway, base: gateway.publicURL.description))
+  }
 
-  private func message(for refusal: Refusal, gateway: GatewaySettings) -> MessagePage {
+  private func message(for refusal: Refusal, gateway: GatewaySettings, base: String = "") -> MessagePage {
     let links: [MessagePage.Link] =
       switch refusal.code {
-      case .unauthenticated: [MessagePage.Link(address: "/auth/login", label: "Sign in")]
-      case .flowNotFound, .flowExpired, .originRefused: [MessagePage.Link(address: "/auth/login", label: "Start again")]
+      case .unauthenticated: [MessagePage.Link(address: base + "/auth/login", label: "Sign in")]
+      case .flowNotFound, .flowExpired, .originRefused: [MessagePage.Link(address: base + "/auth/login", label: "Start again")]
       default: []
       }
     return MessagePage(

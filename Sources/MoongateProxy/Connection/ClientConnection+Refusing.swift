@@ -25,7 +25,13 @@ extension ClientConnection {
     if code == .unauthenticated { fields.append(("WWW-Authenticate", "Bearer")) }
     if code == .methodNotAllowed { fields.append(("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")) }
     if let page = exchange.isBrowser ? loop.proxy.page?(refusal) : nil {
-      fields.append(("Content-Type", "text/html; charset=utf-8"))
+      fields += [
+        ("Content-Type", "text/html; charset=utf-8"), ("Referrer-Policy", "no-referrer"), ("X-Frame-Options", "DENY"),
+        (
+          "Content-Security-Policy",
+          "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+        ),
+      ]
       answer(code.status, fields, Array(page.utf8), unread: unread)
     } else {
       fields.append(("Content-Type", Refusal.mediaType))

@@ -1,0 +1,194 @@
+import Foundation
+import HTTPTypes
+import Hummingbird
+import HummingbirdTesting
+import MoongateCore
+import MoongateDelivery
+import MoongateHTTP
+import MoongateSDK
+import MoongateStore
+import MoongateTesting
+import NIOCore
+import NIOPosix
+import PhoneOTP
+import Synchronization
+import Testing
+
+/// The operator's listener.
+@Suite struct AdminTests {
+  /// The problems that the next reload ends with.
+  final class Reloads: Sendable {
+    let problems = Mutex<[ConfigurationProblem]>([])
+    let count = Mutex(0)
+  }
+
+  static func run(
+    _ gateway: TestGateway, reloads: Reloads = Reloads(), _ body: @escaping @Sendable (Client) async throws -> Void
+  ) async throws {
+    let application = AdminApplication(
+      store: gateway.store, generations: gateway.generations, audit: gateway.audit, clock: gateway.clock, random: gateway.random,
+      pages: try PageRenderer(),
+      eventLoops: MultiThreadedEventLoopGroup.singleton, logger: gateway.log.logger,
+      reload: {
+        reloads.count.withLock { $0 += 1 }
+        return reloads.problems.withLock { $0 }
+      },
+      outbox: {
+        gateway.outbox.entries.map {
+          OutboxEntry(
+            id: "\($0.id)", at: $0.at, channel: $0.message.channel.rawValue, to: $0.message.to, subject: $0.message.subject, text: $0.message.text,
+            code: $0.message.code)
+        }
+      }
+    ).application
+    try await application.test(.router) { client in try await body(Client(client: client, gateway: gateway)) }
+  }
+
+  static func gateway(store: (any Store)? = nil) throws -> TestGateway {
+    try TestGateway(providers: [PhoneOTP()], generation: .gateway(for: [PhoneOTP()]), store: store)
+  }
+
+  @Test func healthAndReadiness() async throws {
+    let store = try SQLiteStore.memory()
+    try await Self.run(try Self.gateway(store: store)) { client in
+      let alive = try await client.send(.get, "/healthz")
+      #expect(alive.status == 200)
+      let ready = try await client.send(.get, "/readyz")
+      #expect(ready.status == 200)
+      #expect(ready["generation"] as? String == "test")
+      try store.close()
+      #expect(try await client.send(.get, "/healthz").status == 200)
+      let down = try await client.send(.get, "/readyz")
+      #expect(down.status == 503)
+      #expect((down["reasons"] as? [String])?.count == 1)
+    }
+  }
+
+  @Test func policyAndReload() async throws {
+    let reloads = Reloads()
+    let gateway = try Self.gateway()
+    try await Self.run(gateway, reloads: reloads) { client in
+      let policy = try await client.send(.get, "/policy")
+      #expect(policy.text == #"{"active":"test","since":"2026-11-20T12:00:00Z","candidate_refused":null,"warnings":[]}"# + "\n")
+      #expect(try await client.send(.post, "/policy/reload").status == 200)
+      let problem = ConfigurationProblem(
+        location: MoongateCore.SourceLocation(file: "policies/phone_otp.lua", line: 9), path: "limits.send.windw", message: "unknown field")
+      reloads.problems.withLock { $0 = [problem] }
+      gateway.generations.refuse(ActiveGeneration.RefusedCandidate(id: "9f3c", at: gateway.clock.now(), problems: [problem]))
+      let refused = try await client.send(.post, "/policy/reload")
+      #expect(refused.status == 422)
+      let listed = #"[{"file":"policies/phone_otp.lua","line":9,"path":"limits.send.windw","message":"unknown field"}]"#
+      #expect(refused.text.contains(listed))
+      #expect(
+        try await client.send(.get, "/policy").text.contains(#""candidate_refused":{"id":"9f3c","at":"2026-11-20T12:00:00Z","problems":\#(listed)}"#))
+      #expect(reloads.count.withLock { $0 } == 2)
+      #expect(try await client.send(.get, "/policy/reload").header("Allow") == "POST")
+    }
+  }
+
+  @Test func locksAreListedAndLifted() async throws {
+    let http = try HTTPGateway()
+    let gateway = http.gateway
+    try await http.run { client in
+      _ = try await client.register()
+      gateway.clock.advance(by: .seconds(900))
+      let id = try await client.begin()
+      let right = try #require(gateway.code(for: "+919999999999"))
+      for _ in 1...5 { _ = try await client.call(.post, "/api/auth/flows/\(id)/submit", #"{"code":"\#(right == "000000" ? "000001" : "000000")"}"#) }
+      #expect(try await client.call(.post, "/api/auth/flows/\(id)/submit", #"{"code":"\#(right)"}"#).status == 429)
+      try await Self.run(gateway) { admin in
+        let list = try await admin.send(.get, "/locks")
+        #expect(list.status == 200)
+        let lock = try #require(try JSONSerialization.jsonObject(with: Data(list.text.utf8)) as? [[String: Any]]).first
+        #expect(lock?.keys.sorted() == ["id", "limit", "provider", "since", "until"])
+        #expect(lock?["provider"] as? String == "phone_otp")
+        #expect(lock?["limit"] as? String == "verify")
+        #expect(lock?["until"] as? String == "2026-11-20T12:30:01Z")
+        let name = try #require(lock?["id"] as? String)
+        #expect(try await admin.send(.delete, "/locks/\(name)").status == 204)
+        #expect(try await admin.send(.delete, "/locks/\(name)").problem() == "not_found")
+        #expect(try await admin.send(.get, "/locks").text == "[]\n")
+      }
+      #expect(try await client.call(.post, "/api/auth/flows/\(id)/submit", #"{"code":"\#(right)"}"#).status == 200)
+    }
+  }
+
+  @Test func eventsAndDecisions() async throws {
+    let http = try HTTPGateway()
+    try await http.run { client in
+      _ = try await client.register()
+      let refused = try await client.call(.get, "/api/auth/session")
+      let id = try #require(refused["decision_id"] as? String)
+      try await Self.run(http.gateway) { admin in
+        let events = try await admin.send(.get, "/events")
+        #expect(events.status == 200)
+        #expect(events.text.hasPrefix(#"[{"id":"\#(id)""#))
+        #expect(events.text.contains(#""kind":"session_started""#))
+        #expect(!events.text.contains("9999999999"))
+        let decision = try await admin.send(.get, "/decisions/\(id)")
+        #expect(decision.status == 200)
+        #expect(decision["code"] as? String == "unauthenticated")
+        #expect(try await admin.send(.get, "/decisions/dc_none").problem() == "not_found")
+      }
+    }
+  }
+
+  @Test func theOutboxAsJSONAndAsAPage() async throws {
+    let http = try HTTPGateway()
+    try await http.run { client in
+      _ = try await client.register()
+      let code = try #require(http.gateway.code(for: "+919999999999"))
+      try await Self.run(http.gateway) { admin in
+        let list = try await admin.send(.get, "/outbox")
+        let entry = try #require(try JSONSerialization.jsonObject(with: Data(list.text.utf8)) as? [[String: Any]]).first
+        #expect(entry?.keys.sorted() == ["at", "channel", "code", "id", "subject", "text", "to"])
+        #expect(entry?["code"] as? String == code)
+        #expect(entry?["channel"] as? String == "sms")
+        #expect(entry?["to"] as? String == "+919999999999")
+        #expect((entry?["text"] as? String)?.hasSuffix("\n@localhost #\(code)") == true)
+        let page = try await admin.send(.get, "/outbox", headers: [("Accept", "text/html")])
+        #expect(page.header("Content-Type") == "text/html; charset=utf-8")
+        #expect(page.text.contains("<p class=\"sent\">\(code)</p>"))
+      }
+    }
+    var generation = TestGeneration.gateway(for: [PhoneOTP()])
+    generation.gateway.providers = [:]
+    try await Self.run(try TestGateway(providers: [PhoneOTP()], generation: generation)) { admin in
+      let none = try await admin.send(.get, "/outbox")
+      #expect(none.problem() == "not_found")
+    }
+  }
+
+  @Test(arguments: [
+    ("localhost", true), ("localhost:9901", true), ("127.0.0.1:9901", true), ("[::1]:9901", true), ("10.1.2.3", true), ("LOCALHOST.", true),
+    ("evil.example", false), ("evil.example:9901", false), ("localhost.evil.example", false), ("127.0.0.1.evil.example", false), ("127.1", false),
+    ("", false),
+    ("localhost@evil", false),
+  ])
+  func onlyByNamesThatNobodyCanRebind(_ host: String, _ isOurs: Bool) async throws {
+    let gateway = try Self.gateway()
+    let application = AdminApplication(
+      store: gateway.store, generations: gateway.generations, audit: gateway.audit, clock: gateway.clock, random: gateway.random,
+      pages: try PageRenderer(),
+      eventLoops: MultiThreadedEventLoopGroup.singleton, logger: gateway.log.logger, reload: { [] }, outbox: { [] })
+    for path in ["/outbox", "/policy", "/healthz", "/events"] {
+      let request = Request(head: HTTPRequest(method: .get, scheme: "http", authority: host, path: path), body: .init(buffer: .init()))
+      let response = try await application.responder.respond(to: request, context: ConnectionContext(source: .testing(gateway)))
+      #expect(response.status.code == (isOurs ? 200 : 403), "\(path)")
+    }
+  }
+
+  @Test func otherSitesChangeNothing() async throws {
+    let reloads = Reloads()
+    try await Self.run(try Self.gateway(), reloads: reloads) { client in
+      for origin in ["https://evil.example", "null", "http://localhost:8080", "http://localhost.evil.example"] {
+        for answer in [
+          try await client.send(.post, "/policy/reload", headers: [("Origin", origin)]),
+          try await client.send(.delete, "/locks/x", headers: [("Origin", origin)]),
+        ] { #expect(answer.problem() == "origin_refused") }
+      }
+      #expect(reloads.count.withLock { $0 } == 0)
+      #expect(try await client.send(.post, "/policy/reload", headers: [("Origin", "http://localhost")]).status == 200)
+    }
+  }
+}
