@@ -1,4 +1,5 @@
 import Foundation
+import NIOCore
 import Synchronization
 
 #if canImport(Glibc)
@@ -14,12 +15,8 @@ final class RawClient: Sendable {
   init(port: Int) async throws {
     descriptor = try await Self.run {
       let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-      var address = sockaddr_in()
-      address.sin_family = sa_family_t(AF_INET)
-      address.sin_port = in_port_t(port).bigEndian
-      address.sin_addr.s_addr = in_addr_t(0x7f00_0001).bigEndian
-      let result = withUnsafePointer(to: &address) { pointer in
-        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) }
+      let result = try SocketAddress(ipAddress: "127.0.0.1", port: port).withSockAddr { address, size in
+        connect(descriptor, address, socklen_t(size))
       }
       guard result == 0 else { throw POSIXError(.ECONNREFUSED) }
       return descriptor
