@@ -15,12 +15,17 @@ final class Places: Sendable {
     return false
   }
 
-  func leave() { taken.subtract(1, ordering: .relaxed) }
+  var isEmpty: Bool { taken.load(ordering: .acquiring) == 0 }
+
+  func leave() { taken.subtract(1, ordering: .releasing) }
 }
 
 /// Deliveries that go on after the answer, as `conceal` wants it. Bounded: a delivery that finds no place is a failed one.
 struct BackgroundDeliveries: Sendable {
   private let places = Places(1_000)
+
+  /// Waits until none is under way.
+  func end() async { while !places.isEmpty { await Task.yield() } }
 
   /// - Returns: false where too many are under way.
   func start(_ delivery: @escaping @Sendable () async -> Void) -> Bool {

@@ -84,6 +84,11 @@ package struct FlowEngine: Sendable {
   }
 }
 
+extension FlowEngine {
+  /// Waits until no delivery is under way behind an answer: for those who read the messages, as a virtual gateway does.
+  package func deliveriesEnd() async { await deliveries.end() }
+}
+
 // MARK: - What the verbs share
 
 extension FlowEngine {

@@ -42,10 +42,16 @@ package struct VirtualGateway: Sendable {
 
   /// Begins a step; the answer comes when its message, where one goes out, has reached the mailbox.
   package func begin(_ id: FlowID, provider: ProviderName?, fields: [String: InputValue], by client: ClientContext) async -> Result<FlowView, Refusal> {
-    await engine.begin(id, provider: provider?.rawValue, fields: fields, client: client)
+    let answer = await engine.begin(id, provider: provider?.rawValue, fields: fields, client: client)
+    await engine.deliveriesEnd()
+    return answer
   }
 
-  package func resend(_ id: FlowID, by client: ClientContext) async -> Result<FlowView, Refusal> { await engine.resend(id, client: client) }
+  package func resend(_ id: FlowID, by client: ClientContext) async -> Result<FlowView, Refusal> {
+    let answer = await engine.resend(id, client: client)
+    await engine.deliveriesEnd()
+    return answer
+  }
 
   package func submit(_ id: FlowID, fields: [String: InputValue], by client: ClientContext) async -> Result<FlowView, Refusal> {
     await engine.submit(id, fields: fields, client: client)

@@ -1,0 +1,54 @@
+import MoongateCore
+import MoongateSDK
+
+/// One account, attacked by whoever knows its identifier: plays the best plans that the limits allow, and the obvious one,
+/// and tells of the one that made the most guesses.
+struct GuessAttack {
+  let policy: ProviderPolicy
+  let span: Duration
+
+  func run(_ makeStage: () throws -> Stage) async throws -> Stage {
+    // Each limit has its own best plan; the obvious one is to guess whenever it is possible.
+    let plans = policy.limits.filter { $0.action == .verify }.compactMap { GuessBound($0)?.plan(for: span) }
+    var best: Stage?
+    for plan in plans + [[]] {
+      let stage = try makeStage()
+      try await stage.makePeople(1)
+      try await play(plan, stage)
+      if stage.guesses > best?.guesses ?? -1 { best = stage }
+    }
+    return try best ?? makeStage()
+  }
+
+  private func play(_ plan: [(guesses: Int, wait: Duration)], _ stage: Stage) async throws {
+    var flow: FlowID?
+    for burst in plan where !stage.isOver {
+      let began = stage.now
+      var made = 0
+      while made < burst.guesses, !stage.isOver {
+        let before = stage.guesses
+        guard try await step(&flow, stage) else { return }
+        made += stage.guesses - before
+      }
+      try await stage.wait(burst.wait - (stage.now - began))
+    }
+    while !stage.isOver { guard try await step(&flow, stage) else { return } }
+  }
+
+  /// One guess, or the wait until one is possible.
+  /// - Returns: false where there is nothing more to be had.
+  private func step(_ flow: inout FlowID?, _ stage: Stage) async throws -> Bool {
+    if flow == nil { flow = try await stage.openFlow(for: Stage.owner) }
+    guard let id = flow else { return false }
+    switch try await stage.guess(id, for: Stage.owner, from: stage.nextAddress()) {
+    case .wrong: return true
+    case .refused(_, let wait):
+      try await stage.wait(wait)
+      return true
+    case .dead:
+      flow = nil
+      // A code that died is replaced; a credential that was turned off is not.
+      return !stage.isOver
+    }
+  }
+}

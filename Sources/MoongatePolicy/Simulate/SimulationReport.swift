@@ -1,0 +1,46 @@
+import Foundation
+import MoongateCore
+import MoongateSDK
+
+/// What an attack came to.
+package struct SimulationReport: Sendable, Encodable {
+  package let attacker: String
+  package let provider: String
+  /// Virtual seconds that were played; fewer than asked for where real time ran out.
+  package let seconds: Int64
+  package let askedSeconds: Int64
+  package let addresses: Int
+  package let guesses: Int
+  /// That one of the guesses was right, each at a code of its own.
+  package let probability: Double
+  /// Codes that were sent, the owner's own included.
+  package let messages: Int
+  package let ownerSignIns: Int
+  package let ownerRefused: Int
+  package let ownerLockedOutSeconds: Int64
+  /// What `check` says is the most; nil where nothing bounds it, or it is not about guesses at one account.
+  package let bound: Int?
+
+  enum CodingKeys: String, CodingKey {
+    case attacker, provider, seconds, addresses, guesses, probability, messages, bound
+    case askedSeconds = "asked_seconds"
+    case ownerSignIns = "owner_sign_ins"
+    case ownerRefused = "owner_refused"
+    case ownerLockedOutSeconds = "owner_locked_out_seconds"
+  }
+
+  /// Whether all of the time that was asked for was played.
+  package var isComplete: Bool { seconds >= askedSeconds }
+}
+
+extension Stage {
+  func report(_ simulation: Simulation, _ policy: ProviderPolicy) -> SimulationReport {
+    let space = pow(Double(policy.code.alphabet.characters.count), Double(policy.code.length))
+    let bounds = policy.limits.filter { $0.action == .verify }.compactMap { GuessBound($0)?.most(in: simulation.span) }
+    return SimulationReport(
+      attacker: simulation.attacker.rawValue, provider: policy.provider.rawValue, seconds: (now - start).components.seconds,
+      askedSeconds: simulation.span.components.seconds, addresses: simulation.addresses, guesses: guesses,
+      probability: -expm1(Double(guesses) * log1p(-1 / space)), messages: gateway.mailbox.count, ownerSignIns: ownerSignIns,
+      ownerRefused: ownerRefused, ownerLockedOutSeconds: lockedOut.components.seconds, bound: simulation.attacker == .guess ? bounds.min() : nil)
+  }
+}

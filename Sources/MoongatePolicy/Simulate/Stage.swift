@@ -1,0 +1,142 @@
+import MoongateCore
+import MoongateSDK
+
+/// Where an attack plays: a virtual gateway with an owner who goes about their day, and the attacker's tools.
+final class Stage {
+  /// The person whose account it is about.
+  static let owner = 0
+  /// The owner signs in so often.
+  private static let ownersPause: Duration = .seconds(8 * 3600)
+
+  let gateway: VirtualGateway
+  let target: Target
+  let policy: ProviderPolicy
+  let end: Timestamp
+  let start: Timestamp
+  private let addresses: Int
+  private let deadline: ContinuousClock.Instant
+  private var ownersNext: Timestamp
+  private var turn = 0
+
+  private(set) var guesses = 0
+  private(set) var ownerSignIns = 0
+  private(set) var ownerRefused = 0
+  private(set) var lockedOut: Duration = .zero
+
+  init(
+    _ gateway: VirtualGateway, target: Target, policy: ProviderPolicy, span: Duration, addresses: Int, patience: Duration, seed: UInt64
+  ) throws {
+    self.gateway = gateway
+    self.target = target
+    self.policy = policy
+    self.addresses = addresses
+    start = gateway.clock.now()
+    end = start + span
+    deadline = ContinuousClock.now + patience
+    // Some time in the first eight hours, and off the round hours at which an attacker would be.
+    ownersNext = start + .seconds(Int(seed &* 7_919 % 27_000) + 611)
+  }
+
+  var now: Timestamp { gateway.clock.now() }
+  var isOver: Bool { now >= end || ContinuousClock.now >= deadline }
+
+  /// The attacker's next address: each comes round again after all others.
+  func nextAddress() -> ClientContext {
+    turn += 1
+    return address(turn)
+  }
+
+  /// Whether all addresses have had their turn.
+  var isLastAddress: Bool { turn % addresses == 0 }
+
+  /// One of the attacker's addresses.
+  func address(_ number: Int) -> ClientContext {
+    let place = number % addresses
+    return gateway.client(ClientAddress(bytes: [10, UInt8(place >> 16 & 255), UInt8(place >> 8 & 255), UInt8(place & 255)]) ?? .unspecified)
+  }
+
+  /// Makes the accounts of people `0..<count`.
+  func makePeople(_ count: Int) async throws {
+    for person in 0..<count { _ = try await gateway.makeAccount(holding: [try target.identifier(person)]) }
+  }
+
+  /// Lets time go by; the owner does not wait for the attacker.
+  func wait(_ duration: Duration) async throws {
+    let until = min(end, now + duration)
+    while ownersNext < until {
+      gateway.clock.set(ownersNext)
+      try await ownerSignsIn()
+      ownersNext = ownersNext + Self.ownersPause
+    }
+    gateway.clock.set(max(now, until))
+  }
+
+  private func ownerSignsIn() async throws {
+    let client = gateway.client(ClientAddress(bytes: [192, 0, 2, 1]) ?? .unspecified)
+    ownerSignIns += 1
+    let signedIn: Bool
+    if case .success(let flow) = await gateway.create(target.flow, by: client),
+      case .success = await gateway.begin(flow.id, provider: policy.provider, fields: target.fields(Self.owner), by: client),
+      let code = gateway.mailbox.latest(to: try target.identifier(Self.owner).value)?.code,
+      case .success = await gateway.submit(flow.id, fields: ["code": .text(code)], by: client)
+    {
+      signedIn = true
+    } else {
+      signedIn = false
+    }
+    if !signedIn { ownerRefused += 1 }
+  }
+
+  /// What came of a guess.
+  enum Guess: Equatable {
+    /// Compared; another may follow at once.
+    case wrong
+    /// Compared, or not, and none will be for so long.
+    case refused(compared: Bool, Duration)
+    /// The code is dead, or nobody may try any more.
+    case dead
+  }
+
+  /// Sends a code that is surely wrong.
+  func guess(_ flow: FlowID, for person: Int, from client: ClientContext) async throws -> Guess {
+    let right = gateway.mailbox.latest(to: try target.identifier(person).value)?.code ?? ""
+    let zero = String(repeating: policy.code.alphabet.characters[0], count: policy.code.length)
+    let one = String(zero.dropLast()) + String(policy.code.alphabet.characters[1])
+    let before = try? await gateway.view(flow, by: client).get().step
+    let answer = await gateway.submit(flow, fields: ["code": .text(right == zero ? one : zero)], by: client)
+    guard case .failure(let refusal) = answer else { return .dead }
+    switch refusal.code {
+    case .invalidCode:
+      guesses += 1
+      return .wrong
+    case .tooManyAttempts:
+      // The last try that a limit lets through is compared and answers as a lock does.
+      let compared = before?.attemptsLeft == 1
+      if compared { guesses += 1 }
+      let wait = refusal.retryAfter ?? .seconds(1)
+      if compared, person == Self.owner, !policy.limits.allSatisfy(\.lock.isEmpty) { lockedOut = lockedOut + min(wait, end - now) }
+      return .refused(compared: compared, wait)
+    case .disabled where before?.attemptsLeft == 1:
+      guesses += 1
+      return .dead
+    default: return .dead
+    }
+  }
+
+  /// Has a code sent, and waits as long as it takes until that is possible.
+  /// - Returns: nil where the time is over, or the person cannot be reached any more.
+  func openFlow(for person: Int) async throws -> FlowID? {
+    while !isOver {
+      let client = nextAddress()
+      guard case .success(let flow) = await gateway.create(target.flow, by: client) else { return nil }
+      switch await gateway.begin(flow.id, provider: policy.provider, fields: target.fields(person), by: client) {
+      case .success: return flow.id
+      case .failure(let refusal):
+        guard let wait = refusal.retryAfter else { return nil }
+        // Another address may be free at once; the person's own limits are not.
+        try await self.wait(refusal.code == .rateLimited && !isLastAddress ? .zero : wait)
+      }
+    }
+    return nil
+  }
+}
