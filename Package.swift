@@ -90,7 +90,7 @@ let package = Package(
     .testTarget(name: "CLuaTests", dependencies: ["CLua"], swiftSettings: strict),
     .testTarget(name: "MoongateCoreTests", dependencies: ["MoongateSDK", "MoongateCore", "MoongateStore", "MoongateTesting", crypto, logging], swiftSettings: strict),
     .testTarget(
-      name: "MoongatePolicyTests", dependencies: ["MoongateSDK", "MoongateCore", "MoongatePolicy", "CLua", "MoongateTesting"],
+      name: "MoongatePolicyTests", dependencies: ["MoongateSDK", "MoongateCore", "MoongatePolicy", "MoongateStore", "PhoneOTP", "CLua", "MoongateTesting"],
       swiftSettings: strict),
     // Is killed by the store's tests, again and again.
     .executableTarget(
