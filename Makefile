@@ -48,8 +48,8 @@ test-deps: deps
 	@$(call need,$(TEST_PACKAGES))
 
 build: deps
-	@$(SWIFT_BUILD) --product moongate
-	$(SWIFT_BUILD) --product demo-service
+	@echo "Building (the first time three to five minutes on two cores)"
+	$(SWIFT_BUILD)
 
 run: build
 	@bin=$$($(SWIFT_BUILD) --show-bin-path)
@@ -65,19 +65,14 @@ run: build
 	  curl -fs -o /dev/null http://127.0.0.1:9901/readyz && break
 	  sleep 0.1
 	done
-	cat <<-'TEXT'
-
-	  The gateway        http://localhost:8080           open this first: it leads to sign-in, then to the service
-	  The outbox         http://127.0.0.1:9901/outbox    the codes that would go out by SMS
-	  The demo service   http://127.0.0.1:3000           what the gateway protects, without it
-
-	  1. Open the gateway, choose "Create Account", type a number such as 99999 99999.
-	  2. Read the code in the outbox and type it.
-	  3. Change a number in config/policies/phone_otp.lua and see it hold at the next try.
-
-	  Ctrl-C ends it all.
-
-	TEXT
+	printf '%s\n' '' \
+	  'The gateway        http://localhost:8080           open this: it leads to sign-in, then to the service' \
+	  'The outbox         http://127.0.0.1:9901/outbox    the codes that would go out by SMS' \
+	  'The demo service   http://127.0.0.1:3000           what the gateway protects, without it' '' \
+	  '1. Open the gateway, choose "Create Account", and type a number such as 99999 99999.' \
+	  '2. Read the code in the outbox, and type it.' \
+	  '3. Change a number in config/policies/phone_otp.lua and see it hold at the next try.' '' \
+	  'Ctrl-C ends it all.' ''
 	wait -n $$gateway $$demo || :
 
 test: lint unit-test end-to-end
@@ -99,8 +94,7 @@ $(VENV)/ready: Tests/EndToEnd/requirements.txt
 
 bench: deps
 	@$(call need,$(BENCH_PACKAGES) curl python3-venv)
-	swift build -c release --product moongate
-	swift build -c release --product demo-service
+	swift build -c release
 	MOONGATE_BIN=$$(swift build -c release --show-bin-path) python3 Tests/Bench/bench.py
 
 format:
