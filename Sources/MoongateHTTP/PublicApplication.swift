@@ -52,7 +52,7 @@ package struct PublicApplication: Service {
     Application(
       responder: responder, server: server,
       configuration: ApplicationConfiguration(address: .hostname(address.host, port: address.port), serverName: nil),
-      onServerRunning: onListening, eventLoopGroupProvider: .shared(eventLoops), logger: logger)
+      onServerRunning: onListening, eventLoopGroupProvider: .shared(eventLoops), logger: logger.ofLibrary)
   }
 
   package func run() async throws { try await application.run() }

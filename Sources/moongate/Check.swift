@@ -14,21 +14,25 @@ struct Check: ParsableCommand {
   @Flag(help: "Print JSON.") var json = false
 
   func run() throws {
-    let folder = try configuration.checked()
-    switch ConfigurationLoader(providers: Providers.all.map(\.descriptor)).load(folder: folder) {
-    case .success(let generation): try tell(problems: [], warnings: generation.warnings, of: generation.id)
-    case .failure(let refused): try tell(problems: refused.problems, warnings: [], of: refused.id)
+    let folder = ConfigurationFolder(path: try configuration.checked(), providers: try Providers.registry())
+    switch folder.load() {
+    case .success(let generation):
+      try tell(problems: [], warnings: generation.warnings, budgets: folder.budgets(of: generation), of: generation.id)
+    case .failure(let refused): try tell(problems: refused.problems, warnings: [], budgets: [], of: refused.id)
     }
   }
 
-  private func tell(problems: [ConfigurationProblem], warnings: [ConfigurationProblem], of generation: String?) throws {
+  private func tell(
+    problems: [ConfigurationProblem], warnings: [ConfigurationProblem], budgets: [GuessBudget], of generation: String?
+  ) throws {
     if json {
       let encoder = JSONEncoder()
       encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes, .prettyPrinted]
-      print(String(decoding: try encoder.encode(Report(problems: problems, warnings: warnings)), as: UTF8.self))
+      print(String(decoding: try encoder.encode(Report(problems: problems, warnings: warnings, budgets: budgets)), as: UTF8.self))
     } else {
       for problem in problems { print(problem) }
       for warning in warnings { print("warning: \(warning)") }
+      for budget in budgets { print(Self.sentence(budget)) }
       if problems.isEmpty {
         print("generation \((generation ?? "").prefix(8)) is good")
       } else {
@@ -54,17 +58,48 @@ struct Check: ParsableCommand {
       }
     }
 
-    /// How many guesses a policy grants.
-    struct Budget: Encodable {}
+    /// How many guesses a policy grants to one who knows the identifier; null: unbounded.
+    struct Budget: Encodable {
+      let provider: String
+      let guessesPerDay: Int?
+      let guessesPer30Days: Int?
+      let probability30Days: Double?
+
+      enum CodingKeys: String, CodingKey {
+        case provider
+        case guessesPerDay = "guesses_per_day"
+        case guessesPer30Days = "guesses_per_30d"
+        case probability30Days = "probability_30d"
+      }
+
+      func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(provider, forKey: .provider)
+        try container.encode(guessesPerDay, forKey: .guessesPerDay)
+        try container.encode(guessesPer30Days, forKey: .guessesPer30Days)
+        try container.encode(probability30Days, forKey: .probability30Days)
+      }
+    }
 
     let problems: [Line]
     let warnings: [Line]
-    /// Empty: no budget is computed.
-    let budgets: [Budget] = []
+    let budgets: [Budget]
 
-    init(problems: [ConfigurationProblem], warnings: [ConfigurationProblem]) {
+    init(problems: [ConfigurationProblem], warnings: [ConfigurationProblem], budgets: [GuessBudget]) {
       self.problems = problems.map(Line.init)
       self.warnings = warnings.map(Line.init)
+      self.budgets = budgets.map {
+        Budget(
+          provider: $0.provider.rawValue, guessesPerDay: $0.perDay, guessesPer30Days: $0.per30Days, probability30Days: $0.probability30Days)
+      }
     }
+  }
+
+  private static func sentence(_ budget: GuessBudget) -> String {
+    let count = { (guesses: Int?) in guesses.map(String.init) ?? "unbounded" }
+    let chance = budget.probability30Days.map {
+      "; one of them is right with a chance of \(($0 * 100).formatted(.number.precision(.significantDigits(3)))) %"
+    }
+    return "\(budget.provider): at most \(count(budget.perDay)) guesses a day, \(count(budget.per30Days)) in 30 days\(chance ?? "")"
   }
 }

@@ -7,8 +7,7 @@ import UnixSignals
 
 /// Switches the gateway to another generation, whole or not at all: by a change of files, by SIGHUP, by the admin listener.
 actor ConfigurationReload {
-  private let folder: String
-  private let loader: ConfigurationLoader
+  private let folder: ConfigurationFolder
   private let generations: ActiveGeneration
   /// What listeners, store and key were made from.
   private let started: GatewaySettings
@@ -20,11 +19,10 @@ actor ConfigurationReload {
   private var newest: Task<RefusedConfiguration?, Never>?
 
   init(
-    folder: String, loader: ConfigurationLoader, generations: ActiveGeneration, clock: any GatewayClock, random: any RandomSource,
+    folder: ConfigurationFolder, generations: ActiveGeneration, clock: any GatewayClock, random: any RandomSource,
     audit: AuditTrail, logger: Logger
   ) {
     self.folder = folder
-    self.loader = loader
     self.generations = generations
     self.clock = clock
     self.random = random
@@ -46,10 +44,10 @@ actor ConfigurationReload {
   }
 
   private func switchOver() async -> RefusedConfiguration? {
-    let (loader, folder) = (loader, folder)
+    let folder = folder
     // Loading blocks: it must not hold a thread that requests are served by.
     let loaded = await withCheckedContinuation { continuation in
-      DispatchQueue.global(qos: .utility).async { continuation.resume(returning: loader.load(folder: folder)) }
+      DispatchQueue.global(qos: .utility).async { continuation.resume(returning: folder.load()) }
     }
     let now = clock.now()
     let active = generations.current.id

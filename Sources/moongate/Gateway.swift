@@ -26,12 +26,12 @@ struct Gateway {
 
   /// Loads and opens all that the gateway needs. Listens nowhere yet.
   /// - Throws: a sentence for whoever started it.
-  init(folder: String, logger: Logger) async throws(StartProblem) {
+  init(folder path: String, logger: Logger) async throws(StartProblem) {
     self.logger = logger
     OpenFiles.raiseLimit()
     let registry = try Providers.registry()
-    let loader = ConfigurationLoader(providers: registry.all.map(\.descriptor))
-    let generation = try Self.load(folder, by: loader)
+    let folder = ConfigurationFolder(path: path, providers: registry)
+    let generation = try Self.load(folder)
     let settings = generation.gateway
     for warning in generation.warnings { logger.warning("\(warning)") }
 
@@ -52,7 +52,7 @@ struct Gateway {
       keys: key.keys, audit: audit, logger: logger)
     let watch = SessionWatch(store: store, logger: logger)
     let reload = ConfigurationReload(
-      folder: folder, loader: loader, generations: generations, clock: clock, random: random, audit: audit, logger: logger)
+      folder: folder, generations: generations, clock: clock, random: random, audit: audit, logger: logger)
     let pages: PageRenderer
     do { pages = try PageRenderer() } catch { throw StartProblem("The pages of this program are broken: \(error)") }
     let proxy = Proxy(
@@ -75,7 +75,7 @@ struct Gateway {
     // The last one is the first to be shut down: no new requests, then all that requests need.
     services = [
       Background { await audit.run() }, Background { await watch.run() }, PruneLoop(store: store, clock: clock, logger: logger),
-      FileReload(reload: reload, folder: folder), SignalReload(reload: reload, logger: logger),
+      FileReload(reload: reload, folder: path), SignalReload(reload: reload, logger: logger),
       Listener(name: "admin", address: settings.admin, service: adminApplication),
       Listener(name: "listen", address: settings.listen, service: publicApplication),
     ]
@@ -94,13 +94,13 @@ struct Gateway {
     logger.notice("ended")
   }
 
-  private static func load(_ folder: String, by loader: ConfigurationLoader) throws(StartProblem) -> any PolicyGeneration {
-    switch loader.load(folder: folder) {
+  private static func load(_ folder: ConfigurationFolder) throws(StartProblem) -> any PolicyGeneration {
+    switch folder.load() {
     case .success(let generation): return generation
     case .failure(let refused):
       let list = refused.problems.map { "\n  \($0)" }.joined()
-      throw StartProblem(
-        "Not started: the configuration in \(folder) has \(refused.problems.count) problem\(refused.problems.count == 1 ? "" : "s").\(list)")
+      let count = "\(refused.problems.count) problem\(refused.problems.count == 1 ? "" : "s")"
+      throw StartProblem("Not started: the configuration in \(folder.path) has \(count).\(list)")
     }
   }
 

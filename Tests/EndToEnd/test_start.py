@@ -37,6 +37,18 @@ def test_the_shipped_configuration_is_good(empty_house):
     assert not list(empty_house.config.glob("**/*.key")), "check makes no key"
 
 
+def test_more_guesses_than_the_operator_accepts_are_refused(empty_house):
+    """The shipped numbers give 447 guesses at a million codes in 30 days: 0.0447 %."""
+    budgets = json.loads(run("check", "--json", "--config", empty_house.config).stdout)["budgets"]
+    assert [(entry["provider"], entry["guesses_per_30d"]) for entry in budgets] == [("phone_otp", 447)]
+    assert abs(budgets[0]["probability_30d"] - 447e-6) < 1e-6 and 0 < budgets[0]["guesses_per_day"] < 447
+    empty_house.edit("gateway.lua", lambda text: text.replace("0.1% per 30d", "0.01% per 30d", 1))
+    told = run("check", "--config", empty_house.config)
+    assert told.returncode == 1 and re.search(r"^gateway\.lua:\d+: risk_budget: .*447 guesses", told.stdout, re.M), told.stdout
+    status, output = refused(empty_house)
+    assert status == 1 and "risk_budget" in output
+
+
 def test_check_tells_every_problem(empty_house):
     empty_house.edit("policies/phone_otp.lua", lambda text: text.replace("window =", "windw =", 1))
     empty_house.edit("routes.lua", lambda text: text.replace("{ path =", "{ pathh =", 1))

@@ -44,7 +44,7 @@ package struct AdminApplication: Service {
   package var application: Application<GatewayResponder> {
     Application(
       responder: responder, configuration: ApplicationConfiguration(address: .hostname(address.host, port: address.port), serverName: nil),
-      onServerRunning: onListening, eventLoopGroupProvider: .shared(eventLoops), logger: logger)
+      onServerRunning: onListening, eventLoopGroupProvider: .shared(eventLoops), logger: logger.ofLibrary)
   }
 
   package func run() async throws { try await application.run() }

@@ -10,6 +10,12 @@ package struct RefusedConfiguration: Error, Sendable {
   package let problems: [ConfigurationProblem]
   /// Whether the folder itself is not there.
   package let isFolderMissing: Bool
+
+  package init(id: String?, problems: [ConfigurationProblem], isFolderMissing: Bool) {
+    self.id = id
+    self.problems = problems
+    self.isFolderMissing = isFolderMissing
+  }
 }
 
 /// Makes a generation of a folder: reads all of it, checks all of it, and gives all of it or every problem at once.

@@ -1,0 +1,52 @@
+import Foundation
+import MoongateCore
+import MoongatePolicy
+import MoongateSDK
+
+/// The folder that a command was given, loaded alike for `serve`, `check` and every reload: what its files say, and then
+/// whether the guesses that they grant stay within the operator's risk budget.
+struct ConfigurationFolder: Sendable {
+  let path: String
+  private let providers: ProviderRegistry
+  private let loader: ConfigurationLoader
+
+  init(path: String, providers: ProviderRegistry) {
+    self.path = path
+    self.providers = providers
+    loader = ConfigurationLoader(providers: providers.all.map(\.descriptor))
+  }
+
+  /// Blocks while it reads.
+  func load() -> Result<any PolicyGeneration, RefusedConfiguration> {
+    switch loader.load(folder: path) {
+    case .failure(let refused): return .failure(refused)
+    case .success(let generation):
+      guard let problem = riskProblem(of: generation) else { return .success(generation) }
+      return .failure(RefusedConfiguration(id: generation.id, problems: [problem], isFolderMissing: false))
+    }
+  }
+
+  /// How many guesses each provider that sends codes grants to one who knows the identifier.
+  func budgets(of generation: any PolicyGeneration) -> [GuessBudget] {
+    providers.all.filter { $0 is any CodeProvider }.compactMap { generation.policies[$0.descriptor.name] }.map(GuessBudget.init(codesOf:))
+  }
+
+  private func riskProblem(of generation: any PolicyGeneration) -> ConfigurationProblem? {
+    guard let most = generation.gateway.riskBudget else { return nil }
+    let budgets = budgets(of: generation)
+    // Each of them opens an account alone: an attacker tries them all.
+    let probability = budgets.compactMap(\.probability30Days).reduce(0, +)
+    guard probability > most else { return nil }
+    let shares = budgets.map { "\($0.provider) grants \($0.per30Days.map(String.init) ?? "unbounded") guesses per 30 days" }.joined(separator: ", ")
+    return ConfigurationProblem(
+      location: generation.gateway.locations["risk_budget"] ?? SourceLocation(file: "gateway.lua", line: 0), path: "risk_budget",
+      message: """
+        someone who only guesses gets in with a chance of \(Self.percent(probability)) per 30 days, above \(Self.percent(most)): \(shares). Lower \
+        `max` or lengthen `lock` of a verify limit per identifier, make codes longer, or accept more
+        """)
+  }
+
+  private static func percent(_ probability: Double) -> String {
+    probability >= 1 ? "100 %" : "\((probability * 100).formatted(.number.precision(.significantDigits(3)))) %"
+  }
+}
