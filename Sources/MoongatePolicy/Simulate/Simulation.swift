@@ -77,6 +77,8 @@ package enum SimulationProblem: Error, Sendable, CustomStringConvertible {
 /// Which flow is attacked, and how people are named to it.
 struct Target: Sendable {
   let flow: String
+  /// By which an owner signs in to the account that is there.
+  let ownersFlow: String
   let provider: any CodeProvider
   private let field: InputField
   private let region: String
@@ -90,6 +92,7 @@ struct Target: Sendable {
       let field = provider.descriptor.beginFields.first(where: { $0.kind == .phone || $0.kind == .email })
     else { throw .noFlow(name) }
     self.flow = flow.name
+    ownersFlow = [AccountRule.existing, .any].lazy.compactMap { rule in flows.first { $0.account == rule } }.first?.name ?? flow.name
     self.provider = provider
     self.field = field
     region = generation.gateway.region

@@ -75,7 +75,7 @@ final class Stage {
     let client = gateway.client(ClientAddress(bytes: [192, 0, 2, 1]) ?? .unspecified)
     ownerSignIns += 1
     let signedIn: Bool
-    if case .success(let flow) = await gateway.create(target.flow, by: client),
+    if case .success(let flow) = await gateway.create(target.ownersFlow, by: client),
       case .success = await gateway.begin(flow.id, provider: policy.provider, fields: target.fields(Self.owner), by: client),
       let code = gateway.mailbox.latest(to: try target.identifier(Self.owner).value)?.code,
       case .success = await gateway.submit(flow.id, fields: ["code": .text(code)], by: client)
@@ -100,10 +100,8 @@ final class Stage {
   /// Sends a code that is surely wrong.
   func guess(_ flow: FlowID, for person: Int, from client: ClientContext) async throws -> Guess {
     let right = gateway.mailbox.latest(to: try target.identifier(person).value)?.code ?? ""
-    let zero = String(repeating: policy.code.alphabet.characters[0], count: policy.code.length)
-    let one = String(zero.dropLast()) + String(policy.code.alphabet.characters[1])
     let before = try? await gateway.view(flow, by: client).get().step
-    let answer = await gateway.submit(flow, fields: ["code": .text(right == zero ? one : zero)], by: client)
+    let answer = await gateway.submit(flow, fields: ["code": .text(Self.wrong(right, policy.code))], by: client)
     guard case .failure(let refusal) = answer else { return .dead }
     switch refusal.code {
     case .invalidCode:
@@ -138,5 +136,11 @@ final class Stage {
       }
     }
     return nil
+  }
+
+  /// A code that is surely not this one.
+  static func wrong(_ right: String, _ rule: CodeRule) -> String {
+    let zero = String(repeating: rule.alphabet.characters[0], count: rule.length)
+    return right == zero ? String(zero.dropLast()) + String(rule.alphabet.characters[1]) : zero
   }
 }

@@ -1,0 +1,117 @@
+import Foundation
+import MoongateCore
+import MoongateSDK
+
+/// What people did, without what was answered: it can be played against any configuration.
+package struct Traffic: Sendable {
+  /// One act of one person.
+  package struct Act: Sendable {
+    package enum Kind: String, Sendable {
+      /// Asks for a code.
+      case send
+      /// Sends the right one.
+      case right
+      /// Sends a wrong one.
+      case wrong
+    }
+
+    package let at: Timestamp
+    package let person: Int
+    package let address: ClientAddress
+    package let kind: Kind
+  }
+
+  /// In the order of their times.
+  package let acts: [Act]
+  package let people: Int
+
+  /// A week of a town of the given size: people who sign in once a day and mistype now and then, one who guesses at the first
+  /// of them, and one who has codes sent.
+  package init(seed: UInt64, people: Int = 60, days: Int = 7) {
+    let random = SeededRandom(seed: seed)
+    let number = { (below: Int) in Int(random.uniform(below: UInt32(below))) }
+    var acts: [Act] = []
+    let address = { (first: UInt8, number: Int) in
+      ClientAddress(bytes: [first, UInt8(number >> 16 & 255), UInt8(number >> 8 & 255), UInt8(number & 255)]) ?? .unspecified
+    }
+    for day in 0..<days {
+      for person in 0..<people {
+        var at = ManualClock.start + .seconds(day * 86_400 + number(80_000))
+        let home = address(100, number(20) == 0 ? 10_000 + number(10_000) : person)
+        acts.append(Act(at: at, person: person, address: home, kind: .send))
+        // One in ten mistypes, and of those one in three once more, and so on.
+        var slips = number(10) == 0 ? 1 : 0
+        while slips > 0, slips < 9, number(3) == 0 { slips += 1 }
+        for _ in 0..<slips {
+          at = at + .seconds(5 + number(30))
+          acts.append(Act(at: at, person: person, address: home, kind: .wrong))
+        }
+        acts.append(Act(at: at + .seconds(5 + number(60)), person: person, address: home, kind: .right))
+      }
+      for hour in 0..<24 {
+        let at = ManualClock.start + .seconds(day * 86_400 + hour * 3_600 + number(3_000))
+        acts.append(Act(at: at, person: 0, address: address(10, hour), kind: .send))
+        for guess in 0..<6 { acts.append(Act(at: at + .seconds(1 + guess), person: 0, address: address(10, hour + guess), kind: .wrong)) }
+        for _ in 0..<8 { acts.append(Act(at: at + .seconds(number(600)), person: number(people), address: address(11, 0), kind: .send)) }
+      }
+    }
+    self.acts = acts.sorted { $0.at < $1.at }
+    self.people = people
+  }
+
+  /// Reads recorded events: what `GET /events` of the admin listener answers, as a JSON array or one event a line.
+  /// - Throws: `TrafficProblem` where it is neither.
+  package init(recorded data: Data) throws(TrafficProblem) {
+    let events = try Self.events(in: data)
+    var people: [String: Int] = [:]
+    var acts: [Act] = []
+    for event in events {
+      // A keyed hash names the person as well as a number does.
+      guard let kind = event.act, let at = event.moment, let identifier = event.identifier else { continue }
+      let person = people[identifier] ?? people.count
+      people[identifier] = person
+      acts.append(Act(at: at, person: person, address: event.address.flatMap { IPAddressText.parse($0.utf8) } ?? .unspecified, kind: kind))
+    }
+    self.acts = acts.sorted { $0.at < $1.at }
+    self.people = people.count
+  }
+
+  private struct Event: Decodable {
+    let at: String?
+    let kind: String?
+    let code: String?
+    let identifier: String?
+    let address: String?
+
+    /// What the person did, read off what was recorded of it.
+    var act: Act.Kind? {
+      switch (kind, code) {
+      case ("code_sent", _), ("refused", "resend_too_soon"), ("refused", "send_limit"): .send
+      case ("code_verified", _): .right
+      case ("refused", "invalid_code"), ("refused", "too_many_attempts"): .wrong
+      default: nil
+      }
+    }
+
+    var moment: Timestamp? {
+      guard let at, let date = try? Date(at, strategy: .iso8601) else { return nil }
+      return Timestamp(milliseconds: Int64(date.timeIntervalSince1970 * 1000))
+    }
+  }
+
+  private static func events(in data: Data) throws(TrafficProblem) -> [Event] {
+    let decoder = JSONDecoder()
+    if let array = try? decoder.decode([Event].self, from: data) { return array }
+    var events: [Event] = []
+    for (number, line) in data.split(separator: UInt8(ascii: "\n")).enumerated() {
+      guard let event = try? decoder.decode(Event.self, from: Data(line)) else { throw TrafficProblem(line: number + 1) }
+      events.append(event)
+    }
+    return events
+  }
+}
+
+/// A log that cannot be read.
+package struct TrafficProblem: Error, Sendable {
+  package let line: Int
+}

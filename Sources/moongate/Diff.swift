@@ -1,0 +1,48 @@
+import ArgumentParser
+import Foundation
+import MoongateCore
+import MoongatePolicy
+import MoongateSDK
+
+/// `moongate policy diff`: what a change of the files would change for people.
+struct Diff: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Play the same traffic against two configurations and tell which decisions differ.",
+    discussion: "Without --log the traffic is a simulated week of a small town, with an attacker. Exits with 1 where decisions differ.")
+
+  @Argument(help: "The folder that serves now.") var old: String
+  @Argument(help: "The folder that is to serve.") var new: String
+  @Option(help: "Recorded events: what GET /events of the admin listener answers.") var log: String?
+  @Option(help: "Whose policy is compared.") var provider: ProviderName?
+  @Flag(help: "Print JSON.") var json = false
+
+  func run() async throws {
+    let before = try ConfigurationOption.generation(of: old)
+    let after = try ConfigurationOption.generation(of: new)
+    let registry = try ProviderRegistry(Providers.all)
+    let coded = registry.all.filter { $0 is any CodeProvider }.map(\.descriptor.name)
+    guard let name = provider ?? coded.first(where: { before.policies[$0] != nil && after.policies[$0] != nil }) else {
+      throw StartProblem("Both folders must configure the provider that is compared.", status: .couldNotRun)
+    }
+    do {
+      let diff = try await PolicyDiff(
+        old: before, new: after, provider: name, traffic: try traffic(), providers: registry, makeStore: PassingStore.make)
+      print(json ? try ToolJSON.text(diff) : diff.text)
+      if !diff.flips.isEmpty { throw ExitCode(ExitStatus.found.rawValue) }
+    } catch let problem as SimulationProblem {
+      throw StartProblem("\(problem).", status: .couldNotRun)
+    }
+  }
+
+  private func traffic() throws -> Traffic {
+    guard let log else { return Traffic(seed: 1) }
+    guard let data = FileManager.default.contents(atPath: log) else {
+      throw StartProblem("The log \(log) cannot be read.", status: .couldNotRun)
+    }
+    do {
+      return try Traffic(recorded: data)
+    } catch {
+      throw StartProblem("\(log):\(error.line): not an event; save what GET /events of the admin listener answers.", status: .couldNotRun)
+    }
+  }
+}

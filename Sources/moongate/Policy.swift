@@ -1,0 +1,63 @@
+import ArgumentParser
+import Foundation
+import MoongateCore
+import MoongatePolicy
+import MoongateSDK
+import MoongateStore
+
+/// `moongate policy`: what an operator asks about policies. Each question is a file of its own.
+struct Policy: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Try out, explain and compare policies.", subcommands: [Simulate.self, Diff.self])
+}
+
+extension ConfigurationOption {
+  /// The folder's generation.
+  /// - Throws: exit status 1 where there are problems, after telling them all on standard error.
+  func generation() throws -> any PolicyGeneration { try Self.generation(of: checked()) }
+
+  /// The generation of any folder.
+  static func generation(of folder: String) throws -> any PolicyGeneration {
+    switch ConfigurationLoader(providers: Providers.all.map(\.descriptor)).load(folder: folder) {
+    case .success(let generation): return generation
+    case .failure(let refused):
+      for problem in refused.problems { FileHandle.standardError.write(Data("\(problem)\n".utf8)) }
+      throw ExitCode(refused.isFolderMissing ? ExitStatus.couldNotRun.rawValue : ExitStatus.found.rawValue)
+    }
+  }
+}
+
+/// Stores that live as long as a question.
+enum PassingStore {
+  static func make() throws -> any Store { try SQLiteStore(path: ":memory:", keyFingerprint: []) }
+}
+
+/// What tools print for programs.
+enum ToolJSON {
+  static func text(_ value: some Encodable) throws -> String {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes, .prettyPrinted]
+    return String(decoding: try encoder.encode(value), as: UTF8.self)
+  }
+}
+
+/// A length of time as the Lua files write it: `90s`, `12h`, `30d`.
+struct Span: ExpressibleByArgument {
+  let duration: Duration
+
+  /// What check computes budgets for.
+  static let month = Span(duration: .seconds(30 * 86_400))
+
+  private init(duration: Duration) { self.duration = duration }
+
+  init?(argument: String) {
+    guard let unit = argument.last, let seconds = ["s": 1, "m": 60, "h": 3600, "d": 86_400][unit], let count = Int64(argument.dropLast()), count > 0,
+      count <= 36_500
+    else { return nil }
+    duration = .seconds(count * Int64(seconds))
+  }
+}
+
+extension ProviderName: ExpressibleByArgument {
+  public init?(argument: String) { self.init(rawValue: argument) }
+}
