@@ -6,7 +6,7 @@ import NIOCore
 import ServiceLifecycle
 
 /// The public listener's own part: API and pages. What stands in front of it on the wire is `server`.
-package struct PublicApplication: Service {
+package struct PublicApplication: Service, CustomStringConvertible {
   /// Answers requests to the gateway's own addresses.
   package let responder: GatewayResponder
   private let address: ListenAddress
@@ -39,7 +39,7 @@ package struct PublicApplication: Service {
     responder = GatewayResponder(
       table: EndpointTable(endpoints.flatMap { $0 }), generations: generations, random: random,
       recorder: RefusalRecorder(audit: audit, clock: clock, logger: logger), reader: bodies, pages: pages,
-      guarded: { exchange, kind throws(Refusal) in try exchange.checkOrigin(for: kind) }, logger: logger)
+      guarded: { exchange, kind throws(Refusal) in try exchange.checkOrigin(for: kind) })
     address = generations.current.gateway.listen
     self.server = server
     self.eventLoops = eventLoops
@@ -54,6 +54,9 @@ package struct PublicApplication: Service {
       configuration: ApplicationConfiguration(address: .hostname(address.host, port: address.port), serverName: nil),
       onServerRunning: onListening, eventLoopGroupProvider: .shared(eventLoops), logger: logger.ofLibrary)
   }
+
+  /// For logs, which would otherwise be told everything that is in here.
+  package var description: String { "the public listener on \(address)" }
 
   package func run() async throws { try await application.run() }
 }

@@ -1,6 +1,7 @@
 import Foundation
 import HTTPTypes
 import MoongateCore
+import MoongateHTTP
 import MoongateTesting
 import Testing
 
@@ -269,17 +270,29 @@ import Testing
     }
   }
 
-  @Test func theStylesheetIsNamedByItsContent() async throws {
+  @Test(arguments: [("stylesheet", "text/css; charset=utf-8", "#0d7377"), ("icon", "image/svg+xml", "<svg")])
+  func assetsAreNamedByTheirContent(_ relation: String, _ type: String, _ part: String) async throws {
     try await HTTPGateway().run { client in
       let page = try await client.send(.get, "/auth/login")
-      let path = try #require(page.text.components(separatedBy: "stylesheet\" href=\"").last?.prefix { $0 != "\"" })
-      let sheet = try await client.send(.get, String(path))
-      #expect(sheet.status == 200)
-      #expect(sheet.header("Content-Type") == "text/css; charset=utf-8")
-      #expect(sheet.header("Cache-Control") == "public, max-age=31536000, immutable")
-      #expect(sheet.text.contains("#0d7377"))
-      #expect(!sheet.text.contains("http") && !sheet.text.contains("@import"))
+      let link = try #require(page.text.components(separatedBy: "<link rel=\"\(relation)\"").last)
+      let asset = try await client.send(.get, try #require(Browser.attribute("href", link)))
+      #expect(asset.status == 200)
+      #expect(asset.header("Content-Type") == type)
+      #expect(asset.header("Cache-Control") == "public, max-age=31536000, immutable")
+      #expect(asset.text.contains(part))
+      #expect(!asset.text.contains("@import") && !asset.text.contains("url("))
     }
+  }
+
+  @Test func theProxysRefusalsAsPages() throws {
+    let pages = try PageRenderer()
+    let refusal = Refusal(.unauthenticated, decision: DecisionID(text: "dc_x"))
+    let html = pages.html(for: refusal, gateway: .test())
+    #expect(html.contains("<a class=\"button\" href=\"http://localhost:8080/auth/login\">Sign in</a>"))
+    #expect(html.contains("Reference: dc_x"))
+    #expect(
+      pages.html(for: Refusal(.upstreamTimeout, decision: DecisionID(text: "dc_y")), gateway: .test()).contains(
+        "The service took too long to answer."))
   }
 
   @Test func errorsForPeopleAndForPrograms() async throws {

@@ -108,6 +108,11 @@ extension ApplicationRequestContextSource {
       let answer = try await client.call(.get, "/api/auth/nothing?x=1")
       let id = try #require(answer["decision_id"] as? String)
       #expect(client.gateway.log.lines == ["debug refused code=not_found decision=\(id) method=GET"])
+      // Pages that answer a refusal by themselves say so too.
+      let browser = Browser(client)
+      try await browser.visit("/auth/login")
+      try await browser.submit(["phone": "9999999999"])
+      #expect(client.gateway.log.lines.last?.hasPrefix("debug refused code=account_not_found decision=dc_") == true)
     }
   }
 }

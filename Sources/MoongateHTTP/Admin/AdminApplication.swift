@@ -7,7 +7,7 @@ import ServiceLifecycle
 
 /// The operator's listener: health, policy, locks, events, outbox. It asks nobody who they are, so it belongs on loopback
 /// or behind something that does.
-package struct AdminApplication: Service {
+package struct AdminApplication: Service, CustomStringConvertible {
   /// Answers the operator's requests.
   package let responder: GatewayResponder
   private let address: ListenAddress
@@ -34,7 +34,7 @@ package struct AdminApplication: Service {
     responder = GatewayResponder(
       table: EndpointTable(endpoints.flatMap { $0 }), generations: generations, random: random,
       recorder: RefusalRecorder(audit: audit, clock: clock, logger: logger), reader: BodyReader(), pages: pages,
-      guarded: { exchange, _ throws(Refusal) in try entrance.check(exchange) }, logger: logger)
+      guarded: { exchange, _ throws(Refusal) in try entrance.check(exchange) })
     self.eventLoops = eventLoops
     self.onListening = onListening
     self.logger = logger
@@ -46,6 +46,9 @@ package struct AdminApplication: Service {
       responder: responder, configuration: ApplicationConfiguration(address: .hostname(address.host, port: address.port), serverName: nil),
       onServerRunning: onListening, eventLoopGroupProvider: .shared(eventLoops), logger: logger.ofLibrary)
   }
+
+  /// For logs, which would otherwise be told everything that is in here.
+  package var description: String { "the admin listener on \(address)" }
 
   package func run() async throws { try await application.run() }
 }

@@ -23,7 +23,7 @@ extension PageRenderer {
   /// A refusal as a page.
   package func page(for refusal: Refusal, generation: any PolicyGeneration) -> Response {
     var response = page(
-      "message", message(for: refusal, gateway: generation.gateway), status: HTTPResponse.Status(code: refusal.code.status), generation: generation)
+      "message", message(for: refusal, gateway: generation.gateway), status: refusal.code.httpStatus, generation: generation)
     response.addRefusalHeaders(refusal)
     return response
   }

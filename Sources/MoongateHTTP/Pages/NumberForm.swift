@@ -106,7 +106,8 @@ struct NumberForm: Sendable {
       var model = model(exchange, returnTo: returnTo, phone: form["phone"])
       model.flow = id?.secret.reveal()
       explain(refusal, in: &model, exchange, returnTo: returnTo)
-      var response = page(model, exchange, status: HTTPResponse.Status(code: refusal.code.status))
+      exchange.note(refusal)
+      var response = page(model, exchange, status: refusal.code.httpStatus)
       response.addRefusalHeaders(refusal)
       response.setCookies(created?.cookies ?? [])
       return response

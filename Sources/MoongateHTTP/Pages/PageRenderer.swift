@@ -12,14 +12,27 @@ package struct PageRenderer: Sendable {
     /// What we call ourselves.
     let service: String
     let stylesheet: String
+    let icon: String
     /// Where "Contact us" leads; nil where the operator names nothing.
     let support: String?
   }
 
   private let library: MustacheLibrary
-  private let stylesheet: [UInt8]
-  /// Its name changes with its content, so browsers may keep it for good.
-  private let stylesheetPath: String
+  private let stylesheet: Asset
+  private let icon: Asset
+
+  /// A file that pages name. Its own name changes with its content, so browsers may keep it for good.
+  private struct Asset {
+    let type: String
+    let bytes: [UInt8]
+    let path: String
+
+    init(_ name: String, _ suffix: String, type: String, _ bytes: [UInt8]) {
+      self.type = type
+      self.bytes = bytes
+      path = "/auth/assets/\(name)-\(Base64URL.encode(SHA256.hash(data: bytes).prefix(9))).\(suffix)"
+    }
+  }
 
   /// - Throws: where a template cannot be parsed, which a test would have shown.
   package init() throws {
@@ -31,22 +44,22 @@ package struct PageRenderer: Sendable {
     var library = MustacheLibrary()
     for (name, text) in templates { try library.register(String(decoding: text, as: UTF8.self), named: name) }
     self.library = library
-    stylesheet = PackageResources.style_css
-    stylesheetPath = "/auth/assets/style-\(Base64URL.encode(SHA256.hash(data: stylesheet).prefix(9))).css"
+    stylesheet = Asset("style", "css", type: "text/css; charset=utf-8", PackageResources.style_css)
+    icon = Asset("icon", "svg", type: "image/svg+xml", PackageResources.icon_svg)
   }
 
   var endpoints: [Endpoint] {
-    [
-      Endpoint(.asset, .get, stylesheetPath) { _ throws(Refusal) in
-        var response = Response.plain(.ok, type: "text/css; charset=utf-8", stylesheet)
+    [stylesheet, icon].map { asset in
+      Endpoint(.asset, .get, asset.path) { _ throws(Refusal) in
+        var response = Response.plain(.ok, type: asset.type, asset.bytes)
         response.headers[.cacheControl] = "public, max-age=31536000, immutable"
         return response
       }
-    ]
+    }
   }
 
   func frame(_ title: String, _ gateway: GatewaySettings) -> Frame {
-    Frame(title: title, service: gateway.brand.name ?? gateway.service, stylesheet: stylesheetPath, support: gateway.brand.support)
+    Frame(title: title, service: gateway.brand.name ?? gateway.service, stylesheet: stylesheet.path, icon: icon.path, support: gateway.brand.support)
   }
 
   /// A page with the headers that it needs.

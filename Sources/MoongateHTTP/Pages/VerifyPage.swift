@@ -78,9 +78,12 @@ struct VerifyPage: Sendable {
       return .seeOther(FormFields.address(page(of: view), ["id": view.id.secret.reveal()]))
     }
     var response = pages.page(
-      "verify", model(view, step, sentTo, notice, refusal, exchange), status: refusal.map { HTTPResponse.Status(code: $0.code.status) } ?? .ok,
+      "verify", model(view, step, sentTo, notice, refusal, exchange), status: refusal?.code.httpStatus ?? .ok,
       generation: exchange.generation)
-    if let refusal { response.addRefusalHeaders(refusal) }
+    if let refusal {
+      exchange.note(refusal)
+      response.addRefusalHeaders(refusal)
+    }
     return response
   }
 

@@ -15,7 +15,7 @@ extension Response {
   /// A refusal as problem+json (RFC 9457), with the headers that go with it.
   /// - Parameter more: members of the document besides those of every refusal.
   static func problem(_ refusal: Refusal, _ more: KeyValuePairs<String, String> = [:]) -> Response {
-    var response = plain(HTTPResponse.Status(code: refusal.code.status), type: Refusal.mediaType, refusal.document(with: more))
+    var response = plain(refusal.code.httpStatus, type: Refusal.mediaType, refusal.document(with: more))
     response.addRefusalHeaders(refusal)
     return response
   }
@@ -54,6 +54,19 @@ extension Response {
     var headers: HTTPFields = [.cacheControl: "no-store", .xContentTypeOptions: "nosniff"]
     headers.set("Referrer-Policy", to: "no-referrer")
     return headers
+  }
+}
+
+extension RefusalCode {
+  /// The status with the phrase that goes with it (RFC 9110 section 15).
+  var httpStatus: HTTPResponse.Status {
+    let known: [HTTPResponse.Status] = [
+      .badRequest, .unauthorized, .forbidden, .notFound, .methodNotAllowed, .requestTimeout, .conflict, .gone, .contentTooLarge,
+      .unsupportedMediaType,
+      .unprocessableContent, .tooManyRequests, .requestHeaderFieldsTooLarge, .badGateway, .serviceUnavailable, .gatewayTimeout,
+      .httpVersionNotSupported,
+    ]
+    return known.first { $0.code == status } ?? HTTPResponse.Status(code: status)
   }
 }
 

@@ -39,6 +39,9 @@ struct Exchange: Sendable {
     recorder.record(Refusal(code, decision: decision, detail: detail, field: field), from: client.address, fault: fault)
   }
 
+  /// One line for the operator about a refusal that the handler answers by itself.
+  func note(_ refusal: Refusal) { recorder.note(refusal, method: request.method.rawValue) }
+
   /// Asks the store.
   /// - Throws: 503 where it does not answer.
   func asking<Answer>(_ body: () async throws(StoreFault) -> Answer) async throws(Refusal) -> Answer {
@@ -55,6 +58,11 @@ struct RefusalRecorder: Sendable {
   let audit: AuditTrail
   let clock: any GatewayClock
   let logger: Logger
+
+  /// One line for the operator: never a query, a code, a token or an identifier.
+  func note(_ refusal: Refusal, method: String) {
+    logger.debug("refused", metadata: ["decision": "\(refusal.decision)", "code": "\(refusal.code.name)", "method": "\(method)"])
+  }
 
   /// - Parameter fault: for the operator; never shown to a client.
   func record(_ refusal: Refusal, from address: ClientAddress, fault: String?) -> Refusal {

@@ -1,6 +1,5 @@
 import HTTPTypes
 import Hummingbird
-import Logging
 import MoongateCore
 
 /// Answers requests to the gateway's own addresses: finds the endpoint, finds out who asks, and turns refusals into answers.
@@ -13,7 +12,6 @@ package struct GatewayResponder: HTTPResponder {
   let pages: PageRenderer
   /// What is asked of a request before its endpoint sees it.
   let guarded: @Sendable (Exchange, Endpoint.Kind) throws(Refusal) -> Void
-  let logger: Logger
 
   package func respond(to request: Request, context: ConnectionContext) async throws -> Response {
     let decision = DecisionID(from: random)
@@ -53,8 +51,7 @@ package struct GatewayResponder: HTTPResponder {
 
   /// One line for the operator, and the refusal as the client can read it.
   private func answer(_ refusal: Refusal, as kind: Endpoint.Kind, to request: Request, generation: any PolicyGeneration) -> Response {
-    logger.debug(
-      "refused", metadata: ["decision": "\(refusal.decision)", "code": "\(refusal.code.name)", "method": "\(request.method.rawValue)"])
+    recorder.note(refusal, method: request.method.rawValue)
     return kind != .call && request.wantsHTML ? pages.page(for: refusal, generation: generation) : .problem(refusal)
   }
 }
