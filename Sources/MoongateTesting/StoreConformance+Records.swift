@@ -39,6 +39,23 @@ extension StoreConformance {
       #expect(results.count { $0 == .conflict(.flowChanged) } == 49)
       #expect(try await bench.store.sessions(of: "ac_1").count == 1)
     },
+    StoreConformance("who asks after a change was acknowledged sees it, however many ask at once") { bench async throws in
+      let unseen = try await withThrowingTaskGroup(of: Int.self) { group in
+        for task in 0..<32 {
+          group.addTask {
+            var unseen = 0
+            for number in 0..<10 {
+              let record = bench.flow("\(task) \(number)")
+              try await bench.apply(.putFlow(record))
+              if try await bench.store.flow(record.id) == nil { unseen += 1 }
+            }
+            return unseen
+          }
+        }
+        return try await group.reduce(0, +)
+      }
+      #expect(unseen == 0)
+    },
     StoreConformance("a flow is made once, and one that is gone is not changed") { bench async throws in
       var record = bench.flow("one")
       try await bench.apply(.putFlow(record))

@@ -79,7 +79,12 @@ enum SQLiteConfiguration {
     configuration.prepareDatabase { db in
       // NORMAL with WAL survives the death of the process at any point (sqlite.org/pragma.html#pragma_synchronous).
       // 8 MiB of cache: bounded memory, whatever number of people is attacked at once.
-      try db.execute(sql: "PRAGMA synchronous = NORMAL; PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF")
+      // Checkpoints after 16 MiB of log: a page that changes often is written back once.
+      try db.execute(
+        sql: """
+          PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 4096; PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY;
+          PRAGMA trusted_schema = OFF
+          """)
     }
     return configuration
   }

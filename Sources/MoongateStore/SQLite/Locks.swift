@@ -24,16 +24,11 @@ extension LockRecord {
   /// - Returns: false where none stands.
   static func lift(_ id: String, at now: Timestamp, _ db: Database) throws -> Bool {
     guard let key = Base64URL.decode(id).map({ Data($0) }) else { return false }
-    // A lock that is over keeps its end: escalation counts from there.
-    let lifted = try db.run(
+    // Its events went when it began. A lock that is over keeps its end: escalation counts from there.
+    return try db.run(
       """
-      UPDATE counter SET counted = 0, oldest = NULL, disabled_since = NULL,
-        locked_until = CASE WHEN locked_until > :now THEN :now ELSE locked_until END
+      UPDATE counter SET disabled_since = NULL, locked_until = CASE WHEN locked_until > :now THEN :now ELSE locked_until END
       WHERE key = :key AND (locked_until > :now OR disabled_since IS NOT NULL)
-      """, ["now": now.milliseconds, "key": key])
-    guard lifted > 0 else { return false }
-    try db.run("DELETE FROM tally WHERE counter = ?", [key])
-    try db.run("DELETE FROM pending WHERE counter = ?", [key])
-    return true
+      """, ["now": now.milliseconds, "key": key]) > 0
   }
 }

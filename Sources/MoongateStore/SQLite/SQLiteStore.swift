@@ -10,6 +10,7 @@ import Synchronization
 package final class SQLiteStore: Store {
   private let database: any DatabaseWriter
   private let commits: CommitQueue
+  private let looks: LookQueue
   private let pruning = Pruning()
   private let door = Mutex(Door())
 
@@ -45,6 +46,7 @@ package final class SQLiteStore: Store {
         return meta.moment(1)
       }
       commits = CommitQueue(writer: database, recorded: recorded)
+      looks = LookQueue(reader: database)
       if isFile { try file.tighten() }
     } catch {
       throw file.refusal(error)
@@ -82,7 +84,7 @@ package final class SQLiteStore: Store {
   }
 
   private func read<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws(StoreFault) -> Value {
-    do { return try await working { try await database.read(body) } } catch { throw StoreFault(error) }
+    do { return try await working { try await looks.read(body) } } catch { throw StoreFault(error) }
   }
 
   private func write<Value: Sendable>(
