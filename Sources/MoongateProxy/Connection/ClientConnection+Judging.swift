@@ -63,6 +63,8 @@ extension ClientConnection {
       // Behind a body it would not be known which bytes are the body's and which the tunnel's.
       guard !exchange.hasBody else { return refuse(.badRequest, detail: ["reason": "an upgrade with a body"], head: head) }
       guard route.route.allowsUpgrade else { return refuse(.denied, detail: ["reason": "this route allows no upgrade"], head: head) }
+      // Attack: behind an upgrade to another HTTP, requests would reach the upstream unjudged, with identities of the client's own.
+      guard !head.asksForAnotherHTTP else { return refuse(.denied, detail: ["reason": "no upgrade leads to another HTTP"], head: head) }
       // Attack: a page of another site opens a socket, and the browser adds our cookie (security.md 26).
       if credentials.isCookie, session != nil, !hasRightOrigin(head, bytes, origin, plan) { return refuse(.originRefused, head: head) }
     }
@@ -72,7 +74,7 @@ extension ClientConnection {
     }
     if let session { loop.sessions.used(session, now: time.now) }
     // A Bearer that may be a session's, at a moment when nobody can say, goes nowhere.
-    let dropsAuthorization = credentials.isBearer && (session != nil || storeIsSilent)
+    let dropsAuthorization = credentials.isBearerUnjudged || credentials.isBearer && (session != nil || storeIsSilent)
     forward(
       head, bytes, to: route, plan, host: host, origin: origin, session: session, now: time.now, dropsAuthorization: dropsAuthorization,
       hasOurCookies: credentials.hasOurCookies)

@@ -160,10 +160,19 @@ package final class ClientConnection: ChannelDuplexHandler {
     inputHasEnded = true
     switch phase {
     case .tunnel: upstream?.closeOutput()
-    case .looking: break
-    case .exchanging, .own:
-      if !exchange.requestIsDone { context.close(promise: nil) }
-    case .reading, .refused, .lingering, .closed: context.close(promise: nil)
+    case .lingering, .closed: context.close(promise: nil)
+    case .reading, .looking, .exchanging, .own, .refused: endWhereUnfinished()
+    }
+  }
+
+  /// Whoever sends no more is answered what they have sent whole; a request that can not become whole is dropped.
+  private func endWhereUnfinished() {
+    switch phase {
+    case .reading, .refused: context?.close(promise: nil)
+    // Without an upstream yet, the body still waits in `input`.
+    case .exchanging: if !exchange.requestIsDone, upstream != nil { context?.close(promise: nil) }
+    case .own: if !exchange.requestIsDone { context?.close(promise: nil) }
+    case .looking, .tunnel, .lingering, .closed: break
     }
   }
 
@@ -206,6 +215,7 @@ package final class ClientConnection: ChannelDuplexHandler {
       }
     }
     isProcessing = false
+    if inputHasEnded { endWhereUnfinished() }
     resumeReading()
   }
 
@@ -273,7 +283,7 @@ package final class ClientConnection: ChannelDuplexHandler {
     exchange.upstreamHead = ByteBuffer()
     context?.flush()
     guard phase != .closed else { return }
-    if exchange.closesAfter || isQuiescing || inputHasEnded {
+    if exchange.closesAfter || isQuiescing || inputHasEnded && input.readableBytes == 0 {
       if input.readableBytes == 0, exchange.requestIsDone {
         phase = .lingering
         context?.close(promise: nil)

@@ -54,6 +54,16 @@ package struct RequestHead: Sendable {
     return String(decoding: copy, as: UTF8.self)
   }
 
+  /// Whether some protocol that Upgrade names is HTTP again: `h2c`, `HTTP/2.0`, or `TLS/1.0` with HTTP within (RFC 2817).
+  var asksForAnotherHTTP: Bool {
+    fields.contains { field in
+      field.kind == .upgrade
+        && text(field.value).lowercased().split(separator: ",").contains { item in
+          ["h2c", "h2", "http", "tls"].contains(item.prefix { $0 != "/" }.filter { $0 != " " && $0 != "\t" })
+        }
+    }
+  }
+
   /// Whether some `Connection` field names this field (RFC 9110 section 7.6.1).
   func isNamedByConnection(_ field: HeadField) -> Bool { ConnectionOptions.name(field, among: fields, of: bytes.readableBytesUInt8Span) }
 }

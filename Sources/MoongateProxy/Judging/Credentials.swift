@@ -55,6 +55,8 @@ struct Credentials {
   var isBearer = false
   /// Whether it came (also) as a cookie.
   var isCookie = false
+  /// Whether a Bearer came that may be a session's and was not judged: it goes nowhere.
+  var isBearerUnjudged = false
   /// Cookie and Bearer differ, or there is more than one Authorization: 400.
   var isContradictory = false
   /// Whether some Cookie field holds a cookie of ours, which does not go upstream.
@@ -86,7 +88,10 @@ struct Credentials {
     }
     if authorizations > 1 { isContradictory = true }
     // Two cookies of our name: one of them may be an attacker's, set from a sibling domain.
-    if cookies > 1 { return }
+    if cookies > 1 {
+      isBearerUnjudged = bearer.map { Self.isToken(bytes, $0) } ?? false
+      return
+    }
     if let cookie, let bearer, !Self.equal(bytes, cookie, bearer) { isContradictory = true }
     guard let candidate = cookie ?? bearer, Self.isToken(bytes, candidate) else { return }
     token = candidate

@@ -221,6 +221,23 @@ import Testing
     await gateway.stop()
   }
 
+  @Test(arguments: [
+    ["GET /1", "GET /2", "GET /3"], ["GET /auth/1", "GET /2", "GET /auth/3"], ["POST /1", "POST /auth/2", "POST /3"],
+  ]) func whoeverSendsNoMoreIsAnsweredAllThatTheySent(_ lines: [String]) async throws {
+    let upstream = try await RecordingUpstream()
+    let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], open: true)])
+    let client = try await RawClient(port: gateway.port)
+    let requests = lines.map { line in
+      "\(line) HTTP/1.1\r\nHost: localhost\r\n" + (line.hasPrefix("POST") ? "Content-Length: 4\r\n\r\nbody" : "\r\n")
+    }
+    // The last one is cut off, and drops out.
+    try await client.send(requests.joined() + "POST /cut HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\nbo")
+    client.endSending()
+    let answer = try await client.read()
+    #expect(answer.ended && answer.text.components(separatedBy: "HTTP/1.1 200 OK").count == 4, "\(answer.text)")
+    await gateway.stop()
+  }
+
   @Test func afterAnUpgradeThatIsNotHonouredDecodingGoesOn() async throws {
     let upstream = try await RecordingUpstream()
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port])])

@@ -45,6 +45,15 @@ import Testing
     await gateway.stop()
   }
 
+  @Test func aBearerBesideTwoCookiesIsNotJudgedAndNotPassedOn() async throws {
+    let upstream = try await RecordingUpstream()
+    let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], open: true)])
+    let answer = try await gateway.talk(
+      "GET / HTTP/1.1\r\nHost: h\r\nCookie: moongate=a; moongate=b\r\nAuthorization: Bearer \(TestGateway.token)\r\n\r\n")
+    #expect(answer.hasPrefix("HTTP/1.1 200") && !upstream.all.contains(TestGateway.token) && !upstream.all.contains("Remote-User"))
+    await gateway.stop()
+  }
+
   @Test func idleAndAbsoluteEndsHold() async throws {
     let upstream = try await RecordingUpstream()
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port])])
@@ -141,6 +150,15 @@ import Testing
     #expect(try await get("/ws", "Authorization: Bearer \(TestGateway.token)\r\n").hasPrefix("HTTP/1.1 101"))
     #expect(try await get("/ws", "Origin: http://localhost\r\n").hasPrefix("HTTP/1.1 401"))
     #expect(try await get("/off/ws", "Authorization: Bearer \(TestGateway.token)\r\n").hasPrefix("HTTP/1.1 403"))
+    await gateway.stop()
+  }
+
+  /// Behind a tunnel of HTTP, requests would not be judged, and could say who they are from.
+  @Test(arguments: ["h2c", "websocket, H2C", "HTTP/2.0", "tls/1.2", "\th2"]) func noUpgradeLeadsToAnotherHTTP(_ name: String) async throws {
+    let upstream = try await upstream()
+    let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], open: true, upgrade: true)])
+    let answer = try await gateway.talk("GET /ws HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: \(name)\r\n\r\n")
+    #expect(answer.hasPrefix("HTTP/1.1 403") && answer.contains("\"code\":\"denied\"") && upstream.all.isEmpty)
     await gateway.stop()
   }
 
