@@ -49,7 +49,8 @@ let package = Package(
   targets: [
     // Who may import whom is in this list; `make test` builds with the explicit-import check, so it holds.
     .target(name: "MoongateSDK", swiftSettings: strict),
-    .target(name: "MoongateCore", dependencies: ["MoongateSDK", crypto, logging], exclude: ["README.md", "Flows/flow.mermaid"], swiftSettings: strict),
+    .target(
+      name: "MoongateCore", dependencies: ["MoongateSDK", crypto, logging], exclude: ["README.md", "Flows/flow.mermaid"], swiftSettings: strict),
     .target(name: "CLua", linkerSettings: [.linkedLibrary("lua5.4")]),
     .target(name: "MoongatePolicy", dependencies: ["MoongateSDK", "MoongateCore", "CLua", crypto, logging], swiftSettings: strict),
     .target(name: "MoongateStore", dependencies: ["MoongateSDK", "MoongateCore", grdb, logging], swiftSettings: strict),
@@ -88,9 +89,12 @@ let package = Package(
       dependencies: ["MoongateSDK", "MoongateCore", "MoongateStore", "MoongatePolicy", "MoongateDelivery", crypto, logging],
       swiftSettings: strict),
     .testTarget(name: "CLuaTests", dependencies: ["CLua"], swiftSettings: strict),
-    .testTarget(name: "MoongateCoreTests", dependencies: ["MoongateSDK", "MoongateCore", "MoongateStore", "MoongateTesting", crypto, logging], swiftSettings: strict),
     .testTarget(
-      name: "MoongatePolicyTests", dependencies: ["MoongateSDK", "MoongateCore", "MoongatePolicy", "MoongateStore", "PhoneOTP", "CLua", "MoongateTesting"],
+      name: "MoongateCoreTests", dependencies: ["MoongateSDK", "MoongateCore", "MoongateStore", "MoongateTesting", crypto, logging],
+      swiftSettings: strict),
+    .testTarget(
+      name: "MoongatePolicyTests",
+      dependencies: ["MoongateSDK", "MoongateCore", "MoongatePolicy", "MoongateStore", "PhoneOTP", "CLua", "MoongateTesting"],
       swiftSettings: strict),
     // Is killed by the store's tests, again and again.
     .executableTarget(
@@ -101,7 +105,10 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "MoongateProxyTests",
-      dependencies: ["MoongateSDK", "MoongateCore", "MoongateProxy", "MoongateTesting", nioCore, nioPosix, nioEmbedded, nioHTTP1, nioHTTPTypes, httpTypes, crypto, logging],
+      dependencies: [
+        "MoongateSDK", "MoongateCore", "MoongateProxy", "MoongateTesting", nioCore, nioPosix, nioEmbedded, nioHTTP1, nioHTTPTypes, httpTypes, crypto,
+        logging,
+      ],
       swiftSettings: strict),
     .testTarget(
       name: "MoongateHTTPTests",

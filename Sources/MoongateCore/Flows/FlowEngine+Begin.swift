@@ -85,7 +85,9 @@ extension FlowEngine {
     let code = texts.rule.make(from: random)
     // Nobody is told the code of an unknown person whom the policy conceals: no answer to it can be right.
     let reaches = isWanted || isKnown
-    let mac = reaches ? keys.codeMAC(code, flow: id.hash, provider: name.rawValue, identifier: identifier.value, purpose: machine.record.name) : random.bytes(32)
+    let mac =
+      reaches
+      ? keys.codeMAC(code, flow: id.hash, provider: name.rawValue, identifier: identifier.value, purpose: machine.record.name) : random.bytes(32)
     let challenge = Challenge(mac: mac, issuedAt: visit.now, expiresAt: visit.now + texts.rule.lifetime, rule: texts.rule)
     let step = StepRecord(
       provider: name, identifier: identifier, isSkippable: machine.due?.isSkippable ?? false, account: account?.id, challenge: challenge)
@@ -95,14 +97,16 @@ extension FlowEngine {
     if conceals {
       let view = try await store(machine, changes, id: id, visit)
       let failed = event(.deliveryFailed, visit, record: machine.record, id: id, step: step)
-      let started = !reaches || deliveries.start { [audit, logger] in
-        if let fault = await deliver() {
-          var failed = failed
-          failed.detail["fault"] = fault.reason
-          audit.record(failed)
-          logger.error("a code could not be delivered", metadata: ["provider": "\(name)", "fault": "\(fault.reason)"])
+      let started =
+        !reaches
+        || deliveries.start { [audit, logger] in
+          if let fault = await deliver() {
+            var failed = failed
+            failed.detail["fault"] = fault.reason
+            audit.record(failed)
+            logger.error("a code could not be delivered", metadata: ["provider": "\(name)", "fault": "\(fault.reason)"])
+          }
         }
-      }
       if !started { audit.record(failed) }
       return view
     }
@@ -123,7 +127,8 @@ extension FlowEngine {
   ) -> @Sendable () async -> DeliveryFault? {
     let gateway = visit.generation.gateway
     let message = CodeMessage(
-      code: code, text: texts.text(code: code, service: gateway.service), domainBoundLine: "@\(gateway.publicURL.host) #\(code)", service: gateway.service)
+      code: code, text: texts.text(code: code, service: gateway.service), domainBoundLine: "@\(gateway.publicURL.host) #\(code)",
+      service: gateway.service)
     let messenger = messenger(for: provider, visit)
     return { () async in
       guard let messenger else { return DeliveryFault(reason: "gateway.lua names no way for its messages to leave") }

@@ -42,7 +42,9 @@ extension FlowEngine {
 
   /// The resend timer's row: it belongs to provider and identifier, whatever the flow.
   func timerKey(_ provider: ProviderName, _ identifier: Identifier?) -> [UInt8] {
-    keys.counterKey([Array("resend".utf8), Array(provider.rawValue.utf8), Array((identifier?.kind.rawValue ?? "").utf8), Array((identifier?.value ?? "").utf8)])
+    keys.counterKey([
+      Array("resend".utf8), Array(provider.rawValue.utf8), Array((identifier?.kind.rawValue ?? "").utf8), Array((identifier?.value ?? "").utf8),
+    ])
   }
 
   private func fixed<Value>(_ varying: Varying<Value>) throws(PolicyFault) -> Value {

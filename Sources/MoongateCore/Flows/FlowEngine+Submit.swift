@@ -75,7 +75,9 @@ extension FlowEngine {
     case .proved(let proved, let record):
       let sealed: (String, [UInt8])?
       do {
-        sealed = try record.flatMap { record in try (step.account ?? before.record.account).map { ($0, try keys.seal(record, for: "\(step.provider) \($0)")) } }
+        sealed = try record.flatMap { record in
+          try (step.account ?? before.record.account).map { ($0, try keys.seal(record, for: "\(step.provider) \($0)")) }
+        }
       } catch {
         throw .store(StoreFault("a record of \(step.provider) could not be sealed"))
       }

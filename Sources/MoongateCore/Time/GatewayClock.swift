@@ -60,7 +60,7 @@ package final class SystemClock: GatewayClock {
 }
 
 #if canImport(Glibc)
-import Glibc
+  import Glibc
 #elseif canImport(Musl)
-import Musl
+  import Musl
 #endif

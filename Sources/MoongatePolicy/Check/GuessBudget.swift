@@ -149,7 +149,9 @@ struct GuessBound: Sendable {
     return overflow ? .max : product
   }
 
-  fileprivate static func greatestCommonDivisor(_ left: Int64, _ right: Int64) -> Int64 { right == 0 ? left : greatestCommonDivisor(right, left % right) }
+  fileprivate static func greatestCommonDivisor(_ left: Int64, _ right: Int64) -> Int64 {
+    right == 0 ? left : greatestCommonDivisor(right, left % right)
+  }
 }
 
 extension Varying {

@@ -27,7 +27,8 @@ package struct Simulation: Sendable {
   package let seed: UInt64
 
   package init(
-    attacker: Attacker, provider: ProviderName, span: Duration, addresses: Int, accounts: Int = 1_000, patience: Duration = .seconds(9), seed: UInt64 = 1
+    attacker: Attacker, provider: ProviderName, span: Duration, addresses: Int, accounts: Int = 1_000, patience: Duration = .seconds(9),
+    seed: UInt64 = 1
   ) {
     self.attacker = attacker
     self.provider = provider
@@ -41,7 +42,9 @@ package struct Simulation: Sendable {
   /// Runs it.
   /// - Parameter makeStore: gives an empty store of the simulation's own at each call.
   /// - Throws: `SimulationProblem` where the configuration cannot be attacked this way; a fault of the store.
-  package func run(_ generation: any PolicyGeneration, providers: ProviderRegistry, makeStore: @escaping () throws -> any Store) async throws -> SimulationReport {
+  package func run(_ generation: any PolicyGeneration, providers: ProviderRegistry, makeStore: @escaping () throws -> any Store) async throws
+    -> SimulationReport
+  {
     guard let policy = generation.policies[provider] else { throw SimulationProblem.notConfigured(provider, Array(generation.policies.keys)) }
     guard let codes = providers[provider] as? any CodeProvider else { throw SimulationProblem.noCodes(provider) }
     let target = try Target(generation, codes, wantsNew: attacker == .flood)

@@ -17,7 +17,9 @@ package struct VirtualGateway: Sendable {
   /// - Parameters:
   ///   - store: empty, and nobody else's.
   ///   - seed: the same seed gives the same run.
-  package init(_ generation: any PolicyGeneration, providers: ProviderRegistry, store: any Store, start: Timestamp = ManualClock.start, seed: UInt64 = 1) throws {
+  package init(
+    _ generation: any PolicyGeneration, providers: ProviderRegistry, store: any Store, start: Timestamp = ManualClock.start, seed: UInt64 = 1
+  ) throws {
     clock = ManualClock(start)
     self.store = store
     random = SeededRandom(seed: seed)
@@ -41,7 +43,8 @@ package struct VirtualGateway: Sendable {
   }
 
   /// Begins a step; the answer comes when its message, where one goes out, has reached the mailbox.
-  package func begin(_ id: FlowID, provider: ProviderName?, fields: [String: InputValue], by client: ClientContext) async -> Result<FlowView, Refusal> {
+  package func begin(_ id: FlowID, provider: ProviderName?, fields: [String: InputValue], by client: ClientContext) async -> Result<FlowView, Refusal>
+  {
     let answer = await engine.begin(id, provider: provider?.rawValue, fields: fields, client: client)
     await engine.deliveriesEnd()
     return answer

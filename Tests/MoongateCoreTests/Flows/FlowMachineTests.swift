@@ -13,7 +13,8 @@ import Testing
   private func machine(_ steps: StepRule...) -> FlowMachine {
     FlowMachine(
       FlowRecord(
-        id: TokenHash(of: "f".utf8), definition: .test("login", account: .existing, steps: steps), codes: [:], createdAt: now, returnTo: nil, browser: nil,
+        id: TokenHash(of: "f".utf8), definition: .test("login", account: .existing, steps: steps), codes: [:], createdAt: now, returnTo: nil,
+        browser: nil,
         network: [], account: nil))
   }
 
@@ -54,9 +55,11 @@ import Testing
     #expect(flow.next == .offer([mail]))
   }
 
-  @Test(arguments: [
-    (899, nil), (900, .expired), (1799, .expired), (1800, .gone),
-  ] as [(Int, FlowMachine.Closed?)]) func itsLifeIsHalfOpen(seconds: Int, closed: FlowMachine.Closed?) {
+  @Test(
+    arguments: [
+      (899, nil), (900, .expired), (1799, .expired), (1800, .gone),
+    ] as [(Int, FlowMachine.Closed?)]) func itsLifeIsHalfOpen(seconds: Int, closed: FlowMachine.Closed?)
+  {
     #expect(machine(.test(phone)).closed(at: now + .seconds(seconds)) == closed)
   }
 

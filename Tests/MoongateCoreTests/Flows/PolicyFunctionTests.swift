@@ -49,7 +49,11 @@ import Testing
 
   @Test func factsSayWhatIsKnown() async throws {
     let seen = Mutex<Facts?>(nil)
-    let desk = try await desk([Self.verify: { facts in seen.withLock { $0 = facts }; return .allow }])
+    let desk = try await desk([
+      Self.verify: { facts in
+        seen.withLock { $0 = facts }; return .allow
+      }
+    ])
     try await desk.registered()
     let id = try await desk.begun()
     _ = await desk.submit(id, desk.wrong, address: [10, 0, 0, 1])
@@ -101,7 +105,8 @@ import Testing
     let desk = try await TestDesk {
       var limit = Limit.test("verify", on: .verify, per: .phone, max: 5, window: .seconds(86_400), lock: [.seconds(900)])
       limit = Limit(
-        name: limit.name, action: limit.action, key: limit.key, max: .varying(lowest: 2, highest: 5, most), window: limit.window, counts: limit.counts,
+        name: limit.name, action: limit.action, key: limit.key, max: .varying(lowest: 2, highest: 5, most), window: limit.window,
+        counts: limit.counts,
         lock: limit.lock, disables: false, location: limit.location)
       $0.policies[TestDesk.phone] = .test(TestDesk.phone, limits: [limit])
       $0.values[most] = { facts in facts.client.networkChanged ? 2 : 5 }

@@ -103,7 +103,8 @@ struct TestDesk: Sendable {
     audit = AuditTrail(store: store, logger: Logger(label: "test"))
     engine = FlowEngine(
       store: store, generations: generations,
-      providers: try ProviderRegistry([ToyCode(name: Self.phone), ToyCode(name: Self.mail, kind: .email), ToyPIN()]), delivery: delivery, clock: clock,
+      providers: try ProviderRegistry([ToyCode(name: Self.phone), ToyCode(name: Self.mail, kind: .email), ToyPIN()]), delivery: delivery,
+      clock: clock,
       random: random, keys: keys, audit: audit, logger: Logger(label: "test"))
   }
 
@@ -120,7 +121,9 @@ struct TestDesk: Sendable {
   }
 
   /// A new flow with a code sent to the number.
-  func begun(_ name: String = "login", phone: String = "919999999999", address: [UInt8] = [192, 0, 2, 1], returnTo: String? = nil) async throws -> FlowID {
+  func begun(_ name: String = "login", phone: String = "919999999999", address: [UInt8] = [192, 0, 2, 1], returnTo: String? = nil) async throws
+    -> FlowID
+  {
     let id = try await flow(name, returnTo: returnTo)
     _ = try await begin(id, phone: phone, address: address).get()
     return id

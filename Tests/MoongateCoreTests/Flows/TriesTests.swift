@@ -186,7 +186,8 @@ import Testing
     let results = try await parallel(50) { _ in await desk.submit(id, code) }
     #expect(results.count { $0.refusal == nil } == 1)
     #expect(try await desk.store.sessions(of: account.id).count == 2, "one of registering, one of signing in")
-    #expect(try await desk.engine.view(try await desk.begunLater(), client: desk.client()).get().step?.attemptsLeft == 5, "rivals gave their tries back")
+    #expect(
+      try await desk.engine.view(try await desk.begunLater(), client: desk.client()).get().step?.attemptsLeft == 5, "rivals gave their tries back")
   }
 
   @Test func oneRightAmongTwentyWrongIsAtMostOneSuccess() async throws {
@@ -200,7 +201,10 @@ import Testing
   }
 
   @Test func tenParallelSignInsOfOneAccountAllSucceed() async throws {
-    let desk = try await TestDesk { $0.policies[TestDesk.phone] = .test(TestDesk.phone, resendAfter: [], limits: [.test("verify", on: .verify, per: .phone, max: 5, window: .seconds(86_400), lock: [.seconds(900)])]) }
+    let desk = try await TestDesk {
+      $0.policies[TestDesk.phone] = .test(
+        TestDesk.phone, resendAfter: [], limits: [.test("verify", on: .verify, per: .phone, max: 5, window: .seconds(86_400), lock: [.seconds(900)])])
+    }
     try await desk.registered()
     var flows: [(FlowID, String)] = []
     for _ in 0..<10 { flows.append((try await desk.begun(), desk.code)) }

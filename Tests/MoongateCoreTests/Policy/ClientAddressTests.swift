@@ -2,14 +2,16 @@ import MoongateCore
 import Testing
 
 @Suite struct ClientAddressTests {
-  @Test(arguments: [
-    ([192, 0, 2, 7], "192.0.2.7"),
-    ([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 7], "192.0.2.7"),
-    ([0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1], "2001:db8::1"),
-    ([0x20, 1, 0x0d, 0xb8, 0, 0, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1], "2001:db8:0:1:1:1:1:1"),
-    ([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], "::"),
-    ([0, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1], "1:0:0:1::1"),
-  ] as [([UInt8], String)]) func itsTextIsCanonical(bytes: [UInt8], text: String) { #expect(ClientAddress(bytes: bytes)?.description == text) }
+  @Test(
+    arguments: [
+      ([192, 0, 2, 7], "192.0.2.7"),
+      ([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 7], "192.0.2.7"),
+      ([0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1], "2001:db8::1"),
+      ([0x20, 1, 0x0d, 0xb8, 0, 0, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1], "2001:db8:0:1:1:1:1:1"),
+      ([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], "::"),
+      ([0, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1], "1:0:0:1::1"),
+    ] as [([UInt8], String)]) func itsTextIsCanonical(bytes: [UInt8], text: String)
+  { #expect(ClientAddress(bytes: bytes)?.description == text) }
 
   @Test func aHouseholdIsOneAddress() throws {
     let first = try #require(ClientAddress(bytes: [0x20, 1, 0x0d, 0xb8, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1]))

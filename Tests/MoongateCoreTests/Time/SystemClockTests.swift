@@ -50,7 +50,9 @@ import Testing
     #expect(Duration.milliseconds(milliseconds).retryAfterSeconds == seconds)
   }
 
-  @Test(arguments: [(1, "1 second"), (45, "45 seconds"), (60, "1 minute"), (899, "15 minutes"), (900, "15 minutes"), (3600, "1 hour"), (21_600, "6 hours")])
+  @Test(arguments: [
+    (1, "1 second"), (45, "45 seconds"), (60, "1 minute"), (899, "15 minutes"), (900, "15 minutes"), (3600, "1 hour"), (21_600, "6 hours"),
+  ])
   func waitsAreSaidInWords(seconds: Int, words: String) { #expect(Duration.seconds(seconds).spokenLength == words) }
 
   @Test func timesSaturate() {

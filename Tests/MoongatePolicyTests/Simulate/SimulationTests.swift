@@ -76,9 +76,10 @@ import Testing
       ("pin", "gateway.lua configures no provider pin; it has phone_otp"),
     ] {
       let simulation = Simulation(attacker: .guess, provider: try #require(ProviderName(rawValue: name)), span: .seconds(1), addresses: 1)
-      await #expect(performing: {
-        _ = try await simulation.run(generation, providers: providers) { try SQLiteStore(path: ":memory:", keyFingerprint: [1]) }
-      }, throws: { "\($0)" == sentence })
+      await #expect(
+        performing: {
+          _ = try await simulation.run(generation, providers: providers) { try SQLiteStore(path: ":memory:", keyFingerprint: [1]) }
+        }, throws: { "\($0)" == sentence })
     }
   }
 }
