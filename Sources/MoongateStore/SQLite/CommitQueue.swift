@@ -25,6 +25,9 @@ final class CommitQueue: Sendable {
     self.recorded = Mutex(recorded)
   }
 
+  /// How many writes wait for the connection.
+  var waiting: Int { state.withLock { $0.waiting.count } }
+
   /// Runs the body inside a transaction. It may run while others' writes of the same transaction are not committed yet,
   /// so it must do nothing but write to the database.
   /// - Parameter moment: recorded as the store's latest, unless there is a later one.
