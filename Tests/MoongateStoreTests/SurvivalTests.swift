@@ -26,7 +26,7 @@ import Testing
   /// - Returns: the rounds that it has acknowledged.
   private func kill(after lines: Int, spinning: UInt32, path: String, first: Int) throws -> [Int] {
     let writer = Process()
-    writer.executableURL = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent().appendingPathComponent("store-writer")
+    writer.executableURL = storeWriter
     writer.arguments = [path, String(first)]
     let pipe = Pipe()
     writer.standardOutput = pipe

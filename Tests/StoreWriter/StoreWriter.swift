@@ -4,21 +4,33 @@ import MoongateSDK
 import MoongateStore
 import MoongateTesting
 
-/// Writes to a store without end and says on standard output what has been acknowledged, a number a line, until it is
-/// killed. `SurvivalTests` kills it.
+/// A process of its own for what the store's tests do to processes.
 ///
-/// Usage: `store-writer STORE FIRST`. Number n makes account `ac_n` and session `se_n`, wraps up flow `fl_n`, charges one
-/// failure to `tries`, leaves one try of `open n` unsettled and locks `locked n`.
+/// `store-writer STORE FIRST` writes rounds of `Crash` without end, from that number on, and says on standard output which
+/// have been acknowledged, a number a line, until it is killed.
+/// `store-writer STORE siege` lays a `Siege` and says how much memory it needed at most, in KiB.
 @main
 enum StoreWriter {
   static func main() async throws {
     let arguments = CommandLine.arguments
-    guard arguments.count == 3, var number = Int(arguments[2]) else { exit(2) }
+    guard arguments.count == 3 else { exit(2) }
     let store = try SQLiteStore(path: arguments[1], keyFingerprint: [1])
+    guard var number = Int(arguments[2]) else {
+      try await Siege.lay(to: store)
+      return try say(peak())
+    }
     while true {
       try await Crash.act(number, on: store)
-      try FileHandle.standardOutput.write(contentsOf: Data("\(number)\n".utf8))
+      try say(number)
       number += 1
     }
+  }
+
+  private static func say(_ number: Int) throws { try FileHandle.standardOutput.write(contentsOf: Data("\(number)\n".utf8)) }
+
+  /// The most memory that this process has had resident, in KiB.
+  private static func peak() throws -> Int {
+    let line = try String(contentsOfFile: "/proc/self/status", encoding: .utf8).split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
+    return line?.split(whereSeparator: \.isWhitespace).compactMap { Int($0) }.first ?? .max
   }
 }
