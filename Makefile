@@ -7,7 +7,7 @@ SHELL := /bin/bash
 .ONESHELL:
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help deps test-deps build run test unit-test end-to-end bench format lint clean
+.PHONY: bench-policy fuzz fuzz-slice help deps test-deps build run test unit-test end-to-end bench format lint clean
 
 CONFIGURATION ?= debug
 CONFIG ?= config
@@ -75,7 +75,7 @@ run: build
 	  'Ctrl-C ends it all.' ''
 	wait -n $$gateway $$demo || :
 
-test: lint unit-test end-to-end
+test: lint unit-test fuzz-slice end-to-end
 
 unit-test: test-deps
 	@$(SWIFT_BUILD) --build-tests
@@ -93,7 +93,32 @@ $(VENV)/ready: Tests/EndToEnd/requirements.txt
 	$(VENV)/bin/pip install -q --disable-pip-version-check -r Tests/EndToEnd/requirements.txt
 	touch $@
 
-bench: deps
+# CLua under AddressSanitizer and UndefinedBehaviorSanitizer. LUA_SOURCE=…/lua-5.4.4/src has Lua itself built so too; without
+# it Lua is the system's, and its heap is still watched.
+FUZZ_ROUNDS ?= 300000
+FUZZ_SECONDS ?= 300
+FUZZ_SEED ?= 1
+LUA_SOURCE ?=
+FUZZ_BIN := .build-fuzz/fuzz
+FUZZ_LUA := $(filter-out %/lua.c %/luac.c,$(wildcard $(LUA_SOURCE)/*.c))
+
+$(FUZZ_BIN): $(wildcard Sources/CLua/*.c Sources/CLua/*.h Sources/CLua/include/*.h) Tests/Fuzz/fuzz.c $(FUZZ_LUA)
+	@mkdir -p $(@D)
+	$(CC) -std=gnu17 -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all -ISources/CLua/include -o $@ \
+	  Sources/CLua/*.c Tests/Fuzz/fuzz.c $(if $(FUZZ_LUA),$(FUZZ_LUA) -DLUA_USE_POSIX,-llua5.4) -lm
+
+fuzz: deps $(FUZZ_BIN)
+	@$(FUZZ_BIN) $(FUZZ_ROUNDS) $(FUZZ_SECONDS) $(FUZZ_SEED) Tests/Fuzz/corpus/*.lua
+
+# What `make test` runs of it.
+fuzz-slice: deps $(FUZZ_BIN)
+	@$(FUZZ_BIN) 20000 10 1 Tests/Fuzz/corpus/*.lua
+
+bench-policy: deps
+	@swift build -c release --product policy-bench
+	$$(swift build -c release --show-bin-path)/policy-bench
+
+bench: deps bench-policy
 	@$(call need,$(BENCH_PACKAGES) curl python3-venv)
 	swift build -c release
 	MOONGATE_BIN=$$(swift build -c release --show-bin-path) python3 Tests/Bench/bench.py

@@ -96,6 +96,11 @@ let package = Package(
       name: "MoongatePolicyTests",
       dependencies: ["MoongateSDK", "MoongateCore", "MoongatePolicy", "MoongateStore", "PhoneOTP", "CLua", "MoongateTesting"],
       swiftSettings: strict),
+    // What policies cost, beside Lua without us: `make bench`.
+    .target(name: "CBareLua", path: "Tests/Bench/CBareLua", linkerSettings: [.linkedLibrary("lua5.4")]),
+    .executableTarget(
+      name: "policy-bench", dependencies: ["MoongateSDK", "MoongateCore", "MoongatePolicy", "CBareLua"], path: "Tests/Bench/Policy",
+      swiftSettings: strict),
     // Is killed by the store's tests, again and again.
     .executableTarget(
       name: "store-writer", dependencies: ["MoongateSDK", "MoongateCore", "MoongateStore", "MoongateTesting"], path: "Tests/StoreWriter",
@@ -120,7 +125,8 @@ let package = Package(
     .testTarget(
       name: "MoongateDeliveryTests", dependencies: ["MoongateSDK", "MoongateCore", "MoongateDelivery", "MoongateTesting"], swiftSettings: strict),
     .testTarget(
-      name: "moongateTests", dependencies: ["moongate", "MoongateSDK", "MoongateCore", "MoongateTesting", logging], swiftSettings: strict),
+      name: "moongateTests", dependencies: ["moongate", "MoongateSDK", "MoongateCore", "MoongatePolicy", "MoongateTesting", logging],
+      swiftSettings: strict),
     .testTarget(
       name: "PhoneOTPTests", dependencies: ["MoongateSDK", "PhoneOTP"], path: "Plugins/PhoneOTP/Tests",
       packageAccess: false, swiftSettings: strict),

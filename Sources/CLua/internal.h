@@ -18,6 +18,7 @@
 
 typedef struct {
   int ref;         // the function
+  uint64_t longest; // bytes of the longest string that its chunk made
   int restore_ref; // {function, index, value, …}: upvalues to put back before a call
   int restores;    // how many triples
   char name[NAME_MAX_LENGTH + 2]; // of its chunk
@@ -29,6 +30,7 @@ struct clua_state {
   // Budgets of the run at work.
   clua_budget budget;
   uint64_t steps, bytes, held;
+  uint64_t longest;                 // bytes of the longest string that this run or its function's chunk made
   uint64_t since_clock;             // steps charged since the clock was last looked at
   uint64_t wall_started, cpu_started; // of the first look in this run
   bool clock_started;

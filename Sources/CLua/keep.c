@@ -121,6 +121,7 @@ static int32_t keep_function(lua_State *L, clua_state *S, int index) {
   capture_value(L, &c, index, 0);
   kept_function *kept = &S->functions[S->function_count];
   memcpy(kept->name, S->name, sizeof kept->name);
+  kept->longest = S->longest;
   kept->restores = (int)(c.count / 3);
   kept->restore_ref = luaL_ref(L, LUA_REGISTRYINDEX);
   lua_pop(L, 1);

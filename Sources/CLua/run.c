@@ -6,6 +6,9 @@
 
 // The count hook fires after so many VM instructions. Small, since one instruction may compare two long strings.
 #define GRAIN 100
+// One instruction may compare two strings of any length without a word to us. So with long strings about, each instruction
+// costs as much as the comparison of two of the longest could: one step for each of so many bytes.
+#define BYTES_PER_STEP 512
 // Library work between two looks at the clock.
 #define CLOCK_GRAIN 2048
 // Garbage that may lie between calls before all of it is collected.
@@ -13,7 +16,8 @@
 
 static void *allocate(void *context, void *block, size_t old_size, size_t new_size) {
   clua_state *S = context;
-  if (block == NULL) old_size = 0; // then it tells the kind of object
+  size_t kind = block == NULL ? old_size : 0; // Lua tells the kind of a new object in the place of its size
+  if (block == NULL) old_size = 0;
   if (new_size == 0) {
     free(block);
     S->held -= old_size;
@@ -32,6 +36,7 @@ static void *allocate(void *context, void *block, size_t old_size, size_t new_si
     if (grown == NULL) return NULL;
     S->bytes += growth;
     S->held += growth;
+    if (kind == LUA_TSTRING && new_size > S->longest) S->longest = new_size;
     return grown;
   }
   // Lua relies on it that shrinking never fails.
@@ -99,7 +104,7 @@ static void count_hook(lua_State *L, lua_Debug *frame) {
   lua_getinfo(L, "l", frame);
   S->seen_line = frame->currentline;
   S->since_clock = CLOCK_GRAIN; // each time
-  charge(L, GRAIN);
+  charge(L, GRAIN * (1 + S->longest / BYTES_PER_STEP));
 }
 
 // Runs where the error is raised, before the stack is unwound: only here its line can still be seen.
@@ -148,7 +153,7 @@ clua_status run_protected(clua_state *S, lua_CFunction body, void *request, cons
   lua_State *L = S->L;
   static const clua_budget unbounded = {UINT64_MAX, UINT64_MAX, 0};
   S->budget = budget != NULL ? *budget : unbounded;
-  S->steps = S->bytes = S->since_clock = 0;
+  S->steps = S->bytes = S->since_clock = S->longest = 0;
   S->clock_started = false;
   S->killed = CLUA_OK;
   S->line = S->seen_line = 0;
@@ -272,6 +277,7 @@ static int call_body(lua_State *L) {
   call_request *request = lua_touserdata(L, 1);
   clua_state *S = state_of(L);
   kept_function *function = &S->functions[request->function];
+  S->longest = function->longest;
   if (function->restores > 0) put_back(L, function);
   lua_rawgeti(L, LUA_REGISTRYINDEX, function->ref);
   int arguments = 0;

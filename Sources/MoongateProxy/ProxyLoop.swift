@@ -112,6 +112,8 @@ final class ProxyLoop {
   private func onTick() {
     let now = now
     ticks &+= 1
+    // A loop without requests must not keep an old generation in memory.
+    if let plan, plan.version != proxy.dependencies.generation.version { self.plan = nil }
     // From the end: a connection that closes takes the last one's place.
     var index = connections.count - 1
     while index >= 0 {

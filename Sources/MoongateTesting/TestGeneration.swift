@@ -10,6 +10,7 @@ package struct TestGeneration: PolicyGeneration {
   package var flows: [String: FlowDefinition]
   package var policies: [ProviderName: ProviderPolicy]
   package var warnings: [ConfigurationProblem] = []
+  package var lease = GenerationLease()
   /// What `send`, `verify` and `decide` answer, by name; a function that is not here allows.
   package var verdicts: [FunctionName: @Sendable (Facts) -> Verdict] = [:]
   /// What `when` answers, by name; a function that is not here holds.

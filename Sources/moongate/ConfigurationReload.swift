@@ -7,6 +7,8 @@ import UnixSignals
 
 /// Switches the gateway to another generation, whole or not at all: by a change of files, by SIGHUP, by the admin listener.
 actor ConfigurationReload {
+  /// Ten seconds' worth.
+  private static let looksForRoom = 100
   private let folder: ConfigurationFolder
   private let generations: ActiveGeneration
   /// What listeners, store and key were made from.
@@ -44,6 +46,12 @@ actor ConfigurationReload {
   }
 
   private func switchOver() async -> RefusedConfiguration? {
+    guard await hasRoom() else {
+      let problem = ConfigurationProblem(
+        location: SourceLocation(file: folder.path, line: 0), path: "",
+        message: "not read: requests under way still use \(ActiveGeneration.mostLive) generations; reload again when they have ended")
+      return refuse(RefusedConfiguration(id: nil, problems: [problem], isFolderMissing: false))
+    }
     let folder = folder
     // Loading blocks: it must not hold a thread that requests are served by.
     let loaded = await withCheckedContinuation { continuation in
@@ -64,20 +72,35 @@ actor ConfigurationReload {
       for warning in generation.warnings { logger.warning("\(warning)") }
       for change in generation.gateway.changesThatNeedRestart(since: started) { logger.warning("\(change)") }
       return nil
-    case .failure(let refused):
-      let known = generations.status.refused
-      generations.refuse(ActiveGeneration.RefusedCandidate(id: refused.id, at: now, problems: refused.problems))
-      // A folder that is as bad as it was a moment ago is no news.
-      guard known?.problems != refused.problems else { return refused }
-      audit.record(
-        AuditEvent(
-          id: DecisionID(from: random), at: now, kind: .generationRefused,
-          detail: ["candidate": refused.id ?? "", "problems": refused.problems.map(\.description).joined(separator: "\n")]))
-      for problem in refused.problems { logger.error("\(problem)") }
-      let count = "\(refused.problems.count) problem\(refused.problems.count == 1 ? "" : "s")"
-      logger.error("generation \(active.prefix(8)) kept; candidate \(refused.id?.prefix(8) ?? "unreadable") refused (\(count))")
-      return refused
+    case .failure(let refused): return refuse(refused)
     }
+  }
+
+  /// Shows the refused candidate wherever an operator looks: the log, the events, `GET /policy`.
+  private func refuse(_ refused: RefusedConfiguration) -> RefusedConfiguration {
+    let now = clock.now()
+    let active = generations.current.id
+    let known = generations.status.refused
+    generations.refuse(ActiveGeneration.RefusedCandidate(id: refused.id, at: now, problems: refused.problems))
+    // A folder that is as bad as it was a moment ago is no news.
+    guard known?.problems != refused.problems else { return refused }
+    audit.record(
+      AuditEvent(
+        id: DecisionID(from: random), at: now, kind: .generationRefused,
+        detail: ["candidate": refused.id ?? "", "problems": refused.problems.map(\.description).joined(separator: "\n")]))
+    for problem in refused.problems { logger.error("\(problem)") }
+    let count = "\(refused.problems.count) problem\(refused.problems.count == 1 ? "" : "s")"
+    logger.error("generation \(active.prefix(8)) kept; candidate \(refused.id?.prefix(8) ?? "unreadable") refused (\(count))")
+    return refused
+  }
+
+  /// Waits until one generation more may be in memory.
+  /// Attack: slow requests, each begun under another generation, would keep all of them.
+  private func hasRoom() async -> Bool {
+    for _ in 0..<Self.looksForRoom where generations.live >= ActiveGeneration.mostLive {
+      do { try await Task.sleep(for: .milliseconds(100)) } catch { return false }
+    }
+    return generations.live < ActiveGeneration.mostLive
   }
 }
 

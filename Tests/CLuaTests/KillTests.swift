@@ -108,6 +108,29 @@ import Testing
     #expect(Set(upwards.values) == [true, false])
   }
 
+  /// One instruction compares megabytes: steps must run out all the same, since time would not be the same everywhere.
+  @Test(arguments: [
+    "local a, b = ('a'):rep(200000), ('a'):rep(200000) .. '' while true do local c = a == b end",
+    "local a, b = ('a'):rep(150000) .. 1, ('a'):rep(150000) .. 2 while true do local c = a < b end",
+    "local a, b, t = ('a'):rep(200000), ('a'):rep(200000) .. '', {} t[a] = 1 while true do local c = t[b] end",
+  ]) func longComparisonsRunOutOfSteps(_ body: String) throws {
+    let script = try Script(body)
+    let patient = clua_budget(steps: 100_000, bytes: 1 << 20, nanoseconds: 5_000_000_000)
+    for _ in 0..<3 { #expect(script.run(patient) == .killed(CLUA_KILLED_STEPS, line: 2)) }
+    script.load("return policy 'x' { send = function(f) for i = 1, 30000 do end return allow end }")
+    #expect(script.run() == .allow)
+  }
+
+  /// A list with holes has many borders; Lua's choice among them must not follow the seed of the process.
+  @Test(arguments: [
+    "local t = {} for i = 1, 40 do t[i] = i end for i = 1, 40, 3 do t[i] = nil end return #t",
+    "local t = {1, 2, nil, 4, nil, 6, 7, nil} return #t", "local t = {n = 1, 1, nil, 3, a = 2, [9] = 9, [5] = 5} return #t",
+    "local t = {} for i = 40, 1, -1 do t['k' .. i] = i t[i * 2] = i t[i] = i end t[17] = nil return #t",
+  ]) func lengthsOfHolesDoNotFollowTheSeed(_ body: String) throws {
+    let first = try Script.outcome(of: body)
+    for _ in 0..<50 { #expect(try Script.outcome(of: body) == first) }
+  }
+
   @Test func timeIsTheBackstop() throws {
     final class Clock { var now: UInt64 = 0 }
     let clock = Clock()

@@ -258,12 +258,12 @@ import Testing
     ])
     #expect(
       try folder.generation().warnings.map(\.description) == [
-        "Plugins/PhoneOTP/policy.lua:5: timers.resend_after: a code is dead (code.ttl) before a new one may be asked for",
         "gateway.lua:2: public_url: codes, PINs and cookies would travel unencrypted: use https outside this machine",
-        "policies/phone_otp.lua:2: limits: no limit on send counts per phone, email, identifier or account: one person can be tried without end",
+        "policies/phone_otp.lua:2: limits: no limit on send counts per phone, email, identifier or account: one person can be tried without end; add one with per = \"identifier\"",
         "policies/phone_otp.lua:2: limits: the default limits `hard`, `send`, `send_ip` and `verify` are replaced and no longer there",
-        "policies/phone_otp.lua:3: limits.a.lock: a later lock is shorter than the one before it",
+        "policies/phone_otp.lua:3: limits.a.lock: a later lock is shorter than the one before it: sort the list so that each is longer",
         "policies/phone_otp.lua:3: limits.a.per: `phone_otp` knows no email, so this limit never applies",
+        "policies/phone_otp.lua:5: code.ttl: is shorter than the longest wait of timers.resend_after: a code is dead before a new one may be asked for",
         "routs.lua: is not read; did you mean `routes.lua`?",
       ])
   }

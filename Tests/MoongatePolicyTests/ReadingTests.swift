@@ -116,13 +116,28 @@ import Testing
 
   @Test(arguments: [
     (
-      "{ \"phone_otp\", skippable = true }",
+      "{ \"email_code\", skippable = true }, { \"phone_otp\", when = function(f) return true end }",
       ["flows/login.lua:3: steps: every step has `when` or may be skipped: where none is taken, the flow proves nothing"]
     ),
+    (
+      "{ \"phone_otp\" }, { \"email_code\" },\n any_of { \"phone_otp\", \"email_code\" }",
+      ["flows/login.lua:4: steps[3]: asks again for what steps[1] has proved by then (`email_code` and `phone_otp`): remove it"]
+    ),
+    ("{ \"phone_otp\", skippable = true }, { \"phone_otp\" }", []),
     ("{ \"phone_otp\", when = function(f) return true end }, { \"email_code\" }", []),
   ]) func aFlowThatMayProveNothing(_ steps: String, _ warnings: [String]) throws {
     let folder = try TestFolder(["flows/login.lua": "return flow \"login\" {\n  account = \"any\",\n  steps = { \(steps) },\n}"])
     #expect(try folder.generation().warnings.map(\.description) == warnings)
+  }
+
+  @Test func aFlowThatCanBeSkippedWhole() throws {
+    let folder = try TestFolder([
+      "flows/login.lua": "return flow \"login\" {\n  account = \"any\",\n  steps = { { \"phone_otp\", skippable = true } },\n}"
+    ])
+    #expect(
+      folder.problems() == [
+        "flows/login.lua:3: steps: every step may be skipped, so the flow would prove nothing: let one be there without `skippable`"
+      ])
   }
 
   /// One slip under `providers` is one line, not one more for each flow.

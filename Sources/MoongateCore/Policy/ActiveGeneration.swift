@@ -27,7 +27,16 @@ package final class ActiveGeneration: Sendable {
     }
   }
 
+  /// How many generations may be in memory: the active one and those that requests under way still use.
+  package static let mostLive = 8
+
+  private struct WeakLease {
+    weak var lease: GenerationLease?
+  }
+
   private struct State {
+    /// Of every generation that was active and may still be held.
+    var leases: [WeakLease]
     var current: any PolicyGeneration
     var since: Timestamp
     var refused: RefusedCandidate?
@@ -38,7 +47,7 @@ package final class ActiveGeneration: Sendable {
   private let evaluators: Mutex<EvaluatorShelf>
 
   package init(_ first: any PolicyGeneration, at now: Timestamp) {
-    state = Mutex(State(current: first, since: now, refused: nil))
+    state = Mutex(State(leases: [WeakLease(lease: first.lease)], current: first, since: now, refused: nil))
     evaluators = Mutex(EvaluatorShelf())
   }
 
@@ -52,14 +61,25 @@ package final class ActiveGeneration: Sendable {
     state.withLock { Status(active: $0.current.id, since: $0.since, refused: $0.refused, warnings: $0.current.warnings) }
   }
 
+  /// How many generations somebody holds.
+  package var live: Int {
+    state.withLock { state in
+      state.leases.removeAll { $0.lease == nil }
+      return state.leases.count
+    }
+  }
+
   /// Switches to a validated generation; a refused candidate is forgotten.
   package func activate(_ generation: any PolicyGeneration, at now: Timestamp) {
     state.withLock { state in
+      state.leases.removeAll { $0.lease == nil || $0.lease === generation.lease }
+      state.leases.append(WeakLease(lease: generation.lease))
       state.current = generation
       state.since = now
       state.refused = nil
     }
     counter.add(1, ordering: .releasing)
+    evaluators.withLock { $0 = EvaluatorShelf() }
   }
 
   /// Keeps the active generation and remembers why the candidate was refused.

@@ -12,10 +12,17 @@ package protocol PolicyGeneration: Sendable {
   var policies: [ProviderName: ProviderPolicy] { get }
   /// What the operator should know and may leave as it is.
   var warnings: [ConfigurationProblem] { get }
+  /// Made with the generation and let go with its last copy.
+  var lease: GenerationLease { get }
 
   /// Makes an evaluator of this generation's functions. It belongs to one thread at a time.
   /// - Throws: `PolicyFault` where the functions cannot be loaded again.
   func makeEvaluator() throws(PolicyFault) -> any PolicyEvaluator
+}
+
+/// Lives as long as somebody holds its generation: by it is counted how many generations are in memory.
+package final class GenerationLease: Sendable {
+  package init() {}
 }
 
 /// Runs functions. Synchronous, bounded by its budgets, and not safe to share between threads: one per event loop for

@@ -9,38 +9,42 @@ struct FlowReader {
 
   func read(_ node: LuaNode, functions: inout FunctionTable) -> FlowDefinition? {
     let before = problems.all.count
-    guard let reader = TableReader(node, path: "", problems: problems) else { return nil }
-    let account = reader.require("account", "whose flow it is: \"existing\", \"new\" or \"any\"")
-      .flatMap { Field.choice($0, "account", problems, AccountRule.self) }
-    var steps: [StepRule] = []
-    if let node = reader.require("steps", "a list of steps") { steps = readSteps(node, &functions) }
-    let lifetime = reader.duration("lifetime", atLeast: .seconds(1)) ?? .seconds(900)
-    var session = SessionRule(lifetime: .seconds(43_200), idle: .seconds(3600))
-    if let node = reader.take("session", "how long a session lives"), let rule = TableReader(node, path: "session", problems: problems) {
-      session = SessionRule(
-        lifetime: rule.duration("lifetime", atLeast: .seconds(1)) ?? session.lifetime,
-        idle: rule.duration("idle", atLeast: .seconds(1)) ?? session.idle)
-      rule.finish()
-    }
-    var next = NextPaths(new: "/", returning: "/")
-    if let node = reader.take("next", "where a person goes when it is complete"), let paths = TableReader(node, path: "next", problems: problems) {
-      next = NextPaths(new: readPath(paths, "new") ?? "/", returning: readPath(paths, "returning") ?? "/")
-      paths.finish()
-    }
-    reader.finish()
-    if let node = reader.take("steps", ""), !steps.isEmpty, steps.allSatisfy({ $0.isSkippable || $0.when != nil }) {
-      problems.warn(node.location, "steps", "every step has `when` or may be skipped: where none is taken, the flow proves nothing")
-    }
-    guard problems.all.count == before, let account else { return nil }
+    guard let reader = TableReader(node, .flow, path: "", problems: problems) else { return nil }
+    let account = reader.choice("account", AccountRule.self)
+    let stepsNode = reader.take("steps")
+    let steps = stepsNode.map { readSteps($0, &functions) } ?? []
+    let lifetime = reader.duration("lifetime", atLeast: .seconds(1))
+    let session = readSession(reader)
+    let next = readNext(reader)
+    if let stepsNode, problems.all.count == before { FlowAnalysis.check(steps, of: stepsNode, problems) }
+    guard problems.all.count == before, let account, let lifetime, let session, let next else { return nil }
     return FlowDefinition(name: name, account: account, steps: steps, lifetime: lifetime, session: session, next: next, location: node.location)
   }
 
+  private func readSession(_ flow: TableReader) -> SessionRule? {
+    let node = flow.take("session") ?? LuaNode(value: .table(LuaTable()), location: flow.location)
+    guard let rule = TableReader(node, .session, path: "session", problems: problems) else { return nil }
+    let lifetime = rule.duration("lifetime", atLeast: .seconds(1))
+    let idle = rule.duration("idle", atLeast: .seconds(1))
+    guard let lifetime, let idle else { return nil }
+    return SessionRule(lifetime: lifetime, idle: idle)
+  }
+
+  private func readNext(_ flow: TableReader) -> NextPaths? {
+    let node = flow.take("next") ?? LuaNode(value: .table(LuaTable()), location: flow.location)
+    guard let paths = TableReader(node, .next, path: "next", problems: problems) else { return nil }
+    let new = readPath(paths, "new")
+    let returning = readPath(paths, "returning")
+    guard let new, let returning else { return nil }
+    return NextPaths(new: new, returning: returning)
+  }
+
   private func readPath(_ reader: TableReader, _ name: String) -> String? {
-    guard let path = reader.text(name, "a path, such as \"/home\"") else { return nil }
+    guard let path = reader.text(name) else { return nil }
     // An operator's slip here would be an open redirect: //host and /\host lead away.
     guard path.utf8.first == UInt8(ascii: "/"), !path.hasPrefix("//"), !path.hasPrefix("/\\"), path.utf8.allSatisfy({ (33...126).contains($0) })
     else {
-      problems.add(reader.take(name, "")?.location ?? reader.location, reader.path(name), "must be a path that begins with one /, such as \"/home\"")
+      problems.add(reader.said(name)?.location ?? reader.location, reader.path(name), "must be a path that begins with one /, such as \"/home\"")
       return nil
     }
     return path
@@ -64,10 +68,10 @@ struct FlowReader {
     guard case .table = node.value else {
       return readChoices([node], path, at: node.location).map { StepRule(choices: $0, isSkippable: false, when: nil) }
     }
-    guard let reader = TableReader(node, path: path, problems: problems, allowsItems: true) else { return nil }
+    guard let reader = TableReader(node, .step, path: path, problems: problems, allowsItems: true) else { return nil }
     let isSkippable = reader.flag("skippable") ?? false
     var when: FunctionName?
-    if let node = reader.take("when", "a function of facts") {
+    if let node = reader.take("when") {
       if case .function(let function) = node.value {
         let name = FunctionName("flows/\(self.name).\(path).when")
         functions.add(name, function, for: .flow)
@@ -76,7 +80,6 @@ struct FlowReader {
         problems.add(node.location, "\(path).when", "must be a function, as in function(f) return f.account.has_pin end, not \(node.value.described)")
       }
     }
-    reader.finish()
     guard !reader.items.isEmpty else {
       problems.add(node.location, path, "a step names its provider first, as in { \"phone_otp\" }")
       return nil

@@ -11,12 +11,10 @@ struct GatewayReader {
 
   func read(_ node: LuaNode) -> GatewaySettings? {
     let before = problems.all.count
-    guard let reader = TableReader(node, path: "", problems: problems) else { return nil }
-    let listen = address(reader, "listen") ?? ListenAddress(host: "127.0.0.1", port: 8080)
-    let admin = address(reader, "admin") ?? ListenAddress(host: "127.0.0.1", port: 9901)
-    let publicURL = reader.require("public_url", "how people reach the gateway, such as \"https://auth.example.com\"").flatMap {
-      origin($0, "public_url")
-    }
+    guard let reader = TableReader(node, .gateway, path: "", problems: problems) else { return nil }
+    let listen = address(reader, "listen")
+    let admin = address(reader, "admin")
+    let publicURL = reader.take("public_url").flatMap { origin($0, "public_url") }
     let tls = readTLS(reader)
     let store = readStore(reader)
     let key = readKey(reader)
@@ -24,17 +22,18 @@ struct GatewayReader {
     let trusted = blocks(reader)
     let redirectHosts = authorities(reader)
     let cookieDomain = readCookieDomain(reader, publicURL)
-    let service = reader.text("service", "what messages call us") ?? "Moongate"
+    let service = reader.text("service")
     let brand = readBrand(reader)
     let risk = readRiskBudget(reader)
     let providers = readProviders(reader)
     let limits = readLimits(reader)
     let origins = readOrigins(reader)
-    reader.finish()
-    if let publicURL, !publicURL.isSecure, !Self.isLoopback(publicURL.host), let node = reader.take("public_url", "") {
+    if let publicURL, !publicURL.isSecure, !Self.isLoopback(publicURL.host), let node = reader.said("public_url") {
       problems.warn(node.location, "public_url", "codes, PINs and cookies would travel unencrypted: use https outside this machine")
     }
-    guard problems.all.count == before, let publicURL, let store, let key, let region else { return nil }
+    guard problems.all.count == before, let listen, let admin, let publicURL, let store, let key, let region, let service, let limits else {
+      return nil
+    }
     return GatewaySettings(
       listen: listen, admin: admin, publicURL: publicURL, tls: tls, store: store, key: key, region: region, trustedProxies: trusted,
       redirectHosts: redirectHosts, cookieDomain: cookieDomain, service: service, brand: brand, riskBudget: risk, providers: providers,
@@ -42,7 +41,8 @@ struct GatewayReader {
   }
 
   private static func isLoopback(_ host: String) -> Bool {
-    host == "localhost" || host.hasSuffix(".localhost") || host.hasPrefix("127.") || host == "[::1]"
+    // 127.example.com is a name like any other.
+    host == "localhost" || host.hasSuffix(".localhost") || IPAddressText.parseV4(Array(host.utf8))?.first == 127 || host == "[::1]"
   }
 
   /// Where each setting stands, two levels deep.
@@ -58,7 +58,7 @@ struct GatewayReader {
   // MARK: addresses
 
   private func address(_ reader: TableReader, _ name: String) -> ListenAddress? {
-    guard let node = reader.take(name, "an address, such as \"127.0.0.1:8080\""), let text = Field.text(node, name, problems) else { return nil }
+    guard let node = reader.take(name), let text = Field.text(node, name, problems) else { return nil }
     guard let colon = text.lastIndex(of: ":"), let port = Int(text[text.index(after: colon)...]), (0...65535).contains(port),
       let host = Self.listenHost(String(text[..<colon]))
     else {
@@ -88,7 +88,7 @@ struct GatewayReader {
   }
 
   private func blocks(_ reader: TableReader) -> [AddressBlock] {
-    guard let node = reader.take("trusted_proxies", "a list of address blocks"), let texts = Field.texts(node, "trusted_proxies", problems) else {
+    guard let node = reader.take("trusted_proxies"), let texts = Field.texts(node, "trusted_proxies", problems) else {
       return []
     }
     return texts.enumerated().compactMap { index, item in
@@ -111,7 +111,7 @@ struct GatewayReader {
   }
 
   private func authorities(_ reader: TableReader) -> [String] {
-    guard let node = reader.take("redirect_hosts", "a list of hosts"), let texts = Field.texts(node, "redirect_hosts", problems) else { return [] }
+    guard let node = reader.take("redirect_hosts"), let texts = Field.texts(node, "redirect_hosts", problems) else { return [] }
     return texts.enumerated().compactMap { index, item in
       if let host = HostName(item.text) { return host.authority }
       problems.add(
@@ -121,12 +121,12 @@ struct GatewayReader {
   }
 
   private func readOrigins(_ reader: TableReader) -> [String] {
-    guard let node = reader.take("cors_origins", "a list of origins"), let texts = Field.texts(node, "cors_origins", problems) else { return [] }
+    guard let node = reader.take("cors_origins"), let texts = Field.texts(node, "cors_origins", problems) else { return [] }
     return texts.enumerated().compactMap { index, item in origin(item.node, "cors_origins[\(index + 1)]")?.description }
   }
 
   private func readCookieDomain(_ reader: TableReader, _ publicURL: PublicURL?) -> String? {
-    guard let node = reader.take("cookie_domain", "a domain, such as \"example.com\""), let text = Field.text(node, "cookie_domain", problems) else {
+    guard let node = reader.take("cookie_domain"), let text = Field.text(node, "cookie_domain", problems) else {
       return nil
     }
     guard let host = HostName(text), host.port == nil, host.name == text, text.contains("."), !text.hasPrefix("["),
@@ -148,22 +148,20 @@ struct GatewayReader {
   func resolved(_ path: String) -> String { path.hasPrefix("/") ? path : "\(folder)/\(path)" }
 
   private func readTLS(_ reader: TableReader) -> TLSFiles? {
-    guard let node = reader.take("tls", "a table with cert and key"), let tls = TableReader(node, path: "tls", problems: problems) else { return nil }
+    guard let node = reader.take("tls"), let tls = TableReader(node, .tls, path: "tls", problems: problems) else { return nil }
     var files: [String] = []
     for name in ["cert", "key"] {
-      guard let node = tls.require(name, "a PEM file"), let path = Field.text(node, "tls.\(name)", problems) else { continue }
+      guard let node = tls.take(name), let path = Field.text(node, "tls.\(name)", problems) else { continue }
       switch ConfigurationFiles.read(resolved(path)) {
       case .success: files.append(resolved(path))
       case .failure(let failure): problems.add(node.location, "tls.\(name)", "\(path): \(failure.sentence)")
       }
     }
-    tls.finish()
     return files.count == 2 ? TLSFiles(certificate: files[0], key: files[1]) : nil
   }
 
   private func readStore(_ reader: TableReader) -> StoreLocation? {
-    let kind = "where state is kept, such as \"sqlite:data/moongate.db\""
-    guard let node = reader.take("store", kind) else { return .sqlite(path: resolved("data/moongate.db")) }
+    guard let node = reader.take("store") else { return nil }
     if case .tagged = node.value { return secrets.read(node, "store", problems).map { .postgres(url: $0.reveal()) } }
     guard let text = Field.text(node, "store", problems) else { return nil }
     if text == "sqlite::memory:" { return .sqlite(path: ":memory:") }
@@ -174,7 +172,7 @@ struct GatewayReader {
   }
 
   private func readKey(_ reader: TableReader) -> KeyLocation? {
-    guard let node = reader.take("key", "file \"data/master.key\" or env \"MOONGATE_KEY\"") else { return .file(path: resolved("data/master.key")) }
+    guard let node = reader.take("key") else { return nil }
     // A key's file need not be there: it is made at the first start, and check makes nothing.
     if case .tagged("file", let arguments) = node.value, case .text(let path)? = arguments.first?.value { return .file(path: resolved(path)) }
     return secrets.read(node, "key", problems).map { .value($0) }
@@ -183,8 +181,7 @@ struct GatewayReader {
   // MARK: the rest
 
   private func readRegion(_ reader: TableReader) -> String? {
-    guard let node = reader.take("region", "a country in two letters, such as \"IN\"") else { return "IN" }
-    guard let text = Field.text(node, "region", problems) else { return nil }
+    guard let node = reader.take("region"), let text = Field.text(node, "region", problems) else { return nil }
     if text.utf8.count == 2, text.utf8.allSatisfy({ (65...90).contains($0) }) { return text }
     let upper = text.uppercased()
     problems.add(
@@ -195,23 +192,21 @@ struct GatewayReader {
   }
 
   private func readBrand(_ reader: TableReader) -> Brand {
-    guard let node = reader.take("brand", "what pages show"), let table = TableReader(node, path: "brand", problems: problems) else { return Brand() }
+    guard let node = reader.take("brand"), let table = TableReader(node, .brand, path: "brand", problems: problems) else { return Brand() }
     let brand = Brand(
-      name: table.text("name"), logo: table.text("logo", "a file or an address"), primary: table.text("primary", "a colour, such as \"#0D7377\""),
-      support: table.text("support", "a link: mailto: or https:"))
-    table.finish()
-    if let primary = brand.primary, primary.wholeMatch(of: /#[0-9A-Fa-f]{6}/) == nil, let node = table.take("primary", "") {
+      name: table.text("name"), logo: table.text("logo"), primary: table.text("primary"), support: table.text("support"))
+    if let primary = brand.primary, primary.wholeMatch(of: /#[0-9A-Fa-f]{6}/) == nil, let node = table.said("primary") {
       problems.add(node.location, "brand.primary", "\"\(primary)\" is no colour, such as \"#0D7377\"")
     }
     // Shown as a link on every page: javascript: would run there.
-    if let support = brand.support, !["mailto:", "https://", "tel:"].contains(where: support.hasPrefix), let node = table.take("support", "") {
+    if let support = brand.support, !["mailto:", "https://", "tel:"].contains(where: support.hasPrefix), let node = table.said("support") {
       problems.add(node.location, "brand.support", "\"\(support)\" must begin with mailto:, https:// or tel:")
     }
     return brand
   }
 
   private func readRiskBudget(_ reader: TableReader) -> Double? {
-    guard let node = reader.take("risk_budget", "a probability, such as \"0.1% per 30d\""), let text = Field.text(node, "risk_budget", problems)
+    guard let node = reader.take("risk_budget"), let text = Field.text(node, "risk_budget", problems)
     else { return nil }
     guard let match = text.wholeMatch(of: /([0-9]{1,3}(?:\.[0-9]{1,9})?)% per ([0-9a-z]+)/), let percent = Double(match.1),
       let span = Field.duration(String(match.2)), percent > 0, percent <= 100, span >= .seconds(3600)
@@ -222,24 +217,23 @@ struct GatewayReader {
     return min(1, percent / 100 * (2_592_000 / Double(span.components.seconds)))
   }
 
-  private func readLimits(_ reader: TableReader) -> ConnectionLimits {
+  private func readLimits(_ reader: TableReader) -> ConnectionLimits? {
+    let node = reader.take("limits") ?? LuaNode(value: .table(LuaTable()), location: reader.location)
+    guard let table = TableReader(node, .connectionLimits, path: "limits", problems: problems),
+      let connections = table.whole("connections", in: 1...10_000_000)
+    else { return nil }
     var limits = ConnectionLimits()
-    guard let node = reader.take("limits", "bounds on connections"), let table = TableReader(node, path: "limits", problems: problems) else {
-      return limits
-    }
-    if let connections = table.whole("connections", in: 1...10_000_000) { limits.connections = connections }
-    if let node = table.take("per_ip", "bounds per address"), let each = TableReader(node, path: "limits.per_ip", problems: problems) {
+    limits.connections = connections
+    if let node = table.take("per_ip"), let each = TableReader(node, .addressLimits, path: "limits.per_ip", problems: problems) {
       limits.connectionsPerAddress = each.whole("connections", in: 1...10_000_000)
-      if let node = each.take("requests", "a rate, such as \"100/s\""), let text = Field.text(node, "limits.per_ip.requests", problems) {
+      if let node = each.take("requests"), let text = Field.text(node, "limits.per_ip.requests", problems) {
         if let match = text.wholeMatch(of: /([0-9]{1,7})\/s/), let rate = Int(match.1), rate > 0 {
           limits.requestsPerSecondPerAddress = rate
         } else {
           problems.add(node.location, "limits.per_ip.requests", "\"\(text)\" is no rate; write \"100/s\"")
         }
       }
-      each.finish()
     }
-    table.finish()
     return limits
   }
 
@@ -254,12 +248,11 @@ struct GatewayReader {
   }
 
   private func readProviders(_ reader: TableReader) -> [ProviderName: ProviderSettings] {
-    guard let node = reader.require("providers", "a table of providers, as in { phone_otp = { sms = outbox() } }"),
-      let table = TableReader(node, path: "providers", problems: problems)
+    guard let node = reader.take("providers"), let table = TableReader(node, nil, path: "providers", problems: problems)
     else { return [:] }
     var all: [ProviderName: ProviderSettings] = [:]
     for name in table.names {
-      guard let node = table.take(name, "") else { continue }
+      guard let node = table.take(name) else { continue }
       guard let descriptor = catalog.descriptor(name) else {
         problems.add(
           node.location, "providers.\(name)",
@@ -273,18 +266,16 @@ struct GatewayReader {
 
   private func readProvider(_ node: LuaNode, _ descriptor: ProviderDescriptor) -> ProviderSettings? {
     let path = "providers.\(descriptor.name)"
-    guard let reader = TableReader(node, path: path, problems: problems) else { return nil }
+    guard let reader = TableReader(node, .settings(of: descriptor), path: path, problems: problems) else { return nil }
     var settings = ProviderSettings()
     for field in descriptor.settings {
-      let kind = field.help
-      guard let node = field.isRequired ? reader.require(field.name, kind) : reader.take(field.name, kind) else { continue }
+      guard let node = reader.take(field.name) else { continue }
       switch field.kind {
       case .text: settings.texts[field.name] = Field.text(node, "\(path).\(field.name)", problems)
       case .secret: settings.secrets[field.name] = secrets.read(node, "\(path).\(field.name)", problems)
       case .messages: settings.deliveries[field.name] = readDelivery(node, "\(path).\(field.name)")
       }
     }
-    reader.finish()
     return settings
   }
 

@@ -29,7 +29,7 @@ struct PolicyReader {
   func read(defaults: LuaNode, operator node: LuaNode?, functions: inout FunctionTable) -> ProviderPolicy? {
     let before = problems.all.count
     let effective = Self.layer(node, over: defaults)
-    guard let reader = TableReader(effective, path: "", problems: problems) else { return nil }
+    guard let reader = TableReader(effective, .policy, path: "", problems: problems) else { return nil }
     var kept: [(FunctionName, LuaFunction)] = []
     let prefix = "policies/\(descriptor.name)"
     func keep(_ name: FunctionName, _ function: LuaFunction) { kept.append((name, function)) }
@@ -37,35 +37,33 @@ struct PolicyReader {
 
     let code = readCode(reader)
     var resendAfter: [Varying<Duration>] = []
-    if let node = reader.take("timers", "a table of timers"), let timers = TableReader(node, path: "timers", problems: problems) {
-      if let node = timers.take("resend_after", "how long before the first resend, the second, …") {
+    if let node = reader.take("timers"), let timers = TableReader(node, .timers, path: "timers", problems: problems) {
+      if let node = timers.take("resend_after") {
         if case .table(let table) = node.value, table.isEmpty {
           resendAfter = []
         } else {
           resendAfter = varying.durations(node, "timers.resend_after") ?? []
         }
       }
-      timers.finish()
     }
     var limits: [Limit] = []
-    if let node = reader.require("limits", "a table of limits") { limits = readLimits(node, varying) }
-    let unknownAccount = reader.choice("unknown_account", UnknownAccount.self) ?? .conceal
+    if let node = reader.take("limits") { limits = readLimits(node, varying) }
+    let unknownAccount = reader.choice("unknown_account", UnknownAccount.self)
     let message = readMessage(reader)
     let send = function(reader, "send", prefix, keep)
     let verify = function(reader, "verify", prefix, keep)
-    reader.finish()
 
     let audience = FunctionTable.Audience.policy(limits: limits.map(\.name))
     for (name, function) in kept { functions.add(name, function, for: audience) }
     warn(limits, code, resendAfter, defaults: defaults, effective: effective)
-    guard problems.all.count == before, let code, let message else { return nil }
+    guard problems.all.count == before, let code, let message, let unknownAccount else { return nil }
     return ProviderPolicy(
       provider: descriptor.name, code: code, resendAfter: resendAfter, limits: limits, unknownAccount: unknownAccount, message: message, send: send,
       verify: verify, locations: Self.locations(of: effective))
   }
 
   private func function(_ reader: TableReader, _ name: String, _ prefix: String, _ keep: (FunctionName, LuaFunction) -> Void) -> FunctionName? {
-    guard let node = reader.take(name, "a function of facts") else { return nil }
+    guard let node = reader.take(name) else { return nil }
     guard case .function(let function) = node.value else {
       problems.add(node.location, name, "must be a function, as in function(f) return allow end, not \(node.value.described)")
       return nil
@@ -76,18 +74,16 @@ struct PolicyReader {
   }
 
   private func readCode(_ reader: TableReader) -> CodeRule? {
-    guard let node = reader.require("code", "what a code looks like"), let code = TableReader(node, path: "code", problems: problems) else {
-      return nil
-    }
-    let length = code.whole("length", in: 4...10, "4 to 10 characters") ?? 6
-    let alphabet = code.choice("alphabet", CodeAlphabet.self) ?? .digits
-    let lifetime = code.duration("ttl") ?? .seconds(600)
-    code.finish()
+    guard let node = reader.take("code"), let code = TableReader(node, .code, path: "code", problems: problems) else { return nil }
+    let length = code.whole("length", in: 4...10)
+    let alphabet = code.choice("alphabet", CodeAlphabet.self)
+    let lifetime = code.duration("ttl")
+    guard let length, let alphabet, let lifetime else { return nil }
     return CodeRule(length: length, alphabet: alphabet, lifetime: lifetime)
   }
 
   private func readMessage(_ reader: TableReader) -> String? {
-    guard let node = reader.require("message", "the text with {code} in it") else { return nil }
+    guard let node = reader.take("message") else { return nil }
     guard let text = Field.text(node, "message", problems) else { return nil }
     guard text.utf8.count <= 1000 else {
       problems.add(node.location, "message", "must be at most 1000 bytes long")
@@ -112,9 +108,9 @@ struct PolicyReader {
   // MARK: limits
 
   private func readLimits(_ node: LuaNode, _ varying: VaryingFields) -> [Limit] {
-    guard let table = TableReader(node, path: "limits", problems: problems) else { return [] }
+    guard let table = TableReader(node, nil, path: "limits", problems: problems) else { return [] }
     return table.names.compactMap { name in
-      guard let node = table.take(name, "") else { return nil }
+      guard let node = table.take(name) else { return nil }
       guard name.wholeMatch(of: /[a-z][a-z0-9_]{0,47}/) != nil else {
         problems.add(node.location, "limits.\(name)", "a limit's name is lower-case letters, digits and _")
         return nil
@@ -126,19 +122,18 @@ struct PolicyReader {
   private func readLimit(_ name: String, _ node: LuaNode, _ varying: VaryingFields) -> Limit? {
     let path = "limits.\(name)"
     let before = problems.all.count
-    guard let reader = TableReader(node, path: path, problems: problems) else { return nil }
-    let action = reader.require("on", "`send` or `verify`").flatMap { Field.choice($0, "\(path).on", problems, LimitAction.self) }
-    let key = reader.require("per", "what is counted by").flatMap { Field.choice($0, "\(path).per", problems, LimitKey.self) }
-    let max = reader.require("max", "how many, from 1").flatMap { varying.whole($0, "\(path).max", in: 1...1_000_000) }
+    guard let reader = TableReader(node, .limit, path: path, problems: problems) else { return nil }
+    let action = reader.choice("on", LimitAction.self)
+    let key = reader.choice("per", LimitKey.self)
+    let max = reader.take("max").flatMap { varying.whole($0, "\(path).max", in: 1...1_000_000) }
     let counts = reader.choice("counts", LimitCounts.self) ?? (action == .send ? .all : .failures)
-    let windowNode = counts == .consecutiveFailures ? reader.take("window", Field.durationKind) : reader.require("window", Field.durationKind)
+    let windowNode = counts == .consecutiveFailures ? reader.take("window") : reader.require("window")
     let window = windowNode.flatMap { varying.duration($0, "\(path).window", atLeast: .seconds(1)) }
-    let lockNode = reader.take("lock", "a duration, or a list that grows, such as { \"15m\", \"1h\" }")
+    let lockNode = reader.take("lock")
     let lock = lockNode.flatMap { varying.durations($0, "\(path).lock") } ?? []
     let disables = reader.flag("disable") ?? false
-    reader.finish()
     if let lockNode, zip(lock, lock.dropFirst()).contains(where: { $0.worst > $1.worst }) {
-      problems.warn(lockNode.location, "\(path).lock", "a later lock is shorter than the one before it")
+      problems.warn(lockNode.location, "\(path).lock", "a later lock is shorter than the one before it: sort the list so that each is longer")
     }
     if let key, !applies(key) {
       problems.warn(node.location, "\(path).per", "`\(descriptor.name)` knows no \(key.rawValue), so this limit never applies")
@@ -170,10 +165,14 @@ struct PolicyReader {
     }
     for action in LimitAction.allCases where !limits.contains(where: { $0.action == action && $0.key.isPersonal }) {
       problems.warn(
-        location, "limits", "no limit on \(action.rawValue) counts per phone, email, identifier or account: one person can be tried without end")
+        location, "limits",
+        "no limit on \(action.rawValue) counts per phone, email, identifier or account: one person can be tried without end; add one with per = \"identifier\""
+      )
     }
-    if let code, let longest = resendAfter.map(\.worst).max(), longest > code.lifetime, let timers = table.fields["timers"] {
-      problems.warn(timers.location, "timers.resend_after", "a code is dead (code.ttl) before a new one may be asked for")
+    if let code, let longest = resendAfter.map(\.worst).max(), longest > code.lifetime, case .table(let rule)? = table.fields["code"]?.value {
+      problems.warn(
+        rule.fields["ttl"]?.location ?? location, "code.ttl",
+        "is shorter than the longest wait of timers.resend_after: a code is dead before a new one may be asked for")
     }
   }
 

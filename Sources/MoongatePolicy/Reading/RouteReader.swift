@@ -29,16 +29,16 @@ struct RouteReader {
 
   private func readRoute(_ node: LuaNode, _ path: String, _ functions: inout FunctionTable) -> Route? {
     let before = problems.all.count
-    guard let reader = TableReader(node, path: path, problems: problems) else { return nil }
+    guard let reader = TableReader(node, .route, path: path, problems: problems) else { return nil }
     let host = readHost(reader)
-    let pattern = reader.require("path", "a pattern, such as \"/pay/**\"").flatMap { readPattern($0, reader.path("path")) }
+    let pattern = reader.take("path").flatMap { readPattern($0, reader.path("path")) }
     let methods = readMethods(reader)
     let upstreams = readUpstreams(reader)
-    let isOpen = reader.flag("allow", "true: open to all") ?? false
+    let isOpen = reader.flag("allow") ?? false
     let flow = readFlow(reader)
     let requirement = readRequirement(reader)
     var decide: FunctionName?
-    if let node = reader.take("decide", "a function of facts") {
+    if let node = reader.take("decide") {
       if case .function(let function) = node.value {
         let name = FunctionName("\(path).decide")
         functions.add(name, function, for: .route)
@@ -47,25 +47,24 @@ struct RouteReader {
         problems.add(node.location, reader.path("decide"), "must be a function, as in function(f) return allow end, not \(node.value.described)")
       }
     }
-    let timeout = reader.duration("timeout", atLeast: .milliseconds(1)) ?? .seconds(30)
+    let timeout = reader.duration("timeout")
     let allowsUpgrade = reader.flag("websocket") ?? false
     let headers = readHeaders(reader)
     let bodyLimit = readBody(reader)
-    reader.finish()
     if isOpen {
       for name in ["flow", "require", "decide"] {
-        if let node = reader.take(name, "") {
+        if let node = reader.said(name) {
           problems.add(node.location, reader.path(name), "a route that is open to all (allow = true) asks nothing of anybody: remove one of the two")
         }
       }
     }
-    if let host, !isOpen, let gateway, !Self.canHaveSession(host, gateway), let node = reader.take("host", "") {
+    if let host, !isOpen, let gateway, !Self.canHaveSession(host, gateway), let node = reader.said("host") {
       problems.add(
         node.location, reader.path("host"),
         "no session can reach \(host): it is neither public_url's host (\(gateway.publicURL.host)) nor under cookie_domain\(gateway.cookieDomain.map { " (\($0))" } ?? "")"
       )
     }
-    guard problems.all.count == before, let pattern else { return nil }
+    guard problems.all.count == before, let pattern, let timeout, let flow else { return nil }
     return Route(
       host: host, path: pattern, methods: methods, upstreams: upstreams, isOpen: isOpen, flow: flow, requirement: requirement, decide: decide,
       timeout: timeout, allowsUpgrade: allowsUpgrade, headers: headers, bodyLimit: bodyLimit, location: node.location)
@@ -78,7 +77,7 @@ struct RouteReader {
   }
 
   private func readHost(_ reader: TableReader) -> String? {
-    guard let node = reader.take("host", "a host, such as \"wallet.example.com\""), let text = Field.text(node, reader.path("host"), problems) else {
+    guard let node = reader.take("host"), let text = Field.text(node, reader.path("host"), problems) else {
       return nil
     }
     guard let host = HostName(text), host.port == nil, host.name == text else {
@@ -116,7 +115,7 @@ struct RouteReader {
   }
 
   private func readMethods(_ reader: TableReader) -> Set<String>? {
-    guard let node = reader.take("methods", "a list, such as { \"GET\", \"POST\" }"), let texts = Field.texts(node, reader.path("methods"), problems)
+    guard let node = reader.take("methods"), let texts = Field.texts(node, reader.path("methods"), problems)
     else { return nil }
     if texts.isEmpty { problems.add(node.location, reader.path("methods"), "an empty list lets nothing through; leave `methods` out for all") }
     for item in texts where item.text.wholeMatch(of: /[A-Z][A-Z\-]{0,31}/) == nil {
@@ -131,7 +130,7 @@ struct RouteReader {
   }
 
   private func readUpstreams(_ reader: TableReader) -> [Upstream] {
-    guard let node = reader.require("to", "an upstream, such as \"http://127.0.0.1:3000\"") else { return [] }
+    guard let node = reader.take("to") else { return [] }
     let path = reader.path("to")
     var texts: [(text: String, node: LuaNode)] = []
     if case .table(let table) = node.value {
@@ -150,23 +149,22 @@ struct RouteReader {
     }
   }
 
-  private func readFlow(_ reader: TableReader) -> String {
-    guard let node = reader.take("flow", "the name of a flow"), let text = Field.text(node, reader.path("flow"), problems) else { return "login" }
-    if let flows, !flows.contains(text) {
+  private func readFlow(_ reader: TableReader) -> String? {
+    guard let node = reader.take("flow"), let text = Field.text(node, reader.path("flow"), problems) else { return nil }
+    // Only what was said: that the default is missing is told once, for all routes.
+    if let flows, !flows.contains(text), reader.said("flow") != nil {
       problems.add(node.location, reader.path("flow"), "there is no flows/\(text).lua\(Suggestion.phrase(for: text, among: flows))")
     }
     return text
   }
 
   private func readRequirement(_ reader: TableReader) -> Requirement? {
-    guard let node = reader.take("require", "what a session must have"),
-      let table = TableReader(node, path: reader.path("require"), problems: problems)
+    guard let node = reader.take("require"), let table = TableReader(node, .requirement, path: reader.path("require"), problems: problems)
     else { return nil }
-    let passed = table.text("passed", "the name of a provider")
+    let passed = table.text("passed")
     let within = table.duration("within")
     let verified = table.flag("email_verified")
-    table.finish()
-    if let passed, let node = table.take("passed", "") {
+    if let passed, let node = table.said("passed") {
       guard verified == nil else {
         problems.add(node.location, table.path, "says `passed` and `email_verified`: a route requires one of them")
         return nil
@@ -181,7 +179,7 @@ struct RouteReader {
       }
       return .passed(name, within: within)
     }
-    if let node = table.take("within", ""), within != nil {
+    if let node = table.said("within"), within != nil {
       problems.add(node.location, table.path("within"), "counts from when a provider was passed: say which, with `passed`")
     }
     if verified == true { return .emailVerified }
@@ -190,12 +188,11 @@ struct RouteReader {
   }
 
   private func readHeaders(_ reader: TableReader) -> [(name: String, value: String)] {
-    guard let node = reader.take("headers", "headers to set, as in { [\"X-Tenant\"] = \"demo\" }"),
-      let table = TableReader(node, path: reader.path("headers"), problems: problems)
+    guard let node = reader.take("headers"), let table = TableReader(node, nil, path: reader.path("headers"), problems: problems)
     else { return [] }
     var headers: [(name: String, value: String)] = []
     for name in table.names {
-      guard let node = table.take(name, ""), let value = Field.text(node, table.path(name), problems) else { continue }
+      guard let node = table.take(name), let value = Field.text(node, table.path(name), problems) else { continue }
       guard name.wholeMatch(of: /[A-Za-z0-9!#$%&'*+.^_`|~\-]{1,100}/) != nil else {
         problems.add(node.location, table.path, "\"\(name)\" is no header's name")
         continue
@@ -214,7 +211,7 @@ struct RouteReader {
   }
 
   private func readBody(_ reader: TableReader) -> Int? {
-    guard let node = reader.take("body", "a size, such as \"64MiB\""), let text = Field.text(node, reader.path("body"), problems) else { return nil }
+    guard let node = reader.take("body"), let text = Field.text(node, reader.path("body"), problems) else { return nil }
     let units = ["B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30]
     guard let match = text.wholeMatch(of: /([0-9]{1,9})(B|KiB|MiB|GiB)/), let count = Int(match.1), let unit = units[String(match.2)] else {
       problems.add(node.location, reader.path("body"), "\"\(text)\" is no size; write \"64KiB\", \"64MiB\" or \"1GiB\"")

@@ -1,7 +1,7 @@
 import CLua
 import MoongateCore
 
-/// Reads one table field by field. What was not asked for when it is finished is an unknown field.
+/// Reads one table field by field, by its shape.
 ///
 /// A field that is wrong is reported and read as nil: the caller goes on to find the other problems, and its result is
 /// used only if there were none.
@@ -10,16 +10,19 @@ final class TableReader {
   let location: SourceLocation
   let problems: Problems
   private let table: LuaTable
-  /// Every field asked for, with what belongs there in words.
-  private var known: [String: String] = [:]
+  private let shape: TableShape?
 
+  /// - Parameters:
+  ///   - shape: nil where the operator makes up the names, as those of limits.
+  ///   - allowsItems: whether the table may hold a list beside its fields.
   /// - Returns: nil, with a problem, where the node holds no table, or a list where names are due.
-  init?(_ node: LuaNode, path: String, problems: Problems, allowsItems: Bool = false) {
+  init?(_ node: LuaNode, _ shape: TableShape?, path: String, problems: Problems, allowsItems: Bool = false) {
     guard case .table(let table) = node.value else {
       problems.add(node.location, path, "must be a table, as in `{ … }`, not \(node.value.described)")
       return nil
     }
     self.table = table
+    self.shape = shape
     self.path = path
     self.location = node.location
     self.problems = problems
@@ -29,6 +32,7 @@ final class TableReader {
       }
     }
     for (key, node) in table.otherKeys { problems.add(node.location, path, "\(key) is no name of a field") }
+    if let shape { reportUnknown(shape) }
   }
 
   var items: [LuaNode] { table.items }
@@ -36,54 +40,58 @@ final class TableReader {
 
   func path(_ name: String) -> String { path.isEmpty ? name : "\(path).\(name)" }
 
-  /// The field, noted as known.
-  /// - Parameter kind: what belongs there, for the sentence about a misspelled one.
-  func take(_ name: String, _ kind: String) -> LuaNode? {
-    known[name] = kind
+  /// The field as it was said; nil where it was not.
+  func said(_ name: String) -> LuaNode? {
     guard let node = table.fields[name] else { return nil }
     if case .null = node.value { return nil }
     return node
   }
 
-  /// A field that must be there.
-  func require(_ name: String, _ kind: String) -> LuaNode? {
-    if let node = take(name, kind) { return node }
+  /// The field, or its default. One that must be there and is not is reported.
+  func take(_ name: String) -> LuaNode? {
+    if let node = said(name) { return node }
+    guard let entry = shape?.entry(name) else { return nil }
+    if entry.isRequired { return require(name) }
+    return entry.standard.map { LuaNode(value: $0, location: location) }
+  }
+
+  /// A field that must be there in this case.
+  func require(_ name: String) -> LuaNode? {
+    if let node = said(name) { return node }
     // A misspelled one is reported once, by its own line.
-    if !names.contains(where: { known[$0] == nil && Suggestion.nearest(to: $0, among: [name]) != nil }) {
-      problems.add(location, path(name), "is missing: \(kind)")
+    if !names.contains(where: { shape?.entry($0) == nil && Suggestion.nearest(to: $0, among: [name]) != nil }) {
+      problems.add(location, path(name), "is missing: \(shape?.entry(name)?.help ?? "a value")")
     }
     return nil
   }
 
-  /// Reports every field that was not asked for.
-  func finish() {
-    for name in names where known[name] == nil {
-      let candidates = known.keys.filter { table.fields[$0] == nil }
-      if let meant = Suggestion.nearest(to: name, among: candidates) ?? Suggestion.nearest(to: name, among: known.keys) {
-        report(name, "unknown field; did you mean `\(meant)`?\(known[meant].map { $0.isEmpty ? "" : " (\($0))" } ?? "")")
+  private func reportUnknown(_ shape: TableShape) {
+    let known = shape.entries.map(\.name)
+    for name in names where shape.entry(name) == nil {
+      let absent = known.filter { table.fields[$0] == nil }
+      let message: String
+      if let meant = Suggestion.nearest(to: name, among: absent) ?? Suggestion.nearest(to: name, among: known) {
+        message = "unknown field; did you mean `\(meant)`?\(shape.entry(meant).map { " (\($0.help))" } ?? "")"
       } else {
-        report(name, known.isEmpty ? "unknown field" : "unknown field; there are \(Suggestion.list(known.keys))")
+        message = known.isEmpty ? "unknown field" : "unknown field; there are \(Suggestion.list(known))"
       }
+      problems.add(table.fields[name]?.location ?? location, path(name), message)
     }
   }
 
-  private func report(_ name: String, _ message: String) { problems.add(table.fields[name]?.location ?? location, path(name), message) }
-
   // MARK: fields by type
 
-  func text(_ name: String, _ kind: String = "a text") -> String? { take(name, kind).flatMap { Field.text($0, path(name), problems) } }
-  func flag(_ name: String, _ kind: String = "true or false") -> Bool? { take(name, kind).flatMap { Field.flag($0, path(name), problems) } }
+  func text(_ name: String) -> String? { take(name).flatMap { Field.text($0, path(name), problems) } }
+  func flag(_ name: String) -> Bool? { take(name).flatMap { Field.flag($0, path(name), problems) } }
 
-  func duration(_ name: String, _ kind: String = Field.durationKind, atLeast least: Duration = .milliseconds(1)) -> Duration? {
-    take(name, kind).flatMap { Field.duration($0, path(name), problems, atLeast: least) }
+  func duration(_ name: String, atLeast least: Duration = .milliseconds(1)) -> Duration? {
+    take(name).flatMap { Field.duration($0, path(name), problems, atLeast: least) }
   }
 
-  func whole(_ name: String, in range: ClosedRange<Int>, _ kind: String = "a whole number") -> Int? {
-    take(name, kind).flatMap { Field.whole($0, path(name), problems, in: range) }
-  }
+  func whole(_ name: String, in range: ClosedRange<Int>) -> Int? { take(name).flatMap { Field.whole($0, path(name), problems, in: range) } }
 
   func choice<Choice: CaseIterable & RawRepresentable<String>>(_ name: String, _ type: Choice.Type) -> Choice? {
-    take(name, "one of \(Suggestion.list(Choice.allCases.map(\.rawValue)))").flatMap { Field.choice($0, path(name), problems, type) }
+    take(name).flatMap { Field.choice($0, path(name), problems, type) }
   }
 }
 

@@ -53,6 +53,62 @@ enum FactSlot: Int32, CaseIterable {
 
   var isSet: Bool { self == .flowPassed || self == .sessionPassed }
 
+  /// As lua-language-server spells what it holds.
+  var type: String {
+    switch self {
+    case .now, .sessionAge, .sessionAAL: "integer"
+    case .action: "\"send\"|\"verify\""
+    case .provider, .flowName, .clientIP, .clientNetwork, .requestMethod, .requestHost, .requestPath, .sessionAccount: "string"
+    case .identifier, .phoneE164, .phoneCountry, .emailAddress, .emailDomain, .accountID, .clientUserAgent, .requestQuery: "string?"
+    case .phoneType: "\"mobile\"|\"fixed\"|\"voip\"|\"unknown\"|nil"
+    case .accountAge, .accountIdle: "integer?"
+    case .flowPassed: "table<string, true?>"
+    case .sessionPassed: "table<string, integer?>"
+    case .accountExists, .accountHasPIN, .accountHasEmail, .accountEmailVerified, .accountPhoneVerified, .clientNewDevice, .clientNetworkChanged,
+      .clockSuspect:
+      "boolean"
+    }
+  }
+
+  /// In words, for editors and the manual.
+  var help: String {
+    switch self {
+    case .now: "Unix seconds"
+    case .action: "what is about to happen"
+    case .provider: "the provider of the step"
+    case .flowName: "the flow's name"
+    case .flowPassed: "the providers that were passed in this flow"
+    case .identifier: "the number or address, in its canonical spelling"
+    case .phoneE164: "the number with + and country code"
+    case .phoneCountry: "the number's country in two letters"
+    case .phoneType: "what kind of number it is"
+    case .emailAddress: "the address in lower case"
+    case .emailDomain: "what stands behind its @"
+    case .accountExists: "whether there is an account"
+    case .accountID: "its id; nil without one"
+    case .accountAge: "seconds since it was made"
+    case .accountIdle: "seconds since it was last here: a number that was given to someone else has been idle for long"
+    case .accountHasPIN: "whether it has a PIN"
+    case .accountHasEmail: "whether it has an address"
+    case .accountEmailVerified: "whether the address was proved"
+    case .accountPhoneVerified: "whether the number was proved"
+    case .clientIP: "the client's address"
+    case .clientNetwork: "its network, /24 or /48"
+    case .clientUserAgent: "what the client says it is"
+    case .clientNewDevice: "whether the device has not passed this identifier before"
+    case .clientNetworkChanged: "whether the network is another than the flow began in"
+    case .clockSuspect: "whether the machine's clock has jumped"
+    case .requestMethod: "in capitals"
+    case .requestHost: "in lower case"
+    case .requestPath: "as it was sent, percent-encoded"
+    case .requestQuery: "what stands behind ?"
+    case .sessionAccount: "the account's id"
+    case .sessionPassed: "by provider, when it was passed in Unix seconds"
+    case .sessionAge: "seconds since the session began"
+    case .sessionAAL: "1: one factor; 2: two"
+    }
+  }
+
   /// Whether functions of the audience are told it: a fact that could never be there is an unknown one, not nil.
   func isTold(to audience: FunctionTable.Audience) -> Bool {
     switch self {

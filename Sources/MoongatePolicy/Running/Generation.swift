@@ -14,6 +14,7 @@ struct Generation: PolicyGeneration {
   let sources: [String: LuaFiles.Source]
   /// Whom `require_also` may name.
   let providers: Set<ProviderName>
+  let lease = GenerationLease()
 
   func makeEvaluator() throws(PolicyFault) -> any PolicyEvaluator { try LuaEvaluator(self) }
 }

@@ -1,0 +1,102 @@
+import MoongateCore
+import MoongateSDK
+
+/// config/editor/moongate.d.lua: what lua-language-server has to know to complete and to check an operator's files.
+///
+/// Written from the shapes that the readers go by, the facts that functions are given and the providers of the program.
+package struct EditorTypes: Sendable {
+  private let providers: [ProviderDescriptor]
+
+  /// - Parameter providers: all that the program has.
+  package init(providers: [ProviderDescriptor]) { self.providers = providers }
+
+  /// The whole file.
+  package var text: String {
+    var parts = [Self.head]
+    parts += TableShape.all.map(Self.declared)
+    parts += providers.map { Self.declared(TableShape.settings(of: $0)) }
+    parts.append(providersClass)
+    parts += Self.facts
+    parts += EditorGlobals.declarations
+    return parts.joined(separator: "\n\n") + "\n"
+  }
+
+  private static let head = """
+    ---@meta
+    -- What Moongate's files may say, for editors with lua-language-server: open config/ as a folder.
+    -- Written by `moongate policy types`; a test holds it against the program. Do not edit it.
+
+    ---@alias moongate.Duration string a duration: "90s", "10m", "1h30m" or "7d"
+    ---@alias moongate.Durations moongate.Duration|moongate.Vary|(moongate.Duration|moongate.Vary)[]
+    ---@alias moongate.Decide fun(f: moongate.PolicyFacts): moongate.Decision
+
+    ---@class (exact) moongate.File what a file returns
+    ---@class (exact) moongate.Secret made by env or file
+    ---@class (exact) moongate.Delivery made by outbox
+    ---@class (exact) moongate.Vary made by vary
+    ---@class (exact) moongate.AnyOf made by any_of
+    ---@class (exact) moongate.Decision allow, deny "reason" or require_also "provider"
+    """
+
+  /// One class with a field for each entry.
+  private static func declared(_ shape: TableShape) -> String {
+    var lines = ["---\(shape.summary)", "---@class (exact) moongate.\(shape.name)"]
+    if shape.name == TableShape.step.name { lines.append("---@field [integer] string|moongate.AnyOf the provider") }
+    // A policy lies over its provider's defaults, which have every field.
+    let isLayer = shape.name == TableShape.policy.name
+    for entry in shape.entries {
+      let standard = entry.standardText.map { " (default: \($0))" } ?? ""
+      lines.append("---@field \(entry.name)\(entry.isRequired && !isLayer ? "" : "?") \(entry.type) \(entry.help)\(standard)")
+    }
+    return lines.joined(separator: "\n")
+  }
+
+  private var providersClass: String {
+    (["---The steps that flows may use, and what each needs.", "---@class (exact) moongate.Providers"]
+      + providers.map { "---@field \($0.name)? moongate.Provider.\($0.name)" }).joined(separator: "\n")
+  }
+
+  // MARK: facts
+
+  /// A class for each group of facts, then one for each kind of function.
+  private static let facts: [String] = {
+    var classes: [String] = []
+    var groups: [String] = []
+    for slot in FactSlot.allCases where slot.path.contains(".") {
+      let group = String(slot.path.prefix { $0 != "." })
+      if !groups.contains(group) { groups.append(group) }
+    }
+    for group in groups {
+      let fields = FactSlot.allCases.filter { $0.path.hasPrefix(group + ".") }.map { slot in
+        "---@field \(slot.path.dropFirst(group.utf8.count + 1)) \(slot.type) \(slot.help)"
+      }
+      classes.append((["---@class (exact) moongate.Facts.\(group)"] + fields).joined(separator: "\n"))
+    }
+    classes.append(
+      """
+      ---@class (exact) moongate.Facts.limit
+      ---@field used integer events that count before this one
+      ---@field max integer as it is for this call
+      ---@field locked_until integer? Unix seconds; nil without a lock
+      """)
+    let audiences: [(String, String, FunctionTable.Audience)] = [
+      ("PolicyFacts", "What `send`, `verify` and the functions of `vary` are told.", .policy(limits: [])),
+      ("FlowFacts", "What `when` of a step is told.", .flow), ("RouteFacts", "What `decide` of a route is told.", .route),
+    ]
+    for (name, summary, audience) in audiences {
+      var lines = ["---\(summary)", "---@class (exact) moongate.\(name)"]
+      var seen: Set<String> = []
+      for slot in FactSlot.allCases where slot.isTold(to: audience) {
+        let group = String(slot.path.prefix { $0 != "." })
+        guard slot.path.contains(".") else {
+          lines.append("---@field \(slot.path) \(slot.type) \(slot.help)")
+          continue
+        }
+        if seen.insert(group).inserted { lines.append("---@field \(group) moongate.Facts.\(group)") }
+      }
+      if case .policy = audience { lines.append("---@field limits table<string, moongate.Facts.limit> by their names") }
+      classes.append(lines.joined(separator: "\n"))
+    }
+    return classes
+  }()
+}

@@ -1,0 +1,70 @@
+import MoongateCore
+import MoongateSDK
+
+/// gateway.lua, field by field.
+extension TableShape {
+  static let gateway = TableShape(
+    name: "Gateway", summary: "The gateway itself: where it listens, where its state lies, how messages leave.",
+    entries: [
+      .optional("listen", "string", "an address, such as \"127.0.0.1:8080\"", .text("127.0.0.1:8080")),
+      .optional("admin", "string", "an address, such as \"127.0.0.1:8080\"", .text("127.0.0.1:9901")),
+      .required("public_url", "string", "how people reach the gateway, such as \"https://auth.example.com\""),
+      .optional("tls", "moongate.TLS", "a table with cert and key"),
+      .optional("store", "string|moongate.Secret", "where state is kept, such as \"sqlite:data/moongate.db\"", .text("sqlite:data/moongate.db")),
+      .optional("key", "moongate.Secret", "file \"data/master.key\" or env \"MOONGATE_KEY\"", .call("file", "data/master.key")),
+      .optional("region", "string", "a country in two letters, such as \"IN\"", .text("IN")),
+      .optional("trusted_proxies", "string[]", "a list of address blocks"),
+      .optional("redirect_hosts", "string[]", "a list of hosts"),
+      .optional("cookie_domain", "string", "a domain, such as \"example.com\""),
+      .optional("cors_origins", "string[]", "a list of origins"),
+      .optional("service", "string", "what messages call us", .text("Moongate")),
+      .optional("brand", "moongate.Brand", "what pages show"),
+      .optional("risk_budget", "string", "a probability, such as \"0.1% per 30d\""),
+      .optional("limits", "moongate.ConnectionLimits", "bounds on connections"),
+      .required("providers", "moongate.Providers", "a table of providers, as in { phone_otp = { sms = outbox() } }"),
+    ])
+
+  static let tls = TableShape(
+    name: "TLS", summary: "The gateway's own certificate.",
+    entries: [.required("cert", "string", "a PEM file"), .required("key", "string", "a PEM file")])
+
+  static let brand = TableShape(
+    name: "Brand", summary: "What pages show.",
+    entries: [
+      .optional("name", "string", "a text"), .optional("logo", "string", "a file or an address"),
+      .optional("primary", "string", "a colour, such as \"#0D7377\""), .optional("support", "string", "a link: mailto: or https:"),
+    ])
+
+  static let connectionLimits = TableShape(
+    name: "ConnectionLimits", summary: "Bounds on connections.",
+    entries: [
+      .optional("connections", "integer", "a whole number", .integer(Int64(ConnectionLimits().connections))),
+      .optional("per_ip", "moongate.AddressLimits", "bounds per address"),
+    ])
+
+  static let addressLimits = TableShape(
+    name: "AddressLimits", summary: "Bounds on one client address; none where nothing is said.",
+    entries: [.optional("connections", "integer", "a whole number"), .optional("requests", "string", "a rate, such as \"100/s\"")])
+
+  /// A provider's entry under `providers`, by what its author declared.
+  static func settings(of descriptor: ProviderDescriptor) -> TableShape {
+    TableShape(
+      name: "Provider." + descriptor.name.rawValue, summary: "What `\(descriptor.name)` needs.",
+      entries: descriptor.settings.map { field in
+        let type =
+          switch field.kind {
+          case .text: "string"
+          case .secret: "moongate.Secret"
+          case .messages: "moongate.Delivery"
+          }
+        return Entry(name: field.name, type: type, help: field.help, isRequired: field.isRequired, standard: nil)
+      })
+  }
+}
+
+extension LuaValue {
+  /// `file "data/master.key"`, as it is when it was loaded.
+  fileprivate static func call(_ name: String, _ argument: String) -> LuaValue {
+    .tagged(name, [LuaNode(value: .text(argument), location: SourceLocation(file: "", line: 0))])
+  }
+}

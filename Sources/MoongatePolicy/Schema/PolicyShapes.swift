@@ -1,0 +1,104 @@
+import MoongateCore
+
+/// policies/NAME.lua, flows/NAME.lua and routes.lua, field by field.
+extension TableShape {
+  static let policy = TableShape(
+    name: "Policy", summary: "One provider's codes, timers and limits. What is left out keeps the provider's default.",
+    entries: [
+      .required("code", "moongate.Code", "what a code looks like"),
+      .optional("timers", "moongate.Timers", "a table of timers"),
+      .required("limits", "table<string, moongate.Limit>", "a table of limits"),
+      .choice("unknown_account", UnknownAccount.self, nil, .conceal),
+      .required("message", "string", "the text with {code} in it"),
+      .optional("send", "moongate.Decide", "a function of facts"),
+      .optional("verify", "moongate.Decide", "a function of facts"),
+    ])
+
+  static let code = TableShape(
+    name: "Code", summary: "What a code looks like and how long it lives.",
+    entries: [
+      .optional("length", "integer", "4 to 10 characters", .integer(6)),
+      .choice("alphabet", CodeAlphabet.self, nil, .digits),
+      .optional("ttl", "moongate.Duration", Field.durationKind, .text("10m")),
+    ])
+
+  static let timers = TableShape(
+    name: "Timers", summary: "Waits between messages.",
+    entries: [
+      .optional(
+        "resend_after", "moongate.Durations", "how long before the first resend, the second, …")
+    ])
+
+  static let limit = TableShape(
+    name: "Limit", summary: "At most `max` events in any `window`, counted `per` key.",
+    entries: [
+      .choice("on", LimitAction.self, "`send` or `verify`", isRequired: true),
+      .choice("per", LimitKey.self, "what is counted by", isRequired: true),
+      .required("max", "integer|moongate.Vary", "how many, from 1"),
+      .optional("window", "moongate.Duration|moongate.Vary", Field.durationKind),
+      .choice("counts", LimitCounts.self),
+      .optional("lock", "moongate.Durations", "a duration, or a list that grows, such as { \"15m\", \"1h\" }"),
+      .optional("disable", "boolean", "true or false", .flag(false)),
+    ])
+
+  static let flow = TableShape(
+    name: "Flow", summary: "The steps of a sign-in, in order.",
+    entries: [
+      .choice("account", AccountRule.self, "whose flow it is: \"existing\", \"new\" or \"any\"", isRequired: true),
+      .required("steps", "(string|moongate.AnyOf|moongate.Step)[]", "a list of steps"),
+      .optional("lifetime", "moongate.Duration", Field.durationKind, .text("15m")),
+      .optional("session", "moongate.Session", "how long a session lives"),
+      .optional("next", "moongate.Next", "where a person goes when it is complete"),
+    ])
+
+  static let step = TableShape(
+    name: "Step", summary: "A provider, or a choice of them, perhaps with a condition.",
+    entries: [
+      .optional("skippable", "boolean", "true or false", .flag(false)),
+      .optional("when", "fun(f: moongate.FlowFacts): boolean?", "a function of facts"),
+    ])
+
+  static let session = TableShape(
+    name: "Session", summary: "How long a session lives.",
+    entries: [
+      .optional("lifetime", "moongate.Duration", Field.durationKind, .text("12h")),
+      .optional("idle", "moongate.Duration", Field.durationKind, .text("1h")),
+    ])
+
+  static let next = TableShape(
+    name: "Next", summary: "Where a person goes when a flow is complete.",
+    entries: [
+      .optional("new", "string", "a path, such as \"/home\"", .text("/")),
+      .optional("returning", "string", "a path, such as \"/home\"", .text("/")),
+    ])
+
+  static let route = TableShape(
+    name: "Route", summary: "Requests of one kind: where they go and what they need. The first that matches wins.",
+    entries: [
+      .optional("host", "string", "a host, such as \"wallet.example.com\""),
+      .required("path", "string", "a pattern, such as \"/pay/**\""),
+      .optional("methods", "string[]", "a list, such as { \"GET\", \"POST\" }"),
+      .required("to", "string|string[]", "an upstream, such as \"http://127.0.0.1:3000\""),
+      .optional("allow", "boolean", "true: open to all", .flag(false)),
+      .optional("flow", "string", "the name of a flow", .text("login")),
+      .optional("require", "moongate.Requirement", "what a session must have"),
+      .optional("decide", "fun(f: moongate.RouteFacts): moongate.Decision", "a function of facts"),
+      .optional("timeout", "moongate.Duration", Field.durationKind, .text("30s")),
+      .optional("websocket", "boolean", "true or false", .flag(false)),
+      .optional("headers", "table<string, string>", "headers to set, as in { [\"X-Tenant\"] = \"demo\" }"),
+      .optional("body", "string", "a size, such as \"64MiB\""),
+    ])
+
+  static let requirement = TableShape(
+    name: "Requirement", summary: "What a session must have: one of the two.",
+    entries: [
+      .optional("passed", "string", "the name of a provider"),
+      .optional("within", "moongate.Duration", Field.durationKind),
+      .optional("email_verified", "boolean", "true or false"),
+    ])
+
+  /// Every shape that does not depend on the providers of the program.
+  static let all: [TableShape] = [
+    .gateway, .tls, .brand, .connectionLimits, .addressLimits, .policy, .code, .timers, .limit, .flow, .step, .session, .next, .route, .requirement,
+  ]
+}

@@ -1,0 +1,109 @@
+import MoongateCore
+import Testing
+
+@testable import MoongatePolicy
+
+/// Ten mistakes that operators make, in one folder: `check` prints ten lines, each with its file and line, and says what was
+/// meant wherever that can be told.
+@Suite struct PlantedMistakesTests {
+  private static let files = [
+    "gateway.lua": """
+    return gateway {
+      public_url = "http://localhost:8080",
+      lisen = "127.0.0.1:8080",
+      region = "in",
+      providers = { phone_otp = { sms = outbox() }, email_code = { mail = outbox() } },
+    }
+    """,
+    "policies/phone_otp.lua": """
+    return policy "phone_otp" {
+      code = { length = 6, ttl = 600 },
+      limits = {
+        send = { on = "send", per = "phon", max = 4, window = "15m" },
+        verify = { on = "verify", per = "phone", max = 5, windw = "24h",
+                   lock = "15m" },
+      },
+      message = "{code} is your {servce} code",
+    }
+    """,
+    "policies/email_code.lua": """
+    return polcy "email_code" { unknown_account = "conceal" }
+    """,
+    "flows/login.lua": """
+    return flow "login" {
+      account = "existing",
+      steps = {
+        { "phone_opt" },
+      },
+    }
+    """,
+    "routes.lua": """
+    return routes {
+      { path = "/**", to = "http://127.0.0.1:3000" },
+      { path = "/pay/**", to = "http://127.0.0.1:3000", flow = "login" },
+      { path = "/x", to = "http://127.0.0.1:3000", methods = { "get" } },
+    }
+    """,
+  ]
+
+  @Test func tenLinesNineSuggestions() throws {
+    let problems = try TestFolder(Self.files).problems()
+    #expect(
+      problems == [
+        "flows/login.lua:4: steps[1]: no provider is called \"phone_opt\"; did you mean `phone_otp`?",
+        "gateway.lua:3: lisen: unknown field; did you mean `listen`? (an address, such as \"127.0.0.1:8080\")",
+        "gateway.lua:4: region: \"in\" is no country in two capital letters (ISO 3166-1); did you mean `IN`?",
+        "policies/email_code.lua:1: unknown name `polcy`; did you mean `policy`?",
+        "policies/phone_otp.lua:2: code.ttl: a bare number is no duration; write \"600s\" for seconds or \"600m\" for minutes",
+        "policies/phone_otp.lua:4: limits.send.per: \"phon\" is not known; did you mean `phone`?",
+        "policies/phone_otp.lua:5: limits.verify.windw: unknown field; did you mean `window`? (a duration, such as \"15m\")",
+        "policies/phone_otp.lua:8: message: unknown part {servce}; did you mean `service`?",
+        "routes.lua:3: this route can never match: routes.lua:2 takes every path before it",
+        "routes.lua:4: routes[3].methods: \"get\" is no method in capitals; did you mean `GET`?",
+      ])
+    #expect(problems.count { $0.contains("did you mean") || $0.contains("; write ") } == 9)
+  }
+
+  /// What can be told without running anything is a warning, and changes no exit status.
+  @Test func whatLooksWrongIsAWarning() throws {
+    let folder = try TestFolder([
+      "gateway.lua": TestFolder.gateway.replacing("http://localhost:8080", with: "http://auth.example.com"),
+      "policies/phone_otp.lua": """
+      return policy "phone_otp" {
+        code = { ttl = "1m" },
+        timers = { resend_after = { "60s", "120s" } },
+        limits = {
+          net = { on = "send", per = "ip", max = 4, window = "15m",
+                  lock = { "1h", "15m" } },
+          verify = { on = "verify", per = "identifier", max = 5, window = "24h", lock = "15m" },
+        },
+      }
+      """,
+      "flows/login.lua": """
+      return flow "login" {
+        account = "existing",
+        steps = { { "phone_otp" },
+          { "phone_otp", skippable = true },
+        },
+      }
+      """,
+    ])
+    #expect(
+      try folder.generation().warnings.map(\.description) == [
+        "flows/login.lua:4: steps[2]: asks again for what steps[1] has proved by then (`phone_otp`): remove it",
+        "gateway.lua:2: public_url: codes, PINs and cookies would travel unencrypted: use https outside this machine",
+        "policies/phone_otp.lua:2: code.ttl: is shorter than the longest wait of timers.resend_after: a code is dead before a new one may be asked for",
+        "policies/phone_otp.lua:4: limits: no limit on send counts per phone, email, identifier or account: one person can be tried without end; add one with per = \"identifier\"",
+        "policies/phone_otp.lua:4: limits: the default limits `hard`, `send` and `send_ip` are replaced and no longer there",
+        "policies/phone_otp.lua:6: limits.net.lock: a later lock is shorter than the one before it: sort the list so that each is longer",
+      ])
+  }
+
+  @Test(arguments: [
+    ("http://localhost:8080", false), ("http://gate.localhost", false), ("http://127.9.9.9", false), ("http://[::1]:80", false),
+    ("http://127.example.com", true), ("http://10.0.0.1", true), ("https://10.0.0.1", false),
+  ]) func plainHTTPIsForThisMachine(_ url: String, _ isWarned: Bool) throws {
+    let folder = try TestFolder(["gateway.lua": TestFolder.gateway.replacing("http://localhost:8080", with: url)])
+    #expect(try folder.generation().warnings.contains { $0.path == "public_url" } == isWarned)
+  }
+}

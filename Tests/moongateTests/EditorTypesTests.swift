@@ -1,0 +1,15 @@
+import Foundation
+import MoongatePolicy
+import MoongateSDK
+import Testing
+
+@testable import moongate
+
+@Suite struct EditorTypesTests {
+  /// `moongate policy types > config/editor/moongate.d.lua` mends it.
+  @Test func theShippedTypesAreTheProgramsOwn() throws {
+    let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+    let shipped = try String(contentsOf: root.appending(path: "config/editor/moongate.d.lua"), encoding: .utf8)
+    #expect(shipped == EditorTypes(providers: Providers.all.map(\.descriptor)).text)
+  }
+}

@@ -1,0 +1,399 @@
+---@meta
+-- What Moongate's files may say, for editors with lua-language-server: open config/ as a folder.
+-- Written by `moongate policy types`; a test holds it against the program. Do not edit it.
+
+---@alias moongate.Duration string a duration: "90s", "10m", "1h30m" or "7d"
+---@alias moongate.Durations moongate.Duration|moongate.Vary|(moongate.Duration|moongate.Vary)[]
+---@alias moongate.Decide fun(f: moongate.PolicyFacts): moongate.Decision
+
+---@class (exact) moongate.File what a file returns
+---@class (exact) moongate.Secret made by env or file
+---@class (exact) moongate.Delivery made by outbox
+---@class (exact) moongate.Vary made by vary
+---@class (exact) moongate.AnyOf made by any_of
+---@class (exact) moongate.Decision allow, deny "reason" or require_also "provider"
+
+---The gateway itself: where it listens, where its state lies, how messages leave.
+---@class (exact) moongate.Gateway
+---@field listen? string an address, such as "127.0.0.1:8080" (default: "127.0.0.1:8080")
+---@field admin? string an address, such as "127.0.0.1:8080" (default: "127.0.0.1:9901")
+---@field public_url string how people reach the gateway, such as "https://auth.example.com"
+---@field tls? moongate.TLS a table with cert and key
+---@field store? string|moongate.Secret where state is kept, such as "sqlite:data/moongate.db" (default: "sqlite:data/moongate.db")
+---@field key? moongate.Secret file "data/master.key" or env "MOONGATE_KEY" (default: file "data/master.key")
+---@field region? string a country in two letters, such as "IN" (default: "IN")
+---@field trusted_proxies? string[] a list of address blocks
+---@field redirect_hosts? string[] a list of hosts
+---@field cookie_domain? string a domain, such as "example.com"
+---@field cors_origins? string[] a list of origins
+---@field service? string what messages call us (default: "Moongate")
+---@field brand? moongate.Brand what pages show
+---@field risk_budget? string a probability, such as "0.1% per 30d"
+---@field limits? moongate.ConnectionLimits bounds on connections
+---@field providers moongate.Providers a table of providers, as in { phone_otp = { sms = outbox() } }
+
+---The gateway's own certificate.
+---@class (exact) moongate.TLS
+---@field cert string a PEM file
+---@field key string a PEM file
+
+---What pages show.
+---@class (exact) moongate.Brand
+---@field name? string a text
+---@field logo? string a file or an address
+---@field primary? string a colour, such as "#0D7377"
+---@field support? string a link: mailto: or https:
+
+---Bounds on connections.
+---@class (exact) moongate.ConnectionLimits
+---@field connections? integer a whole number (default: 50000)
+---@field per_ip? moongate.AddressLimits bounds per address
+
+---Bounds on one client address; none where nothing is said.
+---@class (exact) moongate.AddressLimits
+---@field connections? integer a whole number
+---@field requests? string a rate, such as "100/s"
+
+---One provider's codes, timers and limits. What is left out keeps the provider's default.
+---@class (exact) moongate.Policy
+---@field code? moongate.Code what a code looks like
+---@field timers? moongate.Timers a table of timers
+---@field limits? table<string, moongate.Limit> a table of limits
+---@field unknown_account? "reveal"|"conceal" one of `conceal` and `reveal` (default: "conceal")
+---@field message? string the text with {code} in it
+---@field send? moongate.Decide a function of facts
+---@field verify? moongate.Decide a function of facts
+
+---What a code looks like and how long it lives.
+---@class (exact) moongate.Code
+---@field length? integer 4 to 10 characters (default: 6)
+---@field alphabet? "digits"|"letters"|"alphanumeric" one of `alphanumeric`, `digits` and `letters` (default: "digits")
+---@field ttl? moongate.Duration a duration, such as "15m" (default: "10m")
+
+---Waits between messages.
+---@class (exact) moongate.Timers
+---@field resend_after? moongate.Durations how long before the first resend, the second, …
+
+---At most `max` events in any `window`, counted `per` key.
+---@class (exact) moongate.Limit
+---@field on "send"|"verify" `send` or `verify`
+---@field per "phone"|"email"|"identifier"|"account"|"ip"|"network"|"country"|"prefix"|"device"|"flow"|"challenge"|"provider"|"global" what is counted by
+---@field max integer|moongate.Vary how many, from 1
+---@field window? moongate.Duration|moongate.Vary a duration, such as "15m"
+---@field counts? "all"|"failures"|"consecutive_failures" one of `all`, `consecutive_failures` and `failures`
+---@field lock? moongate.Durations a duration, or a list that grows, such as { "15m", "1h" }
+---@field disable? boolean true or false (default: false)
+
+---The steps of a sign-in, in order.
+---@class (exact) moongate.Flow
+---@field account "existing"|"new"|"any" whose flow it is: "existing", "new" or "any"
+---@field steps (string|moongate.AnyOf|moongate.Step)[] a list of steps
+---@field lifetime? moongate.Duration a duration, such as "15m" (default: "15m")
+---@field session? moongate.Session how long a session lives
+---@field next? moongate.Next where a person goes when it is complete
+
+---A provider, or a choice of them, perhaps with a condition.
+---@class (exact) moongate.Step
+---@field [integer] string|moongate.AnyOf the provider
+---@field skippable? boolean true or false (default: false)
+---@field when? fun(f: moongate.FlowFacts): boolean? a function of facts
+
+---How long a session lives.
+---@class (exact) moongate.Session
+---@field lifetime? moongate.Duration a duration, such as "15m" (default: "12h")
+---@field idle? moongate.Duration a duration, such as "15m" (default: "1h")
+
+---Where a person goes when a flow is complete.
+---@class (exact) moongate.Next
+---@field new? string a path, such as "/home" (default: "/")
+---@field returning? string a path, such as "/home" (default: "/")
+
+---Requests of one kind: where they go and what they need. The first that matches wins.
+---@class (exact) moongate.Route
+---@field host? string a host, such as "wallet.example.com"
+---@field path string a pattern, such as "/pay/**"
+---@field methods? string[] a list, such as { "GET", "POST" }
+---@field to string|string[] an upstream, such as "http://127.0.0.1:3000"
+---@field allow? boolean true: open to all (default: false)
+---@field flow? string the name of a flow (default: "login")
+---@field require? moongate.Requirement what a session must have
+---@field decide? fun(f: moongate.RouteFacts): moongate.Decision a function of facts
+---@field timeout? moongate.Duration a duration, such as "15m" (default: "30s")
+---@field websocket? boolean true or false (default: false)
+---@field headers? table<string, string> headers to set, as in { ["X-Tenant"] = "demo" }
+---@field body? string a size, such as "64MiB"
+
+---What a session must have: one of the two.
+---@class (exact) moongate.Requirement
+---@field passed? string the name of a provider
+---@field within? moongate.Duration a duration, such as "15m"
+---@field email_verified? boolean true or false
+
+---What `phone_otp` needs.
+---@class (exact) moongate.Provider.phone_otp
+---@field sms moongate.Delivery How SMS leave: outbox() keeps them for the demo.
+
+---The steps that flows may use, and what each needs.
+---@class (exact) moongate.Providers
+---@field phone_otp? moongate.Provider.phone_otp
+
+---@class (exact) moongate.Facts.flow
+---@field name string the flow's name
+---@field passed table<string, true?> the providers that were passed in this flow
+
+---@class (exact) moongate.Facts.phone
+---@field e164 string? the number with + and country code
+---@field country string? the number's country in two letters
+---@field type "mobile"|"fixed"|"voip"|"unknown"|nil what kind of number it is
+
+---@class (exact) moongate.Facts.email
+---@field address string? the address in lower case
+---@field domain string? what stands behind its @
+
+---@class (exact) moongate.Facts.account
+---@field exists boolean whether there is an account
+---@field id string? its id; nil without one
+---@field age integer? seconds since it was made
+---@field idle integer? seconds since it was last here: a number that was given to someone else has been idle for long
+---@field has_pin boolean whether it has a PIN
+---@field has_email boolean whether it has an address
+---@field email_verified boolean whether the address was proved
+---@field phone_verified boolean whether the number was proved
+
+---@class (exact) moongate.Facts.client
+---@field ip string the client's address
+---@field network string its network, /24 or /48
+---@field user_agent string? what the client says it is
+---@field new_device boolean whether the device has not passed this identifier before
+---@field network_changed boolean whether the network is another than the flow began in
+
+---@class (exact) moongate.Facts.clock
+---@field suspect boolean whether the machine's clock has jumped
+
+---@class (exact) moongate.Facts.request
+---@field method string in capitals
+---@field host string in lower case
+---@field path string as it was sent, percent-encoded
+---@field query string? what stands behind ?
+
+---@class (exact) moongate.Facts.session
+---@field account string the account's id
+---@field passed table<string, integer?> by provider, when it was passed in Unix seconds
+---@field age integer seconds since the session began
+---@field aal integer 1: one factor; 2: two
+
+---@class (exact) moongate.Facts.limit
+---@field used integer events that count before this one
+---@field max integer as it is for this call
+---@field locked_until integer? Unix seconds; nil without a lock
+
+---What `send`, `verify` and the functions of `vary` are told.
+---@class (exact) moongate.PolicyFacts
+---@field now integer Unix seconds
+---@field action "send"|"verify" what is about to happen
+---@field provider string the provider of the step
+---@field flow moongate.Facts.flow
+---@field identifier string? the number or address, in its canonical spelling
+---@field phone moongate.Facts.phone
+---@field email moongate.Facts.email
+---@field account moongate.Facts.account
+---@field client moongate.Facts.client
+---@field clock moongate.Facts.clock
+---@field limits table<string, moongate.Facts.limit> by their names
+
+---What `when` of a step is told.
+---@class (exact) moongate.FlowFacts
+---@field now integer Unix seconds
+---@field provider string the provider of the step
+---@field flow moongate.Facts.flow
+---@field identifier string? the number or address, in its canonical spelling
+---@field phone moongate.Facts.phone
+---@field email moongate.Facts.email
+---@field account moongate.Facts.account
+---@field client moongate.Facts.client
+---@field clock moongate.Facts.clock
+
+---What `decide` of a route is told.
+---@class (exact) moongate.RouteFacts
+---@field now integer Unix seconds
+---@field client moongate.Facts.client
+---@field clock moongate.Facts.clock
+---@field request moongate.Facts.request
+---@field session moongate.Facts.session
+
+---Lets through.
+---@type moongate.Decision
+allow = nil
+
+---gateway.lua returns this.
+---@param body moongate.Gateway
+---@return moongate.File
+function gateway(body) end
+
+---routes.lua returns this.
+---@param list moongate.Route[]
+---@return moongate.File
+function routes(list) end
+
+---policies/NAME.lua returns this: policy "NAME" { … }.
+---@param provider string
+---@return fun(body: moongate.Policy): moongate.File
+function policy(provider) end
+
+---flows/NAME.lua returns this: flow "NAME" { … }.
+---@param name string
+---@return fun(body: moongate.Flow): moongate.File
+function flow(name) end
+
+---tests/NAME.lua returns this.
+---@param cases any[]
+---@return moongate.File
+function tests(cases) end
+
+---A step that any of these providers passes.
+---@param providers string[]
+---@return moongate.AnyOf
+function any_of(providers) end
+
+---A number or duration that a function chooses between two bounds.
+---@param lowest any
+---@param highest any
+---@param choose fun(f: moongate.PolicyFacts): any
+---@return moongate.Vary
+function vary(lowest, highest, choose) end
+
+---A secret from the environment.
+---@param name string
+---@return moongate.Secret
+function env(name) end
+
+---A secret from a file.
+---@param path string
+---@return moongate.Secret
+function file(path) end
+
+---Sends nothing: keeps messages in memory and shows them on the admin listener.
+---@return moongate.Delivery
+function outbox() end
+
+---Posts messages to a URL.
+---@param settings table
+---@return moongate.Delivery
+function webhook(settings) end
+
+---Sends by Twilio.
+---@param settings table
+---@return moongate.Delivery
+function twilio(settings) end
+
+---Sends mail by SMTP.
+---@param settings table
+---@return moongate.Delivery
+function smtp(settings) end
+
+---Refuses; the reason, in snake case, reaches the log and the client.
+---@param reason string
+---@return moongate.Decision
+function deny(reason) end
+
+---Lets through only after this provider was passed as well.
+---@param provider string
+---@return moongate.Decision
+function require_also(provider) end
+
+---Whether the text begins with another.
+---@param text string
+---@param start string
+---@return boolean
+function starts_with(text, start) end
+
+---Whether the text ends with another.
+---@param text string
+---@param ending string
+---@return boolean
+function ends_with(text, ending) end
+
+---Whether the text holds another.
+---@param text string
+---@param part string
+---@return boolean
+function contains(text, part) end
+
+---Whether the text fits a pattern in which * is any run of bytes.
+---@param text string
+---@param pattern string
+---@return boolean
+function glob(text, pattern) end
+
+---Whether an address lies in a block such as "10.0.0.0/8".
+---@param block string
+---@param address string
+---@return boolean
+function cidr(block, address) end
+
+---Whether a list holds the value.
+---@param value any
+---@param list any[]
+---@return boolean
+function one_of(value, list) end
+
+---A duration in seconds, for sums with f.now and the ages.
+---@param text moongate.Duration
+---@return number
+function duration(text) end
+
+---The hour of the day (0 to 23) in a time zone such as "Asia/Kolkata".
+---@param seconds integer
+---@param zone string
+---@return integer
+function hour(seconds, zone) end
+
+---Raises the message where the value is false or nil.
+---@param value any
+---@param message? any
+---@param ... any
+---@return any
+function assert(value, message, ...) end
+
+---Raises an error: the decision is policy_error.
+---@param message any
+---@param level? integer
+function error(message, level) end
+
+---Walks over a list.
+---@param list table
+---@return fun(list: table, index: integer): integer, any
+function ipairs(list) end
+
+---Walks over a table, in sorted order of its keys.
+---@param table table
+---@return fun(table: table, key: any): any, any
+function pairs(table) end
+
+---Calls and catches errors; what stops a policy cannot be caught.
+---@param body function
+---@param ... any
+---@return boolean, any
+function pcall(body, ...) end
+
+---The arguments from an index on, or their number.
+---@param index integer|"#"
+---@param ... any
+---@return any
+function select(index, ...) end
+
+---The number that a text spells.
+---@param value any
+---@param base? integer
+---@return number?
+function tonumber(value, base) end
+
+---The value as text; a table's tells no address.
+---@param value any
+---@return string
+function tostring(value) end
+
+---The name of the value's type.
+---@param value any
+---@return string
+function type(value) end
