@@ -16,7 +16,7 @@ SWIFT_BUILD := swift build -c $(CONFIGURATION) --explicit-target-dependency-impo
 SWIFT_FILES := Sources Plugins Tests Package.swift
 
 BUILD_PACKAGES := liblua5.4-dev libsqlite3-dev libphonenumber-dev
-TEST_PACKAGES := curl chromium chromium-driver python3-venv
+TEST_PACKAGES := curl openssl chromium chromium-driver python3-venv
 BENCH_PACKAGES := wrk nginx
 VENV := .build-e2e/venv
 

@@ -11,6 +11,7 @@ let strict: [SwiftSetting] = [
 // Products of other packages, named once.
 let hummingbird: Target.Dependency = .product(name: "Hummingbird", package: "hummingbird")
 let hummingbirdCore: Target.Dependency = .product(name: "HummingbirdCore", package: "hummingbird")
+let hummingbirdTLS: Target.Dependency = .product(name: "HummingbirdTLS", package: "hummingbird")
 let mustache: Target.Dependency = .product(name: "Mustache", package: "swift-mustache")
 let nioCore: Target.Dependency = .product(name: "NIOCore", package: "swift-nio")
 let nioPosix: Target.Dependency = .product(name: "NIOPosix", package: "swift-nio")
@@ -70,7 +71,8 @@ let package = Package(
       name: "moongate",
       dependencies: [
         "MoongateSDK", "MoongateCore", "MoongatePolicy", "MoongateStore", "MoongateDelivery", "MoongateProxy", "MoongateHTTP",
-        "PhoneOTP", arguments, lifecycle, unixSignals, logging, hummingbird, hummingbirdCore, nioCore, nioPosix,
+        "PhoneOTP", arguments, lifecycle, unixSignals, logging, hummingbird, hummingbirdCore, hummingbirdTLS, nioCore, nioPosix,
+        nioSSL,
       ],
       swiftSettings: strict),
     .executableTarget(name: "demo-service", dependencies: [hummingbird, httpTypes, logging, arguments], swiftSettings: strict),

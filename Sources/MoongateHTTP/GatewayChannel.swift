@@ -14,18 +14,22 @@ package struct GatewayChannel: HTTPChannelHandler {
   package typealias Value = GatewayConnection
 
   private let proxy: Proxy
+  private let isSecure: Bool
   package let responder: HTTPChannelHandler.Responder
 
-  /// - Parameter responder: answers requests for the gateway's own paths, whole and in order.
-  package init(proxy: Proxy, responder: @escaping HTTPChannelHandler.Responder) {
+  /// - Parameters:
+  ///   - isSecure: whether TLS lies before it.
+  ///   - responder: answers requests for the gateway's own paths, whole and in order.
+  package init(proxy: Proxy, isSecure: Bool = false, responder: @escaping HTTPChannelHandler.Responder) {
     self.proxy = proxy
+    self.isSecure = isSecure
     self.responder = responder
   }
 
   package func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<GatewayConnection> {
     channel.eventLoop.makeCompletedFuture {
       let inner = channel.eventLoop.makePromise(of: NIOAsyncChannel<HTTPRequestPart, HTTPResponsePart>?.self)
-      let handler = proxy.makeConnectionHandler(for: channel, isSecure: false) {
+      let handler = proxy.makeConnectionHandler(for: channel, isSecure: isSecure) {
         inner.succeed(
           try NIOAsyncChannel(wrappingChannelSynchronously: channel, configuration: .init(isOutboundHalfClosureEnabled: true)))
       }

@@ -107,14 +107,10 @@ actor ConfigurationReload {
 /// Reloads when a file changes.
 struct FileReload: Service {
   let reload: ConfigurationReload
-  let folder: String
+  let watcher: ConfigurationWatcher
 
   func run() async throws {
-    await cancelWhenGracefulShutdown {
-      // What changed between the first load and the first look.
-      await reload.reload()
-      await ConfigurationWatcher(folder: folder).run { await reload.reload() }
-    }
+    await cancelWhenGracefulShutdown { await watcher.run { await reload.reload() } }
   }
 }
 

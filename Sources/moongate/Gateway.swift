@@ -1,6 +1,5 @@
 import Foundation
 import Hummingbird
-import HummingbirdCore
 import Logging
 import MoongateCore
 import MoongateDelivery
@@ -31,6 +30,7 @@ struct Gateway {
     OpenFiles.raiseLimit()
     let registry = try Providers.registry()
     let folder = ConfigurationFolder(path: path, providers: registry)
+    let watcher = ConfigurationWatcher(folder: path)
     let generation = try Self.load(folder)
     let settings = generation.gateway
     for warning in generation.warnings { logger.warning("\(warning)") }
@@ -61,10 +61,11 @@ struct Gateway {
         clock: clock, random: random, audit: audit, logger: logger),
       page: { refusal in pages.html(for: refusal, gateway: generations.current.gateway) })
     let eventLoops = MultiThreadedEventLoopGroup.singleton
+    let server = try PublicServer.builder(proxy: proxy, tls: settings.tls)
     let readiness = Readiness(settings: settings, generation: generation.id, logger: logger)
     let publicApplication = PublicApplication(
       engine: engine, store: store, generations: generations, providers: registry, clock: clock, random: random, audit: audit,
-      keySet: proxy.keySet, pages: pages, server: HTTPServerBuilder { GatewayChannel(proxy: proxy, responder: $0) }, eventLoops: eventLoops,
+      keySet: proxy.keySet, pages: pages, server: server, eventLoops: eventLoops,
       logger: logger, onListening: { _ in readiness.isListening(.gateway) })
     let adminApplication = AdminApplication(
       store: store, generations: generations, audit: audit, clock: clock, random: random, pages: pages, eventLoops: eventLoops, logger: logger,
@@ -75,7 +76,7 @@ struct Gateway {
     // The last one is the first to be shut down: no new requests, then all that requests need.
     services = [
       Background { await audit.run() }, Background { await watch.run() }, PruneLoop(store: store, clock: clock, logger: logger),
-      FileReload(reload: reload, folder: path), SignalReload(reload: reload, logger: logger),
+      FileReload(reload: reload, watcher: watcher), SignalReload(reload: reload, logger: logger),
       Listener(name: "admin", address: settings.admin, service: adminApplication),
       Listener(name: "listen", address: settings.listen, service: publicApplication),
     ]
