@@ -56,6 +56,12 @@ struct Span: ExpressibleByArgument {
     else { return nil }
     duration = .seconds(count * Int64(seconds))
   }
+
+  /// As it is typed, for the help.
+  var defaultValueDescription: String {
+    let seconds = duration.components.seconds
+    return seconds % 86_400 == 0 ? "\(seconds / 86_400)d" : "\(seconds)s"
+  }
 }
 
 extension ProviderName: ExpressibleByArgument {
