@@ -174,7 +174,7 @@
 ---@field method string in capitals
 ---@field host string in lower case
 ---@field path string as it was sent, percent-encoded
----@field query string? what stands behind ?
+---@field query string what stands behind ?
 
 ---@class (exact) moongate.Facts.session
 ---@field account string the account's id

@@ -58,8 +58,8 @@ enum FactSlot: Int32, CaseIterable {
     switch self {
     case .now, .sessionAge, .sessionAAL: "integer"
     case .action: "\"send\"|\"verify\""
-    case .provider, .flowName, .clientIP, .clientNetwork, .requestMethod, .requestHost, .requestPath, .sessionAccount: "string"
-    case .identifier, .phoneE164, .phoneCountry, .emailAddress, .emailDomain, .accountID, .clientUserAgent, .requestQuery: "string?"
+    case .provider, .flowName, .clientIP, .clientNetwork, .requestMethod, .requestHost, .requestPath, .requestQuery, .sessionAccount: "string"
+    case .identifier, .phoneE164, .phoneCountry, .emailAddress, .emailDomain, .accountID, .clientUserAgent: "string?"
     case .phoneType: "\"mobile\"|\"fixed\"|\"voip\"|\"unknown\"|nil"
     case .accountAge, .accountIdle: "integer?"
     case .flowPassed: "table<string, true?>"

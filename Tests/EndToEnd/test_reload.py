@@ -1,0 +1,62 @@
+"""Changes of the configuration while people use the gateway."""
+
+import pathlib
+import re
+import threading
+
+import requests
+
+
+def resident(process):
+    """KiB of memory that are really there."""
+    return int(re.search(r"VmRSS:\s+(\d+)", pathlib.Path(f"/proc/{process.pid}/status").read_text()).group(1))
+
+
+def reload(house):
+    return requests.post(f"{house.admin}/policy/reload", timeout=30)
+
+
+def test_a_hundred_reloads_fail_no_request(house, number):
+    token = house.register(number)["session"]["token"]
+    answers, ended = [], threading.Event()
+
+    def visit():
+        with requests.Session() as session:
+            while not ended.is_set():
+                answers.append(session.get(f"{house.url}/", headers={"Authorization": f"Bearer {token}"}, timeout=20, allow_redirects=False).status_code)
+
+    visitors = [threading.Thread(target=visit) for _ in range(4)]
+    for visitor in visitors:
+        visitor.start()
+    try:
+        seen = set()
+        for count in range(100):
+            house.edit("routes.lua", lambda text: text + f"-- change {count}\n")
+            told = reload(house)
+            assert told.status_code == 200, told.text
+            seen.add(told.json()["active"])
+    finally:
+        ended.set()
+        for visitor in visitors:
+            visitor.join(30)
+    assert len(seen) == 100
+    assert len(answers) > 200 and set(answers) == {200}, {status: answers.count(status) for status in set(answers)}
+
+
+def test_a_thousand_bad_reloads_leave_memory_flat(house):
+    before = house.policy()["active"]
+    house.edit("policies/phone_otp.lua", lambda text: text.replace("window =", "windw =", 1))
+    for _ in range(100):
+        assert reload(house).status_code == 422
+    memory = resident(house.gateway.process)
+    for _ in range(900):
+        assert reload(house).status_code == 422
+    assert resident(house.gateway.process) - memory < 16 * 1024
+    shown = house.policy()
+    assert shown["active"] == before
+    assert re.search(r"windw.*window", shown["candidate_refused"]["problems"][0]["path"] + shown["candidate_refused"]["problems"][0]["message"])
+    # A folder that stays as bad as it was is told once.
+    assert house.gateway.output.count("refused (1 problem)") == 1
+    house.edit("policies/phone_otp.lua", lambda text: text.replace("windw =", "window =", 1))
+    assert reload(house).status_code == 200
+    assert house.policy()["candidate_refused"] is None
