@@ -100,7 +100,7 @@ FUZZ_SECONDS ?= 300
 FUZZ_SEED ?= 1
 LUA_SOURCE ?=
 FUZZ_BIN := .build-fuzz/fuzz
-FUZZ_LUA := $(filter-out %/lua.c %/luac.c,$(wildcard $(LUA_SOURCE)/*.c))
+FUZZ_LUA := $(filter-out %/lua.c %/luac.c %/onelua.c %/ltests.c,$(wildcard $(LUA_SOURCE)/*.c))
 
 $(FUZZ_BIN): $(wildcard Sources/CLua/*.c Sources/CLua/*.h Sources/CLua/include/*.h) Tests/Fuzz/fuzz.c $(FUZZ_LUA)
 	@mkdir -p $(@D)

@@ -134,7 +134,8 @@ final class FactBox {
     case text(String)
   }
 
-  var facts: Facts?
+  /// Those of the call at work, where it has them: a copy would count references for each fact that is read.
+  var facts: UnsafePointer<Facts>?
   /// Of the function's policy, in the order of their slots.
   var limits: [String] = []
   /// Holds the text that was answered last until the next call.
@@ -145,7 +146,7 @@ final class FactBox {
   /// Answers C's question (`clua_fact_reader`).
   func answer(_ slot: Int32, key: String?, index: Int64, into value: inout clua_value) {
     guard let facts else { return }
-    switch read(facts, slot, key, index) {
+    switch read(facts.pointee, slot, key, index) {
     case .null: value.kind = CLUA_NIL
     case .flag(let flag):
       value.kind = CLUA_BOOLEAN

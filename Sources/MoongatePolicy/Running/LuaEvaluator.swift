@@ -76,12 +76,14 @@ final class LuaEvaluator: PolicyEvaluator {
   ) throws(PolicyFault) -> Result {
     guard let function = functions[name] else { throw PolicyFault(kind: .error, location: nil, message: "there is no function \(name)") }
     let box = answers.box
-    box.facts = facts
     box.limits = function.limits
-    defer { box.facts = nil }
     var budget = function.budget
     var value = clua_value()
-    let status = clua_call(state.pointer, function.number, function.facts, &budget, &value)
+    let status = withUnsafePointer(to: facts) { facts in
+      box.facts = facts
+      defer { box.facts = nil }
+      return clua_call(state.pointer, function.number, function.facts, &budget, &value)
+    }
     guard status == CLUA_OK else {
       let failure = state.failure(status)
       let line = failure.line > 0 ? failure.line : function.location.line
