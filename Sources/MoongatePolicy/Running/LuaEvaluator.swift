@@ -72,7 +72,7 @@ final class LuaEvaluator: PolicyEvaluator {
   // MARK: calls
 
   private func call<Result>(
-    _ name: FunctionName, _ facts: Facts, _ read: (clua_value, SourceLocation) throws(PolicyFault) -> Result
+    _ name: FunctionName, _ facts: borrowing Facts, _ read: (clua_value, SourceLocation) throws(PolicyFault) -> Result
   ) throws(PolicyFault) -> Result {
     guard let function = functions[name] else { throw PolicyFault(kind: .error, location: nil, message: "there is no function \(name)") }
     let box = answers.box
@@ -209,9 +209,11 @@ final class Answers {
     callbacks.context = Unmanaged.passUnretained(self).toOpaque()
     callbacks.fact = { context, slot, key, length, index, value in
       guard let context, let value else { return 1 }
-      let box = Unmanaged<Answers>.fromOpaque(context).takeUnretainedValue().box
-      let name = key.map { String(decoding: UnsafeRawBufferPointer(start: $0, count: length), as: UTF8.self) }
-      box.answer(slot, key: name, index: index, into: &value.pointee)
+      // Without a count of references, which would cost as much as the fact: the evaluator keeps it alive.
+      Unmanaged<Answers>.fromOpaque(context)._withUnsafeGuaranteedRef { answers in
+        let name = key.map { String(decoding: UnsafeRawBufferPointer(start: $0, count: length), as: UTF8.self) }
+        answers.box.answer(slot, key: name, index: index, into: &value.pointee)
+      }
       return 0
     }
     callbacks.hour = { context, seconds, zone, length, value in
