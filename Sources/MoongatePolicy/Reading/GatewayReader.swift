@@ -28,6 +28,9 @@ struct GatewayReader {
     let providers = readProviders(reader)
     let limits = readLimits(reader)
     let origins = readOrigins(reader)
+    if !origins.isEmpty, let node = reader.said("cors_origins") {
+      problems.warn(node.location, "cors_origins", "read, and not obeyed by this version: /api/auth sends no CORS headers")
+    }
     if let publicURL, !publicURL.isSecure, !Self.isLoopback(publicURL.host), let node = reader.said("public_url") {
       problems.warn(node.location, "public_url", "codes, PINs and cookies would travel unencrypted: use https outside this machine")
     }
@@ -224,6 +227,9 @@ struct GatewayReader {
     else { return nil }
     var limits = ConnectionLimits()
     limits.connections = connections
+    if let node = table.said("per_ip") {
+      problems.warn(node.location, "limits.per_ip", "read, and not obeyed by this version: put such bounds into the proxy in front")
+    }
     if let node = table.take("per_ip"), let each = TableReader(node, .addressLimits, path: "limits.per_ip", problems: problems) {
       limits.connectionsPerAddress = each.whole("connections", in: 1...10_000_000)
       if let node = each.take("requests"), let text = Field.text(node, "limits.per_ip.requests", problems) {

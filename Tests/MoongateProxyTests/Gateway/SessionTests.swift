@@ -25,9 +25,14 @@ import Testing
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port])])
     #expect(try await get(gateway).hasPrefix("HTTP/1.1 200"))
     gateway.sessions.end(TestGateway.token)
-    let began = ContinuousClock.now
-    try await until { (try? await get(gateway).hasPrefix("HTTP/1.1 401")) ?? false }
-    #expect(ContinuousClock.now - began < .seconds(1))
+    let ended = ContinuousClock.now
+    var answer = ""
+    repeat {
+      // On a busy machine the news may be late. Then the cache is not believed: what is asked a second after is never passed.
+      let asked = ContinuousClock.now - ended
+      answer = try await get(gateway)
+      #expect(asked < .seconds(1) || !answer.hasPrefix("HTTP/1.1 200"))
+    } while !answer.hasPrefix("HTTP/1.1 401")
     await gateway.stop()
   }
 
