@@ -19,6 +19,7 @@ static int make(lua_State *L, clua_kind kind, const char *name, int values) {
   value->name = name;
   value->values = values;
   value->line = 0;
+  value->has_title = false;
   lua_insert(L, -1 - values);
   for (int i = values; i >= 1; i--) lua_setiuservalue(L, -1 - i, i);
   lua_rawgetp(L, LUA_REGISTRYINDEX, &tagged_key);
@@ -73,24 +74,39 @@ static int take_nothing(lua_State *L) {
   return construct(L, name, 0);
 }
 
-// Upvalue 2: the title.
-static int take_body(lua_State *L) {
+static int take_table_or_nothing(lua_State *L) {
   const char *name = lua_touserdata(L, lua_upvalueindex(1));
-  if (lua_type(L, 1) != LUA_TTABLE) return raise(L, "%s takes a table after its name, as in %s \"…\" { … }", name, name);
-  lua_settop(L, 1);
-  lua_pushvalue(L, lua_upvalueindex(2));
-  lua_insert(L, 1);
-  return construct(L, name, 2);
+  if (!lua_isnoneornil(L, 1)) return take_table(L);
+  return construct(L, name, 0);
 }
 
+static int take_text_or_table(lua_State *L) {
+  const char *name = lua_touserdata(L, lua_upvalueindex(1));
+  if (lua_type(L, 1) != LUA_TSTRING && lua_type(L, 1) != LUA_TTABLE) return raise(L, "%s takes a string or a table, as in %s \"…\"", name, name);
+  lua_settop(L, 1);
+  return construct(L, name, 1);
+}
+
+// A name stands alone (`flow "login"` in a case) or has a table behind it: see take_body.
 static int take_title(lua_State *L) {
   const char *name = lua_touserdata(L, lua_upvalueindex(1));
   if (lua_type(L, 1) != LUA_TSTRING) return raise(L, "%s takes a name first, as in %s \"…\" { … }", name, name);
   lua_settop(L, 1);
-  lua_pushvalue(L, lua_upvalueindex(1));
-  lua_insert(L, 1);
-  lua_pushcclosure(L, take_body, 2);
+  construct(L, name, 1);
+  to_tagged(L, -1)->has_title = true;
   return 1;
+}
+
+// `policy "name"` is called with its table. A new value is made: nothing that a script holds ever changes.
+static int take_body(lua_State *L) {
+  tagged *title = to_tagged(L, 1);
+  if (title == NULL || !title->has_title) return raise(L, "this value cannot be called");
+  const char *name = title->name;
+  if (lua_type(L, 2) != LUA_TTABLE) return raise(L, "%s takes a table after its name, as in %s \"…\" { … }", name, name);
+  lua_settop(L, 2);
+  lua_getiuservalue(L, 1, 1);
+  lua_insert(L, 2);
+  return construct(L, name, 2);
 }
 
 static int vary(lua_State *L) {
@@ -105,11 +121,18 @@ static const struct {
   {"gateway", take_table}, {"routes", take_table}, {"tests", take_table},   {"any_of", take_table},
   {"webhook", take_table}, {"twilio", take_table}, {"smtp", take_table},    {"outbox", take_nothing},
   {"env", take_text},      {"file", take_text},    {"policy", take_title},  {"flow", take_title},
+  // The words of a case.
+  {"case", take_title},    {"phone", take_text},   {"email", take_text},    {"provider", take_text},
+  {"account", take_table}, {"client", take_table}, {"expect", take_table},  {"wait", take_text_or_table},
+  {"send", take_table_or_nothing}, {"resend", take_table_or_nothing}, {"wrong", take_table_or_nothing},
+  {"right", take_nothing}, {"skip", take_nothing},
 };
 
 void constructors_add(lua_State *L) {
   if (lua_rawgetp(L, LUA_REGISTRYINDEX, &tagged_key) == LUA_TNIL) {
-    lua_newtable(L);
+    lua_createtable(L, 0, 1);
+    lua_pushcfunction(L, take_body);
+    lua_setfield(L, -2, "__call");
     lua_rawsetp(L, LUA_REGISTRYINDEX, &tagged_key);
   }
   lua_pop(L, 1);

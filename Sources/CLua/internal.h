@@ -102,6 +102,7 @@ typedef struct {
   const char *name;
   int values; // user values in use
   int line;
+  bool has_title; // may be called with its table
 } tagged;
 tagged *to_tagged(lua_State *L, int index);
 

@@ -77,7 +77,7 @@ import Testing
     Mistake(
       "policies/phone_otp.lua", "return policy \"phone\" {}", "1: says policy \"phone\", and its file is called phone_otp.lua: give both one name"),
     Mistake(
-      "policies/phone_otp.lua", "return policy \"phone_otp\"", " must return policy \"phone_otp\" { … }, and returns a function of the gateway's own"),
+      "policies/phone_otp.lua", "return policy \"phone_otp\"", " must return policy \"phone_otp\" { … }, and returns a name without its table"),
     Mistake("policies/phone_otp.lua", "return { code = 1 }", " must return policy \"phone_otp\" { … }, and returns a table"),
     Mistake("policies/phone_otp.lua", "local x = 1", " must return policy \"phone_otp\" { … }, and returns nothing"),
     Mistake("policies/phone_otp.lua", "return policy \"phone_otp\" {\n  code = {\n}", "3: '}' expected (to close '{' at line 1) near <eof>"),

@@ -18,6 +18,13 @@ package struct RefusedConfiguration: Error, Sendable {
   }
 }
 
+/// A folder that can be a generation, and the cases by which it wants to be judged first.
+package struct LoadedConfiguration: Sendable {
+  package let generation: any PolicyGeneration
+  /// Of all files in `tests/`.
+  package let cases: [PolicyCase]
+}
+
 /// Makes a generation of a folder: reads all of it, checks all of it, and gives all of it or every problem at once.
 ///
 /// The same loader serves `serve`, `check` and every reload. It holds no state; loading blocks for as long as the files
@@ -34,18 +41,21 @@ package struct ConfigurationLoader: Sendable {
     self.environment = environment
   }
 
+  /// The generation of a folder; its cases are not run.
+  package func load(folder: String) -> Result<any PolicyGeneration, RefusedConfiguration> { read(folder: folder).map(\.generation) }
+
   /// Loads the folder. Never crashes and never hangs, whatever lies in it.
-  package func load(folder: String) -> Result<any PolicyGeneration, RefusedConfiguration> {
+  package func read(folder: String) -> Result<LoadedConfiguration, RefusedConfiguration> {
     let files = ConfigurationFiles(folder: folder)
     guard files.isFolderThere else { return .failure(RefusedConfiguration(id: nil, problems: files.problems, isFolderMissing: true)) }
     let problems = Problems()
     problems.add(files.problems)
-    let generation = generation(of: files, folder: folder, problems)
-    if let generation, problems.all.isEmpty { return .success(generation) }
+    let loaded = generation(of: files, folder: folder, problems)
+    if let loaded, problems.all.isEmpty { return .success(loaded) }
     return .failure(RefusedConfiguration(id: files.digest, problems: Problems.sorted(problems.all), isFolderMissing: false))
   }
 
-  private func generation(of files: ConfigurationFiles, folder: String, _ problems: Problems) -> Generation? {
+  private func generation(of files: ConfigurationFiles, folder: String, _ problems: Problems) -> LoadedConfiguration? {
     var lua = LuaFiles(problems: problems)
     var catalog = ProviderCatalog(descriptors: providers, configured: nil)
     var functions = FunctionTable()
@@ -79,7 +89,12 @@ package struct ConfigurationLoader: Sendable {
     } else if !unreadable.contains("routes.lua") {
       problems.warn(SourceLocation(file: "routes.lua", line: 0), "", "is missing: every request that is not the gateway's own gets 404")
     }
-    for file in files.files(in: "tests") { lua.parse(file) }
+    var cases: [PolicyCase] = []
+    for file in files.files(in: "tests") {
+      if let node = lua.read(file, constructor: "tests", example: "tests { … }")?.first {
+        cases += CaseReader(flows: flowNames, providers: catalog, problems: problems).read(node)
+      }
+    }
     for file in files.files where !file.name.contains("/") && !["gateway.lua", "routes.lua"].contains(file.name) {
       problems.warn(
         SourceLocation(file: file.name, line: 0), "",
@@ -97,7 +112,7 @@ package struct ConfigurationLoader: Sendable {
       problems.add(error.location ?? SourceLocation(file: "gateway.lua", line: 0), "", error.message)
       return nil
     }
-    return generation
+    return LoadedConfiguration(generation: generation, cases: cases)
   }
 
   /// `phone_otp` of `policies/phone_otp.lua`.
@@ -106,7 +121,7 @@ package struct ConfigurationLoader: Sendable {
   /// A file made by `policy "name" { … }` or `flow "name" { … }`, whose name must be the file's.
   private func body(_ file: ConfigurationFiles.File, _ constructor: String, _ lua: inout LuaFiles, _ problems: Problems) -> LuaNode? {
     let title = Self.title(of: file.name)
-    guard let arguments = lua.read(file, constructor: constructor, example: "\(constructor) \"\(title)\" { … }"), arguments.count == 2 else {
+    guard let arguments = lua.read(file, constructor: constructor, example: "\(constructor) \"\(title)\" { … }", count: 2) else {
       return nil
     }
     if case .text(let text) = arguments[0].value, text != title {
@@ -134,7 +149,7 @@ package struct ConfigurationLoader: Sendable {
     var policies: [ProviderName: ProviderPolicy] = [:]
     for descriptor in providers where !broken.contains(descriptor.name.rawValue) {
       let file = ConfigurationFiles.File(name: descriptor.policy.file, bytes: Array(descriptor.policy.text.utf8))
-      guard let defaults = lua.read(file, constructor: "policy", example: "policy \"\(descriptor.name)\" { … }"), defaults.count == 2 else {
+      guard let defaults = lua.read(file, constructor: "policy", example: "policy \"\(descriptor.name)\" { … }", count: 2) else {
         continue
       }
       let reader = PolicyReader(descriptor: descriptor, problems: problems)

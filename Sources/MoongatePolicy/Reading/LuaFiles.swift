@@ -18,12 +18,13 @@ struct LuaFiles {
   /// - Parameters:
   ///   - constructor: `gateway`, `policy`, …
   ///   - example: what the file must return, for the sentence where it does not.
+  ///   - count: how many arguments it has: two where a name stands before the table.
   /// - Returns: the constructor's arguments, or nil with a problem.
-  mutating func read(_ file: ConfigurationFiles.File, constructor: String, example: String) -> [LuaNode]? {
+  mutating func read(_ file: ConfigurationFiles.File, constructor: String, example: String, count: Int = 1) -> [LuaNode]? {
     guard let node = value(of: file) else { return nil }
-    guard case .tagged(constructor, let arguments) = node.value else {
+    guard case .tagged(constructor, let arguments) = node.value, arguments.count == count else {
       let got: String =
-        if case .tagged(let other, _) = node.value { "`\(other)`" } else if case .null = node.value { "nothing" } else { node.value.described }
+        if case .tagged(constructor, _) = node.value { "a name without its table" } else if case .tagged(let other, _) = node.value { "`\(other)`" } else if case .null = node.value { "nothing" } else { node.value.described }
       problems.add(SourceLocation(file: file.name, line: 0), "", "must return \(example), and returns \(got)")
       return nil
     }
@@ -51,14 +52,6 @@ struct LuaFiles {
       sources[file.name] = nil
       problems.add(SourceLocation(file: file.name, line: error.line), "", error.message)
       return nil
-    }
-  }
-
-  /// Parses a file that is only kept for later, such as a test.
-  func parse(_ file: ConfigurationFiles.File) {
-    guard let bytes = Self.text(of: file, problems) else { return }
-    do { _ = try Self.check(bytes, file.name, problems) } catch {
-      problems.add(SourceLocation(file: file.name, line: error.line), "", error.message)
     }
   }
 

@@ -1,0 +1,48 @@
+import MoongateCore
+import MoongateSDK
+
+extension PolicyCase.Kind: CustomStringConvertible {
+  /// As it is written in a file.
+  package var description: String {
+    switch self {
+    case .flow(let name): "flow \"\(name)\""
+    case .identifier(let kind, let text): "\(kind.rawValue) \"\(text)\""
+    case .account(let account): "account { \(account.exists ? "exists = true" : "exists = false") }"
+    case .client(let client):
+      "client { \([client.address.map { "ip = \"\($0)\"" }, client.userAgent.map { "user_agent = \"\($0)\"" }].compactMap(\.self).joined(separator: ", ")) }"
+    case .provider(let name): "provider \"\(name)\""
+    case .send(let untilSent): untilSent ? "send { until_sent = true }" : "send()"
+    case .resend(let untilSent): untilSent ? "resend { until_sent = true }" : "resend()"
+    case .wrong(.untilLocked): "wrong { until_locked = true }"
+    case .wrong(.times(let times)): times == 1 ? "wrong()" : "wrong { times = \(times) }"
+    case .right: "right()"
+    case .skip: "skip()"
+    case .expect(let expected): "expect { \(expected.fields.map { "\($0.name) = \($0.value)" }.joined(separator: ", ")) }"
+    case .wait(.duration(let duration)): "wait \"\(duration.asWritten)\""
+    case .wait(.untilUnlocked): "wait { until_unlocked = true }"
+    case .wait(.untilResend): "wait { until_resend = true }"
+    case .wait(.untilExpired): "wait { until_expired = true }"
+    }
+  }
+}
+
+extension PolicyCase.Expectation {
+  /// What is expected, as a file writes it.
+  var fields: [(name: String, value: String)] {
+    let all: [(String, String?)] = [
+      ("status", status.map(\.description)), ("code", code.map { "\"\($0)\"" }), ("retry_after", retryAfter.map { "\"\($0.asWritten)\"" }),
+      ("attempts_left", attemptsLeft.map(String.init)), ("resends_left", resendsLeft.map(String.init)), ("field", field.map { "\"\($0)\"" }),
+      ("messages", messages.map(String.init)), ("step", step.map { "\"\($0)\"" }), ("locked", isLocked.map(String.init)), ("next", next.map { "\"\($0)\"" }),
+    ]
+    return all.compactMap { name, value in value.map { (name, $0) } }
+  }
+}
+
+extension PolicyCase.Expectation.Status: CustomStringConvertible {
+  package var description: String {
+    switch self {
+    case .http(let status): "\(status)"
+    case .flow(let status): "\"\(status.rawValue)\""
+    }
+  }
+}

@@ -1,0 +1,194 @@
+import MoongateCore
+import MoongateSDK
+
+/// tests/NAME.lua.
+struct CaseReader {
+  let flows: [String]
+  let providers: ProviderCatalog
+  let problems: Problems
+
+  /// The words of a case with an example of each, for the sentence about anything else.
+  private static let words = [
+    "flow \"login\"", "phone \"+91…\"", "email \"…\"", "account { … }", "client { … }", "provider \"…\"", "send()", "resend()", "wrong()", "right()",
+    "skip()", "expect { … }", "wait \"15m\"",
+  ]
+
+  /// - Parameter node: the table of `tests { … }`.
+  func read(_ node: LuaNode) -> [PolicyCase] {
+    guard let reader = TableReader(node, path: "", problems: problems, allowsItems: true) else { return [] }
+    reader.finish()
+    var cases: [PolicyCase] = []
+    for item in reader.items {
+      guard case .tagged("case", let arguments) = item.value, arguments.count == 2, case .text(let name) = arguments[0].value else {
+        problems.add(item.location, "", "must be case \"what it shows\" { … }, not \(item.value.described)")
+        continue
+      }
+      guard let plain = Field.text(LuaNode(value: .text(name), location: item.location), "", problems), !plain.isEmpty else { continue }
+      if let twin = cases.first(where: { $0.name == plain }) {
+        problems.add(item.location, "", "case \"\(plain)\" is there already, at line \(twin.location.line): give each its own name")
+      }
+      let before = problems.all.count
+      let acts = acts(arguments[1])
+      if problems.all.count == before, !acts.contains(where: { if case .expect = $0.kind { true } else { false } }) {
+        problems.add(item.location, "", "case \"\(plain)\" expects nothing, so it could never fail: end it with expect { … }")
+      }
+      cases.append(PolicyCase(name: plain, location: item.location, acts: acts))
+    }
+    return cases
+  }
+
+  private func acts(_ node: LuaNode) -> [PolicyCase.Act] {
+    guard let reader = TableReader(node, path: "", problems: problems, allowsItems: true) else { return [] }
+    reader.finish()
+    if reader.items.isEmpty { problems.add(node.location, "", "a case does something; there are \(Self.words.joined(separator: ", "))") }
+    var hasFlow = false
+    var hasAnswer = false
+    return reader.items.compactMap { item in
+      guard let kind = kind(item) else { return nil }
+      switch kind {
+      case .flow: (hasFlow, hasAnswer) = (true, true)
+      case .send, .resend, .wrong, .right, .skip:
+        guard hasFlow else {
+          problems.add(item.location, "", "comes before any flow: begin with flow \"login\"")
+          hasFlow = true
+          return nil
+        }
+      case .expect where !hasAnswer:
+        problems.add(item.location, "expect", "there is no answer yet: it stands behind what it judges")
+        return nil
+      default: break
+      }
+      return PolicyCase.Act(kind: kind, location: item.location)
+    }
+  }
+
+  private func kind(_ node: LuaNode) -> PolicyCase.Kind? {
+    guard case .tagged(let word, let arguments) = node.value else {
+      let got = if case .other = node.value { "a word without its (), text or table" } else { node.value.described }
+      problems.add(node.location, "", "\(got) is nothing to do; there are \(Self.words.joined(separator: ", "))")
+      return nil
+    }
+    let argument = arguments.first.map { LuaNode(value: $0.value, location: node.location) }
+    switch (word, argument) {
+    case ("flow", let argument?) where arguments.count == 1: return flow(argument)
+    case ("phone", let argument?): return Field.text(argument, word, problems).map { .identifier(.phone, $0) }
+    case ("email", let argument?): return Field.text(argument, word, problems).map { .identifier(.email, $0) }
+    case ("provider", let argument?): return provider(argument, word).map { .provider($0) }
+    case ("account", let argument?): return account(argument).map { .account($0) }
+    case ("client", let argument?): return client(argument).map { .client($0) }
+    case ("send", let argument): return untilSent(argument, word).map { .send(untilSent: $0) }
+    case ("resend", let argument): return untilSent(argument, word).map { .resend(untilSent: $0) }
+    case ("wrong", let argument): return tries(argument).map { .wrong($0) }
+    case ("right", _): return .right
+    case ("skip", _): return .skip
+    case ("expect", let argument?): return expectation(argument).map { .expect($0) }
+    case ("wait", let argument?): return wait(argument).map { .wait($0) }
+    default:
+      problems.add(node.location, "", "`\(word)` does not belong in a case; there are \(Self.words.joined(separator: ", "))")
+      return nil
+    }
+  }
+
+  private func flow(_ node: LuaNode) -> PolicyCase.Kind? {
+    guard let name = Field.text(node, "flow", problems) else { return nil }
+    guard flows.contains(name) else {
+      problems.add(node.location, "flow", "there is no flows/\(name).lua\(Suggestion.phrase(for: name, among: flows))")
+      return nil
+    }
+    return .flow(name)
+  }
+
+  private func provider(_ node: LuaNode, _ path: String) -> ProviderName? {
+    guard let text = Field.text(node, path, problems) else { return nil }
+    if let name = providers.known(text) { return name }
+    problems.add(node.location, path, "no provider is called \"\(text)\"\(Suggestion.phrase(for: text, among: providers.names))")
+    return nil
+  }
+
+  private func account(_ node: LuaNode) -> PolicyCase.AccountSetup? {
+    guard let reader = TableReader(node, path: "account", problems: problems) else { return nil }
+    var account = PolicyCase.AccountSetup()
+    account.exists = reader.flag("exists") ?? true
+    account.age = reader.duration("age") ?? .zero
+    account.idle = reader.duration("idle") ?? .zero
+    account.phone = reader.text("phone", "a phone number")
+    account.email = reader.text("email", "an email address")
+    account.isPhoneVerified = reader.flag("phone_verified") ?? true
+    account.isEmailVerified = reader.flag("email_verified") ?? true
+    account.hasPIN = reader.flag("has_pin") ?? false
+    account.isLocked = reader.flag("locked", "true: an operator locked it") ?? false
+    reader.finish()
+    return account
+  }
+
+  private func client(_ node: LuaNode) -> PolicyCase.ClientSetup? {
+    guard let reader = TableReader(node, path: "client", problems: problems) else { return nil }
+    var client = PolicyCase.ClientSetup()
+    if let field = reader.take("ip", "an address, such as \"203.0.113.7\""), let text = Field.text(field, "client.ip", problems) {
+      client.address = IPAddressText.parse(Array(text.utf8))
+      if client.address == nil { problems.add(field.location, "client.ip", "\"\(text)\" is no address, such as \"203.0.113.7\" or \"2001:db8::1\"") }
+    }
+    client.userAgent = reader.text("user_agent", "what the browser calls itself")
+    reader.finish()
+    return client
+  }
+
+  private func untilSent(_ node: LuaNode?, _ word: String) -> Bool? {
+    guard let node else { return false }
+    guard let reader = TableReader(node, path: word, problems: problems) else { return nil }
+    let untilSent = reader.flag("until_sent", "true: wait until a code goes out") ?? false
+    reader.finish()
+    return untilSent
+  }
+
+  private func tries(_ node: LuaNode?) -> PolicyCase.WrongTries? {
+    guard let node else { return .times(1) }
+    guard let reader = TableReader(node, path: "wrong", problems: problems) else { return nil }
+    let untilLocked = reader.flag("until_locked", "true: until a lock stands") ?? false
+    let times = reader.whole("times", in: 1...10_000, "how many wrong codes")
+    reader.finish()
+    if untilLocked, times != nil { problems.add(node.location, "wrong", "`until_locked` and `times` cannot both be meant") }
+    return untilLocked ? .untilLocked : .times(times ?? 1)
+  }
+
+  private func wait(_ node: LuaNode) -> PolicyCase.Wait? {
+    guard case .table = node.value else { return Field.duration(node, "wait", problems).map { .duration($0) } }
+    guard let reader = TableReader(node, path: "wait", problems: problems) else { return nil }
+    let waits: [(PolicyCase.Wait, Bool)] = [
+      (.untilUnlocked, reader.flag("until_unlocked", "true: until the lock is over") ?? false),
+      (.untilResend, reader.flag("until_resend", "true: until another code may be asked for") ?? false),
+      (.untilExpired, reader.flag("until_expired", "true: until the code is dead") ?? false),
+    ]
+    reader.finish()
+    let meant = waits.filter(\.1).map(\.0)
+    if meant.count == 1 { return meant[0] }
+    problems.add(node.location, "wait", "write wait \"15m\", or one of wait { until_unlocked = true }, until_resend and until_expired")
+    return nil
+  }
+
+  private func expectation(_ node: LuaNode) -> PolicyCase.Expectation? {
+    guard let reader = TableReader(node, path: "expect", problems: problems) else { return nil }
+    if reader.names.isEmpty { problems.add(node.location, "expect", "expects nothing; as in expect { status = 429 }") }
+    var expected = PolicyCase.Expectation()
+    if let field = reader.take("status", "an HTTP status, \"pending\" or \"complete\"") {
+      switch field.value {
+      case .text(let text) where FlowRecord.Status(rawValue: text) != nil: expected.status = FlowRecord.Status(rawValue: text).map { .flow($0) }
+      case .text(let text):
+        let names = ["pending", "complete", "failed"]
+        problems.add(field.location, "expect.status", "\"\(text)\" is no status\(Suggestion.phrase(for: text, among: names)), and numbers such as 429")
+      default: expected.status = Field.whole(field, "expect.status", problems, in: 200...599).map { .http($0) }
+      }
+    }
+    expected.code = reader.text("code", "the code of a refusal, such as \"too_many_attempts\"")
+    expected.retryAfter = reader.duration("retry_after")
+    expected.attemptsLeft = reader.whole("attempts_left", in: 0...1_000_000)
+    expected.resendsLeft = reader.whole("resends_left", in: 0...1_000_000)
+    expected.field = reader.text("field", "the field that is wrong, such as \"phone\"")
+    expected.messages = reader.whole("messages", in: 0...1_000_000, "how many messages went out so far")
+    expected.step = reader.take("step", "the provider that is due").flatMap { provider($0, "expect.step") }
+    expected.isLocked = reader.flag("locked", "whether a lock stands")
+    expected.next = reader.text("next", "where the person goes, such as \"/home\"")
+    reader.finish()
+    return expected
+  }
+}

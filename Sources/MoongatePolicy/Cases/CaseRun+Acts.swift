@@ -1,0 +1,237 @@
+import MoongateCore
+import MoongateSDK
+
+extension CaseRun {
+  /// More tries than any policy lets through without a lock.
+  private static let mostTries = 20_000
+  /// More waits than any policy makes one wait for one code.
+  private static let mostWaits = 1_000
+
+  /// Does what a word says.
+  /// - Returns: what came of it, in words.
+  mutating func perform(_ act: PolicyCase.Act) async throws -> String {
+    switch act.kind {
+    case .identifier(let kind, let text):
+      identifiers[kind] = text
+      current = kind
+      return ""
+    case .account(let setup):
+      pending = (setup, act.location)
+      return ""
+    case .client(let setup):
+      if let address = setup.address { self.address = address }
+      if let userAgent = setup.userAgent { self.userAgent = userAgent }
+      return ""
+    case .provider(let name):
+      chosen = name
+      return ""
+    case .flow(let name):
+      try await makeAccount(act)
+      try await begin(name)
+      return told
+    case .send(let untilSent):
+      try await makeAccount(act)
+      return try await send(act, untilSent) { run throws in try await run.begin() }
+    case .resend(let untilSent):
+      try await makeAccount(act)
+      return try await send(act, untilSent) { run throws in
+        guard let flow = run.flow else { return }
+        run.take(await run.gateway.resend(flow.id, by: run.client))
+      }
+    case .wrong(let tries): return try await wrong(tries, act)
+    case .right:
+      guard let code = lastCode else { throw fail(act, "no code has been sent to \(recipient), so there is none to enter") }
+      await submit(code)
+      return told
+    case .skip:
+      if let flow { take(await gateway.skip(flow.id, by: client)) }
+      return told
+    case .wait(let wait): return try await self.wait(wait, act)
+    case .expect(let expected):
+      let differences = try await differences(from: expected)
+      if !differences.isEmpty { throw Stop.failure(CaseOutcome.Failure(location: act.location, sentence: nil, differences: differences)) }
+      return "as expected"
+    }
+  }
+
+  private mutating func begin(_ name: String) async throws {
+    let result = await gateway.create(name, by: client)
+    if case .success(let view) = result { flow = (view.id, name) }
+    take(result)
+  }
+
+  // MARK: accounts
+
+  private func provider(for kind: IdentifierKind) -> (any CodeProvider)? {
+    let able = providers.all.compactMap { $0 as? any CodeProvider }.filter { $0.descriptor.identifierKinds.contains(kind) }
+    return able.first { generation.policies[$0.descriptor.name] != nil } ?? able.first
+  }
+
+  /// What was typed, in its one spelling.
+  private func identifier(_ kind: IdentifierKind, _ typed: String) -> Identifier? {
+    guard let provider = provider(for: kind) else { return nil }
+    return try? provider.readIdentifier(ProviderInput(fields: fields(of: provider.descriptor, [kind: typed]), defaultRegion: generation.gateway.region))
+  }
+
+  private func fields(of descriptor: ProviderDescriptor, _ typed: [IdentifierKind: String]) -> [String: InputValue] {
+    var fields: [String: InputValue] = [:]
+    for field in descriptor.beginFields {
+      switch field.kind {
+      case .phone: fields[field.name] = typed[.phone].map { .text($0) }
+      case .email: fields[field.name] = typed[.email].map { .text($0) }
+      default: break
+      }
+    }
+    return fields
+  }
+
+  private mutating func makeAccount(_ act: PolicyCase.Act) async throws {
+    guard let (setup, location) = pending else { return }
+    pending = nil
+    guard setup.exists else { return }
+    let act = PolicyCase.Act(kind: .account(setup), location: location)
+    var typed = identifiers
+    if let phone = setup.phone { typed[.phone] = phone }
+    if let email = setup.email { typed[.email] = email }
+    guard !typed.isEmpty else { throw fail(act, "an account needs a name: say phone \"…\" or email \"…\" before it") }
+    let now = gateway.clock.now()
+    let held = try typed.sorted { $0.key.rawValue < $1.key.rawValue }.map { kind, text in
+      guard let identifier = identifier(kind, text) else { throw fail(act, "\"\(text)\" is no \(kind.rawValue) that an account can hold") }
+      let isVerified = kind == .phone ? setup.isPhoneVerified : setup.isEmailVerified
+      return HeldIdentifier(identifier: identifier, verifiedAt: isVerified ? now - setup.age : nil)
+    }
+    let account = Account(
+      id: "ac_" + Base64URL.encode(Array("case \(act.location.line)".utf8)), createdAt: now - setup.age, lastSeenAt: now - setup.idle,
+      isLocked: setup.isLocked, identifiers: held)
+    var changes: [Change] = [.createAccount(account)]
+    if setup.hasPIN { changes.append(.putProviderRecord(account: account.id, "pin", sealed: [0])) }
+    guard case .applied = try await gateway.store.apply(changes, at: now) else {
+      throw fail(act, "there is an account with this name in this case already")
+    }
+  }
+
+  // MARK: codes
+
+  private mutating func begin() async throws {
+    guard let flow else { return }
+    let view = await view()
+    let choices = view?.choices ?? []
+    let name = chosen ?? view?.step?.provider ?? choices.first { name in
+      current.map { kind in providers[name]?.descriptor.identifierKinds.contains(kind) ?? false } ?? false
+    } ?? choices.first
+    let typed = name.flatMap { providers[$0] }.map { fields(of: $0.descriptor, identifiers) } ?? [:]
+    take(await gateway.begin(flow.id, provider: name, fields: typed, by: client))
+  }
+
+  private mutating func send(_ act: PolicyCase.Act, _ untilSent: Bool, _ once: (inout CaseRun) async throws -> Void) async throws -> String {
+    let before = gateway.clock.now()
+    let messages = gateway.mailbox.count
+    for _ in 0..<(untilSent ? Self.mostWaits : 1) {
+      try checkTime()
+      try await once(&self)
+      guard untilSent, case .refusal(let refusal)? = answer else { break }
+      if let wait = refusal.retryAfter {
+        gateway.clock.advance(by: .seconds(wait.retryAfterSeconds))
+      } else if [.flowExpired, .flowNotFound].contains(refusal.code), let flow {
+        // The wait was longer than a flow lives: who waits for so long begins anew.
+        try await begin(flow.name)
+        if case .refusal? = answer { break }
+        try await begin()
+        if case .view? = answer { break }
+      } else {
+        break
+      }
+    }
+    let waited = gateway.clock.now() - before
+    if untilSent, gateway.mailbox.count == messages, case .refusal(let refusal)? = answer {
+      throw fail(act, "no code went out, however long one waits: \(refusal.code.status) \(refusal.code.name)")
+    }
+    return waited > .zero ? "\(told), after \(waited.asWritten)" : told
+  }
+
+  private var recipient: String { current.flatMap { identifiers[$0] } ?? "anyone" }
+
+  private var lastCode: String? {
+    current.flatMap { kind in identifiers[kind].flatMap { identifier(kind, $0) } }.flatMap { gateway.mailbox.latest(to: $0.value)?.code }
+  }
+
+  private mutating func submit(_ code: String) async {
+    guard let flow else { return }
+    take(await gateway.submit(flow.id, fields: ["code": .text(code)], by: client))
+  }
+
+  /// A code of the right form that is not the one that was sent.
+  private func wrongCode() async -> String {
+    let name = await view()?.step?.provider
+    let rule = name.flatMap { generation.policies[$0]?.code } ?? CodeRule(length: 6, alphabet: .digits, lifetime: .zero)
+    let characters = rule.alphabet.characters
+    var code = Array(lastCode ?? "")
+    guard code.count == rule.length, let last = code.popLast(), let index = characters.firstIndex(of: last) else {
+      return String(repeating: characters[0], count: rule.length)
+    }
+    return String(code + [characters[(index + 1) % characters.count]])
+  }
+
+  private mutating func wrong(_ tries: PolicyCase.WrongTries, _ act: PolicyCase.Act) async throws -> String {
+    let code = await wrongCode()
+    let most = if case .times(let times) = tries { times } else { Self.mostTries }
+    var made = 0
+    while made < most {
+      try checkTime()
+      await submit(code)
+      made += 1
+      if tries == .untilLocked {
+        guard case .refusal(let refusal)? = answer else { break }
+        if [.tooManyAttempts, .disabled].contains(refusal.code) { return "\(told), after \(made) wrong code\(made == 1 ? "" : "s")" }
+        guard refusal.code == .invalidCode else { throw fail(act, "no lock after \(made) tries, but \(refusal.code.status) \(refusal.code.name)") }
+      }
+    }
+    if tries == .untilLocked { throw fail(act, "\(made) wrong codes and no lock: no limit on verify stops them") }
+    return told
+  }
+
+  // MARK: waiting
+
+  private mutating func wait(_ wait: PolicyCase.Wait, _ act: PolicyCase.Act) async throws -> String {
+    let now = gateway.clock.now()
+    let until: Timestamp?
+    switch wait {
+    case .duration(let duration): until = now + duration
+    case .untilUnlocked:
+      if case .refusal(let refusal)? = answer, let wait = refusal.retryAfter {
+        until = now + .seconds(wait.retryAfterSeconds)
+      } else {
+        until = await view()?.step?.lockedUntil
+      }
+      if until == nil { throw fail(act, "no lock stands that would ever end") }
+    case .untilResend: until = await view()?.step?.resendAt
+    case .untilExpired:
+      until = await view()?.step?.expiresAt
+      if until == nil { throw fail(act, "no code is open that could expire") }
+    }
+    guard let until, until > now else { return "" }
+    gateway.clock.set(until)
+    return (until - now).asWritten
+  }
+
+  // MARK: words
+
+  /// The last answer in a few words.
+  var told: String {
+    switch answer {
+    case nil: return ""
+    case .refusal(let refusal):
+      var words = ["\(refusal.code.status) \(refusal.code.name)"]
+      if let left = refusal.attemptsLeft { words.append("\(left) left") }
+      if let wait = refusal.retryAfter { words.append("retry after \(Duration.seconds(wait.retryAfterSeconds).asWritten)") }
+      if let field = refusal.field { words.append("field \(field)") }
+      return words.joined(separator: ", ")
+    case .view(let view):
+      var words = [view.status.rawValue]
+      if let step = view.step { words.append("\(step.provider) open") }
+      if !view.choices.isEmpty { words.append("\(view.choices.map(\.rawValue).joined(separator: " or ")) due") }
+      if view.status == .complete, let account = view.account { words.append(account.isNewUser ? "new account" : "known account") }
+      return words.joined(separator: ", ")
+    }
+  }
+}

@@ -1,0 +1,43 @@
+import MoongateCore
+import MoongateSDK
+
+extension CaseRun {
+  /// What is otherwise than expected.
+  func differences(from expected: PolicyCase.Expectation) async throws -> [CaseOutcome.Difference] {
+    var refusal: Refusal?
+    var view: FlowView?
+    switch answer {
+    case .refusal(let given): refusal = given
+    case .view(let given): view = given
+    case nil: break
+    }
+    // What a refusal does not tell is asked of the flow, as a page would.
+    if view == nil || expected.step != nil || expected.isLocked != nil || expected.resendsLeft != nil { view = await self.view() ?? view }
+    var actual: [String: String] = [:]
+    if case .http? = expected.status {
+      actual["status"] = String(refusal?.code.status ?? 200)
+    } else {
+      actual["status"] = refusal.map { String($0.code.status) } ?? view.map { "\"\($0.status.rawValue)\"" }
+    }
+    actual["code"] = refusal.map { "\"\($0.code.name)\"" }
+    actual["retry_after"] = refusal?.retryAfter.map { "\"\(Duration.seconds($0.retryAfterSeconds).asWritten)\"" }
+    actual["attempts_left"] = (refusal != nil ? refusal?.attemptsLeft : view?.step?.attemptsLeft).map(String.init)
+    actual["resends_left"] = view?.step?.resendsLeft.map(String.init)
+    actual["field"] = refusal?.field.map { "\"\($0)\"" }
+    actual["messages"] = String(gateway.mailbox.count)
+    let due = view?.step.map { [$0.provider] } ?? view?.choices ?? []
+    actual["step"] = expected.step.flatMap { due.contains($0) ? "\"\($0)\"" : nil } ?? (due.isEmpty ? nil : due.map { "\"\($0)\"" }.joined(separator: " or "))
+    let stands = view?.step?.lockedUntil.map { $0 > gateway.clock.now() } ?? false
+    actual["locked"] = String(stands || refusal.map { [.tooManyAttempts, .disabled].contains($0.code) } ?? false)
+    actual["next"] = view?.next.map { "\"\($0)\"" }
+    var differences = expected.fields.compactMap { field, value in
+      actual[field] == value ? nil : CaseOutcome.Difference(field: field, expected: value, actual: actual[field] ?? "nothing")
+    }
+    // A status alone says little: the code says why.
+    if let refusal, expected.code == nil, let index = differences.firstIndex(where: { $0.field == "status" }) {
+      differences[index] = CaseOutcome.Difference(
+        field: "status", expected: differences[index].expected, actual: "\(refusal.code.status) \(refusal.code.name)")
+    }
+    return differences
+  }
+}

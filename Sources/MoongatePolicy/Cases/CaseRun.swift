@@ -1,0 +1,92 @@
+import MoongateCore
+import MoongateSDK
+
+/// One case as it is played. Its words are in `CaseRun+Acts.swift`, what it judges by in `CaseRun+Expecting.swift`.
+struct CaseRun {
+  /// What the gateway answered last.
+  enum Answer {
+    case view(FlowView)
+    case refusal(Refusal)
+  }
+
+  /// Why a case ends before its last word.
+  enum Stop: Error {
+    case failure(CaseOutcome.Failure)
+    case outOfTime
+  }
+
+  let one: PolicyCase
+  let gateway: VirtualGateway
+  let providers: ProviderRegistry
+  let end: ContinuousClock.Instant?
+  let start: Timestamp
+  var address = ClientAddress(bytes: [203, 0, 113, 1]) ?? .unspecified
+  var userAgent: String?
+  /// As typed.
+  var identifiers: [IdentifierKind: String] = [:]
+  /// The kind that was named last.
+  var current: IdentifierKind?
+  var chosen: ProviderName?
+  /// An account that is made before the next request: by then it is known whom it belongs to.
+  var pending: (setup: PolicyCase.AccountSetup, location: SourceLocation)?
+  var flow: (id: FlowID, name: String)?
+  var answer: Answer?
+  private var trace: [CaseOutcome.Line] = []
+
+  init(_ one: PolicyCase, gateway: VirtualGateway, providers: ProviderRegistry, end: ContinuousClock.Instant?) {
+    self.one = one
+    self.gateway = gateway
+    self.providers = providers
+    self.end = end
+    start = gateway.clock.now()
+  }
+
+  var generation: any PolicyGeneration { gateway.generations.current }
+
+  /// - Returns: nil where there was no time to come to its end.
+  mutating func play() async throws -> CaseOutcome? {
+    for act in one.acts {
+      let at = gateway.clock.now() - start
+      do {
+        try checkTime()
+        let outcome = try await perform(act)
+        trace.append(CaseOutcome.Line(at: at, act: act.kind.description, outcome: outcome, location: act.location))
+      } catch Stop.failure(let failure) {
+        trace.append(CaseOutcome.Line(at: at, act: act.kind.description, outcome: "", location: act.location))
+        return outcome(failure)
+      } catch Stop.outOfTime {
+        return nil
+      }
+    }
+    return outcome(nil)
+  }
+
+  private func outcome(_ failure: CaseOutcome.Failure?) -> CaseOutcome {
+    CaseOutcome(name: one.name, location: one.location, trace: trace, failure: failure)
+  }
+
+  /// Between two requests: none of them is cut short.
+  func checkTime() throws { if let end, ContinuousClock.now >= end { throw Stop.outOfTime } }
+
+  func fail(_ act: PolicyCase.Act, _ sentence: String) -> Stop {
+    .failure(CaseOutcome.Failure(location: act.location, sentence: sentence, differences: []))
+  }
+
+  var client: ClientContext {
+    let client = gateway.client(address)
+    return ClientContext(decision: client.decision, address: address, userAgent: userAgent, browser: nil, session: nil)
+  }
+
+  mutating func take(_ result: Result<FlowView, Refusal>) {
+    switch result {
+    case .success(let view): answer = .view(view)
+    case .failure(let refusal): answer = .refusal(refusal)
+    }
+  }
+
+  /// The flow as it stands now; nil where there is none any more.
+  func view() async -> FlowView? {
+    guard let flow else { return nil }
+    return try? await gateway.view(flow.id, by: client).get()
+  }
+}

@@ -1,0 +1,87 @@
+import MoongateCore
+import MoongateSDK
+import Synchronization
+
+/// What of a generation's policies the cases have touched: what they do not touch, no case holds.
+package struct Coverage: Sendable, Encodable {
+  /// One limit.
+  package struct LimitLine: Sendable, Encodable {
+    package let provider: String
+    package let limit: String
+    package let file: String
+    package let line: Int
+    /// Whether a send or try was ever charged against it.
+    package let charged: Bool
+    /// Whether it ever refused one, or began a lock.
+    package let refused: Bool
+  }
+
+  /// One function.
+  package struct FunctionLine: Sendable, Encodable {
+    package let function: String
+    package let file: String
+    package let line: Int
+    package let calls: Int
+    /// What it answered, each once, sorted: `allow`, `deny "reason"`, `true`, `5`, `policy_error`.
+    package let answers: [String]
+  }
+
+  package let limits: [LimitLine]
+  package let functions: [FunctionLine]
+}
+
+/// Collects what is touched while cases run.
+final class CoverageRecord: Sendable {
+  private struct Key: Hashable {
+    let provider: ProviderName
+    let limit: String
+
+    init(provider: ProviderName, limit: String) {
+      self.provider = provider
+      self.limit = limit
+    }
+
+    init(_ limit: ResolvedLimit) { self.init(provider: limit.provider, limit: limit.name) }
+  }
+
+  private struct State {
+    var charged: Set<Key> = []
+    var refused: Set<Key> = []
+    var calls: [FunctionName: Int] = [:]
+    var answers: [FunctionName: Set<String>] = [:]
+  }
+
+  private let state = Mutex(State())
+
+  func charged(_ limits: [ResolvedLimit]) { state.withLock { state in for limit in limits { state.charged.insert(Key(limit)) } } }
+
+  func refused(_ limit: ResolvedLimit) { state.withLock { state in _ = state.refused.insert(Key(limit)) } }
+
+  func called(_ function: FunctionName, _ answer: String) {
+    state.withLock { state in
+      state.calls[function, default: 0] += 1
+      state.answers[function, default: []].insert(answer)
+    }
+  }
+
+  func coverage(of generation: any PolicyGeneration) -> Coverage {
+    state.withLock { state in
+      let limits = generation.policies.values.sorted { $0.provider < $1.provider }.flatMap { policy in
+        policy.limits.map { limit in
+          let key = Key(provider: policy.provider, limit: limit.name)
+          return Coverage.LimitLine(
+            provider: policy.provider.rawValue, limit: limit.name, file: limit.location.file, line: limit.location.line,
+            charged: state.charged.contains(key), refused: state.refused.contains(key))
+        }
+      }
+      let entries = (generation as? Generation)?.functions.entries ?? [:]
+      // Routes are judged in the data path, which no case goes through.
+      let functions = entries.filter { $0.value.audience != .route }.sorted { $0.key.path < $1.key.path }.map { name, entry in
+        Coverage.FunctionLine(
+          function: name.path, file: entry.function.file, line: entry.function.line, calls: state.calls[name] ?? 0,
+          answers: (state.answers[name] ?? []).sorted())
+      }
+      return Coverage(limits: limits, functions: functions)
+    }
+  }
+}

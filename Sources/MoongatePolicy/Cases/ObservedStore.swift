@@ -1,0 +1,48 @@
+import MoongateCore
+import MoongateSDK
+
+/// A store whose ledger is watched: which limits are charged, and which refuse.
+struct ObservedStore: Store {
+  let observed: any Store
+  let record: CoverageRecord
+
+  func reserve(_ request: ReservationRequest) async throws(StoreFault) -> ReservationResult {
+    let result = try await observed.reserve(request)
+    switch result {
+    case .reserved: record.charged(request.limits)
+    case .refused(let refusal): if let limit = refusal.limit { record.refused(limit) }
+    case .filledByPending: break
+    }
+    return result
+  }
+
+  func apply(_ changes: [Change], at now: Timestamp) async throws(StoreFault) -> ApplyResult {
+    let result = try await observed.apply(changes, at: now)
+    if case .applied(let locks) = result { for lock in locks { record.refused(lock.limit) } }
+    return result
+  }
+
+  // MARK: what is only passed on
+
+  func latestMoment() async throws(StoreFault) -> Timestamp { try await observed.latestMoment() }
+  func prune(at now: Timestamp) async throws(StoreFault) -> Bool { try await observed.prune(at: now) }
+  func counters(_ limits: [ResolvedLimit], at now: Timestamp) async throws(StoreFault) -> [CounterState] {
+    try await observed.counters(limits, at: now)
+  }
+  func resendAt(_ timer: ResendTimer, at now: Timestamp) async throws(StoreFault) -> Timestamp? { try await observed.resendAt(timer, at: now) }
+  func locks(at now: Timestamp) async throws(StoreFault) -> [LockRecord] { try await observed.locks(at: now) }
+  func liftLock(_ id: String, at now: Timestamp) async throws(StoreFault) -> Bool { try await observed.liftLock(id, at: now) }
+  func flow(_ id: TokenHash) async throws(StoreFault) -> FlowRecord? { try await observed.flow(id) }
+  func account(_ id: String) async throws(StoreFault) -> Account? { try await observed.account(id) }
+  func account(holding identifier: Identifier) async throws(StoreFault) -> Account? { try await observed.account(holding: identifier) }
+  func providerRecord(of account: String, for provider: ProviderName) async throws(StoreFault) -> [UInt8]? {
+    try await observed.providerRecord(of: account, for: provider)
+  }
+  func session(_ token: TokenHash) async throws(StoreFault) -> SessionSnapshot? { try await observed.session(token) }
+  func sessions(of account: String) async throws(StoreFault) -> [Session] { try await observed.sessions(of: account) }
+  func touch(_ seen: [TokenHash: Timestamp]) async throws(StoreFault) { try await observed.touch(seen) }
+  func sessionChanges(after sequence: Int64) async throws(StoreFault) -> SessionChanges { try await observed.sessionChanges(after: sequence) }
+  func append(_ events: [AuditEvent]) async throws(StoreFault) { try await observed.append(events) }
+  func events(limit: Int) async throws(StoreFault) -> [AuditEvent] { try await observed.events(limit: limit) }
+  func event(_ id: DecisionID) async throws(StoreFault) -> AuditEvent? { try await observed.event(id) }
+}

@@ -1,0 +1,103 @@
+import MoongateCore
+import MoongateSDK
+
+/// One case of tests/NAME.lua: what a person does, in order, and what is expected on the way.
+package struct PolicyCase: Sendable {
+  package let name: String
+  package let location: SourceLocation
+  /// In the order in which they are written.
+  package let acts: [Act]
+
+  /// One word of a case, where it stands.
+  package struct Act: Sendable {
+    package let kind: Kind
+    package let location: SourceLocation
+  }
+
+  package enum Kind: Sendable, Equatable {
+    /// `flow "login"`: begins a flow of this name; whoever was named so far stays named.
+    case flow(String)
+    /// `phone "+91…"` and `email "…"`: who it is, as they type it. The last one named is whom the next code goes to.
+    case identifier(IdentifierKind, String)
+    /// `account { … }`: whether there is an account that holds all identifiers named so far.
+    case account(AccountSetup)
+    /// `client { … }`: where requests come from, from here on.
+    case client(ClientSetup)
+    /// `provider "pin"`: which of a step's choices to take.
+    case provider(ProviderName)
+    /// Begins the step: a code goes out. With `untilSent` it waits, as long as limits and timers say, until one does.
+    case send(untilSent: Bool)
+    /// Asks for another code in the same step; as above.
+    case resend(untilSent: Bool)
+    /// Enters a code that is not the one that was sent.
+    case wrong(WrongTries)
+    /// Enters the code that was sent last.
+    case right
+    case skip
+    case expect(Expectation)
+    case wait(Wait)
+  }
+
+  /// How many wrong codes.
+  package enum WrongTries: Sendable, Equatable {
+    case times(Int)
+    /// Until the answer is a lock, or that the identifier is turned off, whatever the policy's numbers are.
+    case untilLocked
+  }
+
+  /// How long to wait.
+  package enum Wait: Sendable, Equatable {
+    case duration(Duration)
+    /// As long as the last refusal said.
+    case untilUnlocked
+    /// Until another code may be asked for.
+    case untilResend
+    /// Until the code that was sent last is dead.
+    case untilExpired
+  }
+
+  /// An account as a case wants it.
+  package struct AccountSetup: Sendable, Equatable {
+    package var exists = true
+    /// Since it was made, and since it was last here.
+    package var age: Duration = .zero
+    package var idle: Duration = .zero
+    /// Held beside the identifiers that the case names.
+    package var phone: String?
+    package var email: String?
+    package var isPhoneVerified = true
+    package var isEmailVerified = true
+    package var hasPIN = false
+    /// By an operator.
+    package var isLocked = false
+  }
+
+  /// A client as a case wants it; nil: as it was.
+  package struct ClientSetup: Sendable, Equatable {
+    package var address: ClientAddress?
+    package var userAgent: String?
+  }
+
+  /// What the answer before it must be; nil: anything.
+  package struct Expectation: Sendable, Equatable {
+    package enum Status: Sendable, Equatable {
+      /// An HTTP status; 200 is any answer that is no refusal.
+      case http(Int)
+      case flow(FlowRecord.Status)
+    }
+
+    package var status: Status?
+    package var code: String?
+    package var retryAfter: Duration?
+    package var attemptsLeft: Int?
+    package var resendsLeft: Int?
+    package var field: String?
+    /// How many messages went out in this case so far.
+    package var messages: Int?
+    /// The step that is open, or one that may be begun.
+    package var step: ProviderName?
+    /// Whether a lock stands, or the identifier is turned off.
+    package var isLocked: Bool?
+    package var next: String?
+  }
+}

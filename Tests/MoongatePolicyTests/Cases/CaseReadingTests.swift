@@ -1,0 +1,113 @@
+import MoongateCore
+import MoongatePolicy
+import MoongateSDK
+import MoongateTesting
+import Testing
+
+@Suite struct CaseReadingTests {
+  private func cases(_ text: String) throws -> [PolicyCase] {
+    switch ConfigurationLoader(providers: TestFolder.providers, environment: [:]).read(folder: try TestFolder(["tests/a.lua": text]).scratch.path) {
+    case .success(let loaded): return loaded.cases
+    case .failure(let refused): throw TestFolder.Refused(problems: refused.problems.map(\.description))
+    }
+  }
+
+  /// The example of policy.md, to the letter.
+  @Test func theExampleIsRead() throws {
+    let cases = try cases(
+      """
+      return tests {
+        case "five wrong codes lock for 15 minutes" {
+          flow "login", phone "+919999999999", account { exists = true },
+          send(), wrong(), wrong(), wrong(), wrong(), wrong(),          -- or wrong { until_locked = true }
+          expect { status = 429, code = "too_many_attempts", retry_after = "15m" },
+          wait "15m", flow "login", phone "+919999999999", send(), right(), expect { status = "complete" },
+        },
+      }
+      """)
+    let one = try #require(cases.first)
+    #expect(cases.count == 1)
+    #expect(one.name == "five wrong codes lock for 15 minutes" && one.location == SourceLocation(file: "tests/a.lua", line: 2))
+    var locked = PolicyCase.Expectation()
+    locked.status = .http(429)
+    locked.code = "too_many_attempts"
+    locked.retryAfter = .seconds(900)
+    var complete = PolicyCase.Expectation()
+    complete.status = .flow(.complete)
+    #expect(
+      one.acts.map(\.kind) == [
+        .flow("login"), .identifier(.phone, "+919999999999"), .account(PolicyCase.AccountSetup()), .send(untilSent: false), .wrong(.times(1)),
+        .wrong(.times(1)), .wrong(.times(1)), .wrong(.times(1)), .wrong(.times(1)), .expect(locked), .wait(.duration(.seconds(900))), .flow("login"),
+        .identifier(.phone, "+919999999999"), .send(untilSent: false), .right, .expect(complete),
+      ])
+    #expect(one.acts.map(\.location.line) == [3, 3, 3, 4, 4, 4, 4, 4, 4, 5, 6, 6, 6, 6, 6, 6])
+  }
+
+  @Test func everyWordIsRead() throws {
+    let one = try #require(
+      try cases(
+        """
+        return tests { case "all" {
+          client { ip = "203.0.113.7", user_agent = "curl" }, email "a@example.com", provider "email_code",
+          account { exists = true, age = "30d", idle = "1d", phone = "+911", email = "b@example.com", phone_verified = false, has_pin = true, locked = true },
+          flow "login", send { until_sent = true }, resend(), resend { until_sent = true }, wrong { until_locked = true }, wrong { times = 3 }, skip(),
+          wait { until_unlocked = true }, wait { until_resend = true }, wait { until_expired = true },
+          expect { status = 200, attempts_left = 4, resends_left = 2, field = "phone", messages = 1, step = "pin", locked = false, next = "/home" },
+        } }
+        """
+      ).first)
+    var account = PolicyCase.AccountSetup()
+    account.age = .seconds(30 * 86_400)
+    account.idle = .seconds(86_400)
+    account.phone = "+911"
+    account.email = "b@example.com"
+    account.isPhoneVerified = false
+    account.hasPIN = true
+    account.isLocked = true
+    #expect(one.acts.count == 14)
+    #expect(one.acts[3].kind == .account(account))
+    #expect(one.acts[5...8].map(\.kind) == [.send(untilSent: true), .resend(untilSent: false), .resend(untilSent: true), .wrong(.untilLocked)])
+    #expect(one.acts[11...].map(\.kind).first == .wait(.untilUnlocked))
+  }
+
+  /// A case is Lua: what repeats can be a local.
+  @Test func partsCanBeShared() throws {
+    let cases = try cases(
+      """
+      local me = phone "+919999999999"
+      local function start(name) return flow(name) end
+      return tests {
+        case "a" { start "login", me, send(), expect { status = 404 } },
+        case "b" { start "login", me, send(), expect { status = 404 } },
+      }
+      """)
+    #expect(cases.map(\.acts.count) == [4, 4])
+    #expect(cases[1].acts[0].kind == .flow("login") && cases[1].acts[0].location.line == 5)
+  }
+
+  static let mistakes: [(String, String)] = [
+    ("return tests {\n  phone \"1\" }", "tests/a.lua:2: must be case \"what it shows\" { … }, not phone"),
+    ("return tests { case \"x\" }", "tests/a.lua:1: must be case \"what it shows\" { … }, not case"),
+    ("return tests { case \"x\" {\n flow \"logn\", expect { status = 404 } } }", "tests/a.lua:2: flow: there is no flows/logn.lua; did you mean `login`?"),
+    ("return tests { case \"x\" {\n send(), flow \"login\", expect { status = 404 } } }", "tests/a.lua:2: comes before any flow: begin with flow \"login\""),
+    ("return tests { case \"x\" { flow \"login\",\n wait(5) } }", "tests/a.lua:2: wait takes a string or a table, as in wait \"…\""),
+    ("return tests { case \"x\" { flow \"login\",\n wait \"5\", expect { status = 404 } } }", "\"5\" is no duration; write \"90s\", \"10m\", \"1h30m\" or \"7d\""),
+    ("return tests { case \"x\" { flow \"login\",\n expect {\n attempts_lft = 4 } } }", "tests/a.lua:3: expect.attempts_lft: unknown field; did you mean `attempts_left`?"),
+    ("return tests { case \"x\" { flow \"login\", expect {\n status = \"complet\" } } }", "tests/a.lua:2: expect.status: \"complet\" is no status; did you mean `complete`?"),
+    ("return tests { case \"x\" { flow \"login\",\n expect {} } }", "tests/a.lua:2: expect: expects nothing"),
+    ("return tests { case \"x\" {\n expect { status = 404 } } }", "tests/a.lua:2: expect: there is no answer yet"),
+    ("return tests { case \"x\" {\n flow \"login\" } }", "tests/a.lua:1: case \"x\" expects nothing"),
+    ("return tests { case \"x\" { flow \"login\",\n wrong, expect { status = 404 } } }", "tests/a.lua:2: a word without its (), text or table is nothing to do"),
+    ("return tests { case \"x\" { flow \"login\",\n wrong { untl_locked = true }, expect { status = 404 } } }", "tests/a.lua:2: wrong.untl_locked: unknown field; did you mean `until_locked`?"),
+    ("return tests { case \"x\" { flow \"login\", client {\n ip = \"300.1.1.1\" }, expect { status = 404 } } }", "tests/a.lua:2: client.ip: \"300.1.1.1\" is no address"),
+    ("return tests { case \"x\" { flow \"login\", expect { status = 404 } },\n case \"x\" { flow \"login\", expect { status = 404 } } }", "tests/a.lua:2: case \"x\" is there already, at line 1"),
+    ("return tests { case \"x\" { flow \"login\", outbox(),\n expect { status = 404 } } }", "tests/a.lua:1: `outbox` does not belong in a case"),
+    ("return tests { case \"x\" { provider \"pn\", flow \"login\", expect { status = 404 } } }", "tests/a.lua:1: provider: no provider is called \"pn\"; did you mean `pin`?"),
+    ("return routes {}", "tests/a.lua: must return tests { … }, and returns `routes`"),
+  ]
+
+  @Test(arguments: mistakes) func everyMistakeHasItsLine(_ text: String, _ problem: String) throws {
+    let problems = try TestFolder(["tests/a.lua": text]).problems()
+    #expect(problems.contains { $0.contains(problem) }, "\(problems)")
+  }
+}
