@@ -8,18 +8,24 @@ import MoongateStore
 /// `moongate policy`: what an operator asks about policies. Each question is a file of its own.
 struct Policy: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Try out, explain and compare policies.", subcommands: [Simulate.self, Diff.self, PolicyTypes.self])
+    abstract: "Try out, explain and compare policies.", subcommands: [PolicyTest.self, Simulate.self, Diff.self, PolicyTypes.self])
 }
 
 extension ConfigurationOption {
   /// The folder's generation.
   /// - Throws: exit status 1 where there are problems, after telling them all on standard error.
-  func generation() throws -> any PolicyGeneration { try Self.generation(of: checked()) }
+  func generation() throws -> any PolicyGeneration { try loaded().generation }
+
+  /// The folder's generation with its cases.
+  /// - Throws: as above.
+  func loaded() throws -> LoadedConfiguration { try Self.loaded(checked()) }
 
   /// The generation of any folder.
-  static func generation(of folder: String) throws -> any PolicyGeneration {
-    switch ConfigurationLoader(providers: Providers.all.map(\.descriptor)).load(folder: folder) {
-    case .success(let generation): return generation
+  static func generation(of folder: String) throws -> any PolicyGeneration { try loaded(folder).generation }
+
+  private static func loaded(_ folder: String) throws -> LoadedConfiguration {
+    switch ConfigurationLoader(providers: Providers.all.map(\.descriptor)).read(folder: folder) {
+    case .success(let loaded): return loaded
     case .failure(let refused):
       for problem in refused.problems { FileHandle.standardError.write(Data("\(problem)\n".utf8)) }
       throw ExitCode(refused.isFolderMissing ? ExitStatus.couldNotRun.rawValue : ExitStatus.found.rawValue)
@@ -29,7 +35,7 @@ extension ConfigurationOption {
 
 /// Stores that live as long as a question.
 enum PassingStore {
-  static func make() throws -> any Store { try SQLiteStore(path: ":memory:", keyFingerprint: []) }
+  @Sendable static func make() throws -> any Store { try SQLiteStore(path: ":memory:", keyFingerprint: []) }
 }
 
 /// What tools print for programs.

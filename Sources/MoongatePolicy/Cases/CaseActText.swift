@@ -43,6 +43,7 @@ extension PolicyCase.Expectation.Status: CustomStringConvertible {
     switch self {
     case .http(let status): "\(status)"
     case .flow(let status): "\"\(status.rawValue)\""
+    case .refused: "\"refused\""
     }
   }
 }

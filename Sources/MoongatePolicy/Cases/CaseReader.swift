@@ -170,11 +170,12 @@ struct CaseReader {
     guard let reader = TableReader(node, path: "expect", problems: problems) else { return nil }
     if reader.names.isEmpty { problems.add(node.location, "expect", "expects nothing; as in expect { status = 429 }") }
     var expected = PolicyCase.Expectation()
-    if let field = reader.take("status", "an HTTP status, \"pending\" or \"complete\"") {
+    if let field = reader.take("status", "an HTTP status, \"pending\", \"complete\" or \"refused\"") {
       switch field.value {
+      case .text("refused"): expected.status = .refused
       case .text(let text) where FlowRecord.Status(rawValue: text) != nil: expected.status = FlowRecord.Status(rawValue: text).map { .flow($0) }
       case .text(let text):
-        let names = ["pending", "complete", "failed"]
+        let names = ["pending", "complete", "failed", "refused"]
         problems.add(field.location, "expect.status", "\"\(text)\" is no status\(Suggestion.phrase(for: text, among: names)), and numbers such as 429")
       default: expected.status = Field.whole(field, "expect.status", problems, in: 200...599).map { .http($0) }
       }

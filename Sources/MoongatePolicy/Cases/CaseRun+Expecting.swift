@@ -16,6 +16,8 @@ extension CaseRun {
     var actual: [String: String] = [:]
     if case .http? = expected.status {
       actual["status"] = String(refusal?.code.status ?? 200)
+    } else if case .refused? = expected.status, refusal != nil {
+      actual["status"] = "\"refused\""
     } else {
       actual["status"] = refusal.map { String($0.code.status) } ?? view.map { "\"\($0.status.rawValue)\"" }
     }

@@ -84,6 +84,8 @@ package struct PolicyCase: Sendable {
       /// An HTTP status; 200 is any answer that is no refusal.
       case http(Int)
       case flow(FlowRecord.Status)
+      /// Any refusal.
+      case refused
     }
 
     package var status: Status?

@@ -1,12 +1,14 @@
 import MoongateCore
-import MoongatePolicy
 import MoongateSDK
 import MoongateTesting
 import Testing
 
+@testable import MoongatePolicy
+
 @Suite struct CaseReadingTests {
   private func cases(_ text: String) throws -> [PolicyCase] {
-    switch ConfigurationLoader(providers: TestFolder.providers, environment: [:]).read(folder: try TestFolder(["tests/a.lua": text]).scratch.path) {
+    let folder = try TestFolder(["tests/a.lua": text])
+    switch ConfigurationLoader(providers: TestFolder.providers, environment: [:]).read(folder: folder.scratch.path) {
     case .success(let loaded): return loaded.cases
     case .failure(let refused): throw TestFolder.Refused(problems: refused.problems.map(\.description))
     }
@@ -93,7 +95,7 @@ import Testing
     ("return tests { case \"x\" { flow \"login\",\n wait(5) } }", "tests/a.lua:2: wait takes a string or a table, as in wait \"…\""),
     ("return tests { case \"x\" { flow \"login\",\n wait \"5\", expect { status = 404 } } }", "\"5\" is no duration; write \"90s\", \"10m\", \"1h30m\" or \"7d\""),
     ("return tests { case \"x\" { flow \"login\",\n expect {\n attempts_lft = 4 } } }", "tests/a.lua:3: expect.attempts_lft: unknown field; did you mean `attempts_left`?"),
-    ("return tests { case \"x\" { flow \"login\", expect {\n status = \"complet\" } } }", "tests/a.lua:2: expect.status: \"complet\" is no status; did you mean `complete`?"),
+    ("return tests { case \"x\" { flow \"login\", expect {\n status = \"complte\" } } }", "tests/a.lua:2: expect.status: \"complte\" is no status; did you mean `complete`?"),
     ("return tests { case \"x\" { flow \"login\",\n expect {} } }", "tests/a.lua:2: expect: expects nothing"),
     ("return tests { case \"x\" {\n expect { status = 404 } } }", "tests/a.lua:2: expect: there is no answer yet"),
     ("return tests { case \"x\" {\n flow \"login\" } }", "tests/a.lua:1: case \"x\" expects nothing"),

@@ -1,0 +1,95 @@
+import MoongateCore
+
+extension CaseReport {
+  /// For a person, in lines of at most 80 columns where words allow it.
+  /// - Parameter colour: whether the reader is a terminal that shows it.
+  package func text(colour: Bool) -> String {
+    let paint = Paint(isOn: colour)
+    var lines: [String] = []
+    for outcome in outcomes {
+      lines.append(outcome.holds ? "\(paint.green("✓")) \(outcome.name)" : "\(paint.red("✗")) \(paint.bold(outcome.name))")
+      if let failure = outcome.failure { lines += Self.lines(of: outcome, failure, paint) }
+    }
+    if let unreached { lines.append("\(paint.red("✗")) \(unreached.name): not reached in time") }
+    if !lines.isEmpty { lines.append("") }
+    let count = outcomes.count
+    let failed = failures.count + (unreached == nil ? 0 : 1)
+    if count == 0, unreached == nil {
+      lines.append("No cases: there is nothing in tests/.")
+    } else if failed == 0 {
+      lines.append(count == 1 ? "The one case holds." : "All \(count) cases hold.")
+    } else {
+      lines.append("\(failed) of \(count + (unreached == nil ? 0 : 1)) cases \(failed == 1 ? "fails" : "fail").")
+    }
+    return lines.joined(separator: "\n")
+  }
+
+  private static let width = 80
+
+  private static func lines(of outcome: CaseOutcome, _ failure: CaseOutcome.Failure, _ paint: Paint) -> [String] {
+    let times = outcome.trace.map { $0.at == .zero ? "0s" : "+\($0.at.asWritten)" }
+    let time = times.map(\.count).max() ?? 2
+    let act = min(34, outcome.trace.dropLast().map(\.act.count).max() ?? 0)
+    var lines = [paint.dim("  \(outcome.location)")]
+    for (index, line) in outcome.trace.enumerated() {
+      let isLast = index == outcome.trace.count - 1
+      let lead = "    " + Self.pad(times[index], to: time) + "  "
+      if isLast {
+        lines.append(lead + paint.bold(Self.cut(line.act, to: Self.width - lead.count)))
+      } else {
+        let word = Self.pad(Self.cut(line.act, to: act), to: act)
+        lines.append((lead + word + "  " + Self.cut(line.outcome, to: max(20, Self.width - lead.count - act - 2))).trimmedAtEnd)
+      }
+    }
+    lines.append("")
+    lines.append("    " + paint.red("\(failure.location)"))
+    if let sentence = failure.sentence { lines += Self.wrapped(sentence, indent: 6, width: Self.width) }
+    let field = failure.differences.map(\.field.count).max() ?? 0
+    let expected = failure.differences.map { $0.expected.count }.max() ?? 0
+    for difference in failure.differences {
+      lines.append(
+        "      \(Self.pad(difference.field, to: field))  expected \(paint.green(Self.pad(difference.expected, to: expected)))  was \(paint.red(difference.actual))")
+    }
+    lines.append("")
+    return lines
+  }
+
+  static func pad(_ text: String, to width: Int) -> String { text + String(repeating: " ", count: max(0, width - text.count)) }
+
+  static func cut(_ text: String, to width: Int) -> String { text.count <= width ? text : text.prefix(max(1, width - 1)) + "…" }
+
+  static func wrapped(_ text: String, indent: Int, width: Int) -> [String] {
+    var lines: [String] = []
+    var line = ""
+    for word in text.split(separator: " ") {
+      if !line.isEmpty, indent + line.count + 1 + word.count > width {
+        lines.append(String(repeating: " ", count: indent) + line)
+        line = ""
+      }
+      line += line.isEmpty ? word : " " + word
+    }
+    return lines + [String(repeating: " ", count: indent) + line]
+  }
+}
+
+/// Colours of a terminal (ECMA-48 section 8.3.117), or none.
+struct Paint {
+  let isOn: Bool
+
+  func green(_ text: String) -> String { with("32", text) }
+  func red(_ text: String) -> String { with("31", text) }
+  func yellow(_ text: String) -> String { with("33", text) }
+  func bold(_ text: String) -> String { with("1", text) }
+  func dim(_ text: String) -> String { with("2", text) }
+
+  private func with(_ code: String, _ text: String) -> String { isOn ? "\u{1b}[\(code)m\(text)\u{1b}[0m" : text }
+}
+
+extension String {
+  /// Without the spaces at its end.
+  var trimmedAtEnd: String {
+    var text = self
+    while text.last == " " { text.removeLast() }
+    return text
+  }
+}

@@ -1,0 +1,181 @@
+import Foundation
+import MoongateCore
+import MoongateSDK
+import MoongateStore
+import MoongateTesting
+import PhoneOTP
+import Testing
+
+@testable import MoongatePolicy
+
+/// Cases on the real engine.
+@Suite struct CaseRunnerTests {
+  private func report(_ cases: String, _ files: [String: String?] = [:], patience: Duration? = nil) async throws -> CaseReport {
+    let all = files.merging(["tests/a.lua": "return tests {\n\(cases)\n}", "flows/enter.lua": Self.enter]) { first, _ in first }
+    let folder = try TestFolder(all)
+    switch ConfigurationLoader(providers: TestFolder.providers, environment: [:]).read(folder: folder.scratch.path) {
+    case .success(let loaded):
+      let runner = CaseRunner(loaded.generation, providers: try ProviderRegistry([PhoneOTP()]), makeStore: { try SQLiteStore.memory() })
+      return try await runner.run(loaded.cases, patience: patience)
+    case .failure(let refused): throw TestFolder.Refused(problems: refused.problems.map(\.description))
+    }
+  }
+
+  static let enter = "return flow \"enter\" { account = \"any\", steps = { { \"phone_otp\" } }, next = { new = \"/new\", returning = \"/home\" } }"
+
+  @Test func theExampleOfTheDesignHolds() async throws {
+    let report = try await report(
+      """
+      case "five wrong codes lock for 15 minutes" {
+        flow "login", phone "+919999999999", account { exists = true },
+        send(), wrong(), wrong(), wrong(), wrong(), wrong(),
+        expect { status = 429, code = "too_many_attempts", retry_after = "15m" },
+        wait "15m", flow "login", phone "+919999999999", send(), right(), expect { status = "complete" },
+      },
+      """)
+    let text = report.text(colour: false)
+    let holds = report.holds
+    #expect(holds, "\(text)")
+    #expect(report.text(colour: false) == "✓ five wrong codes lock for 15 minutes\n\nThe one case holds.")
+  }
+
+  @Test func everyExpectationIsOfTheAnswerBefore() async throws {
+    let report = try await report(
+      """
+      case "all" {
+        phone "+919999999999", client { ip = "198.51.100.1", user_agent = "x" },
+        flow "enter", expect { status = "pending", step = "phone_otp", messages = 0, locked = false },
+        send(), expect { status = 200, attempts_left = 5, resends_left = 3, messages = 1 },
+        wrong(), expect { status = 401, code = "invalid_code", attempts_left = 4 },
+        resend(), expect { status = 429, code = "resend_too_soon", retry_after = "60s" },
+        wait { until_resend = true }, resend(), expect { messages = 2, resends_left = 2 },
+        right(), expect { status = "complete", next = "/new" },
+        flow "enter", send { until_sent = true }, right(), expect { status = "complete", next = "/home" },
+        flow "enter", send { until_sent = true }, wrong { until_locked = true }, expect { locked = true, retry_after = "15m" },
+        wait { until_unlocked = true }, flow "enter", send(), wait { until_expired = true }, right(), expect { status = 410, code = "code_expired" },
+        flow "login", phone "nonsense", send(), expect { status = 422, field = "phone" },
+        flow "login", phone "+919999999998", send(), expect { status = 404, code = "account_not_found" },
+        skip(), expect { status = 409 },
+      },
+      case "an account has what is said of it" {
+        phone "+919999999999", account { exists = true, locked = true }, flow "enter", send(), expect { status = 403, code = "disabled" },
+      },
+      """)
+    let text = report.text(colour: false)
+    let holds = report.holds
+    #expect(holds, "\(text)")
+  }
+
+  @Test func aFailureShowsItsTrace() async throws {
+    let report = try await report(
+      """
+      case "three wrong codes lock for an hour" {
+        flow "login", phone "+919999999999", account { exists = true },
+        send(), wrong(), wait "90s", wrong { until_locked = true },
+        expect { status = 429,
+          code = "denied", retry_after = "1h" },
+      },
+      case "nobody is let in without a code" {
+        flow "enter", phone "+919999999999",
+        right(), expect { status = 422 },
+      },
+      case "holds" { flow "enter", phone "+919999999999", send(), expect { status = 200 } },
+      """)
+    let text = report.text(colour: false)
+    #expect(report.failures.count == 2)
+    #expect(
+      report.text(colour: false) == """
+        ✗ three wrong codes lock for an hour
+          tests/a.lua:2
+            0s      flow "login"                pending, phone_otp due
+            0s      phone "+919999999999"
+            0s      account { exists = true }
+            0s      send()                      pending, phone_otp open
+            0s      wrong()                     401 invalid_code, 4 left
+            0s      wait "1m30s"                1m30s
+            +1m30s  wrong { until_locked = true }  429 too_many_attempts, retry after 15m, a…
+            +1m30s  expect { status = 429, code = "denied", retry_after = "1h" }
+
+            tests/a.lua:5
+              code         expected "denied"  was "too_many_attempts"
+              retry_after  expected "1h"      was "15m"
+
+        ✗ nobody is let in without a code
+          tests/a.lua:8
+            0s  flow "enter"            pending, phone_otp due
+            0s  phone "+919999999999"
+            0s  right()
+
+            tests/a.lua:10
+              no code has been sent to +919999999999, so there is none to enter
+
+        ✓ holds
+
+        2 of 3 cases fail.
+        """, "\(text)")
+    #expect(
+      report.problems(after: .seconds(30)).map(\.description) == [
+        "tests/a.lua:5: case \"three wrong codes lock for an hour\" fails: code should be \"denied\" and is \"too_many_attempts\"; "
+          + "retry_after should be \"1h\" and is \"15m\"",
+        "tests/a.lua:10: case \"nobody is let in without a code\" fails: no code has been sent to +919999999999, so there is none to enter",
+      ])
+  }
+
+  @Test func aPolicyWithoutALockIsSaidToHaveNone() async throws {
+    let report = try await report(
+      "case \"x\" { flow \"enter\", phone \"+919999999999\", send(), wrong { until_locked = true }, expect { locked = true } },",
+      [
+        "policies/phone_otp.lua":
+          "return policy \"phone_otp\" { limits = { send = { on = \"send\", per = \"phone\", max = 4, window = \"15m\" }, v = { on = \"verify\", per = \"phone\", max = 3000, window = \"1s\" } } }"
+      ])
+    #expect(report.failures.isEmpty)
+    let none = try await self.report(
+      "case \"x\" { flow \"enter\", phone \"+919999999999\", send(), wrong { until_locked = true }, expect { locked = true } },",
+      ["policies/phone_otp.lua": "return policy \"phone_otp\" { limits = { send = { on = \"send\", per = \"phone\", max = 4, window = \"15m\" } } }"],
+      patience: .seconds(1))
+    #expect(none.problems(after: .seconds(1)).map(\.description).joined().contains("no lock") || none.unreached != nil)
+  }
+
+  @Test func timeIsBounded() async throws {
+    let report = try await report("case \"late\" { flow \"enter\", expect { status = 200 } },", patience: .zero)
+    #expect(!report.holds)
+    #expect(
+      report.problems(after: .seconds(30)).map(\.description)
+        == ["tests/a.lua:2: case \"late\" was not reached: the files in tests/ may take 30s together"])
+  }
+
+  @Test func coverageNamesWhatNoCaseTouched() async throws {
+    let report = try await report(
+      "case \"x\" { flow \"enter\", phone \"+919999999999\", send(), right(), expect { status = 200 } },",
+      [
+        "policies/phone_otp.lua": """
+          return policy "phone_otp" {
+            limits = {
+              send = { on = "send", per = "phone", max = 4, window = "15m" },
+              verify = { on = "verify", per = "phone", window = "24h", lock = "15m",
+                max = vary(2, 5, function(f) return 5 end) },
+              mail = { on = "send", per = "account", max = 4, window = "15m" },
+            },
+            send = function(f) if f.phone.country == "US" then return deny "no" end return allow end,
+          }
+          """, "flows/login.lua": "return flow \"login\" { account = \"existing\", steps = { \"phone_otp\", { \"email_code\", when = function(f) return true end } } }",
+      ])
+    #expect(report.holds)
+    #expect(
+      report.coverage.text(colour: false) == """
+        coverage  ████████░░░░░░░░░░░░  4 of 9
+
+          limit             charged  refused
+          phone_otp.mail    never    never    policies/phone_otp.lua:6
+        """)
+    #expect(report.coverage.limits.filter { $0.provider == "phone_otp" }.map(\.charged) == [false, true, true])
+    #expect(report.coverage.functions.map(\.function) == ["flows/login.steps[2].when", "policies/phone_otp.limits.verify.max", "policies/phone_otp.send"])
+    #expect(report.coverage.functions.map(\.answers) == [[], ["5"], ["allow"]])
+  }
+
+  @Test func colourIsOnlyForTerminals() async throws {
+    let report = try await report("case \"x\" { flow \"enter\", expect { status = 404 } },")
+    #expect(!report.text(colour: false).contains("\u{1b}"))
+    #expect(report.text(colour: true).contains("\u{1b}[31m✗\u{1b}[0m"))
+  }
+}
