@@ -5,7 +5,7 @@ import MoongatePolicy
 import MoongateSDK
 
 /// `moongate check`: every problem of a folder at once, without starting or making anything.
-struct Check: ParsableCommand {
+struct Check: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Tell every problem of a configuration, each with its file and line.",
     discussion: "Exits with 0 where there is none, 1 where there is one, 2 where there is nothing to look at.")
@@ -13,9 +13,9 @@ struct Check: ParsableCommand {
   @OptionGroup var configuration: ConfigurationOption
   @Flag(help: "Print JSON.") var json = false
 
-  func run() throws {
+  func run() async throws {
     let folder = ConfigurationFolder(path: try configuration.checked(), providers: try Providers.registry())
-    switch folder.load() {
+    switch await folder.load() {
     case .success(let generation):
       try tell(problems: [], warnings: generation.warnings, budgets: folder.budgets(of: generation), of: generation.id)
     case .failure(let refused): try tell(problems: refused.problems, warnings: [], budgets: [], of: refused.id)

@@ -4,7 +4,7 @@ import MoongatePolicy
 import MoongateSDK
 
 /// The folder that a command was given, loaded alike for `serve`, `check` and every reload: what its files say, and then
-/// whether the guesses that they grant stay within the operator's risk budget.
+/// whether the guesses that they grant stay within the operator's risk budget, and whether its own cases hold.
 struct ConfigurationFolder: Sendable {
   let path: String
   private let providers: ProviderRegistry
@@ -16,13 +16,36 @@ struct ConfigurationFolder: Sendable {
     loader = ConfigurationLoader(providers: providers.all.map(\.descriptor))
   }
 
-  /// Blocks while it reads.
-  func load() -> Result<any PolicyGeneration, RefusedConfiguration> {
-    switch loader.load(folder: path) {
+  /// How long the cases of a candidate may take together (exact.md).
+  static let patience: Duration = .seconds(30)
+
+  /// Reads the folder, and plays its cases, on a thread of low priority.
+  /// - Parameter active: the id of a generation that passed all of this already: its cases are not played again.
+  func load(unless active: String? = nil) async -> Result<any PolicyGeneration, RefusedConfiguration> {
+    await QuietThread.run { await judge(unless: active) }
+  }
+
+  private func judge(unless active: String?) async -> Result<any PolicyGeneration, RefusedConfiguration> {
+    switch loader.read(folder: path) {
     case .failure(let refused): return .failure(refused)
-    case .success(let generation):
-      guard let problem = riskProblem(of: generation) else { return .success(generation) }
-      return .failure(RefusedConfiguration(id: generation.id, problems: [problem], isFolderMissing: false))
+    case .success(let loaded):
+      let generation = loaded.generation
+      if generation.id == active { return .success(generation) }
+      let problems = [riskProblem(of: generation)].compactMap(\.self) + (await failures(of: loaded))
+      if problems.isEmpty { return .success(generation) }
+      return .failure(RefusedConfiguration(id: generation.id, problems: problems, isFolderMissing: false))
+    }
+  }
+
+  /// The folder's own cases that do not hold.
+  private func failures(of loaded: LoadedConfiguration) async -> [ConfigurationProblem] {
+    let runner = CaseRunner(loaded.generation, providers: providers, makeStore: PassingStore.make)
+    do {
+      return try await runner.run(loaded.cases, patience: Self.patience).problems(after: Self.patience)
+    } catch {
+      return [
+        ConfigurationProblem(location: SourceLocation(file: "tests", line: 0), path: "", message: "the cases could not be played: \(error)")
+      ]
     }
   }
 

@@ -52,13 +52,9 @@ actor ConfigurationReload {
         message: "not read: requests under way still use \(ActiveGeneration.mostLive) generations; reload again when they have ended")
       return refuse(RefusedConfiguration(id: nil, problems: [problem], isFolderMissing: false))
     }
-    let folder = folder
-    // Loading blocks: it must not hold a thread that requests are served by.
-    let loaded = await withCheckedContinuation { continuation in
-      DispatchQueue.global(qos: .utility).async { continuation.resume(returning: folder.load()) }
-    }
-    let now = clock.now()
     let active = generations.current.id
+    let loaded = await folder.load(unless: active)
+    let now = clock.now()
     switch loaded {
     case .success(let generation) where generation.id == active:
       if generations.status.refused != nil { logger.notice("generation \(active.prefix(8)) is what the folder holds again") }

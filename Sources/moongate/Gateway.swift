@@ -31,7 +31,7 @@ struct Gateway {
     let registry = try Providers.registry()
     let folder = ConfigurationFolder(path: path, providers: registry)
     let watcher = ConfigurationWatcher(folder: path)
-    let generation = try Self.load(folder)
+    let generation = try await Self.load(folder)
     let settings = generation.gateway
     for warning in generation.warnings { logger.warning("\(warning)") }
 
@@ -95,8 +95,8 @@ struct Gateway {
     logger.notice("ended")
   }
 
-  private static func load(_ folder: ConfigurationFolder) throws(StartProblem) -> any PolicyGeneration {
-    switch folder.load() {
+  private static func load(_ folder: ConfigurationFolder) async throws(StartProblem) -> any PolicyGeneration {
+    switch await folder.load() {
     case .success(let generation): return generation
     case .failure(let refused):
       let list = refused.problems.map { "\n  \($0)" }.joined()
