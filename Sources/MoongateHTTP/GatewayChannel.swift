@@ -41,8 +41,13 @@ package struct GatewayChannel: HTTPChannelHandler {
   }
 
   package func handle(value: GatewayConnection, logger: Logger) async {
-    guard let inner = try? await value.inner.get() else { return }
-    await handleHTTP(asyncChannel: inner, logger: logger)
+    await withTaskCancellationHandler {
+      guard let inner = try? await value.inner.get() else { return }
+      await handleHTTP(asyncChannel: inner, logger: logger)
+    } onCancel: {
+      // The time to drain is over: what is proxied now has nobody here that could end it.
+      value.channel.close(promise: nil)
+    }
   }
 }
 

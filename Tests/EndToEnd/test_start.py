@@ -1,5 +1,6 @@
 """How the program starts, refuses to start, and ends."""
 
+import contextlib
 import json
 import os
 import re
@@ -8,6 +9,7 @@ import socket
 import stat
 import subprocess
 import threading
+import time
 
 import pytest
 import requests
@@ -129,31 +131,53 @@ def test_the_log_level(empty_house):
         assert re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (trace|debug|info|notice|warning|error) +\S", line), line
 
 
-def test_sigterm_lets_a_request_end(house, number):
-    """A request at work gets its answer; the listener takes no new one; then the program is out, with status 0."""
+@contextlib.contextmanager
+def request_at_work(house, number):
+    """A request that the upstream has and has not answered: the upstream's end, and the answers that clients got."""
     token = house.register(number)["session"]["token"]
     house.demo.end()
-    upstream = socket.create_server(("127.0.0.1", house.ports[2]))
-    answers = []
-    client = threading.Thread(
-        target=lambda: answers.append(requests.get(f"{house.url}/echo", headers={"Authorization": f"Bearer {token}"}, timeout=20)))
-    client.start()
-    peer, _ = upstream.accept()
-    assert b"GET /echo" in peer.recv(65536)
-    house.gateway.process.send_signal(signal.SIGTERM)
-
-    def refuses():
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", house.ports[0])) != 0
-
-    wait_for(refuses, "the listener to close")
-    assert house.gateway.process.poll() is None
-    peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nlast")
-    client.join(10)
-    assert answers and answers[0].text == "last"
-    assert house.gateway.process.wait(12) == 0
-    upstream.close()
     house.demo = None
+    answers = []
+
+    def ask():
+        try:
+            answers.append(requests.get(f"{house.url}/echo", headers={"Authorization": f"Bearer {token}"}, timeout=30).text)
+        except requests.ConnectionError:
+            answers.append(None)
+
+    with socket.create_server(("127.0.0.1", house.ports[2])) as upstream:
+        client = threading.Thread(target=ask)
+        client.start()
+        peer, _ = upstream.accept()
+        with peer:
+            assert b"GET /echo" in peer.recv(65536)
+            yield peer, answers
+            client.join(15)
+
+
+def test_sigterm_lets_a_request_end(house, number):
+    """A request at work gets its answer; the listener takes no new one; then the program is out, with status 0."""
+    with request_at_work(house, number) as (peer, answers):
+        house.gateway.process.send_signal(signal.SIGTERM)
+
+        def refuses():
+            with socket.socket() as probe:
+                return probe.connect_ex(("127.0.0.1", house.ports[0])) != 0
+
+        wait_for(refuses, "the listener to close")
+        assert house.gateway.process.poll() is None
+        peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nlast")
+        assert house.gateway.process.wait(12) == 0
+    assert answers == ["last"]
+
+
+def test_sigterm_waits_ten_seconds_and_no_longer(house, number):
+    with request_at_work(house, number) as (_, answers):
+        began = time.monotonic()
+        house.gateway.process.send_signal(signal.SIGTERM)
+        assert house.gateway.process.wait(14) == 0
+        assert 9 < time.monotonic() - began
+    assert answers == [None]
 
 
 def test_sigterm_with_nothing_at_work_ends_soon(house):
