@@ -17,13 +17,17 @@ struct Check: AsyncParsableCommand {
     let folder = ConfigurationFolder(path: try configuration.checked(), providers: try Providers.registry())
     switch await folder.load() {
     case .success(let generation):
-      try tell(problems: [], warnings: generation.warnings, budgets: folder.budgets(of: generation), of: generation.id)
-    case .failure(let refused): try tell(problems: refused.problems, warnings: [], budgets: [], of: refused.id)
+      let colour = Terminal.showsColour
+      let budgets = folder.budgets(of: generation)
+      let table = GuessBudget.table(
+        budgets, accepted: generation.gateway.riskBudget, alone: generation.providersThatOpenAlone, colour: colour)
+      try tell(problems: [], warnings: generation.warnings, budgets: budgets, table: table, of: generation.id)
+    case .failure(let refused): try tell(problems: refused.problems, warnings: [], budgets: [], table: "", of: refused.id)
     }
   }
 
   private func tell(
-    problems: [ConfigurationProblem], warnings: [ConfigurationProblem], budgets: [GuessBudget], of generation: String?
+    problems: [ConfigurationProblem], warnings: [ConfigurationProblem], budgets: [GuessBudget], table: String, of generation: String?
   ) throws {
     if json {
       let encoder = JSONEncoder()
@@ -32,7 +36,7 @@ struct Check: AsyncParsableCommand {
     } else {
       for problem in problems { print(problem) }
       for warning in warnings { print("warning: \(warning)") }
-      for budget in budgets { print(Self.sentence(budget)) }
+      if !table.isEmpty { print(table + "\n") }
       if problems.isEmpty {
         print("generation \((generation ?? "").prefix(8)) is good")
       } else {
@@ -93,13 +97,5 @@ struct Check: AsyncParsableCommand {
           provider: $0.provider.rawValue, guessesPerDay: $0.perDay, guessesPer30Days: $0.per30Days, probability30Days: $0.probability30Days)
       }
     }
-  }
-
-  private static func sentence(_ budget: GuessBudget) -> String {
-    let count = { (guesses: Int?) in guesses.map(String.init) ?? "unbounded" }
-    let chance = budget.probability30Days.map {
-      "; one of them is right with a chance of \(($0 * 100).formatted(.number.precision(.significantDigits(3)))) %"
-    }
-    return "\(budget.provider): at most \(count(budget.perDay)) guesses a day, \(count(budget.per30Days)) in 30 days\(chance ?? "")"
   }
 }

@@ -57,19 +57,16 @@ struct ConfigurationFolder: Sendable {
   private func riskProblem(of generation: any PolicyGeneration) -> ConfigurationProblem? {
     guard let most = generation.gateway.riskBudget else { return nil }
     let budgets = budgets(of: generation)
-    // Each of them opens an account alone: an attacker tries them all.
-    let probability = budgets.compactMap(\.probability30Days).reduce(0, +)
+    // An attacker tries each of those that open an account alone.
+    let alone = generation.providersThatOpenAlone
+    let probability = budgets.filter { alone.contains($0.provider) }.compactMap(\.probability30Days).reduce(0, +)
     guard probability > most else { return nil }
     let shares = budgets.map { "\($0.provider) grants \($0.per30Days.map(String.init) ?? "unbounded") guesses per 30 days" }.joined(separator: ", ")
     return ConfigurationProblem(
       location: generation.gateway.locations["risk_budget"] ?? SourceLocation(file: "gateway.lua", line: 0), path: "risk_budget",
       message: """
-        someone who only guesses gets in with a chance of \(Self.percent(probability)) per 30 days, above \(Self.percent(most)): \(shares). Lower \
+        someone who only guesses gets in with a chance of \(GuessBudget.percent(probability)) per 30 days, above \(GuessBudget.percent(most)): \(shares). Lower \
         `max` or lengthen `lock` of a verify limit per identifier, make codes longer, or accept more
         """)
-  }
-
-  private static func percent(_ probability: Double) -> String {
-    probability >= 1 ? "100 %" : "\((probability * 100).formatted(.number.precision(.significantDigits(3)))) %"
   }
 }

@@ -63,6 +63,7 @@ extension FlowEngine {
     let isWanted = machine.record.accountRule == .any || isKnown == (machine.record.accountRule == .existing) || machine.record.account != nil
     if !isWanted, !conceals {
       // It tells who is registered: so it costs the address that asks.
+      visit.decided(by: "unknown_account", of: name)
       let perAddress = limits.send.filter { $0.key == .ip }
       let reservation = try await charge(perAddress, for: .send, timer: nil, visit)
       try await settle([.settle(Settlement(reservation: reservation.id, outcome: .success, limits: perAddress, timer: nil, now: visit.now))], visit)

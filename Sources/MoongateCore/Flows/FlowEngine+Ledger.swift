@@ -42,6 +42,7 @@ extension FlowEngine {
   /// What the ledger's refusal is to a client.
   func halt(_ refusal: ReservationRefusal, of action: LimitAction, _ visit: Visit) -> Halt {
     let code = refusal.limit?.fullCode(of: action) ?? .resendTooSoon
+    note(refusal, visit)
     return switch refusal.reason {
     case .disabled: visit.refusal(.disabled)
     case .locked(let until), .full(let until): visit.refusal(code, until: until)
@@ -49,10 +50,25 @@ extension FlowEngine {
     }
   }
 
+  private func note(_ refusal: ReservationRefusal, _ visit: Visit) {
+    guard let limit = refusal.limit else {
+      visit.decided(by: "timers.resend_after", of: visit.notes.subject.provider)
+      return
+    }
+    switch refusal.reason {
+    case .locked(let until): visit.decided(by: limit, used: nil, lockedUntil: until)
+    case .full: visit.decided(by: limit, used: limit.max, lockedUntil: nil)
+    case .disabled, .timer: visit.decided(by: limit, used: nil, lockedUntil: nil)
+    }
+  }
+
   /// While a lock of verifying stands, nothing is sent and nothing is compared.
   func refuseWhileLocked(_ limits: [ResolvedLimit], _ visit: Visit) async throws(Halt) {
     guard !limits.isEmpty else { return }
     let states = try await asking { () async throws(StoreFault) in try await store.counters(limits, at: visit.now) }
+    for (limit, state) in zip(limits, states) where state.isDisabled || state.isLocked(at: visit.now) {
+      visit.decided(by: limit, used: state.used, lockedUntil: state.isLocked(at: visit.now) ? state.lockedUntil : nil)
+    }
     if states.contains(where: \.isDisabled) { throw visit.refusal(.disabled) }
     if let until = states.compactMap(\.lockedUntil).max(), visit.now < until { throw visit.refusal(.tooManyAttempts, until: until) }
   }

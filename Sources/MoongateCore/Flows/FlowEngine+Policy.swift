@@ -56,7 +56,9 @@ extension FlowEngine {
 
   /// What a policy function is told of a step.
   func facts(_ record: FlowRecord, subject: StepSubject?, account: Account?, _ visit: Visit) -> Facts {
-    Facts(
+    visit.notes.about(
+      DecisionNotes.Subject(flow: record.name, provider: subject?.provider, identifier: subject?.identifier.map { keys.logHash($0.value) }))
+    return Facts(
       now: visit.now, provider: subject?.provider, flow: FlowFacts(name: record.name, passed: Set(record.passed.map(\.provider))),
       identifier: subject?.identifier ?? record.proved.last, account: account?.facts(at: visit.now) ?? AccountFacts(),
       client: ClientFacts(
@@ -77,12 +79,17 @@ extension FlowEngine {
     facts.limits = zip(limits.all, states).map { limit, state in
       LimitFacts(name: limit.name, used: state.used, max: limit.max, lockedUntil: state.isLocked(at: visit.now) ? state.lockedUntil : nil)
     }
-    let verdict: Verdict
+    let (verdict, evidence): (Verdict, PolicyEvidence?)
     do {
-      verdict = try generations.withEvaluator(of: visit.generation) { evaluator throws(PolicyFault) in evaluator.verdict(of: function, given: facts) }
+      let given = facts
+      (verdict, evidence) = try generations.withEvaluator(of: visit.generation) { evaluator throws(PolicyFault) in
+        let verdict = evaluator.verdict(of: function, given: given)
+        return (verdict, verdict == .allow ? nil : evaluator.evidence(of: function, given: given))
+      }
     } catch {
       throw .policy(error)
     }
+    if verdict != .allow { note(verdict, of: function, evidence, visit) }
     switch verdict {
     case .allow: return nil
     case .deny(let reason): throw visit.refusal(.policyReason(reason))
@@ -91,6 +98,21 @@ extension FlowEngine {
       if facts.flow?.passed.contains(provider) ?? false { return nil }
       guard hasFactor(account, provider, visit) else { throw visit.refusal(.denied) }
       return provider
+    }
+  }
+
+  private func note(_ verdict: Verdict, of function: FunctionName, _ evidence: PolicyEvidence?, _ visit: Visit) {
+    visit.notes.rule(function.path, at: evidence?.location)
+    let answer: String =
+      switch verdict {
+      case .allow: "allow"
+      case .deny(let reason): "deny \"\(reason)\""
+      case .requireAlso(let provider): "require_also \"\(provider)\""
+      case .fault: "policy_error"
+      }
+    visit.notes.note("verdict", answer)
+    for fact in evidence?.facts ?? [] {
+      visit.notes.note("fact.\(fact.path)", fact.namesPerson ? keys.logHash(fact.value) : fact.value)
     }
   }
 

@@ -105,6 +105,11 @@ extension FlowEngine {
       event.detail["until"] = lock.until.map { String($0.seconds) } ?? "an operator turns it on"
       audit.record(event)
     }
+    for (limit, place) in zip(charged.limits, charged.places) { visit.notes.note("counter.\(limit.name)", "\(place - 1) -> \(place) of \(limit.max)") }
+    let tightest = zip(charged.limits, charged.places).min { $0.0.max - $0.1 < $1.0.max - $1.1 }?.0
+    if let tightest {
+      visit.decided(by: tightest, used: nil, lockedUntil: locks.first { $0.limit.name == tightest.name }?.until)
+    }
     // The place decides, not the order in which tries that ran at once were settled: of 200 under max = 5 four answer 401.
     guard let left = charged.left else { return visit.refusal(code) }
     if left >= 1 { return visit.refusal(code, attemptsLeft: left) }

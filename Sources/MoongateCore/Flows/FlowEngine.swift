@@ -103,7 +103,8 @@ extension FlowEngine {
     do {
       return .success(try await body(visit))
     } catch {
-      var detail: [String: String] = ["generation": visit.generation.id]
+      var detail = visit.notes.lines
+      detail["generation"] = visit.generation.id
       let refusal: Refusal
       switch error {
       case .refused(let given):
@@ -119,11 +120,13 @@ extension FlowEngine {
         refusal = Refusal(.policyError, decision: client.decision)
         detail["fault"] = fault.description
         detail["kind"] = fault.kind.rawValue
+        if detail["at"] == nil { detail["at"] = fault.location?.description }
         logger.error("a policy failed", metadata: ["decision": "\(client.decision)", "fault": "\(fault)"])
       }
       audit.record(
         AuditEvent(
-          id: client.decision, at: visit.now, kind: .refused, flowPrefix: flow?.prefix, address: client.address.description,
+          id: client.decision, at: visit.now, kind: .refused, flow: visit.notes.subject.flow, flowPrefix: flow?.prefix,
+          provider: visit.notes.subject.provider, identifier: visit.notes.subject.identifier, address: client.address.description,
           code: refusal.code.name, detail: detail))
       return .failure(refusal)
     }

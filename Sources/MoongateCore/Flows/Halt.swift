@@ -16,6 +16,8 @@ struct Visit: Sendable {
   let client: ClientContext
   let now: Timestamp
   let generation: any PolicyGeneration
+  /// What its decision is made from.
+  let notes = DecisionNotes()
 
   /// A refusal of this request.
   func refusal(

@@ -36,6 +36,39 @@ package protocol PolicyEvaluator: AnyObject {
   func value(of varying: Varying<Int>, given facts: Facts) throws(PolicyFault) -> Int
   /// Runs the function of a `vary` over durations; the result is clamped.
   func value(of varying: Varying<Duration>, given facts: Facts) throws(PolicyFault) -> Duration
+  /// What the last call of the function was made from; nil where nobody kept it.
+  func evidence(of function: FunctionName, given facts: Facts) -> PolicyEvidence?
+}
+
+extension PolicyEvaluator {
+  package func evidence(of function: FunctionName, given facts: Facts) -> PolicyEvidence? { nil }
+}
+
+/// What a function's answer was made from.
+package struct PolicyEvidence: Sendable {
+  /// One fact that the function read.
+  package struct Fact: Sendable, Equatable {
+    /// As scripts spell it, behind `f.`.
+    package let path: String
+    package let value: String
+    /// Whether the value is a number or address of a person, which is kept as a keyed hash only.
+    package let namesPerson: Bool
+
+    package init(path: String, value: String, namesPerson: Bool) {
+      self.path = path
+      self.value = value
+      self.namesPerson = namesPerson
+    }
+  }
+
+  /// Where the function stands.
+  package let location: SourceLocation
+  package let facts: [Fact]
+
+  package init(location: SourceLocation, facts: [Fact]) {
+    self.location = location
+    self.facts = facts
+  }
 }
 
 /// What a policy function decided.

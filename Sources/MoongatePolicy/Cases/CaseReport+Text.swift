@@ -38,7 +38,10 @@ extension CaseReport {
         lines.append(lead + paint.bold(Self.cut(line.act, to: Self.width - lead.count)))
       } else {
         let word = Self.pad(Self.cut(line.act, to: act), to: act)
-        lines.append((lead + word + "  " + Self.cut(line.outcome, to: max(20, Self.width - lead.count - act - 2))).trimmedAtEnd)
+        let indent = lead.count + act + 2
+        let told = Self.wrapped(line.outcome, indent: indent, width: Self.width)
+        lines.append((lead + word + "  " + told[0].dropFirst(indent)).trimmedAtEnd)
+        lines += told.dropFirst()
       }
     }
     lines.append("")

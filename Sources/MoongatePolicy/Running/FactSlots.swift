@@ -51,6 +51,9 @@ enum FactSlot: Int32, CaseIterable {
     }
   }
 
+  /// Whether its value is a number or address of a person.
+  var namesPerson: Bool { self == .identifier || self == .phoneE164 || self == .emailAddress }
+
   var isSet: Bool { self == .flowPassed || self == .sessionPassed }
 
   /// As lua-language-server spells what it holds.
@@ -143,9 +146,44 @@ final class FactBox {
 
   deinit { scratch.deallocate() }
 
+  /// Which slots the call at work has read: those of facts, and those of the first limits. Two bits are all that it costs.
+  private var slotsRead: UInt64 = 0
+  private var limitsRead: UInt64 = 0
+
+  /// Before a call.
+  func forgetReads() { (slotsRead, limitsRead) = (0, 0) }
+
+  /// The facts that the last call read, with what they were.
+  func evidence(_ facts: Facts) -> [PolicyEvidence.Fact] {
+    var evidence = FactSlot.allCases.filter { slotsRead >> UInt64($0.rawValue) & 1 == 1 }.map { slot in
+      let value = slot.isSet ? members(slot, facts) : text(read(facts, slot.rawValue, nil, 0))
+      return PolicyEvidence.Fact(path: slot.path, value: value, namesPerson: slot.namesPerson)
+    }
+    for offset in 0..<64 where limitsRead >> UInt64(offset) & 1 == 1 && offset / 3 < limits.count {
+      let path = "limits.\(limits[offset / 3]).\(["used", "max", "locked_until"][offset % 3])"
+      evidence.append(PolicyEvidence.Fact(path: path, value: text(limit(facts, offset)), namesPerson: false))
+    }
+    return evidence
+  }
+
+  private func members(_ slot: FactSlot, _ facts: Facts) -> String {
+    let names = slot == .flowPassed ? Array(facts.flow?.passed ?? []) : facts.session.map { Array($0.passed.keys) } ?? []
+    return "{ \(names.sorted().map(\.rawValue).joined(separator: ", ")) }"
+  }
+
+  private func text(_ answer: Answer) -> String {
+    switch answer {
+    case .null: "nil"
+    case .flag(let flag): String(flag)
+    case .integer(let integer): String(integer)
+    case .text(let text): text
+    }
+  }
+
   /// Answers C's question (`clua_fact_reader`).
   func answer(_ slot: Int32, key: String?, index: Int64, into value: inout clua_value) {
     guard let facts else { return }
+    if slot < 64 { slotsRead |= 1 << UInt64(slot) } else { limitsRead |= 1 << UInt64(min(63, slot - FactSlot.firstLimit)) }
     switch read(facts.pointee, slot, key, index) {
     case .null: value.kind = CLUA_NIL
     case .flag(let flag):

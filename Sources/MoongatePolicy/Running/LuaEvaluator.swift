@@ -77,6 +77,7 @@ final class LuaEvaluator: PolicyEvaluator {
     guard let function = functions[name] else { throw PolicyFault(kind: .error, location: nil, message: "there is no function \(name)") }
     let box = answers.box
     box.limits = function.limits
+    box.forgetReads()
     var budget = function.budget
     var value = clua_value()
     let status = withUnsafePointer(to: facts) { facts in
@@ -120,6 +121,10 @@ final class LuaEvaluator: PolicyEvaluator {
     } catch {
       return .fault(error)
     }
+  }
+
+  func evidence(of function: FunctionName, given facts: Facts) -> PolicyEvidence? {
+    functions[function].map { PolicyEvidence(location: $0.location, facts: answers.box.evidence(facts)) }
   }
 
   func condition(of function: FunctionName, given facts: Facts) throws(PolicyFault) -> Bool {

@@ -87,13 +87,14 @@ import Testing
       report.text(colour: false) == """
         ✗ three wrong codes lock for an hour
           tests/a.lua:2
-            0s      flow "login"                pending, phone_otp due
+            0s      flow "login"                   pending, phone_otp due
             0s      phone "+919999999999"
             0s      account { exists = true }
-            0s      send()                      pending, phone_otp open
-            0s      wrong()                     401 invalid_code, 4 left
-            0s      wait "1m30s"                1m30s
-            +1m30s  wrong { until_locked = true }  429 too_many_attempts, retry after 15m, a…
+            0s      send()                         pending, phone_otp open
+            0s      wrong()                        401 invalid_code, 4 left
+            0s      wait "1m30s"                   1m30s
+            +1m30s  wrong { until_locked = true }  429 too_many_attempts, retry after
+                                                   15m, after 4 wrong codes
             +1m30s  expect { status = 429, code = "denied", retry_after = "1h" }
 
             tests/a.lua:5
@@ -102,7 +103,7 @@ import Testing
 
         ✗ nobody is let in without a code
           tests/a.lua:8
-            0s  flow "enter"            pending, phone_otp due
+            0s  flow "enter"           pending, phone_otp due
             0s  phone "+919999999999"
             0s  right()
 
@@ -163,10 +164,19 @@ import Testing
     #expect(report.holds)
     #expect(
       report.coverage.text(colour: false) == """
-        coverage  ████████░░░░░░░░░░░░  4 of 9
+        coverage  ██████░░░░░░░░░░░░░░  4 of 13
 
-          limit             charged  refused
-          phone_otp.mail    never    never    policies/phone_otp.lua:6
+          limit              charged  refused
+          email_code.send    never    never    Plugins/EmailCode/policy.lua:4
+          email_code.verify  never    never    Plugins/EmailCode/policy.lua:5
+          phone_otp.mail     never    never    policies/phone_otp.lua:6
+          phone_otp.send     yes      never    policies/phone_otp.lua:3
+          phone_otp.verify   yes      never    policies/phone_otp.lua:4
+
+          function                                calls  answered
+          flows/login.steps[2].when                   0  never: flows/login.lua:1
+          policies/phone_otp.limits.verify.max        3  5
+          policies/phone_otp.send                     1  allow
         """)
     #expect(report.coverage.limits.filter { $0.provider == "phone_otp" }.map(\.charged) == [false, true, true])
     #expect(report.coverage.functions.map(\.function) == ["flows/login.steps[2].when", "policies/phone_otp.limits.verify.max", "policies/phone_otp.send"])

@@ -1,0 +1,82 @@
+import MoongateCore
+import MoongateSDK
+
+/// One decision as the audit trail keeps it, in words for the operator who asks why.
+package struct Decision: Sendable, Codable {
+  package let id: String
+  package let at: String
+  package let kind: String
+  package let code: String?
+  package let flow: String?
+  package let provider: String?
+  package let account: String?
+  /// A keyed hash.
+  package let identifier: String?
+  package let address: String?
+  package let detail: [String: String]
+
+  package init(_ event: AuditEvent) {
+    id = event.id.text
+    at = event.at.text
+    kind = event.kind.rawValue
+    code = event.code
+    flow = event.flow
+    provider = event.provider?.rawValue
+    account = event.account
+    identifier = event.identifier
+    address = event.address
+    detail = event.detail
+  }
+
+  /// 80 columns.
+  /// - Parameter colour: whether the reader is a terminal that shows it.
+  package func text(colour: Bool) -> String {
+    let paint = Paint(isOn: colour)
+    var lines: [String] = []
+    if let code {
+      let known = RefusalCode(reserved: code) ?? .policyReason(code)
+      lines.append("\(paint.red("\(known.status) \(code)"))  \(paint.dim(id))")
+    } else {
+      lines.append("\(paint.bold(kind))  \(paint.dim(id))")
+    }
+    let who = [flow.map { "flow \($0)" }, provider, address.map { "from \($0)" }, identifier.map { "of \($0)" }].compactMap(\.self)
+    lines.append(([at] + who).joined(separator: ", "))
+    lines.append("")
+    func row(_ name: String, _ text: String) { lines.append("  " + CaseReport.pad(name, to: 11) + text) }
+    if let rule = detail["rule"] { row("rule", rule + (detail["at"].map { "  \(paint.bold($0))" } ?? "")) }
+    if let limit { row("", limit) }
+    if let verdict = detail["verdict"] { row("verdict", verdict) }
+    if let fault = detail["fault"] { row("fault", fault) }
+    if let until = detail["locked_until"] { row("locked", "until \(until)") }
+    if let wait = detail["retry_after"].flatMap(Int64.init) { row("told", "to try again after \(Duration.seconds(wait).asWritten)") }
+    for (index, counter) in sorted("counter.").enumerated() {
+      row(index == 0 ? "counters" : "", "\(counter.name)  \(counter.value.replacing("->", with: "→"))")
+    }
+    if code != nil, sorted("counter.").isEmpty { row("counters", "nothing was charged") }
+    let facts = sorted("fact.")
+    let width = facts.map(\.name.count).max() ?? 0
+    for (index, fact) in facts.enumerated() { row(index == 0 ? "facts" : "", "f.\(CaseReport.pad(fact.name, to: width)) = \(fact.value)") }
+    if let generation = detail["generation"] { row("generation", String(generation.prefix(8))) }
+    let told: Set<String> = [
+      "rule", "at", "per", "max", "counts", "window", "used", "verdict", "fault", "locked_until", "retry_after", "generation",
+    ]
+    for (name, value) in detail.sorted(by: { $0.key < $1.key })
+    where !told.contains(name) && !name.hasPrefix("counter.") && !name.hasPrefix("fact.") {
+      row(name.replacing("_", with: " "), value)
+    }
+    return lines.joined(separator: "\n")
+  }
+
+  /// The limit in a sentence.
+  private var limit: String? {
+    guard let max = detail["max"], let per = detail["per"] else { return nil }
+    let what = detail["counts"].map { $0 == "all" ? "" : " \($0.replacing("_", with: " "))" } ?? ""
+    let window = detail["window"].flatMap(Int64.init).map { " in \(Duration.seconds($0).asWritten)" } ?? ""
+    let used = detail["used"].map { ", \($0) used" } ?? ""
+    return "at most \(max)\(what) per \(per)\(window)\(used)"
+  }
+
+  private func sorted(_ prefix: String) -> [(name: String, value: String)] {
+    detail.filter { $0.key.hasPrefix(prefix) }.map { (String($0.key.dropFirst(prefix.count)), $0.value) }.sorted { $0.0 < $1.0 }
+  }
+}

@@ -1,0 +1,85 @@
+import MoongateCore
+import MoongateSDK
+
+/// Every effective value of one provider's policy, and where it was said.
+package struct PolicyListing: Sendable, Encodable {
+  package struct Line: Sendable, Encodable, Equatable {
+    /// `limits.verify.max`.
+    package let path: String
+    /// As a file writes it.
+    package let value: String
+    /// nil: nobody said it, and this is what the field is then.
+    package let file: String?
+    package let line: Int?
+
+    var place: String { file.map { file in line.map { "\(file):\($0)" } ?? file } ?? "by default" }
+  }
+
+  package let provider: String
+  package let values: [Line]
+
+  package init(_ policy: ProviderPolicy) {
+    provider = policy.provider.rawValue
+    var lines: [Line] = []
+    func add(_ path: String, _ value: String) {
+      let location = policy.locations[path]
+      lines.append(Line(path: path, value: value, file: location?.file, line: location?.line))
+    }
+    add("code.length", String(policy.code.length))
+    add("code.alphabet", Self.quoted(policy.code.alphabet.rawValue))
+    add("code.ttl", Self.quoted(policy.code.lifetime.asWritten))
+    add("timers.resend_after", "{ \(policy.resendAfter.map(Self.text).joined(separator: ", ")) }")
+    for limit in policy.limits {
+      let path = "limits.\(limit.name)"
+      add("\(path).on", Self.quoted(limit.action.rawValue))
+      add("\(path).per", Self.quoted(limit.key.rawValue))
+      add("\(path).max", Self.text(limit.max))
+      if let window = limit.window { add("\(path).window", Self.text(window)) }
+      add("\(path).counts", Self.quoted(limit.counts.rawValue))
+      if limit.lock.count == 1 { add("\(path).lock", Self.text(limit.lock[0])) }
+      if limit.lock.count > 1 { add("\(path).lock", "{ \(limit.lock.map(Self.text).joined(separator: ", ")) }") }
+      if limit.disables { add("\(path).disable", "true") }
+    }
+    add("unknown_account", Self.quoted(policy.unknownAccount.rawValue))
+    add("message", Self.quoted(policy.message))
+    if policy.send != nil { add("send", "function") }
+    if policy.verify != nil { add("verify", "function") }
+    values = lines
+  }
+
+  /// For a person: a line a value, its place behind it, 80 columns where the value itself is not longer.
+  /// - Parameter colour: whether the reader is a terminal that shows it.
+  package func text(colour: Bool) -> String {
+    let paint = Paint(isOn: colour)
+    let path = values.map(\.path.count).max() ?? 0
+    let place = values.map(\.place.count).max() ?? 0
+    let value = max(10, 80 - path - place - 8)
+    var lines = [paint.bold("policy \"\(provider)\""), ""]
+    for line in values {
+      let head = "  \(CaseReport.pad(line.path, to: path))  "
+      if line.value.count <= value {
+        lines.append(head + CaseReport.pad(line.value, to: value) + "  " + paint.dim(line.place))
+      } else {
+        lines.append(head + line.value)
+        lines.append(String(repeating: " ", count: head.count + value + 2) + paint.dim(line.place))
+      }
+    }
+    return lines.joined(separator: "\n")
+  }
+
+  private static func quoted(_ text: String) -> String { "\"\(text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"").replacing("\n", with: "\\n"))\"" }
+
+  private static func text(_ varying: Varying<Int>) -> String {
+    switch varying {
+    case .fixed(let value): String(value)
+    case .varying(let lowest, let highest, _): "vary(\(lowest), \(highest), function)"
+    }
+  }
+
+  private static func text(_ varying: Varying<Duration>) -> String {
+    switch varying {
+    case .fixed(let value): quoted(value.asWritten)
+    case .varying(let lowest, let highest, _): "vary(\(quoted(lowest.asWritten)), \(quoted(highest.asWritten)), function)"
+    }
+  }
+}

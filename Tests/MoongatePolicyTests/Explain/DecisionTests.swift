@@ -1,0 +1,117 @@
+import Foundation
+import MoongateCore
+import MoongateSDK
+import MoongateStore
+import MoongateTesting
+import PhoneOTP
+import Testing
+
+@testable import MoongatePolicy
+
+/// A refusal by its id: the rule, its line, what it read, and what it charged.
+@Suite struct DecisionTests {
+  private static let number = "+919999999999"
+
+  private func gateway(_ policy: String) throws -> VirtualGateway {
+    let folder = try TestFolder([
+      "policies/phone_otp.lua": policy, "flows/enter.lua": "return flow \"enter\" { account = \"any\", steps = { { \"phone_otp\" } } }",
+    ])
+    return try VirtualGateway(folder.generation(), providers: ProviderRegistry([PhoneOTP()]), store: SQLiteStore.memory())
+  }
+
+  private func decision(_ result: Result<FlowView, Refusal>, _ gateway: VirtualGateway) async throws -> Decision {
+    guard case .failure(let refusal) = result else { throw StoreFault("it was not refused") }
+    return Decision(try #require(try await gateway.audit.event(refusal.decision)))
+  }
+
+  private static let limits = """
+    return policy "phone_otp" {
+      limits = {
+        send = { on = "send", per = "phone", max = 2, window = "15m" },
+        verify = { on = "verify", per = "phone", max = 2, window = "24h", lock = "15m" },
+      },
+    """
+
+  private func opened(_ gateway: VirtualGateway) async throws -> FlowID {
+    let id = try await gateway.create("enter", by: gateway.client()).get().id
+    _ = try await gateway.begin(id, provider: nil, fields: ["phone": .text(Self.number)], by: gateway.client()).get()
+    return id
+  }
+
+  @Test func aWrongCodeNamesItsLimitsBeforeAndAfter() async throws {
+    let gateway = try gateway(Self.limits + "}")
+    let id = try await opened(gateway)
+    let code = gateway.mailbox.latest(to: Self.number)?.code == "000000" ? "000001" : "000000"
+    _ = await gateway.submit(id, fields: ["code": .text(code)], by: gateway.client())
+    let last = try await decision(await gateway.submit(id, fields: ["code": .text(code)], by: gateway.client()), gateway)
+    let identifier = try #require(last.identifier)
+    #expect(!identifier.contains("9999"))
+    let text = last.text(colour: false).replacing(last.id, with: "dc_x").replacing(identifier, with: "HASH")
+      .replacing(/generation .*/, with: "generation G")
+    #expect(
+      text == """
+        429 too_many_attempts  dc_x
+        2026-11-20T12:00:00Z, flow enter, phone_otp, from 0.0.0.0, of HASH
+
+          rule       limits.verify  policies/phone_otp.lua:4
+                     at most 2 failures per phone in 24h
+          locked     until 2026-11-20T12:15:00Z
+          told       to try again after 15m
+          counters   verify  1 → 2 of 2
+          generation G
+        """, "\(text)")
+    let again = try await decision(await gateway.submit(id, fields: ["code": .text(code)], by: gateway.client()), gateway)
+    #expect(again.detail["at"] == "policies/phone_otp.lua:4" && again.detail["locked_until"] == "2026-11-20T12:15:00Z")
+    #expect(again.text(colour: false).contains("counters   nothing was charged"))
+  }
+
+  @Test func aSendLimitAndAResendTimerNameTheirLines() async throws {
+    let gateway = try gateway(Self.limits + "}")
+    let id = try await opened(gateway)
+    let soon = try await decision(await gateway.resend(id, by: gateway.client()), gateway)
+    #expect(soon.code == "resend_too_soon" && soon.detail["rule"] == "timers.resend_after" && soon.detail["at"] == "Plugins/PhoneOTP/policy.lua:5")
+    gateway.clock.advance(by: .seconds(61))
+    _ = try await gateway.resend(id, by: gateway.client()).get()
+    gateway.clock.advance(by: .seconds(121))
+    let full = try await decision(await gateway.resend(id, by: gateway.client()), gateway)
+    #expect(full.code == "send_limit" && full.detail["at"] == "policies/phone_otp.lua:3")
+    #expect(full.text(colour: false).contains("at most 2 per phone in 15m, 2 used"))
+  }
+
+  @Test func aFunctionNamesTheFactsThatItReadAndNoOther() async throws {
+    let gateway = try gateway(
+      Self.limits + """
+          send = function(f)
+            if f.phone.country == "IN" and f.phone.e164 ~= "x" and f.limits.send.used == 0 then return deny "not_here" end
+            return allow
+          end,
+        }
+        """)
+    let id = try await gateway.create("enter", by: gateway.client()).get().id
+    let refused = try await decision(
+      await gateway.begin(id, provider: nil, fields: ["phone": .text(Self.number)], by: gateway.client()), gateway)
+    #expect(refused.code == "not_here" && refused.detail["rule"] == "policies/phone_otp.send" && refused.detail["at"] == "policies/phone_otp.lua:6")
+    #expect(refused.detail["verdict"] == "deny \"not_here\"" && refused.detail["fact.phone.country"] == "IN" && refused.detail["fact.limits.send.used"] == "0")
+    #expect(refused.detail["fact.client.ip"] == nil)
+    // Who it was is there as a keyed hash only.
+    #expect(refused.detail["fact.phone.e164"].map { !$0.contains("9999") } ?? false)
+    #expect(!refused.detail.values.contains { $0.contains("9999999999") })
+    #expect(refused.text(colour: false).contains("f.phone.country    = IN"))
+  }
+
+  @Test func aFaultNamesItsLine() async throws {
+    let gateway = try gateway(Self.limits + "\n  send = function(f)\n return f.phone.contry end }")
+    let id = try await gateway.create("enter", by: gateway.client()).get().id
+    let refused = try await decision(
+      await gateway.begin(id, provider: nil, fields: ["phone": .text(Self.number)], by: gateway.client()), gateway)
+    #expect(refused.code == "policy_error" && refused.detail["fault"]?.contains("policies/phone_otp.lua:8: unknown fact") ?? false)
+  }
+
+  @Test func anUnknownNumberNamesTheRuleThatRevealsIt() async throws {
+    let gateway = try gateway(Self.limits + "}")
+    let id = try await gateway.create("login", by: gateway.client()).get().id
+    let refused = try await decision(
+      await gateway.begin(id, provider: nil, fields: ["phone": .text(Self.number)], by: gateway.client()), gateway)
+    #expect(refused.code == "account_not_found" && refused.detail["rule"] == "unknown_account" && refused.detail["at"] == "Plugins/PhoneOTP/policy.lua:12")
+  }
+}

@@ -1,0 +1,80 @@
+import Foundation
+import MoongateCore
+import MoongateTesting
+import Testing
+
+@testable import moongate
+
+/// What `check`, the start and every reload hold a folder to, beyond what its files say.
+@Suite struct ConfigurationFolderTests {
+  private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().path
+
+  private func scratch(_ files: [String: String]) throws -> ScratchFolder {
+    let folder = try ScratchFolder()
+    for name in ["gateway.lua", "routes.lua", "flows/login.lua", "flows/register.lua", "flows/enter.lua", "policies/phone_otp.lua", "tests/phone_otp.lua"] {
+      try folder.write(try String(contentsOfFile: Self.root + "/config/" + name, encoding: .utf8), to: name)
+    }
+    for (name, text) in files { try folder.write(text, to: name) }
+    return folder
+  }
+
+  private func problems(_ folder: ScratchFolder, unless active: String? = nil) async throws -> [String] {
+    switch await ConfigurationFolder(path: folder.path, providers: try Providers.registry()).load(unless: active) {
+    case .success: []
+    case .failure(let refused): refused.problems.map(\.description)
+    }
+  }
+
+  @Test func theShippedFolderIsGood() async throws { #expect(try await problems(try scratch([:])) == []) }
+
+  @Test func aCaseThatFailsRefusesTheGenerationByItsLine() async throws {
+    let folder = try scratch([
+      "tests/mine.lua": """
+        return tests {
+          case "eight tries" {
+            flow "enter", phone "+919999999999", send(), wrong { times = 8 },
+            expect { status = 401 },
+          },
+        }
+        """
+    ])
+    #expect(try await problems(folder) == ["tests/mine.lua:4: case \"eight tries\" fails: status should be 401 and is 429 too_many_attempts"])
+  }
+
+  @Test func aGenerationThatIsActiveIsNotTriedAgain() async throws {
+    let folder = try scratch(["tests/mine.lua": "return tests { case \"never\" { flow \"enter\", expect { status = 404 } } }"])
+    guard case .failure(let refused) = await ConfigurationFolder(path: folder.path, providers: try Providers.registry()).load() else {
+      Issue.record("it should be refused")
+      return
+    }
+    #expect(try await problems(folder, unless: refused.id) == [])
+  }
+
+  @Test func guessesAboveTheBudgetAreRefusedAtItsLine() async throws {
+    let folder = try scratch([
+      "policies/phone_otp.lua": """
+        return policy "phone_otp" {
+          limits = {
+            send = { on = "send", per = "phone", max = 4, window = "15m" },
+            verify = { on = "verify", per = "phone", max = 50, window = "1h" },
+          },
+        }
+        """
+    ])
+    let problems = try await problems(folder)
+    #expect(problems.count == 1)
+    #expect(problems.first?.hasPrefix("gateway.lua:47: risk_budget: someone who only guesses gets in with a chance of 3.54 % per 30 days") ?? false, "\(problems)")
+  }
+
+  /// The thread is one, and the rest of the process goes on beside it.
+  @Test func quietWorkRunsOnAThreadOfItsOwn() async {
+    let names = await QuietThread.run { () async -> (Int32, Int32, Int32) in
+      let before = gettid()
+      await Task.yield()
+      let nice = getpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0)
+      return (before, gettid(), nice)
+    }
+    #expect(names.0 == names.1)
+    #expect(names.2 >= 10)
+  }
+}
