@@ -1,5 +1,7 @@
 import Foundation
 import MoongateCore
+import NIOCore
+import NIOPosix
 
 /// Asks the admin listener of the gateway that runs on this machine.
 struct AdminClient {
@@ -9,7 +11,7 @@ struct AdminClient {
   }
 
   /// How long it may take to answer.
-  private static let patience = timeval(tv_sec: 5, tv_usec: 0)
+  private static let patience: Duration = .seconds(5)
   private static let most = 1 << 20
 
   private let address: ListenAddress
@@ -19,47 +21,44 @@ struct AdminClient {
   /// One request of HTTP/1.1 on a connection of its own.
   /// - Returns: nil where nothing listens.
   /// - Throws: a sentence where something does, and does not answer.
-  func get(_ path: String) throws(StartProblem) -> Answer? {
-    guard let socket = connected() else { return nil }
-    defer { close(socket) }
-    var left = Array("GET \(path) HTTP/1.1\r\nHost: \(address)\r\nAccept: application/json\r\nConnection: close\r\n\r\n".utf8)[...]
-    while !left.isEmpty {
-      let sent = left.withUnsafeBytes { send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
-      guard sent > 0 else { throw silent }
-      left = left.dropFirst(sent)
+  func get(_ path: String) async throws(StartProblem) -> Answer? {
+    let channel: NIOAsyncChannel<ByteBuffer, ByteBuffer>
+    do {
+      channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton).connectTimeout(.seconds(2))
+        .connect(host: address.host, port: address.port) { channel in
+          channel.eventLoop.makeCompletedFuture { try NIOAsyncChannel(wrappingChannelSynchronously: channel) }
+        }
+    } catch {
+      return nil
     }
-    var received = Data()
-    while received.count < Self.most {
-      let chunk = [UInt8](unsafeUninitializedCapacity: 16_384) { buffer, count in count = max(0, recv(socket, buffer.baseAddress, buffer.count, 0)) }
-      if chunk.isEmpty { break }
-      received += chunk
-    }
-    guard let end = received.range(of: Data("\r\n\r\n".utf8)), let head = String(data: received[..<end.lowerBound], encoding: .utf8),
+    let request = "GET \(path) HTTP/1.1\r\nHost: \(address)\r\nAccept: application/json\r\nConnection: close\r\n\r\n"
+    guard let received = try? await Self.exchange(request, on: channel), let end = received.range(of: Data("\r\n\r\n".utf8)),
+      let head = String(data: received[..<end.lowerBound], encoding: .utf8),
       let status = head.split(separator: " ").dropFirst().first.flatMap({ Int($0) })
-    else { throw silent }
+    else { throw StartProblem("What listens at \(address) does not answer.", status: .couldNotRun) }
     return Answer(status: status, body: received[end.upperBound...])
   }
 
-  private var silent: StartProblem { StartProblem("What listens at \(address) does not answer.", status: .couldNotRun) }
-
-  private func connected() -> Int32? {
-    var hints = addrinfo()
-    hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
-    var found: UnsafeMutablePointer<addrinfo>?
-    guard getaddrinfo(address.host, String(address.port), &hints, &found) == 0 else { return nil }
-    defer { freeaddrinfo(found) }
-    var next = found
-    while let one = next?.pointee {
-      let descriptor = socket(one.ai_family, one.ai_socktype, one.ai_protocol)
-      if descriptor >= 0 {
-        var patience = Self.patience
-        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
-        setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
-        if connect(descriptor, one.ai_addr, one.ai_addrlen) == 0 { return descriptor }
-        close(descriptor)
+  /// All that comes until the other side closes.
+  private static func exchange(_ request: String, on channel: NIOAsyncChannel<ByteBuffer, ByteBuffer>) async throws -> Data {
+    try await withThrowingTaskGroup(of: Data?.self) { group in
+      group.addTask {
+        try await channel.executeThenClose { inbound, outbound in
+          try await outbound.write(ByteBuffer(string: request))
+          var received = Data()
+          for try await part in inbound {
+            received += part.readableBytesView
+            if received.count > most { break }
+          }
+          return received
+        }
       }
-      next = one.ai_next
+      group.addTask {
+        try await Task.sleep(for: patience)
+        return nil
+      }
+      defer { group.cancelAll() }
+      return try await group.next().flatMap(\.self) ?? Data()
     }
-    return nil
   }
 }

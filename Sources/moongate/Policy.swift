@@ -8,11 +8,7 @@ import MoongateStore
 /// `moongate policy`: what an operator asks about policies. Each question is a file of its own.
 struct Policy: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-<<<<<<< HEAD
-    abstract: "Try out, explain and compare policies.", subcommands: [PolicyTest.self, Simulate.self, Diff.self, PolicyTypes.self])
-=======
-    abstract: "Try out, explain and compare policies.", subcommands: [PolicyTest.self, Show.self, Explain.self, Simulate.self, Diff.self])
->>>>>>> a10538a (policy show and policy explain; a refusal keeps the rule, its line, the counters and the facts that were read)
+    abstract: "Try out, explain and compare policies.", subcommands: [PolicyTest.self, Show.self, Explain.self, Simulate.self, Diff.self, PolicyTypes.self])
 }
 
 extension ConfigurationOption {

@@ -1,12 +1,6 @@
 import Foundation
 import Synchronization
 
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#endif
-
 /// One thread of low priority for work that nobody waits for: a candidate is read and tried out on it, so that a reload
 /// takes no processor from those who serve.
 final class QuietThread: TaskExecutor {

@@ -11,6 +11,8 @@
 ---@class (exact) moongate.Delivery made by outbox
 ---@class (exact) moongate.Vary made by vary
 ---@class (exact) moongate.AnyOf made by any_of
+---@class (exact) moongate.Case made by case
+---@class (exact) moongate.Act one word of a case
 ---@class (exact) moongate.Decision allow, deny "reason" or require_also "provider"
 
 ---The gateway itself: where it listens, where its state lies, how messages leave.
@@ -129,6 +131,51 @@
 ---@field within? moongate.Duration a duration, such as "15m"
 ---@field email_verified? boolean true or false
 
+---Whether there is an account of the names said so far, and what it has.
+---@class (exact) moongate.CaseAccount
+---@field exists? boolean whether there is one (default: true)
+---@field age? moongate.Duration a duration, such as "15m"
+---@field idle? moongate.Duration a duration, such as "15m"
+---@field phone? string a phone number that it holds besides
+---@field email? string an email address that it holds besides
+---@field phone_verified? boolean true or false (default: true)
+---@field email_verified? boolean true or false (default: true)
+---@field has_pin? boolean true or false (default: false)
+---@field locked? boolean true: an operator locked it (default: false)
+
+---Where requests come from, from here on.
+---@class (exact) moongate.CaseClient
+---@field ip? string an address, such as "203.0.113.7"
+---@field user_agent? string what the browser calls itself
+
+---How a code is asked for.
+---@class (exact) moongate.CaseSend
+---@field until_sent? boolean true: wait until a code goes out (default: false)
+
+---How many wrong codes are entered.
+---@class (exact) moongate.CaseWrong
+---@field until_locked? boolean true: until a lock stands (default: false)
+---@field times? integer how many
+
+---What is waited for: one of these.
+---@class (exact) moongate.CaseWait
+---@field until_unlocked? boolean true: until the lock is over (default: false)
+---@field until_resend? boolean true: until another code may be asked for (default: false)
+---@field until_expired? boolean true: until the code is dead (default: false)
+
+---What the answer before it must be.
+---@class (exact) moongate.CaseExpect
+---@field status? integer|"pending"|"complete"|"failed"|"refused" an HTTP status, or how the flow stands
+---@field code? string the code of a refusal, such as "too_many_attempts"
+---@field retry_after? moongate.Duration a duration, such as "15m"
+---@field attempts_left? integer how many wrong codes before a lock
+---@field resends_left? integer how many more codes may be asked for
+---@field field? string the field that is wrong, such as "phone"
+---@field messages? integer how many messages went out so far
+---@field step? string the provider that is due
+---@field locked? boolean whether a lock stands
+---@field next? string where the person goes, such as "/home"
+
 ---What `phone_otp` needs.
 ---@class (exact) moongate.Provider.phone_otp
 ---@field sms moongate.Delivery How SMS leave: outbox() keeps them for the demo.
@@ -246,9 +293,72 @@ function policy(provider) end
 function flow(name) end
 
 ---tests/NAME.lua returns this.
----@param cases any[]
+---@param cases moongate.Case[]
 ---@return moongate.File
 function tests(cases) end
+
+---What a person does, in order, and what is expected: case "what it shows" { … }.
+---@param name string
+---@return fun(acts: (moongate.Act|fun(body: moongate.Flow): moongate.File)[]): moongate.Case
+function case(name) end
+
+---Who it is, as they would type it.
+---@param number string
+---@return moongate.Act
+function phone(number) end
+
+---Who it is, as they would type it.
+---@param address string
+---@return moongate.Act
+function email(address) end
+
+---Which of a step's choices to take.
+---@param name string
+---@return moongate.Act
+function provider(name) end
+
+---Whether there is an account of that name.
+---@param what moongate.CaseAccount
+---@return moongate.Act
+function account(what) end
+
+---Where requests come from, from here on.
+---@param what moongate.CaseClient
+---@return moongate.Act
+function client(what) end
+
+---Begins the step: a code goes out.
+---@param how? moongate.CaseSend
+---@return moongate.Act
+function send(how) end
+
+---Asks for another code.
+---@param how? moongate.CaseSend
+---@return moongate.Act
+function resend(how) end
+
+---Enters a code that is not the one that was sent.
+---@param how? moongate.CaseWrong
+---@return moongate.Act
+function wrong(how) end
+
+---Enters the code that was sent last.
+---@return moongate.Act
+function right() end
+
+---Passes the step over.
+---@return moongate.Act
+function skip() end
+
+---Moves the clock.
+---@param what moongate.Duration|moongate.CaseWait
+---@return moongate.Act
+function wait(what) end
+
+---What the answer before it must be.
+---@param what moongate.CaseExpect
+---@return moongate.Act
+function expect(what) end
 
 ---A step that any of these providers passes.
 ---@param providers string[]

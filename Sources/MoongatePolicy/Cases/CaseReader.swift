@@ -13,10 +13,12 @@ struct CaseReader {
     "skip()", "expect { … }", "wait \"15m\"",
   ]
 
+  /// What holds no fields, only a list.
+  private static let list = TableShape(name: "List", summary: "", entries: [])
+
   /// - Parameter node: the table of `tests { … }`.
   func read(_ node: LuaNode) -> [PolicyCase] {
-    guard let reader = TableReader(node, path: "", problems: problems, allowsItems: true) else { return [] }
-    reader.finish()
+    guard let reader = TableReader(node, Self.list, path: "", problems: problems, allowsItems: true) else { return [] }
     var cases: [PolicyCase] = []
     for item in reader.items {
       guard case .tagged("case", let arguments) = item.value, arguments.count == 2, case .text(let name) = arguments[0].value else {
@@ -38,8 +40,7 @@ struct CaseReader {
   }
 
   private func acts(_ node: LuaNode) -> [PolicyCase.Act] {
-    guard let reader = TableReader(node, path: "", problems: problems, allowsItems: true) else { return [] }
-    reader.finish()
+    guard let reader = TableReader(node, Self.list, path: "", problems: problems, allowsItems: true) else { return [] }
     if reader.items.isEmpty { problems.add(node.location, "", "a case does something; there are \(Self.words.joined(separator: ", "))") }
     var hasFlow = false
     var hasAnswer = false
@@ -106,60 +107,55 @@ struct CaseReader {
   }
 
   private func account(_ node: LuaNode) -> PolicyCase.AccountSetup? {
-    guard let reader = TableReader(node, path: "account", problems: problems) else { return nil }
+    guard let reader = TableReader(node, .caseAccount, path: "account", problems: problems) else { return nil }
     var account = PolicyCase.AccountSetup()
     account.exists = reader.flag("exists") ?? true
     account.age = reader.duration("age") ?? .zero
     account.idle = reader.duration("idle") ?? .zero
-    account.phone = reader.text("phone", "a phone number")
-    account.email = reader.text("email", "an email address")
+    account.phone = reader.text("phone")
+    account.email = reader.text("email")
     account.isPhoneVerified = reader.flag("phone_verified") ?? true
     account.isEmailVerified = reader.flag("email_verified") ?? true
     account.hasPIN = reader.flag("has_pin") ?? false
-    account.isLocked = reader.flag("locked", "true: an operator locked it") ?? false
-    reader.finish()
+    account.isLocked = reader.flag("locked") ?? false
     return account
   }
 
   private func client(_ node: LuaNode) -> PolicyCase.ClientSetup? {
-    guard let reader = TableReader(node, path: "client", problems: problems) else { return nil }
+    guard let reader = TableReader(node, .caseClient, path: "client", problems: problems) else { return nil }
     var client = PolicyCase.ClientSetup()
-    if let field = reader.take("ip", "an address, such as \"203.0.113.7\""), let text = Field.text(field, "client.ip", problems) {
+    if let field = reader.take("ip"), let text = Field.text(field, "client.ip", problems) {
       client.address = IPAddressText.parse(Array(text.utf8))
       if client.address == nil { problems.add(field.location, "client.ip", "\"\(text)\" is no address, such as \"203.0.113.7\" or \"2001:db8::1\"") }
     }
-    client.userAgent = reader.text("user_agent", "what the browser calls itself")
-    reader.finish()
+    client.userAgent = reader.text("user_agent")
     return client
   }
 
   private func untilSent(_ node: LuaNode?, _ word: String) -> Bool? {
     guard let node else { return false }
-    guard let reader = TableReader(node, path: word, problems: problems) else { return nil }
-    let untilSent = reader.flag("until_sent", "true: wait until a code goes out") ?? false
-    reader.finish()
+    guard let reader = TableReader(node, .caseSend, path: word, problems: problems) else { return nil }
+    let untilSent = reader.flag("until_sent") ?? false
     return untilSent
   }
 
   private func tries(_ node: LuaNode?) -> PolicyCase.WrongTries? {
     guard let node else { return .times(1) }
-    guard let reader = TableReader(node, path: "wrong", problems: problems) else { return nil }
-    let untilLocked = reader.flag("until_locked", "true: until a lock stands") ?? false
-    let times = reader.whole("times", in: 1...10_000, "how many wrong codes")
-    reader.finish()
+    guard let reader = TableReader(node, .caseWrong, path: "wrong", problems: problems) else { return nil }
+    let untilLocked = reader.flag("until_locked") ?? false
+    let times = reader.whole("times", in: 1...10_000)
     if untilLocked, times != nil { problems.add(node.location, "wrong", "`until_locked` and `times` cannot both be meant") }
     return untilLocked ? .untilLocked : .times(times ?? 1)
   }
 
   private func wait(_ node: LuaNode) -> PolicyCase.Wait? {
     guard case .table = node.value else { return Field.duration(node, "wait", problems).map { .duration($0) } }
-    guard let reader = TableReader(node, path: "wait", problems: problems) else { return nil }
+    guard let reader = TableReader(node, .caseWait, path: "wait", problems: problems) else { return nil }
     let waits: [(PolicyCase.Wait, Bool)] = [
-      (.untilUnlocked, reader.flag("until_unlocked", "true: until the lock is over") ?? false),
-      (.untilResend, reader.flag("until_resend", "true: until another code may be asked for") ?? false),
-      (.untilExpired, reader.flag("until_expired", "true: until the code is dead") ?? false),
+      (.untilUnlocked, reader.flag("until_unlocked") ?? false),
+      (.untilResend, reader.flag("until_resend") ?? false),
+      (.untilExpired, reader.flag("until_expired") ?? false),
     ]
-    reader.finish()
     let meant = waits.filter(\.1).map(\.0)
     if meant.count == 1 { return meant[0] }
     problems.add(node.location, "wait", "write wait \"15m\", or one of wait { until_unlocked = true }, until_resend and until_expired")
@@ -167,10 +163,10 @@ struct CaseReader {
   }
 
   private func expectation(_ node: LuaNode) -> PolicyCase.Expectation? {
-    guard let reader = TableReader(node, path: "expect", problems: problems) else { return nil }
+    guard let reader = TableReader(node, .caseExpect, path: "expect", problems: problems) else { return nil }
     if reader.names.isEmpty { problems.add(node.location, "expect", "expects nothing; as in expect { status = 429 }") }
     var expected = PolicyCase.Expectation()
-    if let field = reader.take("status", "an HTTP status, \"pending\", \"complete\" or \"refused\"") {
+    if let field = reader.take("status") {
       switch field.value {
       case .text("refused"): expected.status = .refused
       case .text(let text) where FlowRecord.Status(rawValue: text) != nil: expected.status = FlowRecord.Status(rawValue: text).map { .flow($0) }
@@ -180,16 +176,15 @@ struct CaseReader {
       default: expected.status = Field.whole(field, "expect.status", problems, in: 200...599).map { .http($0) }
       }
     }
-    expected.code = reader.text("code", "the code of a refusal, such as \"too_many_attempts\"")
+    expected.code = reader.text("code")
     expected.retryAfter = reader.duration("retry_after")
     expected.attemptsLeft = reader.whole("attempts_left", in: 0...1_000_000)
     expected.resendsLeft = reader.whole("resends_left", in: 0...1_000_000)
-    expected.field = reader.text("field", "the field that is wrong, such as \"phone\"")
-    expected.messages = reader.whole("messages", in: 0...1_000_000, "how many messages went out so far")
-    expected.step = reader.take("step", "the provider that is due").flatMap { provider($0, "expect.step") }
-    expected.isLocked = reader.flag("locked", "whether a lock stands")
-    expected.next = reader.text("next", "where the person goes, such as \"/home\"")
-    reader.finish()
+    expected.field = reader.text("field")
+    expected.messages = reader.whole("messages", in: 0...1_000_000)
+    expected.step = reader.take("step").flatMap { provider($0, "expect.step") }
+    expected.isLocked = reader.flag("locked")
+    expected.next = reader.text("next")
     return expected
   }
 }

@@ -14,9 +14,8 @@ extension Coverage {
       let name = max(5, limits.map { $0.provider.count + $0.limit.count + 1 }.max() ?? 0)
       lines.append(paint.dim("  \(CaseReport.pad("limit", to: name))  charged  refused"))
       for limit in limits {
-        lines.append(
-          "  \(CaseReport.pad("\(limit.provider).\(limit.limit)", to: name))  \(Self.mark(limit.charged, 7, paint))  \(Self.mark(limit.refused, 7, paint))"
-            + "  \(limit.charged && limit.refused ? "" : "\(limit.file):\(limit.line)")".trimmedAtEnd)
+        let row = "  \(CaseReport.pad("\(limit.provider).\(limit.limit)", to: name))  \(Self.mark(limit.charged, 7, paint))  "
+        lines.append(row + (limit.charged && limit.refused ? paint.green("yes") : Self.mark(limit.refused, 7, paint) + "  \(limit.file):\(limit.line)"))
       }
     }
     if !functions.isEmpty {

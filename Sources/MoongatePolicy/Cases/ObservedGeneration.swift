@@ -12,6 +12,7 @@ struct ObservedGeneration: PolicyGeneration {
   var flows: [String: FlowDefinition] { observed.flows }
   var policies: [ProviderName: ProviderPolicy] { observed.policies }
   var warnings: [ConfigurationProblem] { observed.warnings }
+  var lease: GenerationLease { observed.lease }
 
   func makeEvaluator() throws(PolicyFault) -> any PolicyEvaluator {
     ObservedEvaluator(observed: try observed.makeEvaluator(), record: record)

@@ -30,7 +30,22 @@ enum EditorGlobals {
     Function(
       "policy", [("provider", "string")], "fun(body: moongate.Policy): moongate.File", "policies/NAME.lua returns this: policy \"NAME\" { … }."),
     Function("flow", [("name", "string")], "fun(body: moongate.Flow): moongate.File", "flows/NAME.lua returns this: flow \"NAME\" { … }."),
-    Function("tests", [("cases", "any[]")], "moongate.File", "tests/NAME.lua returns this."),
+    Function("tests", [("cases", "moongate.Case[]")], "moongate.File", "tests/NAME.lua returns this."),
+    Function(
+      "case", [("name", "string")], "fun(acts: (moongate.Act|fun(body: moongate.Flow): moongate.File)[]): moongate.Case",
+      "What a person does, in order, and what is expected: case \"what it shows\" { … }."),
+    Function("phone", [("number", "string")], "moongate.Act", "Who it is, as they would type it."),
+    Function("email", [("address", "string")], "moongate.Act", "Who it is, as they would type it."),
+    Function("provider", [("name", "string")], "moongate.Act", "Which of a step's choices to take."),
+    Function("account", [("what", "moongate.CaseAccount")], "moongate.Act", "Whether there is an account of that name."),
+    Function("client", [("what", "moongate.CaseClient")], "moongate.Act", "Where requests come from, from here on."),
+    Function("send", [("how?", "moongate.CaseSend")], "moongate.Act", "Begins the step: a code goes out."),
+    Function("resend", [("how?", "moongate.CaseSend")], "moongate.Act", "Asks for another code."),
+    Function("wrong", [("how?", "moongate.CaseWrong")], "moongate.Act", "Enters a code that is not the one that was sent."),
+    Function("right", [], "moongate.Act", "Enters the code that was sent last."),
+    Function("skip", [], "moongate.Act", "Passes the step over."),
+    Function("wait", [("what", "moongate.Duration|moongate.CaseWait")], "moongate.Act", "Moves the clock."),
+    Function("expect", [("what", "moongate.CaseExpect")], "moongate.Act", "What the answer before it must be."),
     Function("any_of", [("providers", "string[]")], "moongate.AnyOf", "A step that any of these providers passes."),
     Function(
       "vary", [("lowest", "any"), ("highest", "any"), ("choose", "fun(f: moongate.PolicyFacts): any")], "moongate.Vary",

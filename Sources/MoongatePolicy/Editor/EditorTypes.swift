@@ -35,6 +35,8 @@ package struct EditorTypes: Sendable {
     ---@class (exact) moongate.Delivery made by outbox
     ---@class (exact) moongate.Vary made by vary
     ---@class (exact) moongate.AnyOf made by any_of
+    ---@class (exact) moongate.Case made by case
+    ---@class (exact) moongate.Act one word of a case
     ---@class (exact) moongate.Decision allow, deny "reason" or require_also "provider"
     """
 

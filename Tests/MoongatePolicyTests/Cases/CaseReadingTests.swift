@@ -66,7 +66,7 @@ import Testing
     account.isPhoneVerified = false
     account.hasPIN = true
     account.isLocked = true
-    #expect(one.acts.count == 14)
+    #expect(one.acts.count == 15)
     #expect(one.acts[3].kind == .account(account))
     #expect(one.acts[5...8].map(\.kind) == [.send(untilSent: true), .resend(untilSent: false), .resend(untilSent: true), .wrong(.untilLocked)])
     #expect(one.acts[11...].map(\.kind).first == .wait(.untilUnlocked))
