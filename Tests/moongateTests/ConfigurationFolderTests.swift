@@ -1,5 +1,6 @@
 import Foundation
 import MoongateCore
+import MoongatePolicy
 import MoongateTesting
 import Testing
 
@@ -68,11 +69,11 @@ import Testing
 
   /// The thread is one, and the rest of the process goes on beside it.
   @Test func quietWorkRunsOnAThreadOfItsOwn() async {
-    let names = await QuietThread.run { () async -> (Int32, Int32, Int32) in
-      let before = gettid()
+    let names = await QuietThread.run { () async -> (UInt, UInt, Int32) in
+      let before = UInt(pthread_self())
       await Task.yield()
       let nice = getpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0)
-      return (before, gettid(), nice)
+      return (before, UInt(pthread_self()), nice)
     }
     #expect(names.0 == names.1)
     #expect(names.2 >= 10)
