@@ -57,7 +57,7 @@ import Testing
         return policy "phone_otp" {
           limits = {
             send = { on = "send", per = "phone", max = 4, window = "15m" },
-            verify = { on = "verify", per = "phone", max = 50, window = "1h" },
+            verify = { on = "verify", per = "phone", max = 50, window = "1h", lock = "1h" },
           },
         }
         """

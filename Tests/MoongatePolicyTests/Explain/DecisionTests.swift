@@ -90,7 +90,7 @@ import Testing
     let id = try await gateway.create("enter", by: gateway.client()).get().id
     let refused = try await decision(
       await gateway.begin(id, provider: nil, fields: ["phone": .text(Self.number)], by: gateway.client()), gateway)
-    #expect(refused.code == "not_here" && refused.detail["rule"] == "policies/phone_otp.send" && refused.detail["at"] == "policies/phone_otp.lua:6")
+    #expect(refused.code == "not_here" && refused.detail["rule"] == "policies/phone_otp.send" && refused.detail["at"] == "policies/phone_otp.lua:5")
     #expect(refused.detail["verdict"] == "deny \"not_here\"" && refused.detail["fact.phone.country"] == "IN" && refused.detail["fact.limits.send.used"] == "0")
     #expect(refused.detail["fact.client.ip"] == nil)
     // Who it was is there as a keyed hash only.
@@ -104,7 +104,7 @@ import Testing
     let id = try await gateway.create("enter", by: gateway.client()).get().id
     let refused = try await decision(
       await gateway.begin(id, provider: nil, fields: ["phone": .text(Self.number)], by: gateway.client()), gateway)
-    #expect(refused.code == "policy_error" && refused.detail["fault"]?.contains("policies/phone_otp.lua:8: unknown fact") ?? false)
+    #expect(refused.code == "policy_error" && refused.detail["fault"]?.contains("policies/phone_otp.lua:7: unknown fact") ?? false)
   }
 
   @Test func anUnknownNumberNamesTheRuleThatRevealsIt() async throws {

@@ -26,25 +26,25 @@ import Testing
       text == """
         policy "phone_otp"
 
-          code.length           6                         Plugins/PhoneOTP/policy.lua:4
-          code.alphabet         "digits"                  Plugins/PhoneOTP/policy.lua:4
-          code.ttl              "5m"                      policies/phone_otp.lua:2
-          timers.resend_after   { "1m", "2m" }            Plugins/PhoneOTP/policy.lua:5
-          limits.send.on        "send"                    policies/phone_otp.lua:4
-          limits.send.per       "phone"                   policies/phone_otp.lua:4
-          limits.send.max       4                         policies/phone_otp.lua:4
-          limits.send.window    "15m"                     policies/phone_otp.lua:4
-          limits.send.counts    "all"                     by default
-          limits.verify.on      "verify"                  policies/phone_otp.lua:5
-          limits.verify.per     "phone"                   policies/phone_otp.lua:5
-          limits.verify.max     vary(2, 5, function)      policies/phone_otp.lua:6
-          limits.verify.window  "24h"                     policies/phone_otp.lua:5
-          limits.verify.counts  "failures"                by default
-          limits.verify.lock    { "15m", "1h" }           policies/phone_otp.lua:5
-          unknown_account       "reveal"                  Plugins/PhoneOTP/policy.lua:12
+          code.length           6                       Plugins/PhoneOTP/policy.lua:4
+          code.alphabet         "digits"                Plugins/PhoneOTP/policy.lua:4
+          code.ttl              "5m"                    policies/phone_otp.lua:2
+          timers.resend_after   { "1m", "2m" }          Plugins/PhoneOTP/policy.lua:5
+          limits.send.on        "send"                  policies/phone_otp.lua:4
+          limits.send.per       "phone"                 policies/phone_otp.lua:4
+          limits.send.max       4                       policies/phone_otp.lua:4
+          limits.send.window    "15m"                   policies/phone_otp.lua:4
+          limits.send.counts    "all"                   by default
+          limits.verify.on      "verify"                policies/phone_otp.lua:5
+          limits.verify.per     "phone"                 policies/phone_otp.lua:5
+          limits.verify.max     vary(2, 5, function)    policies/phone_otp.lua:6
+          limits.verify.window  "24h"                   policies/phone_otp.lua:5
+          limits.verify.counts  "failures"              by default
+          limits.verify.lock    { "15m", "1h" }         policies/phone_otp.lua:5
+          unknown_account       "reveal"                Plugins/PhoneOTP/policy.lua:12
           message               "{code} is your {service} verification code"
-                                                          Plugins/PhoneOTP/policy.lua:13
-          send                  function                  policies/phone_otp.lua:8
+                                                        Plugins/PhoneOTP/policy.lua:13
+          send                  function                policies/phone_otp.lua:8
         """, "\(text)")
   }
 

@@ -1,0 +1,74 @@
+"""The operator's tools beside a gateway that runs, and after it has ended."""
+
+import json
+import subprocess
+
+import requests
+
+from house import BIN, wait_for, wrong
+
+CASE = """return tests {
+  case "six tries" {
+    flow "enter", phone "+919999999999", send(), wrong { times = 6 },
+    expect { status = 401 },
+  },
+}
+"""
+
+
+def tool(house, *words):
+    done = subprocess.run([BIN / "moongate", *words, "--config", house.config], capture_output=True, text=True, timeout=60, cwd="/")
+    assert "\x1b" not in done.stdout, "colour is for terminals"
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_explain_asks_the_gateway_and_then_the_store(house, number):
+    flow = house.flow("register")
+    assert house.begin(flow, number).status_code == 200
+    refused = house.submit(flow, wrong(house.code(number)))
+    decision = refused.json()["decision_id"]
+
+    status, text, error = tool(house, "policy", "explain", decision)
+    assert status == 0, error
+    assert text.startswith(f"401 invalid_code  {decision}\n")
+    assert "limits.verify  policies/phone_otp.lua:" in text and "0 → 1 of 5" in text
+    assert number not in text and house.code(number) not in text
+
+    status, text, _ = tool(house, "policy", "explain", decision, "--json")
+    running = json.loads(text)
+    assert status == 0 and running["code"] == "invalid_code" and running["detail"]["counter.verify"] == "0 -> 1 of 5"
+
+    assert tool(house, "policy", "explain", "dc_nobodyknowsthis")[0] == 1
+    assert tool(house, "policy", "explain", "nonsense")[0] == 2
+    house.gateway.end()
+    status, text, error = tool(house, "policy", "explain", decision, "--json")
+    assert status == 0, error
+    assert json.loads(text) == running
+
+
+def test_a_case_that_fails_refuses_the_generation(house):
+    before = house.policy()["active"]
+    (house.config / "tests" / "mine.lua").write_text(CASE)
+    refused = wait_for(lambda: house.policy()["candidate_refused"], "the candidate to be refused")
+    assert [(one["file"], one["line"]) for one in refused["problems"]] == [("tests/mine.lua", 4)]
+    assert "six tries" in refused["problems"][0]["message"] and house.policy()["active"] == before
+    assert requests.post(f"{house.admin}/policy/reload", timeout=40).status_code == 422
+
+    status, text, _ = tool(house, "check")
+    assert status == 1 and "tests/mine.lua:4: case \"six tries\" fails" in text
+    status, text, _ = tool(house, "policy", "test")
+    assert status == 1 and "✗ six tries" in text and "expected 401" in text
+
+    (house.config / "tests" / "mine.lua").unlink()
+    wait_for(lambda: not house.policy()["candidate_refused"], "the folder to be good again")
+
+
+def test_show_and_test_tell_programs_too(empty_house):
+    status, text, _ = tool(empty_house, "policy", "show", "phone_otp", "--json")
+    values = {one["path"]: one for one in json.loads(text)["values"]}
+    assert status == 0 and values["limits.verify.max"]["value"] == "5" and values["limits.verify.max"]["file"] == "policies/phone_otp.lua"
+    assert tool(empty_house, "policy", "show", "carrier_pigeon")[0] == 2
+    status, text, _ = tool(empty_house, "policy", "test", "--json", "--coverage")
+    report = json.loads(text)
+    assert status == 0 and report["holds"] and all(one["holds"] for one in report["cases"])
+    assert {one["limit"] for one in report["coverage"]["limits"]} == {"send", "send_ip", "verify", "hard"}
