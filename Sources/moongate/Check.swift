@@ -15,14 +15,15 @@ struct Check: AsyncParsableCommand {
 
   func run() async throws {
     let folder = ConfigurationFolder(path: try configuration.checked(), providers: try Providers.registry())
-    switch await folder.load() {
-    case .success(let generation):
-      let colour = Terminal.showsColour
-      let budgets = folder.budgets(of: generation)
-      let table = GuessBudget.table(
-        budgets, accepted: generation.gateway.riskBudget, alone: generation.providersThatOpenAlone, colour: colour)
-      try tell(problems: [], warnings: generation.warnings, budgets: budgets, table: table, of: generation.id)
-    case .failure(let refused): try tell(problems: refused.problems, warnings: [], budgets: [], table: "", of: refused.id)
+    let judged = await folder.load()
+    // What it grants is told of a folder that is refused for it, too.
+    let generation = (try? judged.get()) ?? folder.generation()
+    let budgets = generation.map(folder.budgets) ?? []
+    let table = GuessBudget.table(
+      budgets, accepted: generation?.gateway.riskBudget, alone: generation?.providersThatOpenAlone ?? [], colour: Terminal.showsColour)
+    switch judged {
+    case .success(let generation): try tell(problems: [], warnings: generation.warnings, budgets: budgets, table: table, of: generation.id)
+    case .failure(let refused): try tell(problems: refused.problems, warnings: [], budgets: budgets, table: table, of: refused.id)
     }
   }
 

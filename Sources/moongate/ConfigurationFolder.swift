@@ -25,6 +25,9 @@ struct ConfigurationFolder: Sendable {
     await QuietThread.run { await judge(unless: active) }
   }
 
+  /// The folder's generation, whatever it grants and whether its cases hold; nil where its files have problems.
+  func generation() -> (any PolicyGeneration)? { try? loader.read(folder: path).get().generation }
+
   private func judge(unless active: String?) async -> Result<any PolicyGeneration, RefusedConfiguration> {
     switch loader.read(folder: path) {
     case .failure(let refused): return .failure(refused)

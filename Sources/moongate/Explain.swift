@@ -19,7 +19,9 @@ struct Explain: AsyncParsableCommand {
   @Flag(help: "Print JSON.") var json = false
 
   func run() async throws {
-    guard id.wholeMatch(of: /dc_[A-Za-z0-9_-]{1,64}/) != nil else { throw StartProblem("\(id) is no decision: they begin with dc_.", status: .couldNotRun) }
+    guard id.wholeMatch(of: /dc_[A-Za-z0-9_-]{1,64}/) != nil else {
+      throw StartProblem("\(id) is no decision: they begin with dc_.", status: .couldNotRun)
+    }
     let settings = try configuration.generation().gateway
     guard let decision = try await find(settings) else {
       throw StartProblem("There is no decision \(id), or it is no longer kept.")

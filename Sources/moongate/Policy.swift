@@ -8,7 +8,8 @@ import MoongateStore
 /// `moongate policy`: what an operator asks about policies. Each question is a file of its own.
 struct Policy: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Try out, explain and compare policies.", subcommands: [PolicyTest.self, Show.self, Explain.self, Simulate.self, Diff.self, PolicyTypes.self])
+    abstract: "Try out, explain and compare policies.",
+    subcommands: [PolicyTest.self, Show.self, Explain.self, Simulate.self, Diff.self, PolicyTypes.self])
 }
 
 extension ConfigurationOption {

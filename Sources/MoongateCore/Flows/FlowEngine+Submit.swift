@@ -105,7 +105,9 @@ extension FlowEngine {
       event.detail["until"] = lock.until.map { String($0.seconds) } ?? "an operator turns it on"
       audit.record(event)
     }
-    for (limit, place) in zip(charged.limits, charged.places) { visit.notes.note("counter.\(limit.name)", "\(place - 1) -> \(place) of \(limit.max)") }
+    for (limit, place) in zip(charged.limits, charged.places) {
+      visit.notes.note("counter.\(limit.name)", "\(place - 1) -> \(place) of \(limit.max)")
+    }
     let tightest = zip(charged.limits, charged.places).min { $0.0.max - $0.1 < $1.0.max - $1.1 }?.0
     if let tightest {
       visit.decided(by: tightest, used: nil, lockedUntil: locks.first { $0.limit.name == tightest.name }?.until)

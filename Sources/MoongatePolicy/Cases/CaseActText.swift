@@ -32,7 +32,8 @@ extension PolicyCase.Expectation {
     let all: [(String, String?)] = [
       ("status", status.map(\.description)), ("code", code.map { "\"\($0)\"" }), ("retry_after", retryAfter.map { "\"\($0.asWritten)\"" }),
       ("attempts_left", attemptsLeft.map(String.init)), ("resends_left", resendsLeft.map(String.init)), ("field", field.map { "\"\($0)\"" }),
-      ("messages", messages.map(String.init)), ("step", step.map { "\"\($0)\"" }), ("locked", isLocked.map(String.init)), ("next", next.map { "\"\($0)\"" }),
+      ("messages", messages.map(String.init)), ("step", step.map { "\"\($0)\"" }), ("locked", isLocked.map(String.init)),
+      ("next", next.map { "\"\($0)\"" }),
     ]
     return all.compactMap { name, value in value.map { (name, $0) } }
   }

@@ -172,7 +172,8 @@ struct CaseReader {
       case .text(let text) where FlowRecord.Status(rawValue: text) != nil: expected.status = FlowRecord.Status(rawValue: text).map { .flow($0) }
       case .text(let text):
         let names = ["pending", "complete", "failed", "refused"]
-        problems.add(field.location, "expect.status", "\"\(text)\" is no status\(Suggestion.phrase(for: text, among: names)), and numbers such as 429")
+        problems.add(
+          field.location, "expect.status", "\"\(text)\" is no status\(Suggestion.phrase(for: text, among: names)), and numbers such as 429")
       default: expected.status = Field.whole(field, "expect.status", problems, in: 200...599).map { .http($0) }
       }
     }

@@ -51,7 +51,8 @@ extension CaseReport {
     let expected = failure.differences.map { $0.expected.count }.max() ?? 0
     for difference in failure.differences {
       lines.append(
-        "      \(Self.pad(difference.field, to: field))  expected \(paint.green(Self.pad(difference.expected, to: expected)))  was \(paint.red(difference.actual))")
+        "      \(Self.pad(difference.field, to: field))  expected \(paint.green(Self.pad(difference.expected, to: expected)))  was \(paint.red(difference.actual))"
+      )
     }
     lines.append("")
     return lines

@@ -70,7 +70,8 @@ extension CaseRun {
   /// What was typed, in its one spelling.
   private func identifier(_ kind: IdentifierKind, _ typed: String) -> Identifier? {
     guard let provider = provider(for: kind) else { return nil }
-    return try? provider.readIdentifier(ProviderInput(fields: fields(of: provider.descriptor, [kind: typed]), defaultRegion: generation.gateway.region))
+    return try? provider.readIdentifier(
+      ProviderInput(fields: fields(of: provider.descriptor, [kind: typed]), defaultRegion: generation.gateway.region))
   }
 
   private func fields(of descriptor: ProviderDescriptor, _ typed: [IdentifierKind: String]) -> [String: InputValue] {
@@ -116,9 +117,10 @@ extension CaseRun {
     guard let flow else { return }
     let view = await view()
     let choices = view?.choices ?? []
-    let name = chosen ?? view?.step?.provider ?? choices.first { name in
-      current.map { kind in providers[name]?.descriptor.identifierKinds.contains(kind) ?? false } ?? false
-    } ?? choices.first
+    let name =
+      chosen ?? view?.step?.provider ?? choices.first { name in
+        current.map { kind in providers[name]?.descriptor.identifierKinds.contains(kind) ?? false } ?? false
+      } ?? choices.first
     let typed = name.flatMap { providers[$0] }.map { fields(of: $0.descriptor, identifiers) } ?? [:]
     take(await gateway.begin(flow.id, provider: name, fields: typed, by: client))
   }

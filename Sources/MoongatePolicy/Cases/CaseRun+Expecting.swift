@@ -28,7 +28,8 @@ extension CaseRun {
     actual["field"] = refusal?.field.map { "\"\($0)\"" }
     actual["messages"] = String(gateway.mailbox.count)
     let due = view?.step.map { [$0.provider] } ?? view?.choices ?? []
-    actual["step"] = expected.step.flatMap { due.contains($0) ? "\"\($0)\"" : nil } ?? (due.isEmpty ? nil : due.map { "\"\($0)\"" }.joined(separator: " or "))
+    actual["step"] =
+      expected.step.flatMap { due.contains($0) ? "\"\($0)\"" : nil } ?? (due.isEmpty ? nil : due.map { "\"\($0)\"" }.joined(separator: " or "))
     let stands = view?.step?.lockedUntil.map { $0 > gateway.clock.now() } ?? false
     actual["locked"] = String(stands || refusal.map { [.tooManyAttempts, .disabled].contains($0.code) } ?? false)
     actual["next"] = view?.next.map { "\"\($0)\"" }

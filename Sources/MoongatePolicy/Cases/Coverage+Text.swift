@@ -15,7 +15,8 @@ extension Coverage {
       lines.append(paint.dim("  \(CaseReport.pad("limit", to: name))  charged  refused"))
       for limit in limits {
         let row = "  \(CaseReport.pad("\(limit.provider).\(limit.limit)", to: name))  \(Self.mark(limit.charged, 7, paint))  "
-        lines.append(row + (limit.charged && limit.refused ? paint.green("yes") : Self.mark(limit.refused, 7, paint) + "  \(limit.file):\(limit.line)"))
+        lines.append(
+          row + (limit.charged && limit.refused ? paint.green("yes") : Self.mark(limit.refused, 7, paint) + "  \(limit.file):\(limit.line)"))
       }
     }
     if !functions.isEmpty {
@@ -26,7 +27,8 @@ extension Coverage {
         let calls = String(function.calls)
         let answers = function.calls == 0 ? paint.red("never: \(function.file):\(function.line)") : function.answers.joined(separator: ", ")
         lines.append(
-          "  \(CaseReport.pad(CaseReport.cut(function.function, to: name), to: name))  \(String(repeating: " ", count: max(0, 7 - calls.count)))\(calls)  \(answers)")
+          "  \(CaseReport.pad(CaseReport.cut(function.function, to: name), to: name))  \(String(repeating: " ", count: max(0, 7 - calls.count)))\(calls)  \(answers)"
+        )
       }
     }
     return lines.joined(separator: "\n")

@@ -42,20 +42,33 @@ private final class ObservedEvaluator: PolicyEvaluator {
   }
 
   func condition(of function: FunctionName, given facts: Facts) throws(PolicyFault) -> Bool {
-    try noting(function) { () throws(PolicyFault) in try observed.condition(of: function, given: facts) } told: { String($0) }
+    try noting(function) { () throws(PolicyFault) in
+      try observed.condition(of: function, given: facts)
+    } told: {
+      String($0)
+    }
   }
 
   func value(of varying: Varying<Int>, given facts: Facts) throws(PolicyFault) -> Int {
     guard case .varying(_, _, let function) = varying else { return try observed.value(of: varying, given: facts) }
-    return try noting(function) { () throws(PolicyFault) in try observed.value(of: varying, given: facts) } told: { String($0) }
+    return try noting(function) { () throws(PolicyFault) in
+      try observed.value(of: varying, given: facts)
+    } told: {
+      String($0)
+    }
   }
 
   func value(of varying: Varying<Duration>, given facts: Facts) throws(PolicyFault) -> Duration {
     guard case .varying(_, _, let function) = varying else { return try observed.value(of: varying, given: facts) }
-    return try noting(function) { () throws(PolicyFault) in try observed.value(of: varying, given: facts) } told: { "\"\($0.asWritten)\"" }
+    return try noting(function) { () throws(PolicyFault) in
+      try observed.value(of: varying, given: facts)
+    } told: {
+      "\"\($0.asWritten)\""
+    }
   }
 
-  private func noting<Value>(_ function: FunctionName, _ body: () throws(PolicyFault) -> Value, told: (Value) -> String) throws(PolicyFault) -> Value {
+  private func noting<Value>(_ function: FunctionName, _ body: () throws(PolicyFault) -> Value, told: (Value) -> String) throws(PolicyFault) -> Value
+  {
     do {
       let value = try body()
       record.called(function, told(value))

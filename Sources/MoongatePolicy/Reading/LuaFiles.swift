@@ -24,7 +24,9 @@ struct LuaFiles {
     guard let node = value(of: file) else { return nil }
     guard case .tagged(constructor, let arguments) = node.value, arguments.count == count else {
       let got: String =
-        if case .tagged(constructor, _) = node.value { "a name without its table" } else if case .tagged(let other, _) = node.value { "`\(other)`" } else if case .null = node.value { "nothing" } else { node.value.described }
+        if case .tagged(constructor, _) = node.value { "a name without its table" } else if case .tagged(let other, _) = node.value {
+          "`\(other)`"
+        } else if case .null = node.value { "nothing" } else { node.value.described }
       problems.add(SourceLocation(file: file.name, line: 0), "", "must return \(example), and returns \(got)")
       return nil
     }

@@ -67,7 +67,10 @@ package struct PolicyListing: Sendable, Encodable {
     return lines.joined(separator: "\n")
   }
 
-  private static func quoted(_ text: String) -> String { "\"\(text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"").replacing("\n", with: "\\n"))\"" }
+  private static func quoted(_ text: String) -> String {
+    let escaped = text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"").replacing("\n", with: "\\n")
+    return "\"\(escaped)\""
+  }
 
   private static func text(_ varying: Varying<Int>) -> String {
     switch varying {

@@ -90,21 +90,51 @@ import Testing
   static let mistakes: [(String, String)] = [
     ("return tests {\n  phone \"1\" }", "tests/a.lua:2: must be case \"what it shows\" { … }, not phone"),
     ("return tests { case \"x\" }", "tests/a.lua:1: must be case \"what it shows\" { … }, not case"),
-    ("return tests { case \"x\" {\n flow \"logn\", expect { status = 404 } } }", "tests/a.lua:2: flow: there is no flows/logn.lua; did you mean `login`?"),
-    ("return tests { case \"x\" {\n send(), flow \"login\", expect { status = 404 } } }", "tests/a.lua:2: comes before any flow: begin with flow \"login\""),
+    (
+      "return tests { case \"x\" {\n flow \"logn\", expect { status = 404 } } }",
+      "tests/a.lua:2: flow: there is no flows/logn.lua; did you mean `login`?"
+    ),
+    (
+      "return tests { case \"x\" {\n send(), flow \"login\", expect { status = 404 } } }",
+      "tests/a.lua:2: comes before any flow: begin with flow \"login\""
+    ),
     ("return tests { case \"x\" { flow \"login\",\n wait(5) } }", "tests/a.lua:2: wait takes a string or a table, as in wait \"…\""),
-    ("return tests { case \"x\" { flow \"login\",\n wait \"5\", expect { status = 404 } } }", "\"5\" is no duration; write \"90s\", \"10m\", \"1h30m\" or \"7d\""),
-    ("return tests { case \"x\" { flow \"login\",\n expect {\n attempts_lft = 4 } } }", "tests/a.lua:3: expect.attempts_lft: unknown field; did you mean `attempts_left`?"),
-    ("return tests { case \"x\" { flow \"login\", expect {\n status = \"complte\" } } }", "tests/a.lua:2: expect.status: \"complte\" is no status; did you mean `complete`?"),
+    (
+      "return tests { case \"x\" { flow \"login\",\n wait \"5\", expect { status = 404 } } }",
+      "\"5\" is no duration; write \"90s\", \"10m\", \"1h30m\" or \"7d\""
+    ),
+    (
+      "return tests { case \"x\" { flow \"login\",\n expect {\n attempts_lft = 4 } } }",
+      "tests/a.lua:3: expect.attempts_lft: unknown field; did you mean `attempts_left`?"
+    ),
+    (
+      "return tests { case \"x\" { flow \"login\", expect {\n status = \"complte\" } } }",
+      "tests/a.lua:2: expect.status: \"complte\" is no status; did you mean `complete`?"
+    ),
     ("return tests { case \"x\" { flow \"login\",\n expect {} } }", "tests/a.lua:2: expect: expects nothing"),
     ("return tests { case \"x\" {\n expect { status = 404 } } }", "tests/a.lua:2: expect: there is no answer yet"),
     ("return tests { case \"x\" {\n flow \"login\" } }", "tests/a.lua:1: case \"x\" expects nothing"),
-    ("return tests { case \"x\" { flow \"login\",\n wrong, expect { status = 404 } } }", "tests/a.lua:2: a word without its (), text or table is nothing to do"),
-    ("return tests { case \"x\" { flow \"login\",\n wrong { untl_locked = true }, expect { status = 404 } } }", "tests/a.lua:2: wrong.untl_locked: unknown field; did you mean `until_locked`?"),
-    ("return tests { case \"x\" { flow \"login\", client {\n ip = \"300.1.1.1\" }, expect { status = 404 } } }", "tests/a.lua:2: client.ip: \"300.1.1.1\" is no address"),
-    ("return tests { case \"x\" { flow \"login\", expect { status = 404 } },\n case \"x\" { flow \"login\", expect { status = 404 } } }", "tests/a.lua:2: case \"x\" is there already, at line 1"),
+    (
+      "return tests { case \"x\" { flow \"login\",\n wrong, expect { status = 404 } } }",
+      "tests/a.lua:2: a word without its (), text or table is nothing to do"
+    ),
+    (
+      "return tests { case \"x\" { flow \"login\",\n wrong { untl_locked = true }, expect { status = 404 } } }",
+      "tests/a.lua:2: wrong.untl_locked: unknown field; did you mean `until_locked`?"
+    ),
+    (
+      "return tests { case \"x\" { flow \"login\", client {\n ip = \"300.1.1.1\" }, expect { status = 404 } } }",
+      "tests/a.lua:2: client.ip: \"300.1.1.1\" is no address"
+    ),
+    (
+      "return tests { case \"x\" { flow \"login\", expect { status = 404 } },\n case \"x\" { flow \"login\", expect { status = 404 } } }",
+      "tests/a.lua:2: case \"x\" is there already, at line 1"
+    ),
     ("return tests { case \"x\" { flow \"login\", outbox(),\n expect { status = 404 } } }", "tests/a.lua:1: `outbox` does not belong in a case"),
-    ("return tests { case \"x\" { provider \"pn\", flow \"login\", expect { status = 404 } } }", "tests/a.lua:1: provider: no provider is called \"pn\"; did you mean `pin`?"),
+    (
+      "return tests { case \"x\" { provider \"pn\", flow \"login\", expect { status = 404 } } }",
+      "tests/a.lua:1: provider: no provider is called \"pn\"; did you mean `pin`?"
+    ),
     ("return routes {}", "tests/a.lua: must return tests { … }, and returns `routes`"),
   ]
 

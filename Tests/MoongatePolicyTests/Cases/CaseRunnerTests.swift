@@ -150,16 +150,18 @@ import Testing
       "case \"x\" { flow \"enter\", phone \"+919999999999\", send(), right(), expect { status = 200 } },",
       [
         "policies/phone_otp.lua": """
-          return policy "phone_otp" {
-            limits = {
-              send = { on = "send", per = "phone", max = 4, window = "15m" },
-              verify = { on = "verify", per = "phone", window = "24h", lock = "15m",
-                max = vary(2, 5, function(f) return 5 end) },
-              mail = { on = "send", per = "account", max = 4, window = "15m" },
-            },
-            send = function(f) if f.phone.country == "US" then return deny "no" end return allow end,
-          }
-          """, "flows/login.lua": "return flow \"login\" { account = \"existing\", steps = { \"phone_otp\", { \"email_code\", when = function(f) return true end } } }",
+        return policy "phone_otp" {
+          limits = {
+            send = { on = "send", per = "phone", max = 4, window = "15m" },
+            verify = { on = "verify", per = "phone", window = "24h", lock = "15m",
+              max = vary(2, 5, function(f) return 5 end) },
+            mail = { on = "send", per = "account", max = 4, window = "15m" },
+          },
+          send = function(f) if f.phone.country == "US" then return deny "no" end return allow end,
+        }
+        """,
+        "flows/login.lua":
+          "return flow \"login\" { account = \"existing\", steps = { \"phone_otp\", { \"email_code\", when = function(f) return true end } } }",
       ])
     #expect(report.holds)
     #expect(
@@ -179,7 +181,8 @@ import Testing
           policies/phone_otp.send                     1  allow
         """)
     #expect(report.coverage.limits.filter { $0.provider == "phone_otp" }.map(\.charged) == [false, true, true])
-    #expect(report.coverage.functions.map(\.function) == ["flows/login.steps[2].when", "policies/phone_otp.limits.verify.max", "policies/phone_otp.send"])
+    #expect(
+      report.coverage.functions.map(\.function) == ["flows/login.steps[2].when", "policies/phone_otp.limits.verify.max", "policies/phone_otp.send"])
     #expect(report.coverage.functions.map(\.answers) == [[], ["5"], ["allow"]])
   }
 

@@ -13,7 +13,8 @@ import Testing
   private func run(_ folder: String) async throws -> CaseReport {
     switch ConfigurationLoader(providers: [PhoneOTP().descriptor], environment: [:]).read(folder: folder) {
     case .success(let loaded):
-      return try await CaseRunner(loaded.generation, providers: ProviderRegistry([PhoneOTP()]), makeStore: { try SQLiteStore.memory() }).run(loaded.cases)
+      return try await CaseRunner(loaded.generation, providers: ProviderRegistry([PhoneOTP()]), makeStore: { try SQLiteStore.memory() }).run(
+        loaded.cases)
     case .failure(let refused): throw TestFolder.Refused(problems: refused.problems.map(\.description))
     }
   }
@@ -53,8 +54,8 @@ import Testing
       try folder.write(policy, to: "policies/phone_otp.lua")
       let report = try await run(folder.path)
       let text = report.text(colour: false)
-    let holds = report.holds
-    #expect(holds, "\(policy)\n\(text)")
+      let holds = report.holds
+      #expect(holds, "\(policy)\n\(text)")
     }
   }
 }

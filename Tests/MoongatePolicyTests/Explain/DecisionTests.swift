@@ -91,7 +91,9 @@ import Testing
     let refused = try await decision(
       await gateway.begin(id, provider: nil, fields: ["phone": .text(Self.number)], by: gateway.client()), gateway)
     #expect(refused.code == "not_here" && refused.detail["rule"] == "policies/phone_otp.send" && refused.detail["at"] == "policies/phone_otp.lua:5")
-    #expect(refused.detail["verdict"] == "deny \"not_here\"" && refused.detail["fact.phone.country"] == "IN" && refused.detail["fact.limits.send.used"] == "0")
+    #expect(
+      refused.detail["verdict"] == "deny \"not_here\"" && refused.detail["fact.phone.country"] == "IN"
+        && refused.detail["fact.limits.send.used"] == "0")
     #expect(refused.detail["fact.client.ip"] == nil)
     // Who it was is there as a keyed hash only.
     #expect(refused.detail["fact.phone.e164"].map { !$0.contains("9999") } ?? false)
@@ -112,6 +114,7 @@ import Testing
     let id = try await gateway.create("login", by: gateway.client()).get().id
     let refused = try await decision(
       await gateway.begin(id, provider: nil, fields: ["phone": .text(Self.number)], by: gateway.client()), gateway)
-    #expect(refused.code == "account_not_found" && refused.detail["rule"] == "unknown_account" && refused.detail["at"] == "Plugins/PhoneOTP/policy.lua:12")
+    #expect(
+      refused.code == "account_not_found" && refused.detail["rule"] == "unknown_account" && refused.detail["at"] == "Plugins/PhoneOTP/policy.lua:12")
   }
 }

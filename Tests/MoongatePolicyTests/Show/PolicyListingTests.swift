@@ -9,16 +9,16 @@ import Testing
   @Test func everyValueNamesTheLineThatSaidIt() throws {
     let folder = try TestFolder([
       "policies/phone_otp.lua": """
-        return policy "phone_otp" {
-          code = { ttl = "5m" },
-          limits = {
-            send = { on = "send", per = "phone", max = 4, window = "15m" },
-            verify = { on = "verify", per = "phone", window = "24h", lock = { "15m", "1h" },
-              max = vary(2, 5, function(f) return 5 end) },
-          },
-          send = function(f) return allow end,
-        }
-        """
+      return policy "phone_otp" {
+        code = { ttl = "5m" },
+        limits = {
+          send = { on = "send", per = "phone", max = 4, window = "15m" },
+          verify = { on = "verify", per = "phone", window = "24h", lock = { "15m", "1h" },
+            max = vary(2, 5, function(f) return 5 end) },
+        },
+        send = function(f) return allow end,
+      }
+      """
     ])
     let policy = try #require(try folder.generation().policies[ProviderName(test: "phone_otp")])
     let text = PolicyListing(policy).text(colour: false)
