@@ -22,7 +22,7 @@ import Testing
         .test("login", account: .existing, steps: [.test(Self.phone)]), .test("register", account: .new, steps: [.test(Self.phone)]),
       ], policies: [policy])
     return try await Simulation(
-      attacker: attacker, provider: Self.phone, span: span, addresses: addresses, accounts: accounts, patience: .seconds(60)
+      attacker: attacker, provider: Self.phone, span: span, addresses: addresses, accounts: accounts, patience: .seconds(600)
     ).run(generation, providers: ProviderRegistry([PhoneOTP()])) { try SQLiteStore(path: ":memory:", keyFingerprint: [1]) }
   }
 
