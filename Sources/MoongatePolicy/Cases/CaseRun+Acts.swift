@@ -69,7 +69,10 @@ extension CaseRun {
 
   /// What was typed, in its one spelling.
   private func identifier(_ kind: IdentifierKind, _ typed: String) -> Identifier? {
-    guard let provider = provider(for: kind) else { return nil }
+    guard let provider = provider(for: kind) else {
+      // An account may hold an address although nothing here sends mail.
+      return kind == .email && typed.contains("@") ? Identifier(kind: .email, value: typed.lowercased(), display: typed) : nil
+    }
     return try? provider.readIdentifier(
       ProviderInput(fields: fields(of: provider.descriptor, [kind: typed]), defaultRegion: generation.gateway.region))
   }
