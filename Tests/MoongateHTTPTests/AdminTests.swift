@@ -48,6 +48,26 @@ import Testing
     try TestGateway(providers: [PhoneOTP()], generation: .gateway(for: [PhoneOTP()]), store: store)
   }
 
+  @Test func metricsTellOfGenerationsAndRefusals() async throws {
+    let gateway = try Self.gateway()
+    gateway.generations.refuse(
+      ActiveGeneration.RefusedCandidate(
+        id: nil, at: gateway.clock.now(),
+        problems: [ConfigurationProblem(location: SourceLocation(file: "gateway.lua", line: 1), path: "", message: "no")]))
+    for code in ["policy_error", "no_route", "policy_error"] {
+      gateway.audit.record(AuditEvent(id: DecisionID(from: gateway.random), at: gateway.clock.now(), kind: .refused, code: code))
+    }
+    try await Self.run(gateway) { client in
+      let answer = try await client.send(.get, "/metrics")
+      #expect(answer.status == 200)
+      let lines = answer.text.split(separator: "\n")
+      for line in [
+        "moongate_generation_info{generation=\"test\"} 1", "moongate_candidates_refused_total 1", "moongate_candidate_problems 1",
+        "# TYPE moongate_refusals_total counter", "moongate_refusals_total{code=\"no_route\"} 1", "moongate_refusals_total{code=\"policy_error\"} 2",
+      ] { #expect(lines.contains(Substring(line)), "\(line)") }
+    }
+  }
+
   @Test func healthAndReadiness() async throws {
     let store = try SQLiteStore.memory()
     try await Self.run(try Self.gateway(store: store)) { client in

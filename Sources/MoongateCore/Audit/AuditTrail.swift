@@ -8,6 +8,8 @@ package final class AuditTrail: Sendable {
   private struct State {
     var waiting: [AuditEvent] = []
     var dropped = 0
+    /// Since the start, by code.
+    var refusals: [String: Int] = [:]
   }
 
   private static let most = 20_000
@@ -30,8 +32,12 @@ package final class AuditTrail: Sendable {
         state.dropped += Self.most / 10
       }
       state.waiting.append(event)
+      if event.kind == .refused, let code = event.code { state.refusals[code, default: 0] += 1 }
     }
   }
+
+  /// How many requests have been refused since the start, by the refusal's code. The codes are a closed set and the policies' own reasons.
+  package var refusals: [String: Int] { state.withLock { $0.refusals } }
 
   /// Newest first, what is not written yet included.
   package func events(limit: Int) async throws(StoreFault) -> [AuditEvent] {
@@ -48,7 +54,10 @@ package final class AuditTrail: Sendable {
   /// Writes what waits; puts it back where that fails.
   package func flush() async throws(StoreFault) {
     let (batch, dropped) = state.withLock { state in
-      defer { state = State() }
+      defer {
+        state.waiting = []
+        state.dropped = 0
+      }
       return (state.waiting, state.dropped)
     }
     if dropped > 0 { logger.warning("audit events were dropped", metadata: ["count": "\(dropped)"]) }

@@ -11,6 +11,9 @@ package final class ActiveGeneration: Sendable {
     package let since: Timestamp
     package let refused: RefusedCandidate?
     package let warnings: [ConfigurationProblem]
+    /// Switches, and candidates that were refused, since the start.
+    package let switches: Int
+    package let refusals: Int
   }
 
   /// A candidate that was not switched on.
@@ -40,6 +43,8 @@ package final class ActiveGeneration: Sendable {
     var current: any PolicyGeneration
     var since: Timestamp
     var refused: RefusedCandidate?
+    var switches = 0
+    var refusals = 0
   }
 
   private let state: Mutex<State>
@@ -58,7 +63,11 @@ package final class ActiveGeneration: Sendable {
   package var version: UInt64 { counter.load(ordering: .acquiring) }
 
   package var status: Status {
-    state.withLock { Status(active: $0.current.id, since: $0.since, refused: $0.refused, warnings: $0.current.warnings) }
+    state.withLock { state in
+      Status(
+        active: state.current.id, since: state.since, refused: state.refused, warnings: state.current.warnings, switches: state.switches,
+        refusals: state.refusals)
+    }
   }
 
   /// How many generations somebody holds.
@@ -77,13 +86,19 @@ package final class ActiveGeneration: Sendable {
       state.current = generation
       state.since = now
       state.refused = nil
+      state.switches += 1
     }
     counter.add(1, ordering: .releasing)
     evaluators.withLock { $0 = EvaluatorShelf() }
   }
 
   /// Keeps the active generation and remembers why the candidate was refused.
-  package func refuse(_ candidate: RefusedCandidate) { state.withLock { $0.refused = candidate } }
+  package func refuse(_ candidate: RefusedCandidate) {
+    state.withLock { state in
+      state.refused = candidate
+      state.refusals += 1
+    }
+  }
 
   /// Forgets the refused candidate: the folder holds the active generation again.
   package func clearRefused() { state.withLock { $0.refused = nil } }
