@@ -27,7 +27,8 @@ package struct AdminApplication: Service, CustomStringConvertible {
     address = generations.current.gateway.admin
     let endpoints: [[Endpoint]] = [
       HealthCalls(store: store).endpoints, PolicyCalls(generations: generations, reload: reload).endpoints,
-      MetricCalls(generations: generations, audit: audit).endpoints, LockCalls(store: store, audit: audit, clock: clock).endpoints, EventCalls(audit: audit).endpoints,
+      MetricCalls(generations: generations, audit: audit).endpoints, LockCalls(store: store, audit: audit, clock: clock).endpoints,
+      EventCalls(audit: audit).endpoints,
       OutboxCalls(entries: outbox, pages: pages).endpoints, pages.endpoints,
     ]
     let entrance = AdminGuard(listen: address)
