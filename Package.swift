@@ -26,6 +26,11 @@ let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
 let lifecycle: Target.Dependency = .product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 let unixSignals: Target.Dependency = .product(name: "UnixSignals", package: "swift-service-lifecycle")
 let arguments: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
+let http2: Target.Dependency = .product(name: "NIOHTTP2", package: "swift-nio-http2")
+let hpack: Target.Dependency = .product(name: "NIOHPACK", package: "swift-nio-http2")
+let httpClient: Target.Dependency = .product(name: "AsyncHTTPClient", package: "async-http-client")
+let jwt: Target.Dependency = .product(name: "JWTKit", package: "jwt-kit")
+let metrics: Target.Dependency = .product(name: "Metrics", package: "swift-metrics")
 let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
 
 let package = Package(
@@ -39,6 +44,10 @@ let package = Package(
     .package(url: "https://github.com/hummingbird-project/swift-mustache", from: "2.1.1"),
     .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
     .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
+    .package(url: "https://github.com/apple/swift-nio-http2", from: "1.46.0"),
+    .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
+    .package(url: "https://github.com/vapor/jwt-kit", from: "5.7.1"),
+    .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
     .package(url: "https://github.com/apple/swift-nio-extras", from: "1.35.2"),
     .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
     .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
@@ -55,10 +64,12 @@ let package = Package(
     .target(name: "CLua", linkerSettings: [.linkedLibrary("lua5.4")]),
     .target(name: "MoongatePolicy", dependencies: ["MoongateSDK", "MoongateCore", "CLua", crypto, logging], swiftSettings: strict),
     .target(name: "MoongateStore", dependencies: ["MoongateSDK", "MoongateCore", grdb, logging], swiftSettings: strict),
-    .target(name: "MoongateDelivery", dependencies: ["MoongateSDK", "MoongateCore", logging], swiftSettings: strict),
+    .target(name: "MoongateDelivery", dependencies: ["MoongateSDK", "MoongateCore", httpClient, nioCore, logging], swiftSettings: strict),
     .target(
       name: "MoongateProxy",
-      dependencies: ["MoongateSDK", "MoongateCore", nioCore, nioPosix, nioTLS, nioHTTPTypes, nioSSL, httpTypes, crypto, logging],
+      dependencies: [
+        "MoongateSDK", "MoongateCore", http2, hpack, metrics, nioCore, nioPosix, nioTLS, nioHTTPTypes, nioSSL, httpTypes, crypto, logging,
+      ],
       swiftSettings: strict),
     .target(
       name: "MoongateHTTP",
@@ -71,7 +82,7 @@ let package = Package(
       name: "moongate",
       dependencies: [
         "MoongateSDK", "MoongateCore", "MoongatePolicy", "MoongateStore", "MoongateDelivery", "MoongateProxy", "MoongateHTTP",
-        "PhoneOTP", arguments, lifecycle, unixSignals, logging, hummingbird, hummingbirdCore, hummingbirdTLS, nioCore, nioPosix,
+        "PhoneOTP", jwt, arguments, lifecycle, unixSignals, logging, hummingbird, hummingbirdCore, hummingbirdTLS, nioCore, nioPosix,
         nioSSL,
       ],
       swiftSettings: strict),

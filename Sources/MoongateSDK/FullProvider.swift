@@ -7,6 +7,12 @@ public protocol FullProvider: Provider {
   /// - Throws: what is wrong with it, and in which field.
   func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier?
 
+  /// Whether what was sent can be judged at all. Called before anything is charged or compared, for `submit`, and for a
+  /// `begin` that holds all that `submit` asks for; may be called more than once. A PIN that is too weak is refused here, so that its refusal
+  /// says nothing about the current PIN or a code beside it.
+  /// - Throws: what is wrong with it, and in which field.
+  func check(_ step: StepContext, _ input: ProviderInput) throws(InputProblem)
+
   /// Opens the step.
   func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer
 
@@ -15,6 +21,9 @@ public protocol FullProvider: Provider {
 }
 
 extension FullProvider {
+  /// Nothing is refused before it is judged.
+  public func check(_ step: StepContext, _ input: ProviderInput) throws(InputProblem) {}
+
   /// None: the flow's account is meant.
   public func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier? { nil }
 }
@@ -23,26 +32,100 @@ extension FullProvider {
 public struct StepContext: Sendable {
   /// The name of the flow: `login`, `step_up`, …
   public let flow: String
-  /// The account of the flow, where there is one: its id and what this provider stored for it.
+  /// What the step is for.
+  public let purpose: StepPurpose
+  /// The account of the flow, or the one that the identifier of `begin` opens; nil where there is none (yet). A provider
+  /// whose policy conceals does the same work, and takes the same time, without one.
   public let account: StepAccount?
-  /// What the provider's last answer in this step asked to keep.
+  /// What `readIdentifier` made of `begin`'s input, where it made something.
+  public let identifier: Identifier?
+  /// What the provider's last answer in this step asked to keep. Sealed by the core while it waits.
   public let state: [UInt8]
   /// Milliseconds since the Unix epoch, by the core's clock.
   public let now: Int64
+  /// Where a site that this step leads to sends the person back; nil where the step was not begun over HTTP.
+  public let callback: Callback?
+  public let tools: StepTools
+
+  public init(
+    flow: String, purpose: StepPurpose, account: StepAccount?, identifier: Identifier?, state: [UInt8], now: Int64, callback: Callback?,
+    tools: StepTools
+  ) {
+    self.flow = flow
+    self.purpose = purpose
+    self.account = account
+    self.identifier = identifier
+    self.state = state
+    self.now = now
+    self.callback = callback
+    self.tools = tools
+  }
+}
+
+/// What a step of a full provider is to do. The core derives it from the flow.
+public enum StepPurpose: String, Sendable, Codable {
+  /// Prove a secret that the account has, or an identity elsewhere.
+  case prove
+  /// Make a secret where there is none, or in place of one that is forgotten; the flow has proved enough before.
+  case set
+  /// Prove the old secret and replace it, in one try.
+  case change
+  /// Prove the secret and remove it, in one try.
+  case disable
+}
+
+/// What the core lends a full provider.
+public struct StepTools: Sendable {
   /// Bytes from the system's generator (or a test's).
   public let randomBytes: @Sendable (_ count: Int) -> [UInt8]
+  /// The provider's entry in gateway.lua.
+  public let settings: StepSettings
+  /// Holds a slot of the hashing threads; nil unless the descriptor says `hashesSecrets`.
+  public let hasher: (any SecretHasher)?
+  /// Reaches other sites.
+  public let web: any WebClient
+  /// The way that gateway.lua names for its messages.
   public let messenger: (any Messenger)?
 
   public init(
-    flow: String, account: StepAccount?, state: [UInt8], now: Int64, randomBytes: @escaping @Sendable (Int) -> [UInt8],
-    messenger: (any Messenger)?
+    randomBytes: @escaping @Sendable (Int) -> [UInt8], settings: StepSettings = StepSettings(), hasher: (any SecretHasher)? = nil,
+    web: any WebClient, messenger: (any Messenger)? = nil
   ) {
-    self.flow = flow
-    self.account = account
-    self.state = state
-    self.now = now
     self.randomBytes = randomBytes
+    self.settings = settings
+    self.hasher = hasher
+    self.web = web
     self.messenger = messenger
+  }
+}
+
+/// A provider's entry in gateway.lua, as it declared it.
+public struct StepSettings: Sendable {
+  private let texts: [String: String]
+  private let secrets: [String: @Sendable () -> String]
+
+  public init(texts: [String: String] = [:], secrets: [String: @Sendable () -> String] = [:]) {
+    self.texts = texts
+    self.secrets = secrets
+  }
+
+  /// A field of kind `text`; nil where the operator left it out.
+  public func text(_ name: String) -> String? { texts[name] }
+
+  /// A field of kind `secret`; nil where the operator left it out. Never put it in an error or a log.
+  public func secret(_ name: String) -> String? { secrets[name]?() }
+}
+
+/// Where another site sends the person back to.
+public struct Callback: Sendable, Equatable {
+  /// The address to register with that site, exactly: `https://example.com/auth/callback/google_oauth`.
+  public let address: String
+  /// To be handed back unchanged with the person. Finds the flow, and works only in the browser that began it.
+  public let state: String
+
+  public init(address: String, state: String) {
+    self.address = address
+    self.state = state
   }
 }
 
@@ -51,10 +134,16 @@ public struct StepAccount: Sendable {
   public let id: String
   /// This provider's own record for the account, sealed at rest by the core; nil where there is none.
   public let record: [UInt8]?
+  /// What the account holds, verified or only claimed: for rules such as "no PIN out of your own number".
+  public let identifiers: [Identifier]
+  /// First and last name, where they are known.
+  public let names: [String]
 
-  public init(id: String, record: [UInt8]?) {
+  public init(id: String, record: [UInt8]?, identifiers: [Identifier] = [], names: [String] = []) {
     self.id = id
     self.record = record
+    self.identifiers = identifiers
+    self.names = names
   }
 }
 
@@ -64,12 +153,40 @@ public enum StepAnswer: Sendable {
   case ask([InputField], state: [UInt8])
   /// Send the person to another site; `state` comes back with the next call.
   case redirect(to: String, state: [UInt8])
-  /// It is they. The identifier is what was proved, where the step proves one; `record` replaces the account's record.
-  case proved(Identifier?, record: [UInt8]?)
+  /// It is they.
+  case proved(Proof)
   /// Not accepted: counted as a failure.
   case refused(RefusalReason)
   /// Cannot be read: 422, not counted.
   case malformed(InputProblem)
+}
+
+/// What a passed step establishes.
+public struct Proof: Sendable {
+  /// What becomes of the provider's record of the account.
+  public enum Record: Sendable {
+    case keep
+    case replace([UInt8])
+    case remove
+  }
+
+  /// What was proved to be theirs, the most specific first (a federated identity before its verified email).
+  public let proved: [Identifier]
+  /// What they say is theirs and nobody has proved: held unverified, opens nothing.
+  public let claimed: [Identifier]
+  public let firstName: String?
+  public let lastName: String?
+  public let record: Record
+
+  public init(
+    proved: [Identifier] = [], claimed: [Identifier] = [], firstName: String? = nil, lastName: String? = nil, record: Record = .keep
+  ) {
+    self.proved = proved
+    self.claimed = claimed
+    self.firstName = firstName
+    self.lastName = lastName
+    self.record = record
+  }
 }
 
 /// Why a full provider refused: the codes that the API knows.
@@ -79,4 +196,8 @@ public enum RefusalReason: String, Sendable {
   case invalidPassword = "invalid_password"
   case oauthFailed = "oauth_failed"
   case oauthCancelled = "oauth_cancelled"
+  /// A secret is to be made where there is one.
+  case alreadySet = "already_set"
+  /// A PIN is to be proved or changed where there is none.
+  case noPIN = "no_pin"
 }

@@ -21,10 +21,13 @@ public struct ProviderDescriptor: Sendable {
   public let policy: PolicySource
   /// The kinds of identifier that it reads or proves.
   public let identifierKinds: [IdentifierKind]
+  /// Whether its `submit` hashes secrets: the core then takes a slot of the hashing threads before it charges a try, and
+  /// answers `busy` where there is none.
+  public let hashesSecrets: Bool
 
   public init(
     name: ProviderName, beginFields: [InputField], submitFields: [InputField], settings: [SettingField], policy: PolicySource,
-    identifierKinds: [IdentifierKind]
+    identifierKinds: [IdentifierKind], hashesSecrets: Bool = false
   ) {
     self.name = name
     self.beginFields = beginFields
@@ -32,6 +35,7 @@ public struct ProviderDescriptor: Sendable {
     self.settings = settings
     self.policy = policy
     self.identifierKinds = identifierKinds
+    self.hashesSecrets = hashesSecrets
   }
 }
 

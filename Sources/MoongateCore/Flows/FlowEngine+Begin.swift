@@ -206,8 +206,14 @@ extension FlowEngine {
         throw .store(StoreFault("the record of \(step.provider) for \(id) cannot be opened: it was changed, or sealed under another key"))
       }
     }
+    let settings = visit.generation.gateway.providers[step.provider]
     return StepContext(
-      flow: record.name, account: account, state: step.state, now: visit.now.milliseconds, randomBytes: { [random] in random.bytes($0) },
-      messenger: messenger(for: provider, visit))
+      flow: record.name, purpose: .prove, account: account, identifier: step.identifier, state: step.state, now: visit.now.milliseconds,
+      callback: nil,
+      tools: StepTools(
+        randomBytes: { [random] in random.bytes($0) },
+        settings: StepSettings(
+          texts: settings?.texts ?? [:], secrets: (settings?.secrets ?? [:]).mapValues { secret in { @Sendable in secret.reveal() } }),
+        web: web, messenger: messenger(for: provider, visit)))
   }
 }

@@ -72,16 +72,16 @@ extension FlowEngine {
       throw error
     }
     switch answer {
-    case .proved(let proved, let record):
+    case .proved(let proof):
       let sealed: (String, [UInt8])?
       do {
-        sealed = try record.flatMap { record in
+        sealed = try proof.replacement.flatMap { record in
           try (step.account ?? before.record.account).map { ($0, try keys.seal(record, for: "\(step.provider) \($0)")) }
         }
       } catch {
         throw .store(StoreFault("a record of \(step.provider) could not be sealed"))
       }
-      return try await pass(charged, step, proved ?? step.identifier, sealed: sealed, also, limits.timer, before, id: id, visit)
+      return try await pass(charged, step, proof.proved.first ?? step.identifier, sealed: sealed, also, limits.timer, before, id: id, visit)
     case .refused(let reason): throw try await failed(charged, RefusalCode(reason), step, before.record, id: id, visit)
     case .malformed(let problem):
       try await settle([refund], visit)
@@ -165,4 +165,9 @@ extension FlowEngine {
 extension CodeRule {
   /// For sentences: a 6-digit code, an 8-character code.
   var unit: String { alphabet == .digits ? "digit" : "character" }
+}
+
+extension Proof {
+  /// The record that takes the place of the one before.
+  fileprivate var replacement: [UInt8]? { if case .replace(let record) = record { record } else { nil } }
 }

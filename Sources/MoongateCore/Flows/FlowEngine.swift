@@ -9,6 +9,7 @@ package struct FlowEngine: Sendable {
   let generations: ActiveGeneration
   let providers: ProviderRegistry
   let delivery: any DeliveryService
+  let web: any WebClient
   let clock: any GatewayClock
   let random: any RandomSource
   let keys: KeyRing
@@ -20,13 +21,14 @@ package struct FlowEngine: Sendable {
   let waiting = Places(1_000)
 
   package init(
-    store: any Store, generations: ActiveGeneration, providers: ProviderRegistry, delivery: any DeliveryService, clock: any GatewayClock,
-    random: any RandomSource, keys: KeyRing, audit: AuditTrail, logger: Logger
+    store: any Store, generations: ActiveGeneration, providers: ProviderRegistry, delivery: any DeliveryService,
+    web: any WebClient = UnreachableWeb(), clock: any GatewayClock, random: any RandomSource, keys: KeyRing, audit: AuditTrail, logger: Logger
   ) {
     self.store = store
     self.generations = generations
     self.providers = providers
     self.delivery = delivery
+    self.web = web
     self.clock = clock
     self.random = random
     self.keys = keys

@@ -54,6 +54,8 @@ extension RefusalCode {
       case .invalidPassword: .invalidPassword
       case .oauthFailed: .oauthFailed
       case .oauthCancelled: .oauthCancelled
+      case .alreadySet: .alreadySet
+      case .noPIN: .noPIN
       }
   }
 }

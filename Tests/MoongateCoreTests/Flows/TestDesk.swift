@@ -44,7 +44,7 @@ struct ToyPIN: FullProvider {
 
   func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
     switch try input.text("pin") {
-    case "1357" where step.state == [7]: .proved(nil, record: [1])
+    case "1357" where step.state == [7]: .proved(Proof(record: .replace([1])))
     case "0000": .malformed(InputProblem(field: "pin", reason: .invalidInput, detail: "not that"))
     case "9999": throw Broken()
     default: .refused(.invalidPIN)

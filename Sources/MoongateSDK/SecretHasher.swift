@@ -1,0 +1,22 @@
+/// Hashes PINs and passwords with Argon2id (RFC 9106) on threads of the core's own, so that proxied requests do not feel it.
+///
+/// The core has taken a slot for the step before it was charged, so a provider never waits in a queue of strangers.
+public protocol SecretHasher: Sendable {
+  /// Hashes with a fresh salt, the gateway's pepper and today's cost.
+  /// - Returns: a PHC string, `$argon2id$v=19$m=…,t=…,p=…$salt$hash`.
+  /// - Throws: where there is no memory for it.
+  func hash(_ secret: [UInt8]) async throws -> String
+
+  /// Compares in constant time.
+  /// - Parameter hash: what `hash` gave, perhaps at an older cost, or an imported Argon2 or bcrypt hash; nil does the same work
+  ///   for nothing, so that an unknown account takes as long as a known one.
+  /// - Throws: where the text is no hash that can be judged.
+  func verify(_ secret: [UInt8], against hash: String?) async throws -> HashVerdict
+}
+
+/// What came of a comparison.
+public enum HashVerdict: Sendable, Equatable {
+  case wrong
+  /// - Parameter rehashed: to be stored in its place, where the stored one was made at another cost or without the pepper.
+  case right(rehashed: String?)
+}
