@@ -64,7 +64,7 @@ let package = Package(
     .target(name: "CLua", linkerSettings: [.linkedLibrary("lua5.4")]),
     .target(name: "MoongatePolicy", dependencies: ["MoongateSDK", "MoongateCore", "CLua", crypto, logging], swiftSettings: strict),
     .target(name: "MoongateStore", dependencies: ["MoongateSDK", "MoongateCore", grdb, logging], swiftSettings: strict),
-    .target(name: "MoongateDelivery", dependencies: ["MoongateSDK", "MoongateCore", httpClient, nioCore, logging], swiftSettings: strict),
+    .target(name: "MoongateDelivery", dependencies: ["MoongateSDK", "MoongateCore", httpClient, nioCore, nioHTTP1, logging], swiftSettings: strict),
     .target(
       name: "MoongateProxy",
       dependencies: [
@@ -136,7 +136,12 @@ let package = Package(
       ],
       swiftSettings: strict),
     .testTarget(
-      name: "MoongateDeliveryTests", dependencies: ["MoongateSDK", "MoongateCore", "MoongateDelivery", "MoongateTesting"], swiftSettings: strict),
+      name: "MoongateDeliveryTests",
+      dependencies: [
+        "MoongateSDK", "MoongateCore", "MoongateDelivery", "MoongateTesting", hummingbird,
+        .product(name: "HummingbirdTesting", package: "hummingbird"), httpTypes, nioCore,
+      ],
+      swiftSettings: strict),
     .testTarget(
       name: "moongateTests", dependencies: ["moongate", "MoongateSDK", "MoongateCore", "MoongatePolicy", "MoongateTesting", logging],
       swiftSettings: strict),

@@ -21,6 +21,7 @@ struct Gateway {
   private let services: [any Service]
   private let store: SQLiteStore
   private let proxy: Proxy
+  private let web: SiteClient
   private let logger: Logger
 
   /// Loads and opens all that the gateway needs. Listens nowhere yet.
@@ -47,9 +48,10 @@ struct Gateway {
     let generations = ActiveGeneration(generation, at: clock.now())
     let audit = AuditTrail(store: store, logger: logger)
     let outbox = Outbox(clock: clock)
+    let web = SiteClient()
     let engine = FlowEngine(
-      store: store, generations: generations, providers: registry, delivery: Deliveries(outbox: outbox), clock: clock, random: random,
-      keys: key.keys, audit: audit, logger: logger)
+      store: store, generations: generations, providers: registry, delivery: Deliveries(outbox: outbox), web: web, clock: clock,
+      random: random, keys: key.keys, audit: audit, logger: logger)
     let watch = SessionWatch(store: store, logger: logger)
     let reload = ConfigurationReload(
       folder: folder, generations: generations, clock: clock, random: random, audit: audit, logger: logger)
@@ -73,6 +75,7 @@ struct Gateway {
       onListening: { _ in readiness.isListening(.admin) })
     self.store = store
     self.proxy = proxy
+    self.web = web
     // The last one is the first to be shut down: no new requests, then all that requests need.
     services = [
       Background { await audit.run() }, Background { await watch.run() }, PruneLoop(store: store, clock: clock, logger: logger),
@@ -91,6 +94,7 @@ struct Gateway {
     configuration.maximumGracefulShutdownDuration = Self.drain
     try await ServiceGroup(configuration: configuration).run()
     await proxy.flushActivity()
+    await web.end()
     try? store.close()
     logger.notice("ended")
   }

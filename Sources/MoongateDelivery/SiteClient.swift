@@ -1,0 +1,82 @@
+import AsyncHTTPClient
+import MoongateCore
+import MoongateSDK
+import NIOCore
+import NIOHTTP1
+
+/// Reaches other sites: identity providers, webhooks. One for the whole program.
+///
+/// What comes from there is not trusted: an answer is bounded in time and size, a redirect is an answer like any other (it
+/// could lead into the operator's own network), and a certificate that does not verify is no answer.
+package final class SiteClient: WebClient {
+  private let client: HTTPClient
+  private let patience: Duration
+  private let largest: Int
+
+  /// - Parameters:
+  ///   - patience: from the first byte to the last, connecting included.
+  ///   - largest: of an answer's body, in bytes.
+  package init(patience: Duration = .seconds(5), largest: Int = 1 << 20) {
+    var configuration = HTTPClient.Configuration(redirectConfiguration: .disallow, decompression: .disabled)
+    configuration.timeout.connect = .milliseconds(patience.wholeMilliseconds)
+    // One that does not answer is told to the person at once; they decide whether to try again.
+    configuration.connectionPool.retryConnectionEstablishment = false
+    configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 64
+    client = HTTPClient(configuration: configuration)
+    self.patience = patience
+    self.largest = largest
+  }
+
+  deinit { client.shutdown { _ in } }
+
+  /// Closes all connections; requests under way fail.
+  package func end() async { try? await client.shutdown() }
+
+  package func send(_ request: WebRequest) async throws(WebFault) -> WebAnswer {
+    let site = Self.site(of: request.url)
+    let result = await withTaskGroup(of: Result<WebAnswer, WebFault>?.self) { group in
+      group.addTask { await self.exchange(request, with: site) }
+      // The library's own deadline ends with the answer's head. Attack: a site that sends a byte a second.
+      group.addTask { [patience] in
+        (try? await Task.sleep(for: patience)) == nil ? nil : .failure(WebFault(reason: "\(site) did not answer within \(patience)"))
+      }
+      defer { group.cancelAll() }
+      for await result in group { if let result { return result } }
+      return .failure(WebFault(reason: "\(site) was not asked: the gateway is ending"))
+    }
+    return try result.get()
+  }
+
+  private func exchange(_ request: WebRequest, with site: String) async -> Result<WebAnswer, WebFault> {
+    guard request.url.hasPrefix("https://") || request.url.hasPrefix("http://") else {
+      return .failure(WebFault(reason: "only addresses that begin with https:// or http:// are reached"))
+    }
+    var outgoing = HTTPClientRequest(url: request.url)
+    outgoing.method = HTTPMethod(rawValue: request.method)
+    for header in request.headers { outgoing.headers.add(name: header.name, value: header.value) }
+    if !outgoing.headers.contains(name: "User-Agent") { outgoing.headers.add(name: "User-Agent", value: "Moongate") }
+    if !request.body.isEmpty { outgoing.body = .bytes(ByteBuffer(bytes: request.body)) }
+    do {
+      let answer = try await client.execute(outgoing, deadline: .now() + .milliseconds(patience.wholeMilliseconds))
+      let body = try await answer.body.collect(upTo: largest)
+      return .success(
+        WebAnswer(
+          status: Int(answer.status.code), headers: answer.headers.map { (name: $0.name.lowercased(), value: $0.value) },
+          body: Array(body.readableBytesView)))
+    } catch is NIOTooManyBytesError {
+      return .failure(WebFault(reason: "\(site) answered more than \(largest) bytes"))
+    } catch let error as HTTPClientError {
+      return .failure(WebFault(reason: "\(site): \(error.shortDescription)"))
+    } catch {
+      return .failure(WebFault(reason: "\(site): \(String("\(error)".prefix(300)))"))
+    }
+  }
+
+  /// Scheme, host and port: what a log may show of an address.
+  static func site(of url: String) -> String {
+    let parts = url.split(separator: "/", maxSplits: 2, omittingEmptySubsequences: false)
+    guard parts.count == 3, parts[0].hasSuffix(":"), parts[1].isEmpty else { return "the site" }
+    let authority = parts[2].prefix { !"/?#\\".contains($0) }
+    return "\(parts[0])//\(authority.split(separator: "@", omittingEmptySubsequences: false).last ?? "")"
+  }
+}

@@ -1,0 +1,91 @@
+import HTTPTypes
+import Hummingbird
+import MoongateDelivery
+import MoongateSDK
+import NIOCore
+import Testing
+
+@Suite("Other sites") struct SiteClientTests {
+  @Test("are asked as the provider says, and their answer is read whole") func exchange() async throws {
+    let site = TestSite()
+    try await site.run { _ in
+      Response(status: .created, headers: [.contentType: "text/plain"], body: ResponseBody(byteBuffer: ByteBuffer(string: "yes")))
+    } _: { address in
+      let web = SiteClient()
+      let answer = try await web.send(
+        WebRequest(method: "POST", url: address + "/token?a=b", headers: [("X-One", "1"), ("X-One", "2")], body: Array("grant=code".utf8)))
+      #expect(answer.status == 201)
+      #expect(answer.header("content-type") == "text/plain")
+      #expect(String(decoding: answer.body, as: UTF8.self) == "yes")
+      let asked = try #require(site.questions.first)
+      #expect(asked.method == "POST")
+      #expect(asked.path == "/token?a=b")
+      #expect(asked.body == "grant=code")
+      #expect(asked.headers[values: HTTPField.Name("X-One") ?? .accept] == ["1", "2"])
+      await web.end()
+    }
+  }
+
+  @Test("lead nowhere else: a redirect is the answer") func redirect() async throws {
+    let site = TestSite()
+    try await site.run { _ in
+      Response(status: .found, headers: [.location: "/elsewhere"])
+    } _: { address in
+      let answer = try await SiteClient().send(WebRequest(url: address + "/start"))
+      #expect(answer.status == 302)
+      #expect(answer.header("location") == "/elsewhere")
+      #expect(site.questions.map(\.path) == ["/start"])
+    }
+  }
+
+  @Test("may answer so much and no more") func bounded() async throws {
+    try await TestSite().run { question in
+      let count = question.path == "/most" ? 1000 : 1001
+      return Response(status: .ok, body: ResponseBody(byteBuffer: ByteBuffer(repeating: 120, count: count)))
+    } _: { address in
+      let web = SiteClient(largest: 1000)
+      let most = try await web.send(WebRequest(url: address + "/most"))
+      #expect(most.body.count == 1000)
+      await #expect(throws: WebFault(reason: "\(address) answered more than 1000 bytes")) {
+        try await web.send(WebRequest(url: address + "/more?secret=1"))
+      }
+    }
+  }
+
+  @Test("that fall silent are given up, also in the middle of an answer", arguments: ["/never", "/begins"])
+  func silent(path: String) async throws {
+    let (stream, end) = AsyncStream.makeStream(of: ByteBuffer.self)
+    end.yield(ByteBuffer(string: "begins"))
+    try await TestSite().run { question in
+      if question.path == "/never" { for await _ in stream.dropFirst() {} }
+      return Response(status: .ok, body: ResponseBody(asyncSequence: stream))
+    } _: { address in
+      let web = SiteClient(patience: .milliseconds(200))
+      let clock = ContinuousClock()
+      let begin = clock.now
+      let fault = await #expect(throws: WebFault.self) { try await web.send(WebRequest(url: address + path)) }
+      #expect(clock.now - begin < .seconds(3))
+      #expect(fault?.reason.contains("?") == false)
+      end.finish()
+    }
+  }
+
+  @Test(
+    "that are not there, or are none, are faults that tell no path",
+    arguments: ["http://127.0.0.1:1/p?secret", "file:///etc/passwd", "x", "https://"])
+  func absent(url: String) async throws {
+    let fault = await #expect(throws: WebFault.self) { try await SiteClient().send(WebRequest(url: url)) }
+    #expect(fault?.reason.contains("secret") == false)
+    #expect(fault?.reason.contains("passwd") == false)
+  }
+
+  @Test("get no header that a line end would split") func injection() async throws {
+    let site = TestSite()
+    try await site.run { _ in
+      Response(status: .ok)
+    } _: { address in
+      await #expect(throws: WebFault.self) { try await SiteClient().send(WebRequest(url: address, headers: [("X-One", "1\r\nX-Two: 2")])) }
+      #expect(site.questions.isEmpty)
+    }
+  }
+}
