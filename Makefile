@@ -15,7 +15,7 @@ CONFIG ?= config
 SWIFT_BUILD := swift build -c $(CONFIGURATION) --explicit-target-dependency-import-check error
 SWIFT_FILES := Sources Plugins Tests Package.swift
 
-BUILD_PACKAGES := liblua5.4-dev libsqlite3-dev libphonenumber-dev
+BUILD_PACKAGES := liblua5.4-dev libsqlite3-dev libphonenumber-dev libargon2-dev libcrypt-dev
 TEST_PACKAGES := curl openssl chromium chromium-driver python3-venv
 BENCH_PACKAGES := wrk nginx
 VENV := .build-e2e/venv

@@ -7,6 +7,9 @@ package struct KeyRing: Sendable {
   private let logs: SymmetricKey
   private let counters: SymmetricKey
   private let records: SymmetricKey
+  private let pepper: SymmetricKey
+  /// Names the pepper in a hash that was made with it; says nothing about it.
+  package let pepperName: String
   /// Signs `X-Moongate-Assertion` (ES256).
   package let assertion: P256.Signing.PrivateKey
   /// Tells stores that were made under another key from ours; says nothing about the key.
@@ -24,6 +27,8 @@ package struct KeyRing: Sendable {
     logs = derive("log")
     counters = derive("counter")
     records = derive("record")
+    pepper = derive("pepper")
+    pepperName = derive("pepper name").withUnsafeBytes { Base64URL.encode($0.prefix(6)) }
     fingerprint = derive("fingerprint").withUnsafeBytes { Array($0.prefix(16)) }
     // A number at or above the group's order is no key: take the next one then (its chance is 2^-32).
     var found: P256.Signing.PrivateKey?
@@ -62,6 +67,10 @@ package struct KeyRing: Sendable {
     }
     return Array(Array(mac.finalize()).prefix(20))
   }
+
+  /// A secret as it goes into Argon2: under a key that is not in the database, without which a copy of the database cannot
+  /// be guessed against.
+  package func peppered(_ secret: [UInt8]) -> [UInt8] { Array(HMAC<SHA256>.authenticationCode(for: secret, using: pepper)) }
 
   /// Seals what a provider keeps, bound to whom it is for: moved to another account or provider it cannot be opened.
   package func seal(_ record: [UInt8], for owner: String) throws -> [UInt8] {

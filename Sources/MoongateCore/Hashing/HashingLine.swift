@@ -1,0 +1,122 @@
+import Foundation
+import Synchronization
+
+/// What is given to a thread holds its place, even if whoever asked is gone, until it is done.
+private final class HeldPlace: Sendable {
+  private let place: Mutex<HashingPlace?>
+
+  init(_ place: HashingPlace) { self.place = Mutex(place) }
+
+  func letGo() { place.withLock { $0 = nil } }
+}
+
+/// Those who wait for a hashing thread, first come first served, and the threads that serve them.
+final class HashingLine: Sendable {
+  /// One who waits.
+  private struct Job: Sendable {
+    let id: UInt64
+    let since: ContinuousClock.Instant
+    /// Runs on a hashing thread.
+    let run: @Sendable () -> Void
+    /// Instead of `run`.
+    let give: @Sendable (any Error) -> Void
+  }
+
+  private struct State {
+    var jobs: [Job] = []
+    var lastID: UInt64 = 0
+    var threads = 0
+    var idle = 0
+    var isClosed = false
+  }
+
+  private let mostThreads: Int
+  private let steady: @Sendable () -> ContinuousClock.Instant
+  private let state = Mutex(State())
+  private let work = DispatchSemaphore(value: 0)
+
+  init(threads: Int, steady: @escaping @Sendable () -> ContinuousClock.Instant) {
+    mostThreads = threads
+    self.steady = steady
+  }
+
+  /// Runs the body on a hashing thread.
+  /// - Parameter place: held while the body waits or runs, even if whoever asked is gone.
+  /// - Throws: what the body throws; `HashingFault.busy` where it waited too long; `CancellationError` where the task was
+  ///   cancelled while it waited. What has begun is ended and told: nobody learns by hanging up, and without being charged,
+  ///   whether a guess was right.
+  func run<Value: Sendable>(_ place: HashingPlace, _ body: @escaping @Sendable () throws(HashingFault) -> Value) async throws -> Value {
+    let id = state.withLock { state in
+      state.lastID += 1
+      return state.lastID
+    }
+    let held = HeldPlace(place)
+    return try await withTaskCancellationHandler {
+      try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Value, any Error>) in
+        join(
+          Job(
+            id: id, since: steady(),
+            run: {
+              let result = Result { () throws(HashingFault) in try body() }
+              // Before the answer: whoever has it may ask for a place again.
+              held.letGo()
+              continuation.resume(with: result)
+            },
+            give: { error in
+              held.letGo()
+              continuation.resume(throwing: error)
+            }))
+        // The handler below found nothing if it ran before.
+        if Task.isCancelled { cancel(id) }
+      }
+    } onCancel: {
+      cancel(id)
+    }
+  }
+
+  /// No thread outlives what is in line now.
+  func close() {
+    let threads = state.withLock { state in
+      state.isClosed = true
+      return state.threads
+    }
+    for _ in 0..<threads { work.signal() }
+  }
+
+  private func join(_ job: Job) {
+    let needsThread = state.withLock { state in
+      state.jobs.append(job)
+      // A thread that is free takes it; else one more, while there may be one more.
+      guard state.jobs.count > state.idle, state.threads < mostThreads else { return false }
+      state.threads += 1
+      return true
+    }
+    if needsThread { Thread.detachNewThread { self.serve() } }
+    work.signal()
+  }
+
+  private func cancel(_ id: UInt64) {
+    let waiting = state.withLock { state in state.jobs.firstIndex { $0.id == id }.map { state.jobs.remove(at: $0) } }
+    waiting?.give(CancellationError())
+  }
+
+  /// The life of a thread.
+  private func serve() {
+    // Linux keeps a nice value for each thread; 0 is the calling one (setpriority(2), "C library/kernel differences").
+    setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 15)
+    while true {
+      state.withLock { $0.idle += 1 }
+      work.wait()
+      let (job, isOver) = state.withLock { state -> (Job?, Bool) in
+        state.idle -= 1
+        let job = state.jobs.isEmpty ? nil : state.jobs.removeFirst()
+        return (job, job == nil && state.isClosed)
+      }
+      if let job {
+        if steady() - job.since > HashingPool.longestWait { job.give(HashingFault.busy) } else { job.run() }
+      } else if isOver {
+        return
+      }
+    }
+  }
+}

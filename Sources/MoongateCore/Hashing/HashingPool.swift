@@ -1,0 +1,68 @@
+import Foundation
+import MoongateSDK
+import Synchronization
+
+/// The hashing threads: so many, of low priority, with a bounded number of secrets that wait for them, so that a flood of
+/// PINs takes memory and processor from nobody but other PINs.
+package final class HashingPool: HashingPlaces {
+  /// Half of the processors, one at least.
+  package static var usualThreads: Int { max(1, ProcessInfo.processInfo.activeProcessorCount / 2) }
+  /// For each thread. At the shipped cost the last of them waits about a second.
+  package static let usualQueue = 32
+  /// Whoever waits longer for a thread (of low priority: others may have the processors) is told `busy`. Well under the ten
+  /// seconds after which the ledger takes a charged try for a failure.
+  package static let longestWait: Duration = .seconds(5)
+
+  private let hashing: SecretHashing
+  private let places: Places
+  private let line: HashingLine
+
+  /// Starts no thread before there is something to do.
+  /// - Parameters:
+  ///   - threads: 1 or more.
+  ///   - queue: how many may wait for each thread, 0 or more.
+  ///   - steady: measures the waiting.
+  package init(
+    keys: KeyRing, random: any RandomSource, cost: HashCost = .shipped, threads: Int = HashingPool.usualThreads,
+    queue: Int = HashingPool.usualQueue, steady: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
+  ) {
+    hashing = SecretHashing(keys: keys, random: random, cost: cost)
+    places = Places(max(1, threads) * (1 + max(0, queue)))
+    line = HashingLine(threads: max(1, threads), steady: steady)
+  }
+
+  deinit { line.close() }
+
+  package func slot() -> (any SecretHasher)? {
+    guard places.enter() else { return nil }
+    return HashingSlot(hashing: hashing, place: HashingPlace(self), line: line)
+  }
+
+  fileprivate func leave() { places.leave() }
+}
+
+/// A place that is given back when the last who holds it is gone: the slot, and whatever it has been given to do. The pool
+/// lives as long.
+final class HashingPlace: Sendable {
+  private let pool: HashingPool
+
+  /// - Parameter pool: in which the place is taken already.
+  fileprivate init(_ pool: HashingPool) { self.pool = pool }
+
+  deinit { pool.leave() }
+}
+
+/// A hasher with a place of its own.
+private struct HashingSlot: SecretHasher {
+  let hashing: SecretHashing
+  let place: HashingPlace
+  let line: HashingLine
+
+  func hash(_ secret: [UInt8]) async throws -> String {
+    try await line.run(place) { [hashing] () throws(HashingFault) in try hashing.hash(secret) }
+  }
+
+  func verify(_ secret: [UInt8], against hash: String?) async throws -> HashVerdict {
+    try await line.run(place) { [hashing] () throws(HashingFault) in try hashing.verify(secret, against: hash) }
+  }
+}
