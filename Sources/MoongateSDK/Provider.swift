@@ -53,7 +53,7 @@ public struct PolicySource: Sendable {
 }
 
 /// One thing that a step asks a person for.
-public struct InputField: Sendable, Equatable {
+public struct InputField: Sendable, Equatable, Codable {
   public enum Kind: String, Sendable, Codable {
     case digits
     case text

@@ -1,25 +1,25 @@
 import Logging
 import MoongateSDK
 
-// Opening a step: who it is for, whether a message may go, and the message.
+// Opening a step of a code provider: who it is for, whether a message may go, and the message.
 
 extension FlowEngine {
-  /// Opens a step.
+  /// Opens a step. A full provider is judged at once where the input holds all that it asks for.
   /// - Parameter provider: nil where the step has one choice and the client names none.
   package func begin(_ id: FlowID, provider: String?, fields: [String: InputValue], client: ClientContext) async -> Result<FlowView, Refusal> {
     await answer(client, flow: id) { visit throws(Halt) in
       let input = ProviderInput(fields: fields, defaultRegion: visit.generation.gateway.region)
-      // Malformed comes before all else (exact.md, order of checks): it says nothing about the flow.
       let named = provider.flatMap(ProviderName.init(rawValue:)).flatMap { providers[$0] }
-      if let code = named as? any CodeProvider { _ = try read(code, input, visit) }
-      let machine = try await load(id, visit)
+      let machine = try await load(id, for: named, input, visit)
       guard case .offer(let choices) = machine.next else { throw visit.refusal(.stepNotOpen) }
       let chosen = provider == nil && choices.count == 1 ? providers[choices[0]] : named
       guard let chosen, choices.contains(chosen.descriptor.name), let policy = visit.generation.policies[chosen.descriptor.name] else {
         throw visit.refusal(.stepNotOpen)
       }
       if let code = chosen as? any CodeProvider {
-        return try await send(code, to: try read(code, input, visit), policy, machine, id: id, visit)
+        let own = try await loadAccount(machine.record.account)
+        let identifier = try recipient(of: code, input, machine.record, own, visit)
+        return try await send(code, to: identifier, policy, machine, of: own, id: id, visit)
       }
       guard let full = chosen as? any FullProvider else { throw visit.refusal(.stepNotOpen) }
       return try await open(full, input, policy, machine, id: id, visit)
@@ -33,7 +33,20 @@ extension FlowEngine {
       guard let step = machine.record.step, let identifier = step.identifier, let policy = visit.generation.policies[step.provider],
         let provider = providers[step.provider] as? any CodeProvider
       else { throw visit.refusal(.stepNotOpen) }
-      return try await send(provider, to: identifier, policy, machine, id: id, visit)
+      let own = try await loadAccount(machine.record.account)
+      return try await send(provider, to: identifier, policy, machine, of: own, id: id, visit)
+    }
+  }
+
+  /// The flow. Malformed comes before all else (exact.md, order of checks): it says nothing about the flow.
+  private func load(_ id: FlowID, for named: (any Provider)?, _ input: ProviderInput, _ visit: Visit) async throws(Halt) -> FlowMachine {
+    guard let code = named as? any CodeProvider else { return try await load(id, visit) }
+    if code.isNamed(in: input) { _ = try read(code, input, visit) }
+    do {
+      return try await load(id, visit)
+    } catch {
+      _ = try read(code, input, visit)
+      throw error
     }
   }
 
@@ -41,16 +54,42 @@ extension FlowEngine {
     do { return try provider.readIdentifier(input) } catch { throw visit.refusal(error) }
   }
 
+  /// Whom a code is for: who was named; where nobody was, the account's own address or number, or the one that the flow was told before.
+  private func recipient(
+    of provider: any CodeProvider, _ input: ProviderInput, _ record: FlowRecord, _ own: Account?, _ visit: Visit
+  ) throws(Halt) -> Identifier {
+    let kinds = provider.descriptor.identifierKinds
+    let isGiven = record.purpose.given.map(kinds.contains) ?? false
+    if isGiven || provider.isNamed(in: input) { return try read(provider, input, visit) }
+    if let own {
+      if let meant = record.purpose.meant(of: kinds, in: own) { return meant }
+      throw nothingToProve(kinds, own, visit)
+    }
+    if let claimed = record.gathered.claimed.first(where: { kinds.contains($0.kind) }) { return claimed }
+    return try read(provider, input, visit)
+  }
+
+  /// The account has nothing of these kinds that could be proved here.
+  private func nothingToProve(_ kinds: [IdentifierKind], _ own: Account, _ visit: Visit) -> Halt {
+    own.identifiers.contains { kinds.contains($0.identifier.kind) && $0.verifiedAt != nil }
+      ? visit.refusal(.alreadySet, detail: "This is verified already.")
+      : visit.refusal(.denied, detail: "There is no address or number here that a code could go to.")
+  }
+
   /// Sends a code, if everything allows it, and stores the step that waits for it.
+  /// - Parameter own: the account that the flow is known to be of.
   private func send(
-    _ provider: any CodeProvider, to identifier: Identifier, _ policy: ProviderPolicy, _ before: FlowMachine, id: FlowID, _ visit: Visit
+    _ provider: any CodeProvider, to identifier: Identifier, _ policy: ProviderPolicy, _ before: FlowMachine, of own: Account?, id: FlowID,
+    _ visit: Visit
   ) async throws(Halt) -> FlowView {
     var machine = before
     let name = policy.provider
-    let account = try await asking { () async throws(StoreFault) in try await store.account(holding: identifier) }
+    let purpose = machine.record.purpose
+    let found =
+      purpose == .passwordReset && own == nil ? try await recoverable(by: identifier, visit) : try await holder(of: identifier)
+    let account = own ?? found
     if account?.isLocked ?? false { throw visit.refusal(.disabled) }
-    // Attack: a second step passed with an identifier of the attacker's own. A step of a known account is for what it holds.
-    if let bound = machine.record.account, account?.id != bound { throw visit.refusal(.denied) }
+    try demandRight(to: identifier, of: own, machine.record, visit)
     let conceals = policy.unknownAccount == .conceal
     let open = machine.record.step.flatMap { $0.provider == name && $0.identifier == identifier ? $0 : nil }
     let subject = StepSubject(
@@ -59,16 +98,10 @@ extension FlowEngine {
     let expiredAt = open?.challenge.map(\.expiresAt).flatMap { visit.now >= $0 ? $0 : nil }
     let limits = try limits(policy, subject, facts: facts, expiredAt: expiredAt, visit)
 
-    let isKnown = account != nil
-    let isWanted = machine.record.accountRule == .any || isKnown == (machine.record.accountRule == .existing) || machine.record.account != nil
-    if !isWanted, !conceals {
-      // It tells who is registered: so it costs the address that asks.
-      visit.decided(by: "unknown_account", of: name)
-      let perAddress = limits.send.filter { $0.key == .ip }
-      let reservation = try await charge(perAddress, for: .send, timer: nil, visit)
-      try await settle([.settle(Settlement(reservation: reservation.id, outcome: .success, limits: perAddress, timer: nil, now: visit.now))], visit)
-      throw visit.refusal(isKnown ? .alreadyRegistered : .accountNotFound)
-    }
+    let isTaken = own.map { own in found.map { $0.id != own.id } ?? false && purpose != .joinPhone }
+    let isKnown = found != nil
+    let isWanted = isTaken.map { !$0 } ?? (machine.record.accountRule == .any || isKnown == (machine.record.accountRule == .existing))
+    if !isWanted, !conceals { throw try await revealing(isKnown ? .alreadyRegistered : .accountNotFound, name, limits.send, .send, visit) }
 
     if let first = try await judge(.send, by: policy, limits, facts: facts, account: account, visit) {
       // That step first. It is for a person who is known in this flow already: a number alone proves nobody.
@@ -122,6 +155,40 @@ extension FlowEngine {
     return try await store(machine, changes, id: id, visit)
   }
 
+  /// Attack: a second step passed with an identifier of the attacker's own. A step of a known account is for what it holds, except for
+  /// the one that it is to be given; a step beside a claimed address is for that one.
+  private func demandRight(to identifier: Identifier, of own: Account?, _ record: FlowRecord, _ visit: Visit) throws(Halt) {
+    guard let own else {
+      let claimed = record.gathered.claimed.filter { $0.kind == identifier.kind }
+      guard claimed.isEmpty || claimed.contains(identifier) else { throw visit.refusal(.denied) }
+      return
+    }
+    let held = own.identifiers.first { $0.identifier == identifier }
+    switch record.purpose {
+    case .joinPhone where identifier.kind == .phone:
+      if own.identifiers.contains(where: { $0.identifier.kind == .phone && $0.verifiedAt != nil }) {
+        throw visit.refusal(.alreadySet, detail: "There is a phone number here already. Change it instead.")
+      }
+    case let purpose where purpose.given == identifier.kind: break
+    default:
+      guard let held else { throw visit.refusal(.denied) }
+      guard record.purpose.accepts(held) else { throw nothingToProve([identifier.kind], own, visit) }
+    }
+  }
+
+  /// Refuses with what tells who is registered: so it costs the address that asks.
+  func revealing(
+    _ code: RefusalCode, _ provider: ProviderName, _ limits: [ResolvedLimit], _ action: LimitAction, _ visit: Visit
+  ) async throws(Halt) -> Halt {
+    visit.decided(by: "unknown_account", of: provider)
+    let perAddress = limits.filter { $0.key == .ip }
+    let reservation = try await charge(perAddress, for: action, timer: nil, visit)
+    // A limit of failures counts it too: to ask who is registered is a try that went wrong.
+    let outcome: Settlement.Outcome = action == .send ? .success : .failure
+    try await settle([.settle(Settlement(reservation: reservation.id, outcome: outcome, limits: perAddress, timer: nil, now: visit.now))], visit)
+    return visit.refusal(code)
+  }
+
   /// The delivery itself; it answers with what went wrong.
   private func deliverer(
     _ provider: any CodeProvider, _ code: String, _ texts: CodeTexts, _ identifier: Identifier, _ visit: Visit
@@ -148,72 +215,9 @@ extension FlowEngine {
     let names = provider.descriptor.settings.compactMap { if case .messages = $0.kind { $0.name } else { nil } }
     return names.lazy.compactMap { settings?.deliveries[$0] }.first.map(delivery.messenger(for:))
   }
+}
 
-  /// Opens the step of a provider that verifies by itself.
-  private func open(
-    _ provider: any FullProvider, _ input: ProviderInput, _ policy: ProviderPolicy, _ before: FlowMachine, id: FlowID, _ visit: Visit
-  ) async throws(Halt) -> FlowView {
-    var machine = before
-    let identifier: Identifier?
-    do throws(InputProblem) { identifier = try provider.readIdentifier(input) } catch { throw visit.refusal(error) }
-    var account = try await loadAccount(machine.record.account)
-    if let identifier {
-      let holder = try await asking { () async throws(StoreFault) in try await store.account(holding: identifier) }
-      if let bound = account, holder?.id != bound.id { throw visit.refusal(.denied) }
-      account = holder
-    }
-    if account?.isLocked ?? false { throw visit.refusal(.disabled) }
-    let subject = StepSubject(
-      provider: policy.provider, identifier: identifier, account: account?.id, conceals: policy.unknownAccount == .conceal, flow: id.hash,
-      challenge: nil, address: visit.client.address)
-    let facts = facts(machine.record, subject: subject, account: account, visit)
-    let limits = try limits(policy, subject, facts: facts, expiredAt: nil, visit)
-    try await refuseWhileLocked(limits.verify.filter(\.key.isPersonal), visit)
-    let step = StepRecord(
-      provider: policy.provider, identifier: identifier, isSkippable: machine.due?.isSkippable ?? false, account: account?.id, challenge: nil)
-    machine.opened(step)
-    let context = try await context(provider, step, machine.record, visit)
-    switch try await fulfil(visit, { () async throws in try await provider.begin(context, input) }) {
-    case .ask(_, let state), .redirect(_, let state):
-      machine.keeps(state)
-      return try await store(machine, [.audit(event(.flowBegun, visit, record: machine.record, id: id, step: step))], id: id, visit)
-    case .malformed(let problem): throw visit.refusal(problem)
-    case .refused(let reason): throw visit.refusal(RefusalCode(reason))
-    case .proved:
-      // Attack: a step that passes without a try would be a step that no limit counts.
-      throw visit.refusal(.denied)
-    }
-  }
-
-  /// Runs a full provider; whatever it throws is a fault, never a pass.
-  func fulfil(_ visit: Visit, _ body: () async throws -> StepAnswer) async throws(Halt) -> StepAnswer {
-    do {
-      return try await body()
-    } catch {
-      logger.error("a provider failed", metadata: ["decision": "\(visit.client.decision)", "fault": "\(error)"])
-      throw visit.refusal(.busy)
-    }
-  }
-
-  /// What a full provider is given.
-  func context(_ provider: any FullProvider, _ step: StepRecord, _ record: FlowRecord, _ visit: Visit) async throws(Halt) -> StepContext {
-    var account: StepAccount?
-    if let id = step.account ?? record.account {
-      let sealed = try await asking { () async throws(StoreFault) in try await store.providerRecord(of: id, for: step.provider) }
-      do {
-        account = StepAccount(id: id, record: try sealed.map { try keys.open($0, for: "\(step.provider) \(id)") })
-      } catch {
-        throw .store(StoreFault("the record of \(step.provider) for \(id) cannot be opened: it was changed, or sealed under another key"))
-      }
-    }
-    let settings = visit.generation.gateway.providers[step.provider]
-    return StepContext(
-      flow: record.name, purpose: .prove, account: account, identifier: step.identifier, state: step.state, now: visit.now.milliseconds,
-      callback: nil,
-      tools: StepTools(
-        randomBytes: { [random] in random.bytes($0) },
-        settings: StepSettings(
-          texts: settings?.texts ?? [:], secrets: (settings?.secrets ?? [:]).mapValues { secret in { @Sendable in secret.reveal() } }),
-        web: web, messenger: messenger(for: provider, visit)))
-  }
+extension CodeProvider {
+  /// Whether the input says whom the code is for.
+  func isNamed(in input: ProviderInput) -> Bool { descriptor.beginFields.contains { $0.isRequired && input.fields[$0.name] != nil } }
 }

@@ -2,6 +2,16 @@ import MoongateSDK
 
 // From the last step to a session: account, session and flow are stored in one transaction, or not at all.
 
+/// What a completed flow does to an account.
+private struct Outcome: Sendable {
+  /// As it will be.
+  var account: Account
+  var isNew = false
+  var changes: [Change] = []
+  /// After the session is stored.
+  var lastChanges: [Change] = []
+}
+
 extension FlowEngine {
   /// Goes on after a step was passed or skipped: to the next one, or to the end.
   func carryOn(_ machine: inout FlowMachine, id: FlowID, _ visit: Visit, changes: [Change]) async throws(Halt) -> FlowView {
@@ -11,78 +21,205 @@ extension FlowEngine {
 
   /// Makes the session, and the account where it is new.
   private func complete(_ before: FlowMachine, id: FlowID, _ visit: Visit, changes: [Change]) async throws(Halt) -> FlowView {
+    let purpose = before.record.purpose
     // Attack: a flow whose steps were all skipped or did not apply. Nothing proved, nobody signed in.
-    guard !before.record.passed.isEmpty else { throw visit.refusal(.denied) }
+    guard !before.record.passed.isEmpty || before.record.startedIn != nil else { throw visit.refusal(.denied) }
     var machine = before
-    var changes = changes
-    let known = try await person(machine.record)
+    let known = try await person(machine.record, visit)
     if known?.isLocked ?? false { throw visit.refusal(.disabled) }
-    if known != nil, machine.record.accountRule == .new {
+    // "By verified email to its account, else a new one, whatever the flow's `account =` says" (seeds.md 2.3).
+    let isFederated = machine.record.proved.contains { $0.kind == .federated }
+    let rule = isFederated ? AccountRule.any : machine.record.accountRule
+    var isRefused = known != nil && rule == .new && machine.record.startedIn == nil
+    if let known, let given = purpose.given, purpose != .joinPhone {
+      for identifier in machine.record.proved where identifier.kind == given {
+        if let holder = try await holder(of: identifier), holder.id != known.id { isRefused = true }
+      }
+    }
+    if isRefused {
       // Concealed until the code was proved: now it is theirs to know.
       machine.failed()
       _ = try await store(machine, changes, id: id, visit)
       throw visit.refusal(.alreadyRegistered)
     }
-    guard known != nil || machine.record.accountRule != .existing else { throw visit.refusal(.denied) }
-    let account = known.map { proving($0, machine.record, visit) } ?? newAccount(machine.record, visit)
-    if known == nil {
-      changes.append(.createAccount(account))
-      changes.append(.audit(event(.accountCreated, visit, record: machine.record, id: id)))
+    guard known != nil || rule != .existing else { throw visit.refusal(.denied) }
+    var outcome: Outcome
+    if let known {
+      outcome = purpose == .joinPhone ? try await joining(known, machine.record, visit) : try await changing(known, machine.record, visit)
     } else {
-      changes.append(.seen(account: account.id))
-      for held in account.identifiers where held.verifiedAt == visit.now { changes.append(.verifyIdentifier(account: account.id, held.identifier)) }
+      outcome = try await making(machine.record, visit)
+      outcome.changes.append(.audit(event(.accountCreated, visit, record: machine.record, id: id)))
     }
-    let token = SessionToken(from: random)
-    let rule = machine.record.session
-    let session = Session(
-      id: "se_" + Base64URL.encode(random.bytes(12)), token: token.hash, account: account.id, createdAt: visit.now,
-      expiresAt: visit.now + rule.lifetime, idle: rule.idle, lastSeenAt: visit.now, passed: machine.record.passed,
-      userAgent: visit.client.userAgent.map { String($0.prefix(256)) })
-    // A new token at every sign-in; the one before it is dead.
-    if let old = visit.client.session { changes.append(.endSession(old.session.token)) }
-    let isNew = known == nil
-    machine.completed(account: account.id, isNew: isNew, next: destination(machine.record, isNew: isNew))
-    changes.append(.putSession(session))
-    changes.append(.audit(event(.sessionStarted, visit, record: machine.record, id: id)))
-    changes.append(.putFlow(machine.record))
-    let final = changes
+    try hand(machine.record.gathered, to: &outcome, id: id, visit)
+    try await conclude(purpose, &outcome, machine.record, visit)
+
+    var secret: SecretText?
+    var session: Session?
+    var code: AppCode?
+    var next = destination(machine.record, isNew: outcome.isNew)
+    var sessionChanges: [Change] = []
+    if let app = machine.record.app {
+      let token = SessionToken(from: random)
+      code = AppCode(hash: token.hash, expiresAt: visit.now + AppCode.lifetime)
+      next = app.address(with: token.secret)
+    } else if machine.record.startedIn != nil, let own = visit.client.session?.session {
+      let (grown, token) = growing(own, of: outcome.account.id, machine.record, visit)
+      (session, secret) = (grown, token.secret)
+      sessionChanges = [.replaceSession(own.token, by: grown)]
+    } else {
+      let (made, token) = newSession(of: outcome.account.id, machine.record, visit)
+      (session, secret) = (made, token.secret)
+      // A new token at every sign-in; the one before it is dead.
+      if let old = visit.client.session { sessionChanges.append(.endSession(old.session.token)) }
+      sessionChanges.append(.putSession(made))
+    }
+    machine.completed(account: outcome.account.id, isNew: outcome.isNew, next: next, code: code)
+    var all = changes + outcome.changes + sessionChanges + outcome.lastChanges
+    if let session, purpose == .pinReset { all.append(.endSessions(account: outcome.account.id, except: session.token)) }
+    if session != nil { all.append(.audit(event(.sessionStarted, visit, record: machine.record, id: id))) }
+    all.append(.putFlow(machine.record))
+    let final = all
     switch try await asking({ () async throws(StoreFault) in try await store.apply(final, at: visit.now) }) {
     case .applied: pending.remove(id.hash)
-    case .conflict(.flowChanged): throw visit.refusal(.stepNotOpen)
-    case .conflict(.identifierTaken): throw visit.refusal(.alreadyRegistered)
-    case .conflict(.accountUnavailable): throw visit.refusal(.disabled)
+    case .conflict(let conflict): throw visit.refusal(conflict)
     }
     return FlowView(
       id: id, flow: machine.record.name, status: .complete, expiresAt: machine.record.expiresAt, choices: [], step: nil,
-      passed: machine.record.passed, account: AccountView(account, isNew: isNew), session: SessionView(session, token: token.secret),
-      next: machine.record.completedNext)
+      passed: machine.record.passed, account: AccountView(outcome.account, isNew: outcome.isNew),
+      session: session.map { SessionView($0, token: secret) }, next: machine.record.completedNext)
   }
 
   /// The account that the flow has proved itself to be; nil where there is none yet.
-  private func person(_ record: FlowRecord) async throws(Halt) -> Account? {
+  private func person(_ record: FlowRecord, _ visit: Visit) async throws(Halt) -> Account? {
     if let bound = try await loadAccount(record.account) { return bound }
-    for identifier in record.proved {
-      if let holder = try await asking({ () async throws(StoreFault) in try await store.account(holding: identifier) }) { return holder }
-    }
+    // An account that is gone is no reason to make another.
+    if record.account != nil { throw visit.refusal(.denied) }
+    for identifier in record.proved { if let holder = try await holder(of: identifier) { return holder } }
     return nil
   }
 
-  /// The account with what was just proved marked as verified now.
-  private func proving(_ account: Account, _ record: FlowRecord, _ visit: Visit) -> Account {
-    var account = account
+  /// What changes in an account that is there.
+  private func changing(_ account: Account, _ record: FlowRecord, _ visit: Visit) async throws(Halt) -> Outcome {
+    var outcome = Outcome(account: account, changes: [.seen(account: account.id)])
+    let isFederated = record.proved.contains { $0.kind == .federated }
     for identifier in record.proved {
-      let held = account.identifiers.firstIndex { $0.identifier == identifier }
-      if let held, account.identifiers[held].verifiedAt != nil { continue }
-      if let held { account.identifiers.remove(at: held) }
-      account.identifiers.append(HeldIdentifier(identifier: identifier, verifiedAt: visit.now))
+      let held = outcome.account.identifiers.firstIndex { $0.identifier == identifier }
+      if let held, outcome.account.identifiers[held].verifiedAt != nil { continue }
+      // Signing in by Google goes on when another account has proved the address since: it is theirs.
+      if isFederated, identifier.kind != .federated, let holder = try await holder(of: identifier), holder.id != account.id { continue }
+      if let held { outcome.account.identifiers.remove(at: held) }
+      outcome.account.identifiers.append(HeldIdentifier(identifier: identifier, verifiedAt: visit.now))
+      outcome.changes.append(.verifyIdentifier(account: account.id, identifier))
     }
-    return account
+    if let given = record.purpose.given, let new = record.proved.last(where: { $0.kind == given }) {
+      outcome.account.identifiers.removeAll { $0.identifier.kind == given && $0.identifier != new }
+      outcome.changes.append(.dropIdentifiers(account: account.id, given, except: new))
+    }
+    for claimed in record.gathered.claimed where outcome.account.identifier(claimed.kind) == nil {
+      outcome.account.identifiers.append(HeldIdentifier(identifier: claimed, verifiedAt: nil))
+      outcome.changes.append(.claimIdentifier(account: account.id, claimed))
+    }
+    if (record.gathered.firstName != nil && account.firstName == nil) || (record.gathered.lastName != nil && account.lastName == nil) {
+      outcome.account.firstName = account.firstName ?? record.gathered.firstName
+      outcome.account.lastName = account.lastName ?? record.gathered.lastName
+      outcome.changes.append(.nameAccount(account: account.id, firstName: record.gathered.firstName, lastName: record.gathered.lastName))
+    }
+    return outcome
   }
 
-  private func newAccount(_ record: FlowRecord, _ visit: Visit) -> Account {
-    Account(
-      id: "ac_" + Base64URL.encode(random.bytes(16)), createdAt: visit.now, lastSeenAt: visit.now,
-      identifiers: record.proved.map { HeldIdentifier(identifier: $0, verifiedAt: visit.now) })
+  /// The number was proved: where it is another account's, that account is this person's, and what they hold here moves there.
+  ///
+  /// Attack: an account with a number, a PIN or a password of its own must not disappear into another by one code. Only what is nothing
+  /// but an identity elsewhere and its address is joined; both sides of it are proved.
+  private func joining(_ account: Account, _ record: FlowRecord, _ visit: Visit) async throws(Halt) -> Outcome {
+    guard let phone = record.proved.last(where: { $0.kind == .phone }), let holder = try await holder(of: phone), holder.id != account.id else {
+      return try await changing(account, record, visit)
+    }
+    if holder.isLocked { throw visit.refusal(.disabled) }
+    let moving = account.identifiers.filter { $0.verifiedAt != nil }
+    guard account.credentials.isEmpty, moving.contains(where: { $0.identifier.kind == .federated }),
+      !moving.contains(where: { $0.identifier.kind == .phone })
+    else { throw visit.refusal(.alreadyRegistered) }
+    var joined = holder
+    joined.identifiers = holder.identifiers.filter { held in !moving.contains { $0.identifier == held.identifier } } + moving
+    return Outcome(account: joined, changes: [.seen(account: holder.id)], lastChanges: [.absorbAccount(account.id, into: holder.id)])
+  }
+
+  private func making(_ record: FlowRecord, _ visit: Visit) async throws(Halt) -> Outcome {
+    var identifiers = record.proved.map { HeldIdentifier(identifier: $0, verifiedAt: visit.now) }
+    for claimed in record.gathered.claimed where !identifiers.contains(where: { $0.identifier == claimed }) {
+      identifiers.append(HeldIdentifier(identifier: claimed, verifiedAt: nil))
+    }
+    let account = Account(
+      id: "ac_" + Base64URL.encode(random.bytes(16)), firstName: record.gathered.firstName, lastName: record.gathered.lastName, createdAt: visit.now,
+      lastSeenAt: visit.now, identifiers: identifiers)
+    return Outcome(account: account, isNew: true, changes: [.createAccount(account)])
+  }
+
+  /// Hands over the records that providers keep: from now on sealed for the account.
+  private func hand(_ gathered: Gathered, to outcome: inout Outcome, id: FlowID, _ visit: Visit) throws(Halt) {
+    let account = outcome.account.id
+    for (provider, kept) in gathered.records.sorted(by: { $0.key < $1.key }) {
+      guard let waiting = kept.sealed else {
+        outcome.account.credentials.remove(provider)
+        outcome.changes.append(.putProviderRecord(account: account, provider, sealed: nil))
+        continue
+      }
+      let record = try unseal(waiting, for: provider, id: id)
+      do {
+        let sealed = try keys.seal(record, for: "\(provider) \(account)")
+        outcome.changes.append(.putProviderRecord(account: account, provider, sealed: sealed))
+        outcome.account.credentials.insert(provider)
+      } catch {
+        throw .store(StoreFault("a record of \(provider) could not be sealed"))
+      }
+    }
+  }
+
+  /// What a purpose does beyond its steps.
+  private func conclude(_ purpose: FlowPurpose, _ outcome: inout Outcome, _ record: FlowRecord, _ visit: Visit) async throws(Halt) {
+    switch purpose {
+    case .passwordReset:
+      outcome.changes.append(.endSessions(account: outcome.account.id, except: nil))
+      // Attack: who claimed the address first may have left a PIN behind for the day its owner recovers the account.
+      let before = try await loadAccount(record.account)
+      guard let before, !before.identifiers.contains(where: { $0.verifiedAt != nil }) else { return }
+      for provider in before.credentials.sorted() where record.gathered.records[provider] == nil {
+        outcome.account.credentials.remove(provider)
+        outcome.changes.append(.putProviderRecord(account: outcome.account.id, provider, sealed: nil))
+      }
+    case .pinReset:
+      let name: ProviderName = "pin"
+      guard let policy = visit.generation.policies[name] else { return }
+      let subject = StepSubject(
+        provider: name, identifier: nil, account: outcome.account.id, conceals: false, flow: record.id, challenge: nil,
+        address: visit.client.address)
+      let limits = try limits(
+        policy, subject, facts: facts(record, subject: subject, account: outcome.account, visit), expiredAt: nil, visit)
+      outcome.changes.append(.clearCounters(limits.verify.filter(\.key.isPersonal)))
+    default: break
+    }
+  }
+
+  /// A session of its own.
+  func newSession(of account: String, _ record: FlowRecord, _ visit: Visit) -> (Session, SessionToken) {
+    let token = SessionToken(from: random)
+    let session = Session(
+      id: "se_" + Base64URL.encode(random.bytes(12)), token: token.hash, account: account, createdAt: visit.now,
+      expiresAt: visit.now + record.session.lifetime, idle: record.session.idle, lastSeenAt: visit.now, passed: record.passed,
+      userAgent: visit.client.userAgent.map { String($0.prefix(256)) })
+    return (session, token)
+  }
+
+  /// The same session with more proved and a new token. Its end stays: a step-up is no way to live for ever.
+  private func growing(_ own: Session, of account: String, _ record: FlowRecord, _ visit: Visit) -> (Session, SessionToken) {
+    let token = SessionToken(from: random)
+    // Earlier steps keep their own times; of one provider the latest counts.
+    let again = Set(record.passed.map(\.provider))
+    let session = Session(
+      id: own.id, token: token.hash, account: account, createdAt: own.createdAt, expiresAt: own.expiresAt, idle: own.idle, lastSeenAt: visit.now,
+      passed: own.passed.filter { !again.contains($0.provider) } + record.passed, userAgent: own.userAgent)
+    return (session, token)
   }
 
   /// A new person always goes to `next.new`, which is told where they were going; a returning one goes there.
@@ -90,6 +227,18 @@ extension FlowEngine {
     guard isNew else { return record.returnTo ?? record.next.returning }
     guard let returnTo = record.returnTo else { return record.next.new }
     return record.next.new + (record.next.new.contains("?") ? "&" : "?") + "return_to=" + returnTo.queryEncoded
+  }
+}
+
+extension Visit {
+  /// What a conflict of the last transaction is to the person.
+  func refusal(_ conflict: ApplyResult.Conflict) -> Halt {
+    switch conflict {
+    case .flowChanged: refusal(.stepNotOpen)
+    case .identifierTaken: refusal(.alreadyRegistered)
+    case .accountUnavailable: refusal(.disabled)
+    case .sessionEnded: refusal(.unauthenticated)
+    }
   }
 }
 

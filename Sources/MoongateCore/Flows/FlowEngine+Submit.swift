@@ -2,11 +2,21 @@ import MoongateSDK
 
 // Judging what a person sent. The order is exact.md's: malformed, flow, policy function, lock, expiry, charge, compare.
 
+/// The step after a code, whose fields came together with it: a new PIN, a new password.
+private struct Following: Sendable {
+  let provider: any FullProvider
+  let policy: ProviderPolicy
+  let slot: (any SecretHasher)?
+}
+
 extension FlowEngine {
-  /// Judges what the person sent for the open step.
+  /// Judges what the person sent for the open step. A code may bring the fields of a secret that is set right after it.
+  ///
+  /// For a complete flow that an app takes over: redeems its one-time code, `{"code","code_verifier"}`.
   package func submit(_ id: FlowID, fields: [String: InputValue], client: ClientContext) async -> Result<FlowView, Refusal> {
     await answer(client, flow: id) { visit throws(Halt) in
       let input = ProviderInput(fields: fields, defaultRegion: visit.generation.gateway.region)
+      if fields["code_verifier"] != nil, let view = try await redeem(id, input, visit) { return view }
       let machine = try await load(id, visit)
       guard let step = machine.record.step, let policy = visit.generation.policies[step.provider], let provider = providers[step.provider] else {
         throw visit.refusal(.stepNotOpen)
@@ -17,7 +27,8 @@ extension FlowEngine {
         guard let code = challenge.rule.read(typed) else {
           throw visit.refusal(.invalidInput, detail: "Enter the \(challenge.rule.length)-\(challenge.rule.unit) code.", field: "code")
         }
-        return try await compare(code, challenge, step, policy, machine, id: id, visit)
+        let following = try await following(step, machine, input, id: id, visit)
+        return try await compare(code, challenge, step, policy, machine, following, input, id: id, visit)
       }
       guard let full = provider as? any FullProvider else { throw visit.refusal(.stepNotOpen) }
       return try await judge(full, input, step, policy, machine, id: id, visit)
@@ -25,7 +36,7 @@ extension FlowEngine {
   }
 
   /// What a try is charged against, and what the policy says of it before anything is compared.
-  private func admit(
+  func admit(
     _ step: StepRecord, _ policy: ProviderPolicy, _ machine: FlowMachine, id: FlowID, _ visit: Visit
   ) async throws(Halt) -> (limits: StepLimits, also: ProviderName?) {
     let subject = subject(of: step, machine.record, visit)
@@ -39,7 +50,8 @@ extension FlowEngine {
 
   /// Compares a code.
   private func compare(
-    _ code: String, _ challenge: Challenge, _ step: StepRecord, _ policy: ProviderPolicy, _ before: FlowMachine, id: FlowID, _ visit: Visit
+    _ code: String, _ challenge: Challenge, _ step: StepRecord, _ policy: ProviderPolicy, _ before: FlowMachine, _ following: Following?,
+    _ input: ProviderInput, id: FlowID, _ visit: Visit
   ) async throws(Halt) -> FlowView {
     let (limits, also) = try await admit(step, policy, before, id: id, visit)
     if visit.now >= challenge.expiresAt {
@@ -51,54 +63,70 @@ extension FlowEngine {
     let identifier = step.identifier
     let mac = keys.codeMAC(
       code, flow: id.hash, provider: step.provider.rawValue, identifier: identifier?.value ?? "", purpose: before.record.name)
-    guard KeyRing.equal(mac, challenge.mac) else { throw try await failed(charged, .invalidCode, step, before.record, id: id, visit) }
-    return try await pass(charged, step, identifier, sealed: nil, also, limits.timer, before, id: id, visit)
+    guard KeyRing.equal(mac, challenge.mac) else { throw try await failed(charged, .invalidCode, step, before, id: id, visit) }
+    let proof = Proof(proved: identifier.map { [$0] } ?? [])
+    let proved = try passing(charged, step, proof, for: .prove, step.account, also, limits.timer, before, id: id, visit)
+    guard let following else { return try await finish(proved.machine, proved.changes, refunding: [charged], id: id, visit) }
+    return try await goOn(proved, following, input, id: id, visit)
   }
 
-  /// Lets a full provider judge.
-  private func judge(
-    _ provider: any FullProvider, _ input: ProviderInput, _ step: StepRecord, _ policy: ProviderPolicy, _ before: FlowMachine, id: FlowID,
-    _ visit: Visit
+  /// Looks whether the input holds what the next step asks for, and whether that can be judged: a PIN that is too weak is refused before
+  /// the code is compared, so that the code is neither charged nor spent (exact.md, "The seeds' own calls").
+  private func following(
+    _ step: StepRecord, _ machine: FlowMachine, _ input: ProviderInput, id: FlowID, _ visit: Visit
+  ) async throws(Halt) -> Following? {
+    // Only a secret that is set. Attack: a PIN beside a code that is wrong would be a guess that its own limits do not count.
+    guard let name = machine.certainNext, machine.record.purpose.step(of: name) == .set, let full = providers[name] as? any FullProvider,
+      let policy = visit.generation.policies[name],
+      full.descriptor.submitFields.contains(where: { $0.name != "code" && input.fields[$0.name] != nil })
+    else { return nil }
+    let ahead = StepRecord(provider: name, identifier: nil, isSkippable: false, account: step.account, challenge: nil)
+    var context = try await context(full, ahead, machine.record, id: id, visit)
+    // Attack: without a session nobody is proved yet, and "your name is no password" would tell the name.
+    if machine.record.startedIn == nil { context = context.anonymous }
+    do throws(InputProblem) { try full.check(context, input) } catch { throw visit.refusal(error) }
+    return Following(provider: full, policy: policy, slot: try hashingSlot(for: full, visit))
+  }
+
+  /// The code was right: on to the secret that came with it. What goes wrong there leaves the code's step passed and the next one due.
+  private func goOn(
+    _ proved: ProvedStep, _ following: Following, _ input: ProviderInput, id: FlowID, _ visit: Visit
   ) async throws(Halt) -> FlowView {
-    let (limits, also) = try await admit(step, policy, before, id: id, visit)
-    let context = try await context(provider, step, before.record, visit)
-    let charged = try await charge(limits.verify, for: .verify, timer: nil, visit)
-    let refund = Change.settle(Settlement(reservation: charged.id, outcome: .refund, limits: charged.limits, timer: nil, now: visit.now))
-    let answer: StepAnswer
-    do {
-      answer = try await fulfil(visit) { () async throws in try await provider.submit(context, input) }
-    } catch {
-      try await settle([refund], visit)
-      throw error
+    var machine = proved.machine
+    guard try await advance(&machine, visit) == .offer([following.policy.provider]) else {
+      return try await finish(machine, proved.changes, refunding: [proved.charged], id: id, visit)
     }
-    switch answer {
-    case .proved(let proof):
-      let sealed: (String, [UInt8])?
-      do {
-        sealed = try proof.replacement.flatMap { record in
-          try (step.account ?? before.record.account).map { ($0, try keys.seal(record, for: "\(step.provider) \($0)")) }
-        }
-      } catch {
-        throw .store(StoreFault("a record of \(step.provider) could not be sealed"))
+    let codeOnly = machine
+    do throws(Halt) {
+      let opened = try await opening(following.provider, input, following.policy, machine, id: id, visit)
+      guard opened.isComplete else {
+        return try await finish(codeOnly, proved.changes, refunding: [proved.charged], id: id, visit)
       }
-      return try await pass(charged, step, proof.proved.first ?? step.identifier, sealed: sealed, also, limits.timer, before, id: id, visit)
-    case .refused(let reason): throw try await failed(charged, RefusalCode(reason), step, before.record, id: id, visit)
-    case .malformed(let problem):
-      try await settle([refund], visit)
-      throw visit.refusal(problem)
-    case .ask(_, let state), .redirect(_, let state):
-      var machine = before
-      machine.keeps(state)
-      return try await store(machine, [refund], id: id, visit)
+      let context = try await context(following.provider, opened.step, opened.machine.record, id: id, visit)
+      do throws(InputProblem) { try following.provider.check(context, input) } catch { throw visit.refusal(error) }
+      let judged = try await judgement(
+        of: following.provider, input, context.lending(following.slot), opened.step, following.policy, opened.machine, isNew: false, id: id, visit)
+      switch judged {
+      case .proved(let second):
+        return try await finish(
+          second.machine, proved.changes + second.changes, refunding: [proved.charged, second.charged], id: id, visit)
+      case .waits(let waiting, let refund): return try await store(waiting, proved.changes + [refund], id: id, visit)
+      }
+    } catch {
+      // Whatever was refused, the code was right. (Where the flow has changed meanwhile, its rival has said so already.)
+      if case .refused = error { try await settle(proved.changes + [.putFlow(codeOnly.record)], visit) }
+      throw error
     }
   }
 
   /// The try was wrong: it stays charged, and the answer follows from its own place.
-  private func failed(
-    _ charged: Charged, _ code: RefusalCode, _ step: StepRecord, _ record: FlowRecord, id: FlowID, _ visit: Visit
+  /// - Parameter isNew: whether the step was opened by the same call; it stays open then.
+  func failed(
+    _ charged: Charged, _ code: RefusalCode, _ step: StepRecord, _ machine: FlowMachine, isNew: Bool = false, id: FlowID, _ visit: Visit
   ) async throws(Halt) -> Halt {
+    let record = machine.record
     let settlement = Settlement(reservation: charged.id, outcome: .failure, limits: charged.limits, timer: nil, now: visit.now)
-    let locks = try await settle([.settle(settlement)], visit)
+    let locks = try await settleFailure(settlement, keeping: isNew ? record : nil, visit)
     for lock in locks {
       var event = event(.locked, visit, record: record, id: id, step: step)
       event.detail["limit"] = lock.limit.name
@@ -129,25 +157,67 @@ extension FlowEngine {
     return visit.refusal(.tooManyAttempts, until: until.max() ?? visit.now + .seconds(1))
   }
 
-  /// The try was right.
-  private func pass(
-    _ charged: Charged, _ step: StepRecord, _ identifier: Identifier?, sealed: (account: String, record: [UInt8])?, _ also: ProviderName?,
-    _ timer: ResendTimer, _ before: FlowMachine, id: FlowID, _ visit: Visit
-  ) async throws(Halt) -> FlowView {
+  /// Settles a failure; a step that was opened by the same call stays open. A flow that only memory knows costs no write.
+  private func settleFailure(_ settlement: Settlement, keeping record: FlowRecord?, _ visit: Visit) async throws(Halt) -> [LockBegun] {
+    guard let record else { return try await settle([.settle(settlement)], visit) }
+    guard record.version > 0 else {
+      let locks = try await settle([.settle(settlement)], visit)
+      pending.update(record)
+      return locks
+    }
+    switch try await asking({ () async throws(StoreFault) in try await store.apply([.settle(settlement), .putFlow(record)], at: visit.now) }) {
+    case .applied(let locks): return locks
+    // A rival has changed the flow: the failure counts nevertheless.
+    case .conflict: return try await settle([.settle(settlement)], visit)
+    }
+  }
+
+  /// The try was right: what follows from it, not stored yet.
+  /// - Parameters:
+  ///   - account: whose step it was; nil where that is nobody yet.
+  ///   - timer: of a code, to be cleared.
+  func passing(
+    _ charged: Charged, _ step: StepRecord, _ proof: Proof, for purpose: StepPurpose, _ account: String?, _ also: ProviderName?,
+    _ timer: ResendTimer?, _ before: FlowMachine, id: FlowID, _ visit: Visit
+  ) throws(Halt) -> ProvedStep {
     var machine = before
-    machine.passed(step.provider, identifier: identifier, account: step.account, at: visit.now)
+    let name = step.provider
+    // Setting a PIN is not passing it. Who makes an account by a password has nothing else to have passed.
+    let isFactor = purpose != .set || machine.record.purpose == .registerEmail
+    machine.passed(name, proved: proof.proved, account: account, isFactor: isFactor, at: visit.now)
+    let kept: KeptRecord?
+    switch proof.record {
+    case .keep: kept = nil
+    case .remove: kept = KeptRecord(sealed: nil)
+    case .replace(let record): kept = KeptRecord(sealed: try seal(record, for: name, id: id))
+    }
+    machine.gathers { gathered in
+      gathered.claimed += proof.claimed
+      gathered.firstName = proof.firstName ?? gathered.firstName
+      gathered.lastName = proof.lastName ?? gathered.lastName
+      if let kept { gathered.records[name] = kept }
+    }
     if let also { machine.requireNext(also) }
     var changes: [Change] = [
       .settle(Settlement(reservation: charged.id, outcome: .success, limits: charged.limits, timer: nil, now: visit.now)),
-      .clearTimer(timer.key), .audit(event(.codeVerified, visit, record: machine.record, id: id, step: step)),
+      .audit(event(.codeVerified, visit, record: machine.record, id: id, step: step)),
     ]
-    if let sealed { changes.append(.putProviderRecord(account: sealed.account, step.provider, sealed: sealed.record)) }
+    if let timer { changes.append(.clearTimer(timer.key)) }
+    return ProvedStep(machine: machine, changes: changes, charged: charged)
+  }
+
+  /// Goes on after a right try, and gives it back where that cannot be stored.
+  func finish(_ before: FlowMachine, _ changes: [Change], refunding tries: [Charged], id: FlowID, _ visit: Visit) async throws(Halt) -> FlowView {
+    var machine = before
     do {
       return try await carryOn(&machine, id: id, visit, changes: changes)
     } catch {
       // The pass was not stored, whatever the reason: the try was none. Its code is spent by a rival, or it still works.
       if case .refused = error {
-        try await settle([.settle(Settlement(reservation: charged.id, outcome: .refund, limits: charged.limits, timer: nil, now: visit.now))], visit)
+        let refunds = tries.map { charged in
+          Change.settle(Settlement(reservation: charged.id, outcome: .refund, limits: charged.limits, timer: nil, now: visit.now))
+        }
+        try await settle(refunds, visit)
       }
       throw error
     }
@@ -165,9 +235,4 @@ extension FlowEngine {
 extension CodeRule {
   /// For sentences: a 6-digit code, an 8-character code.
   var unit: String { alphabet == .digits ? "digit" : "character" }
-}
-
-extension Proof {
-  /// The record that takes the place of the one before.
-  fileprivate var replacement: [UInt8]? { if case .replace(let record) = record { record } else { nil } }
 }

@@ -17,8 +17,10 @@ extension FlowEngine {
   private func step(of record: FlowRecord, _ visit: Visit) async throws(Halt) -> StepView? {
     guard let step = record.step, let provider = providers[step.provider] else { return nil }
     var view = StepView(
-      provider: step.provider, fields: step.challenge.map { [$0.rule.field] } ?? provider.descriptor.submitFields, sentTo: step.identifier?.display,
-      expiresAt: step.challenge?.expiresAt, resendAt: nil, attemptsLeft: nil, resendsLeft: nil, isSkippable: step.isSkippable)
+      provider: step.provider, fields: step.challenge.map { [$0.rule.field] } ?? step.fields ?? provider.descriptor.submitFields,
+      sentTo: step.identifier?.display,
+      expiresAt: step.challenge?.expiresAt, resendAt: nil, attemptsLeft: nil, resendsLeft: nil, isSkippable: step.isSkippable,
+      redirectTo: step.redirectTo)
     guard let policy = visit.generation.policies[step.provider] else { return view }
     let subject = subject(of: step, record, visit)
     let account = policy.hasVaryingNumbers ? try await loadAccount(subject.account) : nil

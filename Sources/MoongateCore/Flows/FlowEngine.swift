@@ -10,6 +10,7 @@ package struct FlowEngine: Sendable {
   let providers: ProviderRegistry
   let delivery: any DeliveryService
   let web: any WebClient
+  let hashing: any HashingPlaces
   let clock: any GatewayClock
   let random: any RandomSource
   let keys: KeyRing
@@ -20,15 +21,20 @@ package struct FlowEngine: Sendable {
   /// Those who wait for tries before theirs to be settled.
   let waiting = Places(1_000)
 
+  /// - Parameters:
+  ///   - web: how providers reach other sites; nobody by default.
+  ///   - hashing: where providers hash secrets; a gateway without such providers needs no places.
   package init(
     store: any Store, generations: ActiveGeneration, providers: ProviderRegistry, delivery: any DeliveryService,
-    web: any WebClient = UnreachableWeb(), clock: any GatewayClock, random: any RandomSource, keys: KeyRing, audit: AuditTrail, logger: Logger
+    web: any WebClient = UnreachableWeb(), hashing: any HashingPlaces = NoHashingPlaces(), clock: any GatewayClock, random: any RandomSource,
+    keys: KeyRing, audit: AuditTrail, logger: Logger
   ) {
     self.store = store
     self.generations = generations
     self.providers = providers
     self.delivery = delivery
     self.web = web
+    self.hashing = hashing
     self.clock = clock
     self.random = random
     self.keys = keys
@@ -40,19 +46,33 @@ package struct FlowEngine: Sendable {
   /// - Parameters:
   ///   - returnTo: judged already (`RedirectTargets`); nil where it was refused or not given.
   ///   - browser: the hash of the browser's cookie, where the request carried an `Origin`: the flow is that browser's alone.
-  package func create(_ name: String, returnTo: String?, browser: TokenHash?, client: ClientContext) async -> Result<FlowView, Refusal> {
+  ///   - app: the app that takes over what a sign-in ends in; the browser that completes it gets no session of its own then.
+  package func create(
+    _ name: String, returnTo: String?, browser: TokenHash?, app: AppReturn? = nil, client: ClientContext
+  ) async -> Result<FlowView, Refusal> {
     await answer(client, flow: nil) { visit throws(Halt) in
       guard let definition = visit.generation.flows[name] else {
         throw visit.refusal(.invalidInput, detail: "There is no flow of this name.", field: "flow")
+      }
+      var session: SessionSnapshot?
+      if FlowPurpose(flow: name).needsSession || !definition.identifies(by: providers) {
+        guard let own = client.session, own.isLive(at: visit.now) else { throw visit.refusal(.unauthenticated) }
+        guard app == nil else {
+          throw visit.refusal(
+            .invalidInput, detail: "An app can take over a sign-in, not a flow of someone who is signed in.", field: "code_challenge")
+        }
+        session = own
       }
       let id = FlowID(from: random)
       let choices = Set(definition.steps.flatMap(\.choices))
       let record = FlowRecord(
         id: id.hash, definition: definition, codes: visit.generation.policies.filter { choices.contains($0.key) }.mapValues(CodeTexts.init),
-        createdAt: visit.now, returnTo: returnTo, browser: browser, network: client.address.networkKey, account: nil)
+        createdAt: visit.now, returnTo: returnTo, browser: browser, network: client.address.networkKey,
+        account: session?.account.id, startedIn: session?.session.id, app: app)
       var machine = FlowMachine(record)
       // A flow in which nothing applies proves nothing.
-      guard try await advance(&machine, visit) == .offered else { throw visit.refusal(.denied) }
+      guard case .offer(let offered) = try await advance(&machine, visit) else { throw visit.refusal(.denied) }
+      if offered.allSatisfy({ record.purpose.step(of: $0) == .set }) { try demandProof(before: .set, machine.record, visit) }
       pending.put(machine.record, from: client.address.countingKey, at: visit.now)
       return try await view(of: machine.record, id: id, visit)
     }
@@ -94,9 +114,6 @@ extension FlowEngine {
 // MARK: - What the verbs share
 
 extension FlowEngine {
-  /// Whether a flow waits for the client or has everything.
-  enum Progress { case offered, complete }
-
   /// Runs a verb and turns whatever stops it into a refusal with its decision in the audit trail.
   func answer<Answer: Sendable>(
     _ client: ClientContext, flow: FlowID?, _ body: (Visit) async throws(Halt) -> Answer
@@ -145,6 +162,7 @@ extension FlowEngine {
     if found == nil { found = try await asking { () async throws(StoreFault) in try await store.flow(id.hash) } }
     // Attack: a flow's link, sent to a victim or read from a log, in another browser. It is as if there were none.
     guard let record = found, record.browser == nil || record.browser == visit.client.browser else { throw visit.refusal(.flowNotFound) }
+    try demandOwnSession(record, visit)
     let machine = FlowMachine(record)
     switch machine.closed(at: visit.now) {
     case nil: return machine
@@ -157,11 +175,10 @@ extension FlowEngine {
   }
 
   /// Moves on to the next step that applies.
-  func advance(_ machine: inout FlowMachine, _ visit: Visit) async throws(Halt) -> Progress {
+  func advance(_ machine: inout FlowMachine, _ visit: Visit) async throws(Halt) -> FlowMachine.Action {
     while true {
       switch machine.next {
-      case .offer: return .offered
-      case .complete: return .complete
+      case .offer, .complete: return machine.next
       case .askWhether(let function):
         // A function that the active generation does not have any more cannot excuse anyone: the step applies.
         let isKnown = visit.generation.flows[machine.record.name]?.steps.contains { $0.when == function } ?? false

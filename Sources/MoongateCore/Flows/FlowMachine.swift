@@ -57,13 +57,24 @@ package struct FlowMachine: Sendable {
   /// A step was begun, or its code was sent anew: what was open before is dead.
   package mutating func opened(_ step: StepRecord) { record.step = step }
 
-  /// The open step asks for something more.
-  package mutating func keeps(_ state: [UInt8]) { record.step?.state = state }
+  /// The open step asks for something more, or leads to another site.
+  /// - Parameter state: what its provider wants back, sealed.
+  package mutating func waits(for fields: [InputField]?, at site: String?, state: [UInt8]) {
+    record.step?.fields = fields
+    record.step?.redirectTo = site
+    record.step?.state = state
+  }
+
+  /// Something is to be handed over when the flow completes.
+  package mutating func gathers(_ change: (inout Gathered) -> Void) { change(&record.gathered) }
 
   /// The core, and nobody else, has found that the open step was proved (security.md 19).
-  package mutating func passed(_ provider: ProviderName, identifier: Identifier?, account: String?, at now: Timestamp) {
-    record.passed.append(PassedStep(provider: provider, at: now))
-    if let identifier { record.proved.append(identifier) }
+  /// - Parameter isFactor: false where a secret was only set: setting a PIN is not passing it.
+  package mutating func passed(
+    _ provider: ProviderName, proved: [Identifier], account: String?, isFactor: Bool = true, at now: Timestamp
+  ) {
+    if isFactor { record.passed.append(PassedStep(provider: provider, at: now)) }
+    record.proved += proved
     if record.account == nil { record.account = account }
     record.step = nil
     record.position += 1
@@ -87,14 +98,26 @@ package struct FlowMachine: Sendable {
   /// Whether the provider was passed in this flow.
   package func hasPassed(_ provider: ProviderName) -> Bool { record.passed.contains { $0.provider == provider } }
 
+  /// The step after the one at hand, where it has one choice and no condition.
+  package var certainNext: ProviderName? {
+    guard record.position + 1 < record.steps.count else { return nil }
+    let rule = record.steps[record.position + 1]
+    return rule.when == nil && rule.choices.count == 1 ? rule.choices[0] : nil
+  }
+
   /// The flow is complete.
-  package mutating func completed(account: String, isNew: Bool, next: String) {
+  /// - Parameter code: what its app redeems, where it has one.
+  package mutating func completed(account: String, isNew: Bool, next: String, code: AppCode? = nil) {
+    record.appCode = code
     record.status = .complete
     record.step = nil
     record.account = account
     record.isNewAccount = isNew
     record.completedNext = next
   }
+
+  /// The app has its session: the code is spent.
+  package mutating func redeemed() { record.appCode = nil }
 
   /// The flow can lead nowhere any more.
   package mutating func failed() {

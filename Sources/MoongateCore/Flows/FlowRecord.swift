@@ -59,6 +59,14 @@ package struct FlowRecord: Sendable, Equatable, Codable {
   /// What was proved along the way, in order.
   package var proved: [Identifier]
   package var account: String?
+  /// What waits for the flow's end.
+  package var gathered: Gathered
+  /// The id of the session that it was begun with, where it is an account's own flow. Only that session drives it.
+  package let startedIn: String?
+  /// The app that takes over what it ends in, where there is one.
+  package let app: AppReturn?
+  /// The code that the app redeems, from the flow's completion until it is redeemed.
+  package var appCode: AppCode?
   /// Whether completing it made the account.
   package var isNewAccount: Bool
   /// Where the person goes, once it is complete.
@@ -66,7 +74,7 @@ package struct FlowRecord: Sendable, Equatable, Codable {
 
   package init(
     id: TokenHash, definition: FlowDefinition, codes: [ProviderName: CodeTexts], createdAt: Timestamp, returnTo: String?, browser: TokenHash?,
-    network: [UInt8], account: String?
+    network: [UInt8], account: String?, startedIn: String? = nil, app: AppReturn? = nil
   ) {
     self.id = id
     name = definition.name
@@ -87,9 +95,16 @@ package struct FlowRecord: Sendable, Equatable, Codable {
     passed = []
     proved = []
     self.account = account
+    gathered = Gathered()
+    self.startedIn = startedIn
+    self.app = app
+    appCode = nil
     isNewAccount = false
     completedNext = nil
   }
+
+  /// What completing it does.
+  package var purpose: FlowPurpose { FlowPurpose(flow: name) }
 }
 
 /// What a flow keeps of a code provider's policy from its beginning on.
@@ -114,6 +129,10 @@ package struct StepRecord: Sendable, Equatable, Codable {
   package var challenge: Challenge?
   /// For full providers: what they asked to keep, sealed.
   package var state: [UInt8]
+  /// For full providers: what they ask for; nil where it is what they declare.
+  package var fields: [InputField]?
+  /// For full providers: the site that the person is sent to.
+  package var redirectTo: String?
 
   package init(provider: ProviderName, identifier: Identifier?, isSkippable: Bool, account: String?, challenge: Challenge?, state: [UInt8] = []) {
     self.provider = provider

@@ -36,6 +36,9 @@ final class PendingFlows: Sendable {
     }
   }
 
+  /// Changes a flow that waits here; one that was taken out meanwhile stays out.
+  func update(_ record: FlowRecord) { state.withLock { state in if state.flows[record.id] != nil { state.flows[record.id] = record } } }
+
   func find(_ id: TokenHash) -> FlowRecord? { state.withLock { $0.flows[id] } }
 
   func remove(_ id: TokenHash) { _ = state.withLock { $0.flows.removeValue(forKey: id) } }

@@ -40,6 +40,8 @@ package protocol AccountStore: Sendable {
   func account(_ id: String) async throws(StoreFault) -> Account?
   /// The account that holds the identifier verified.
   func account(holding identifier: Identifier) async throws(StoreFault) -> Account?
+  /// The newest account that claims the identifier without having proved it, among those for which the provider keeps something.
+  func account(claiming identifier: Identifier, having provider: ProviderName) async throws(StoreFault) -> Account?
   /// What a full provider keeps for the account, sealed; nil where it keeps nothing. `Account.credentials` are the
   /// providers that do.
   func providerRecord(of account: String, for provider: ProviderName) async throws(StoreFault) -> [UInt8]?
@@ -86,10 +88,23 @@ package enum Change: Sendable {
   case verifyIdentifier(account: String, Identifier)
   /// Replaces what a full provider keeps for the account; nil removes it. Sealed by the core.
   case putProviderRecord(account: String, ProviderName, sealed: [UInt8]?)
+  /// Holds the identifier as the account's own word: unverified, it opens nothing. Nothing where the account has it already.
+  case claimIdentifier(account: String, Identifier)
+  /// Takes all identifiers of a kind from the account, but for the one that takes their place.
+  case dropIdentifiers(account: String, IdentifierKind, except: Identifier)
+  /// Fills in names that the account does not have; nil leaves a name as it is.
+  case nameAccount(account: String, firstName: String?, lastName: String?)
+  /// Makes one person of two accounts: what the first holds verified moves to the second, and the first is gone with all
+  /// that belongs to it. Conflicts where either is gone or locked.
+  case absorbAccount(String, into: String)
+  /// Ends these counters' locks and forgets their events: what they count has been replaced.
+  case clearCounters([ResolvedLimit])
   /// The account was here.
   case seen(account: String)
   /// Conflicts where the account is gone or locked by an operator.
   case putSession(Session)
+  /// Stores the session in place of the one with the token. Conflicts where that one has ended meanwhile: a step-up revives nothing.
+  case replaceSession(TokenHash, by: Session)
   case endSession(TokenHash)
   case endSessions(account: String, except: TokenHash?)
   /// A success clears the resend timer.
@@ -107,6 +122,8 @@ package enum ApplyResult: Sendable, Equatable {
     case flowChanged
     case identifierTaken
     case accountUnavailable
+    /// The session that was to be replaced is over.
+    case sessionEnded
   }
 }
 

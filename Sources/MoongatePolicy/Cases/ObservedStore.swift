@@ -35,6 +35,9 @@ struct ObservedStore: Store {
   func flow(_ id: TokenHash) async throws(StoreFault) -> FlowRecord? { try await observed.flow(id) }
   func account(_ id: String) async throws(StoreFault) -> Account? { try await observed.account(id) }
   func account(holding identifier: Identifier) async throws(StoreFault) -> Account? { try await observed.account(holding: identifier) }
+  func account(claiming identifier: Identifier, having provider: ProviderName) async throws(StoreFault) -> Account? {
+    try await observed.account(claiming: identifier, having: provider)
+  }
   func providerRecord(of account: String, for provider: ProviderName) async throws(StoreFault) -> [UInt8]? {
     try await observed.providerRecord(of: account, for: provider)
   }

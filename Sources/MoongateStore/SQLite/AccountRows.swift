@@ -26,6 +26,17 @@ enum AccountRows {
       "SELECT account FROM identifier WHERE kind = ? AND value = ? AND verified_at IS NOT NULL", [identifier.kind.rawValue, identifier.value])?[0]
   }
 
+  /// The newest account that claims the identifier unverified, among those for which the provider keeps something.
+  static func claimant(of identifier: Identifier, having provider: ProviderName, _ db: Database) throws -> String? {
+    try db.row(
+      """
+      SELECT account.id FROM identifier JOIN account ON account.id = identifier.account
+      WHERE kind = ? AND value = ? AND verified_at IS NULL
+        AND EXISTS (SELECT 1 FROM provider_record WHERE provider_record.account = account.id AND provider = ?)
+      ORDER BY account.created_at DESC, account.id LIMIT 1
+      """, [identifier.kind.rawValue, identifier.value, provider.rawValue])?[0]
+  }
+
   static func create(_ account: Account, at now: Timestamp, _ db: Database) throws {
     try db.run(
       "INSERT INTO account (id, first_name, last_name, created_at, last_seen_at, is_locked) VALUES (?, ?, ?, ?, ?, ?)",
@@ -51,10 +62,52 @@ enum AccountRows {
       "UPDATE identifier SET verified_at = ? WHERE account = ? AND kind = ? AND value = ?",
       [now.milliseconds, account, identifier.kind.rawValue, identifier.value])
     if marked == 0 {
-      let position: Int = try db.row("SELECT coalesce(max(position), -1) + 1 FROM identifier WHERE account = ?", [account])?[0] ?? 0
-      try insert(HeldIdentifier(identifier: identifier, verifiedAt: now), of: account, position: position, db)
+      try insert(HeldIdentifier(identifier: identifier, verifiedAt: now), of: account, position: try nextPosition(in: account, db), db)
     }
     try SessionRows.announce(account: account, at: now, db)
+  }
+
+  /// Holds it as the account's own word.
+  static func claim(_ identifier: Identifier, of account: String, at now: Timestamp, _ db: Database) throws {
+    let value = [account, identifier.kind.rawValue, identifier.value]
+    guard try db.row("SELECT 1 FROM identifier WHERE account = ? AND kind = ? AND value = ?", StatementArguments(value)) == nil else { return }
+    guard try db.row("SELECT 1 FROM account WHERE id = ?", [account]) != nil else { throw ChangeConflict(.accountUnavailable) }
+    try insert(HeldIdentifier(identifier: identifier, verifiedAt: nil), of: account, position: try nextPosition(in: account, db), db)
+    try SessionRows.announce(account: account, at: now, db)
+  }
+
+  /// Takes identifiers of a kind away, but for one.
+  static func drop(_ kind: IdentifierKind, of account: String, except kept: Identifier, at now: Timestamp, _ db: Database) throws {
+    try db.run("DELETE FROM identifier WHERE account = ? AND kind = ? AND value <> ?", [account, kind.rawValue, kept.value])
+    try SessionRows.announce(account: account, at: now, db)
+  }
+
+  /// Fills in the names that are missing.
+  static func name(_ account: String, first: String?, last: String?, at now: Timestamp, _ db: Database) throws {
+    try db.run(
+      "UPDATE account SET first_name = coalesce(first_name, ?), last_name = coalesce(last_name, ?) WHERE id = ?", [first, last, account])
+    try SessionRows.announce(account: account, at: now, db)
+  }
+
+  /// Moves what the account holds verified to its heir; the account is gone.
+  static func absorb(_ account: String, into heir: String, at now: Timestamp, _ db: Database) throws {
+    try demandAvailable(account, db)
+    try demandAvailable(heir, db)
+    let moved = try db.rows("SELECT position, kind, value FROM identifier WHERE account = ? AND verified_at IS NOT NULL ORDER BY position", [account])
+    for row in moved {
+      // The heir's own claim on it is proved by this.
+      try db.run("DELETE FROM identifier WHERE account = ? AND kind = ? AND value = ?", [heir, row[1] as String, row[2] as String])
+      try db.run(
+        "UPDATE identifier SET account = ?, position = ? WHERE account = ? AND position = ?",
+        [heir, try nextPosition(in: heir, db), account, row[0] as Int])
+    }
+    try SessionRows.end(of: account, except: nil, at: now, db)
+    try db.run("DELETE FROM account WHERE id = ?", [account])
+    try SessionRows.announce(account: heir, at: now, db)
+  }
+
+  private static func nextPosition(in account: String, _ db: Database) throws -> Int {
+    try db.row("SELECT coalesce(max(position), -1) + 1 FROM identifier WHERE account = ?", [account])?[0] ?? 0
   }
 
   static func record(of account: String, for provider: ProviderName, _ db: Database) throws -> Data? {

@@ -16,7 +16,7 @@ struct PreparedChange: Sendable {
           record.version += 1
           return try JSON.encode(record)
         }()
-      case .putSession(let session): try JSON.encode(session.passed)
+      case .putSession(let session), .replaceSession(_, by: let session): try JSON.encode(session.passed)
       case .audit(let event): try JSON.encode(event)
       default: Data()
       }
@@ -33,8 +33,21 @@ struct PreparedChange: Sendable {
     case .verifyIdentifier(let account, let identifier): try AccountRows.verify(identifier, of: account, at: now, db)
     case .putProviderRecord(let account, let provider, let sealed):
       try AccountRows.put(sealed, of: account, for: provider, at: now, db)
+    case .claimIdentifier(let account, let identifier): try AccountRows.claim(identifier, of: account, at: now, db)
+    case .dropIdentifiers(let account, let kind, let kept): try AccountRows.drop(kind, of: account, except: kept, at: now, db)
+    case .nameAccount(let account, let first, let last): try AccountRows.name(account, first: first, last: last, at: now, db)
+    case .absorbAccount(let account, let heir): try AccountRows.absorb(account, into: heir, at: now, db)
+    case .clearCounters(let limits):
+      for limit in limits {
+        var counter = try CounterRow(limit, at: now, db)
+        try counter.forget(at: now, db)
+      }
     case .seen(let account): try AccountRows.seen(account, at: now, db)
     case .putSession(let session): try SessionRows.put(session, passed: encoded, at: now, db)
+    case .replaceSession(let token, let session):
+      try SessionRows.demand(token, db)
+      try SessionRows.end(token, at: now, db)
+      try SessionRows.put(session, passed: encoded, at: now, db)
     case .endSession(let token): try SessionRows.end(token, at: now, db)
     case .endSessions(let account, let except): try SessionRows.end(of: account, except: except, at: now, db)
     case .clearTimer(let key): try db.run("DELETE FROM timer WHERE key = ?", [Data(key)])

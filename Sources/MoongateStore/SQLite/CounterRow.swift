@@ -121,6 +121,15 @@ struct CounterRow {
     try save(db)
   }
 
+  /// Ends its lock or its being off, and forgets its events: what it counts has been replaced. Escalation remembers the lock.
+  mutating func forget(at now: Timestamp, _ db: Database) throws {
+    guard counted > 0 || live + dead > 0 || disabledSince != nil || (lockedUntil.map { now < $0 } ?? false) else { return }
+    try clear(db)
+    disabledSince = nil
+    if let until = lockedUntil, now < until { lockedUntil = now }
+    try save(db)
+  }
+
   /// Forgets the failures: there was a success.
   mutating func reset(_ db: Database) throws {
     guard counted > 0 || dead > 0 else { return }

@@ -146,6 +146,10 @@ extension SQLiteStore {
     try await read { db in try AccountRows.holder(of: identifier, db).flatMap { try AccountRows.find($0, db) } }
   }
 
+  package func account(claiming identifier: Identifier, having provider: ProviderName) async throws(StoreFault) -> Account? {
+    try await read { db in try AccountRows.claimant(of: identifier, having: provider, db).flatMap { try AccountRows.find($0, db) } }
+  }
+
   package func providerRecord(of account: String, for provider: ProviderName) async throws(StoreFault) -> [UInt8]? {
     try await read { db in try AccountRows.record(of: account, for: provider, db).map { Array($0) } }
   }

@@ -41,6 +41,11 @@ enum SessionRows {
       ])
   }
 
+  /// Conflicts where the session is over.
+  static func demand(_ token: TokenHash, _ db: Database) throws {
+    if try db.row("SELECT 1 FROM session WHERE token = ?", [Data(token.bytes)]) == nil { throw ChangeConflict(.sessionEnded) }
+  }
+
   static func end(_ token: TokenHash, at now: Timestamp, _ db: Database) throws {
     let token = Data(token.bytes)
     if try db.run("DELETE FROM session WHERE token = ?", [token]) > 0 { try announce(token: token, at: now, db) }

@@ -21,9 +21,9 @@ import Testing
   @Test func stepsPassInOrderAndThenItIsComplete() {
     var flow = machine(.test(phone), .test(pin))
     #expect(flow.next == .offer([phone]))
-    flow.passed(phone, identifier: nil, account: "ac_1", at: now)
+    flow.passed(phone, proved: [], account: "ac_1", at: now)
     #expect(flow.next == .offer([pin]))
-    flow.passed(pin, identifier: nil, account: nil, at: now)
+    flow.passed(pin, proved: [], account: nil, at: now)
     #expect(flow.next == .complete)
     #expect(flow.record.account == "ac_1")
     #expect(flow.record.passed.map(\.provider) == [phone, pin])
@@ -46,12 +46,12 @@ import Testing
 
   @Test func whatAPolicyAsksForComesNextAndOnce() {
     var flow = machine(.test(phone), .test(mail))
-    flow.passed(phone, identifier: nil, account: "ac_1", at: now)
+    flow.passed(phone, proved: [], account: "ac_1", at: now)
     flow.requireNext(pin)
     flow.requireNext(pin)
     flow.requireNext(phone)
     #expect(flow.next == .offer([pin]))
-    flow.passed(pin, identifier: nil, account: nil, at: now)
+    flow.passed(pin, proved: [], account: nil, at: now)
     #expect(flow.next == .offer([mail]))
   }
 
