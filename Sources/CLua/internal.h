@@ -52,6 +52,9 @@ struct clua_state {
   size_t node_count, node_capacity;
   char *text;
   size_t text_count, text_capacity;
+  // What instrumented text took.
+  uint8_t *sides;
+  size_t side_count;
 };
 
 static inline clua_state *state_of(lua_State *L) { return *(clua_state **)lua_getextraspace(L); }

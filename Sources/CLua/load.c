@@ -58,3 +58,8 @@ clua_status clua_parse(clua_state *S, const char *name, const char *source, size
 const clua_node *clua_tree_nodes(const clua_state *S) { return S->nodes; }
 size_t clua_tree_count(const clua_state *S) { return S->node_count; }
 const char *clua_tree_text(const clua_state *S) { return S->text; }
+
+const uint8_t *clua_sides_taken(const clua_state *S, size_t *count) {
+  *count = S->side_count;
+  return S->sides;
+}

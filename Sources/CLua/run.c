@@ -263,6 +263,7 @@ void clua_free(clua_state *S) {
   free(S->facts);
   free(S->nodes);
   free(S->text);
+  free(S->sides);
   free(S);
 }
 

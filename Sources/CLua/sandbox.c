@@ -297,6 +297,27 @@ static int mark_table(lua_State *L) {
   return 1;
 }
 
+// More branches than any folder has.
+#define SIDES_MAX (1 << 20)
+
+// _moongate_took(number, value): notes which side of a branch the value leads to, and gives it back.
+static int note_side(lua_State *L) {
+  clua_state *S = state_of(L);
+  lua_Integer number = luaL_checkinteger(L, 1);
+  lua_settop(L, 2);
+  if (number < 0 || number >= SIDES_MAX) return 1;
+  if ((size_t)number >= S->side_count) {
+    size_t count = (size_t)number + 64;
+    uint8_t *grown = realloc(S->sides, count);
+    if (grown == NULL) return luaL_error(L, "out of memory");
+    memset(grown + S->side_count, 0, count - S->side_count);
+    S->sides = grown;
+    S->side_count = count;
+  }
+  S->sides[number] |= lua_toboolean(L, 2) ? 1 : 2;
+  return 1;
+}
+
 static void push_environment(lua_State *L, bool marked) {
   lua_newtable(L);
   add_functions(L, base);
@@ -315,6 +336,8 @@ static void push_environment(lua_State *L, bool marked) {
   if (marked) {
     lua_pushcfunction(L, mark_table);
     lua_setfield(L, -2, "_moongate_at");
+    lua_pushcfunction(L, note_side);
+    lua_setfield(L, -2, "_moongate_took");
   }
   seal(L, "", refuse_global);
 }

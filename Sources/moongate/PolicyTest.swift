@@ -11,13 +11,13 @@ struct PolicyTest: AsyncParsableCommand {
     discussion: "Exits with 0 where all hold, 1 where one fails or a file has a problem, 2 where there is nothing to look at.")
 
   @OptionGroup var configuration: ConfigurationOption
-  @Flag(help: "Show which limits and functions the cases touch.") var coverage = false
+  @Flag(help: "Show which limits, functions and branches the cases touch.") var coverage = false
   @Flag(help: "Print JSON.") var json = false
 
   func run() async throws {
     let loaded = try configuration.loaded()
     let runner = CaseRunner(loaded.generation, providers: try Providers.registry(), makeStore: PassingStore.make)
-    let report = try await runner.run(loaded.cases)
+    let report = try await runner.run(loaded.cases, watchesBranches: coverage)
     if json {
       print(try ToolJSON.text(CaseReportDocument(report, withCoverage: coverage)))
     } else {

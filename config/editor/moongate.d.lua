@@ -163,6 +163,13 @@
 ---@field until_resend? boolean true: until another code may be asked for (default: false)
 ---@field until_expired? boolean true: until the code is dead (default: false)
 
+---A request for a page behind the gateway, signed in as by the flow that was completed last.
+---@class (exact) moongate.CaseRequest
+---@field method? string in capitals (default: "GET")
+---@field host? string a host, such as "wallet.example.com"; public_url's where it is left out
+---@field path string what is asked for, such as "/pay/1"
+---@field query? string what stands behind ? (default: "")
+
 ---What the answer before it must be.
 ---@class (exact) moongate.CaseExpect
 ---@field status? integer|"pending"|"complete"|"failed"|"refused" an HTTP status, or how the flow stands
@@ -349,6 +356,11 @@ function right() end
 ---Passes the step over.
 ---@return moongate.Act
 function skip() end
+
+---Asks for a page behind the gateway, signed in as by the last flow.
+---@param what moongate.CaseRequest
+---@return moongate.Act
+function request(what) end
 
 ---Moves the clock.
 ---@param what moongate.Duration|moongate.CaseWait

@@ -121,7 +121,8 @@ void clua_free(clua_state *state);
 
 /// Runs a chunk of Lua text and keeps the functions of the value that it returns. Tables that those functions hold as
 /// upvalues are frozen and the rest of their upvalues is put back before each call, so that no call can leave anything
-/// for the next. With `marks` the reserved global `_moongate_at(number, table)` is there, which notes the table's number.
+/// for the next. With `marks` two reserved globals are there for text that was instrumented: `_moongate_at(number, table)`
+/// notes the table's number; `_moongate_took(number, value)` notes whether the value was true, and gives it back.
 /// On CLUA_OK the tree is read by the functions below, until the next load.
 clua_status clua_load(clua_state *state, const char *name, const char *source, size_t length, const clua_budget *budget, bool marks);
 /// Parses only.
@@ -129,6 +130,9 @@ clua_status clua_parse(clua_state *state, const char *name, const char *source, 
 const clua_node *clua_tree_nodes(const clua_state *state);
 size_t clua_tree_count(const clua_state *state);
 const char *clua_tree_text(const clua_state *state);
+
+/// What `_moongate_took` saw since the state was made, by its numbers: bit 0 where a value was true, bit 1 where one was not.
+const uint8_t *clua_sides_taken(const clua_state *state, size_t *count);
 
 /// Makes an empty table of facts; its number, or -1 without memory.
 int32_t clua_facts_new(clua_state *state);

@@ -103,14 +103,7 @@ extension FlowEngine {
 
   private func note(_ verdict: Verdict, of function: FunctionName, _ evidence: PolicyEvidence?, _ visit: Visit) {
     visit.notes.rule(function.path, at: evidence?.location)
-    let answer: String =
-      switch verdict {
-      case .allow: "allow"
-      case .deny(let reason): "deny \"\(reason)\""
-      case .requireAlso(let provider): "require_also \"\(provider)\""
-      case .fault: "policy_error"
-      }
-    visit.notes.note("verdict", answer)
+    visit.notes.note("verdict", verdict.text)
     for fact in evidence?.facts ?? [] {
       visit.notes.note("fact.\(fact.path)", fact.namesPerson ? keys.logHash(fact.value) : fact.value)
     }

@@ -107,7 +107,7 @@ package struct LimitFacts: Sendable {
 }
 
 /// `f.request`, for `decide`.
-package struct RequestFacts: Sendable {
+package struct RequestFacts: Sendable, Equatable {
   package var method: String
   /// Canonical: lower case, without port.
   package var host: String

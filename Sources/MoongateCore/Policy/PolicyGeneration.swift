@@ -71,6 +71,15 @@ package struct PolicyEvidence: Sendable {
   }
 }
 
+extension PolicyEvidence {
+  /// Where, and the facts, as the audit trail keeps them: what names a person as a keyed hash.
+  package func notes(_ keys: KeyRing) -> [String: String] {
+    var notes = ["at": location.description]
+    for fact in facts { notes["fact.\(fact.path)"] = fact.namesPerson ? keys.logHash(fact.value) : fact.value }
+    return notes
+  }
+}
+
 /// What a policy function decided.
 package enum Verdict: Sendable, Hashable {
   case allow
@@ -79,6 +88,18 @@ package enum Verdict: Sendable, Hashable {
   case requireAlso(ProviderName)
   /// An error, a wrong type, or out of budget: denied as `policy_error`.
   case fault(PolicyFault)
+}
+
+extension Verdict {
+  /// As a policy says it: `deny "reason"`; `policy_error` where it could not.
+  package var text: String {
+    switch self {
+    case .allow: "allow"
+    case .deny(let reason): "deny \"\(reason)\""
+    case .requireAlso(let provider): "require_also \"\(provider)\""
+    case .fault: "policy_error"
+    }
+  }
 }
 
 /// A policy that could not be run to its end. Always a refusal: there is no way to fail open.

@@ -17,6 +17,7 @@ extension PolicyCase.Kind: CustomStringConvertible {
     case .wrong(.times(let times)): times == 1 ? "wrong()" : "wrong { times = \(times) }"
     case .right: "right()"
     case .skip: "skip()"
+    case .request(let request): request.asWritten
     case .expect(let expected): "expect { \(expected.fields.map { "\($0.name) = \($0.value)" }.joined(separator: ", ")) }"
     case .wait(.duration(let duration)): "wait \"\(duration.asWritten)\""
     case .wait(.untilUnlocked): "wait { until_unlocked = true }"

@@ -4,13 +4,15 @@ import MoongateSDK
 /// tests/NAME.lua.
 struct CaseReader {
   let flows: [String]
+  /// Where requests go that name no host; nil while gateway.lua could not be read.
+  let host: String?
   let providers: ProviderCatalog
   let problems: Problems
 
   /// The words of a case with an example of each, for the sentence about anything else.
   private static let words = [
     "flow \"login\"", "phone \"+91…\"", "email \"…\"", "account { … }", "client { … }", "provider \"…\"", "send()", "resend()", "wrong()", "right()",
-    "skip()", "expect { … }", "wait \"15m\"",
+    "skip()", "request { … }", "expect { … }", "wait \"15m\"",
   ]
 
   /// What holds no fields, only a list.
@@ -48,6 +50,7 @@ struct CaseReader {
       guard let kind = kind(item) else { return nil }
       switch kind {
       case .flow: (hasFlow, hasAnswer) = (true, true)
+      case .request: hasAnswer = true
       case .send, .resend, .wrong, .right, .skip:
         guard hasFlow else {
           problems.add(item.location, "", "comes before any flow: begin with flow \"login\"")
@@ -82,6 +85,7 @@ struct CaseReader {
     case ("wrong", let argument): return tries(argument).map { .wrong($0) }
     case ("right", _): return .right
     case ("skip", _): return .skip
+    case ("request", let argument?): return request(argument).map { .request($0) }
     case ("expect", let argument?): return expectation(argument).map { .expect($0) }
     case ("wait", let argument?): return wait(argument).map { .wait($0) }
     default:

@@ -46,6 +46,9 @@ extension CaseRun {
     case .skip:
       if let flow { take(await gateway.skip(flow.id, by: client)) }
       return told
+    case .request(let request):
+      try await makeAccount(act)
+      return try await ask(request)
     case .wait(let wait): return try await self.wait(wait, act)
     case .expect(let expected):
       let differences = try await differences(from: expected)
@@ -89,7 +92,7 @@ extension CaseRun {
     return fields
   }
 
-  private mutating func makeAccount(_ act: PolicyCase.Act) async throws {
+  mutating func makeAccount(_ act: PolicyCase.Act) async throws {
     guard let (setup, location) = pending else { return }
     pending = nil
     guard setup.exists else { return }
@@ -230,7 +233,9 @@ extension CaseRun {
       if let left = refusal.attemptsLeft { words.append("\(left) left") }
       if let wait = refusal.retryAfter { words.append("retry after \(Duration.seconds(wait.retryAfterSeconds).asWritten)") }
       if let field = refusal.field { words.append("field \(field)") }
+      if let provider = refusal.provider { words.append("\(provider) due") }
       return words.joined(separator: ", ")
+    case .passed(let route): return "passes to \(route.upstreams.map(\.asWritten).joined(separator: " or "))"
     case .view(let view):
       var words = [view.status.rawValue]
       if let step = view.step { words.append("\(step.provider) open") }

@@ -6,20 +6,23 @@ extension CaseRun {
   func differences(from expected: PolicyCase.Expectation) async throws -> [CaseOutcome.Difference] {
     var refusal: Refusal?
     var view: FlowView?
+    var passed = false
     switch answer {
     case .refusal(let given): refusal = given
     case .view(let given): view = given
+    case .passed: passed = true
     case nil: break
     }
     // What a refusal does not tell is asked of the flow, as a page would.
-    if view == nil || expected.step != nil || expected.isLocked != nil || expected.resendsLeft != nil { view = await self.view() ?? view }
+    let asksTheFlow = !passed && refusal?.provider == nil
+    if asksTheFlow, view == nil || expected.step != nil || expected.isLocked != nil || expected.resendsLeft != nil { view = await self.view() ?? view }
     var actual: [String: String] = [:]
     if case .http? = expected.status {
       actual["status"] = String(refusal?.code.status ?? 200)
     } else if case .refused? = expected.status, refusal != nil {
       actual["status"] = "\"refused\""
     } else {
-      actual["status"] = refusal.map { String($0.code.status) } ?? view.map { "\"\($0.status.rawValue)\"" }
+      actual["status"] = refusal.map { String($0.code.status) } ?? (passed ? "200" : view.map { "\"\($0.status.rawValue)\"" })
     }
     actual["code"] = refusal.map { "\"\($0.code.name)\"" }
     actual["retry_after"] = refusal?.retryAfter.map { "\"\(Duration.seconds($0.retryAfterSeconds).asWritten)\"" }
@@ -27,7 +30,7 @@ extension CaseRun {
     actual["resends_left"] = view?.step?.resendsLeft.map(String.init)
     actual["field"] = refusal?.field.map { "\"\($0)\"" }
     actual["messages"] = String(gateway.mailbox.count)
-    let due = view?.step.map { [$0.provider] } ?? view?.choices ?? []
+    let due = refusal?.provider.map { [$0] } ?? view?.step.map { [$0.provider] } ?? view?.choices ?? []
     actual["step"] =
       expected.step.flatMap { due.contains($0) ? "\"\($0)\"" : nil } ?? (due.isEmpty ? nil : due.map { "\"\($0)\"" }.joined(separator: " or "))
     let stands = view?.step?.lockedUntil.map { $0 > gateway.clock.now() } ?? false

@@ -7,6 +7,8 @@ struct CaseRun {
   enum Answer {
     case view(FlowView)
     case refusal(Refusal)
+    /// A request that goes on to its service.
+    case passed(Route)
   }
 
   /// Why a case ends before its last word.
@@ -31,6 +33,8 @@ struct CaseRun {
   var pending: (setup: PolicyCase.AccountSetup, location: SourceLocation)?
   var flow: (id: FlowID, name: String)?
   var answer: Answer?
+  /// Of the flow that was completed last.
+  var session: TokenHash?
   private var trace: [CaseOutcome.Line] = []
 
   init(_ one: PolicyCase, gateway: VirtualGateway, providers: ProviderRegistry, end: ContinuousClock.Instant?) {
@@ -79,7 +83,9 @@ struct CaseRun {
 
   mutating func take(_ result: Result<FlowView, Refusal>) {
     switch result {
-    case .success(let view): answer = .view(view)
+    case .success(let view):
+      answer = .view(view)
+      if let token = view.session?.token { session = TokenHash(of: token.reveal().utf8) }
     case .failure(let refusal): answer = .refusal(refusal)
     }
   }

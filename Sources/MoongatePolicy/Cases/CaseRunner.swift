@@ -14,11 +14,13 @@ package struct CaseRunner: Sendable {
     self.makeStore = makeStore
   }
 
-  /// - Parameter patience: how long all of them may take in real time; nil: as long as they take.
+  /// - Parameters:
+  ///   - patience: how long all of them may take in real time; nil: as long as they take.
+  ///   - watchesBranches: whether it is noted which way functions go: each is then called twice.
   /// - Throws: where a store cannot be made or does not answer: that says nothing about the cases.
-  package func run(_ cases: [PolicyCase], patience: Duration? = nil) async throws -> CaseReport {
+  package func run(_ cases: [PolicyCase], patience: Duration? = nil, watchesBranches: Bool = false) async throws -> CaseReport {
     let end = patience.map { ContinuousClock.now + $0 }
-    let record = CoverageRecord()
+    let record = CoverageRecord(branches: watchesBranches ? (generation as? Generation).map(BranchIndex.init) : nil)
     let observed = ObservedGeneration(observed: generation, record: record)
     var outcomes: [CaseOutcome] = []
     for one in cases {

@@ -6,9 +6,11 @@ extension Coverage {
   package func text(colour: Bool) -> String {
     let paint = Paint(isOn: colour)
     var lines: [String] = []
-    let whole = limits.count * 2 + functions.count
-    let touched = limits.count { $0.charged } + limits.count { $0.refused } + functions.count { $0.calls > 0 }
-    lines.append("coverage  \(Self.bar(touched, of: whole))  \(touched) of \(whole)")
+    let sides = branches.map(\.sides)
+    let whole = limits.count * 2 + functions.count + sides.map(\.all).reduce(0, +)
+    let touched =
+      limits.count { $0.charged } + limits.count { $0.refused } + functions.count { $0.calls > 0 } + sides.map(\.taken).reduce(0, +)
+    lines.append("coverage  \(Bar.text(touched, of: whole, empty: 1))  \(touched) of \(whole)")
     if !limits.isEmpty {
       lines.append("")
       let name = max(5, limits.map { $0.provider.count + $0.limit.count + 1 }.max() ?? 0)
@@ -31,15 +33,28 @@ extension Coverage {
         )
       }
     }
+    lines += branchLines(paint)
     return lines.joined(separator: "\n")
+  }
+
+  /// Those of which a side is missing.
+  private func branchLines(_ paint: Paint) -> [String] {
+    guard !branches.isEmpty else { return [] }
+    let missed = branches.filter { $0.sides.taken < $0.sides.all }
+    guard !missed.isEmpty else { return ["", "  Every branch went every way: \(branches.count) of them."] }
+    let places = missed.map { "\($0.file):\($0.line)" }
+    let place = places.map(\.count).max() ?? 0
+    let code = max(12, min(missed.map(\.code.count).max() ?? 0, 54 - place))
+    var lines = ["", paint.dim("  \(CaseReport.pad("branch", to: place + 2 + code))  true     not true")]
+    for (branch, text) in zip(missed, places) {
+      let row = "  \(CaseReport.pad(text, to: place))  \(CaseReport.pad(CaseReport.cut(branch.code, to: code), to: code))  "
+      let other = branch.notTaken.map { "  " + Self.mark($0, 5, paint) } ?? ""
+      lines.append((row + Self.mark(branch.taken, 7, paint) + other).trimmedAtEnd)
+    }
+    return lines
   }
 
   private static func mark(_ isTouched: Bool, _ width: Int, _ paint: Paint) -> String {
     isTouched ? paint.green(CaseReport.pad("yes", to: width)) : paint.red(CaseReport.pad("never", to: width))
-  }
-
-  private static func bar(_ part: Int, of whole: Int) -> String {
-    let filled = whole > 0 ? part * 20 / whole : 20
-    return String(repeating: "█", count: filled) + String(repeating: "░", count: 20 - filled)
   }
 }

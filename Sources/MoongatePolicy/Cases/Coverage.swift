@@ -26,8 +26,30 @@ package struct Coverage: Sendable, Encodable {
     package let answers: [String]
   }
 
+  /// One place in a function from where it can go one way or another.
+  package struct BranchLine: Sendable, Encodable {
+    package let file: String
+    package let line: Int
+    /// The condition, operand or loop as it is written.
+    package let code: String
+    /// Whether the condition was ever true, or the loop's body ever entered.
+    package let taken: Bool
+    /// Whether the condition was ever not true; nil of a loop.
+    package let notTaken: Bool?
+
+    enum CodingKeys: String, CodingKey {
+      case file, line, code, taken
+      case notTaken = "not_taken"
+    }
+
+    /// How many of its sides were taken, and how many it has.
+    var sides: (taken: Int, all: Int) { ((taken ? 1 : 0) + (notTaken ?? false ? 1 : 0), notTaken == nil ? 1 : 2) }
+  }
+
   package let limits: [LimitLine]
   package let functions: [FunctionLine]
+  /// Of all functions, by file and line; empty where branches were not watched.
+  package let branches: [BranchLine]
 }
 
 /// Collects what is touched while cases run.
@@ -49,7 +71,13 @@ final class CoverageRecord: Sendable {
     var refused: Set<Key> = []
     var calls: [FunctionName: Int] = [:]
     var answers: [FunctionName: Set<String>] = [:]
+    var sides: [UInt8] = []
   }
+
+  /// nil where branches are not watched.
+  let branches: BranchIndex?
+
+  init(branches: BranchIndex? = nil) { self.branches = branches }
 
   private let state = Mutex(State())
 
@@ -64,6 +92,13 @@ final class CoverageRecord: Sendable {
     }
   }
 
+  func took(_ sides: [UInt8]) {
+    state.withLock { state in
+      if state.sides.count < sides.count { state.sides += [UInt8](repeating: 0, count: sides.count - state.sides.count) }
+      for (number, side) in sides.enumerated() { state.sides[number] |= side }
+    }
+  }
+
   func coverage(of generation: any PolicyGeneration) -> Coverage {
     state.withLock { state in
       let limits = generation.policies.values.sorted { $0.provider < $1.provider }.flatMap { policy in
@@ -75,13 +110,18 @@ final class CoverageRecord: Sendable {
         }
       }
       let entries = (generation as? Generation)?.functions.entries ?? [:]
-      // Routes are judged in the data path, which no case goes through.
-      let functions = entries.filter { $0.value.audience != .route }.sorted { $0.key.path < $1.key.path }.map { name, entry in
+      let functions = entries.sorted { $0.key.path < $1.key.path }.map { name, entry in
         Coverage.FunctionLine(
           function: name.path, file: entry.function.file, line: entry.function.line, calls: state.calls[name] ?? 0,
           answers: (state.answers[name] ?? []).sorted())
       }
-      return Coverage(limits: limits, functions: functions)
+      let branches = (branches?.places ?? []).enumerated().map { number, place in
+        let side = number < state.sides.count ? state.sides[number] : 0
+        return Coverage.BranchLine(
+          file: place.location.file, line: place.location.line, code: place.branch.code, taken: side & 1 != 0,
+          notTaken: place.branch.isLoop ? nil : side & 2 != 0)
+      }
+      return Coverage(limits: limits, functions: functions, branches: branches.sorted { ($0.file, $0.line) < ($1.file, $1.line) })
     }
   }
 }

@@ -15,34 +15,40 @@ struct ObservedGeneration: PolicyGeneration {
   var lease: GenerationLease { observed.lease }
 
   func makeEvaluator() throws(PolicyFault) -> any PolicyEvaluator {
-    ObservedEvaluator(observed: try observed.makeEvaluator(), record: record)
+    let generation = observed as? Generation
+    let probe = try record.branches.flatMap { index throws(PolicyFault) in try generation.map { generation throws(PolicyFault) in try BranchProbe(generation, index) } }
+    return ObservedEvaluator(observed: try observed.makeEvaluator(), record: record, probe: probe)
   }
 }
 
 private final class ObservedEvaluator: PolicyEvaluator {
   private let observed: any PolicyEvaluator
   private let record: CoverageRecord
+  private let probe: BranchProbe?
 
-  init(observed: any PolicyEvaluator, record: CoverageRecord) {
+  init(observed: any PolicyEvaluator, record: CoverageRecord, probe: BranchProbe?) {
     self.observed = observed
     self.record = record
+    self.probe = probe
+  }
+
+  func evidence(of function: FunctionName, given facts: Facts) -> PolicyEvidence? { observed.evidence(of: function, given: facts) }
+
+  private func note(_ function: FunctionName, _ answer: String, _ facts: Facts) {
+    record.called(function, answer)
+    guard let probe else { return }
+    probe.follow(function, facts)
+    record.took(probe.sides)
   }
 
   func verdict(of function: FunctionName, given facts: Facts) -> Verdict {
     let verdict = observed.verdict(of: function, given: facts)
-    let answer =
-      switch verdict {
-      case .allow: "allow"
-      case .deny(let reason): "deny \"\(reason)\""
-      case .requireAlso(let provider): "require_also \"\(provider)\""
-      case .fault: "policy_error"
-      }
-    record.called(function, answer)
+    note(function, verdict.text, facts)
     return verdict
   }
 
   func condition(of function: FunctionName, given facts: Facts) throws(PolicyFault) -> Bool {
-    try noting(function) { () throws(PolicyFault) in
+    try noting(function, facts) { () throws(PolicyFault) in
       try observed.condition(of: function, given: facts)
     } told: {
       String($0)
@@ -51,7 +57,7 @@ private final class ObservedEvaluator: PolicyEvaluator {
 
   func value(of varying: Varying<Int>, given facts: Facts) throws(PolicyFault) -> Int {
     guard case .varying(_, _, let function) = varying else { return try observed.value(of: varying, given: facts) }
-    return try noting(function) { () throws(PolicyFault) in
+    return try noting(function, facts) { () throws(PolicyFault) in
       try observed.value(of: varying, given: facts)
     } told: {
       String($0)
@@ -60,21 +66,22 @@ private final class ObservedEvaluator: PolicyEvaluator {
 
   func value(of varying: Varying<Duration>, given facts: Facts) throws(PolicyFault) -> Duration {
     guard case .varying(_, _, let function) = varying else { return try observed.value(of: varying, given: facts) }
-    return try noting(function) { () throws(PolicyFault) in
+    return try noting(function, facts) { () throws(PolicyFault) in
       try observed.value(of: varying, given: facts)
     } told: {
       "\"\($0.asWritten)\""
     }
   }
 
-  private func noting<Value>(_ function: FunctionName, _ body: () throws(PolicyFault) -> Value, told: (Value) -> String) throws(PolicyFault) -> Value
-  {
+  private func noting<Value>(
+    _ function: FunctionName, _ facts: Facts, _ body: () throws(PolicyFault) -> Value, told: (Value) -> String
+  ) throws(PolicyFault) -> Value {
     do {
       let value = try body()
-      record.called(function, told(value))
+      note(function, told(value), facts)
       return value
     } catch {
-      record.called(function, "policy_error")
+      note(function, "policy_error", facts)
       throw error
     }
   }

@@ -34,6 +34,8 @@ package struct PolicyCase: Sendable {
     /// Enters the code that was sent last.
     case right
     case skip
+    /// Asks for a page behind the gateway, signed in as by the flow that was completed last.
+    case request(RequestFacts)
     case expect(Expectation)
     case wait(Wait)
   }

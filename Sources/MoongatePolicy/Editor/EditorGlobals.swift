@@ -44,6 +44,7 @@ enum EditorGlobals {
     Function("wrong", [("how?", "moongate.CaseWrong")], "moongate.Act", "Enters a code that is not the one that was sent."),
     Function("right", [], "moongate.Act", "Enters the code that was sent last."),
     Function("skip", [], "moongate.Act", "Passes the step over."),
+    Function("request", [("what", "moongate.CaseRequest")], "moongate.Act", "Asks for a page behind the gateway, signed in as by the last flow."),
     Function("wait", [("what", "moongate.Duration|moongate.CaseWait")], "moongate.Act", "Moves the clock."),
     Function("expect", [("what", "moongate.CaseExpect")], "moongate.Act", "What the answer before it must be."),
     Function("any_of", [("providers", "string[]")], "moongate.AnyOf", "A step that any of these providers passes."),

@@ -92,7 +92,7 @@ package struct ConfigurationLoader: Sendable {
     var cases: [PolicyCase] = []
     for file in files.files(in: "tests") {
       if let node = lua.read(file, constructor: "tests", example: "tests { … }")?.first {
-        cases += CaseReader(flows: flowNames, providers: catalog, problems: problems).read(node)
+        cases += CaseReader(flows: flowNames, host: gateway?.publicURL.host, providers: catalog, problems: problems).read(node)
       }
     }
     for file in files.files where !file.name.contains("/") && !["gateway.lua", "routes.lua"].contains(file.name) {

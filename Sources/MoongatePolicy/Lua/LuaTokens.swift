@@ -4,11 +4,11 @@ struct LuaToken {
   enum Kind: Equatable {
     case name(String)
     /// Opens a block, whose separators are not those of a table around it.
-    case opener
+    case opener(String)
     /// Closes one.
-    case closer
+    case closer(String)
     /// Any other word of the language.
-    case keyword
+    case keyword(String)
     /// Without its quotes; escapes are not undone, since no key that we know has any.
     case string(String)
     /// Where it is a whole one in decimal.
@@ -133,9 +133,9 @@ struct LuaTokens: IteratorProtocol {
     while at < source.count, Self.isLetter(source[at]) || Self.isDigit(source[at]) { at += 1 }
     let word = String(decoding: source[start..<at], as: UTF8.self)
     switch word {
-    case "function", "do", "if", "repeat": return .opener
-    case "end", "until": return .closer
-    default: return Self.keywords.contains(word) ? .keyword : .name(word)
+    case "function", "do", "if", "repeat": return .opener(word)
+    case "end", "until": return .closer(word)
+    default: return Self.keywords.contains(word) ? .keyword(word) : .name(word)
     }
   }
 

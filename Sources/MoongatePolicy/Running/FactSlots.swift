@@ -51,8 +51,8 @@ enum FactSlot: Int32, CaseIterable {
     }
   }
 
-  /// Whether its value is a number or address of a person.
-  var namesPerson: Bool { self == .identifier || self == .phoneE164 || self == .emailAddress }
+  /// Whether its value is a number or address of a person, or may hold one: it is kept as a keyed hash only.
+  var namesPerson: Bool { self == .identifier || self == .phoneE164 || self == .emailAddress || self == .requestQuery }
 
   var isSet: Bool { self == .flowPassed || self == .sessionPassed }
 

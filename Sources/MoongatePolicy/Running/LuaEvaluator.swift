@@ -22,14 +22,15 @@ final class LuaEvaluator: PolicyEvaluator {
   private let providers: Set<ProviderName>
   private var functions: [FunctionName: Loaded] = [:]
 
-  init(_ generation: Generation) throws(PolicyFault) {
+  /// - Parameter branches: where they are to be noted; budgets are then ten times as large, for what the noting costs.
+  init(_ generation: Generation, branches: BranchIndex? = nil) throws(PolicyFault) {
     answers = Answers()
     providers = generation.providers
     do { state = try LuaState(answers.callbacks) } catch { throw PolicyFault(kind: error.kind, location: nil, message: error.message) }
     var numbers: [LuaFunction: Int32] = [:]
     for file in generation.functions.files.sorted() {
       guard let source = generation.sources[file] else { continue }
-      do { try state.load(source.bytes, name: file, marks: false) } catch {
+      do { try state.load(branches?.texts[file] ?? source.bytes, name: file, marks: branches != nil) } catch {
         throw PolicyFault(kind: error.kind, location: SourceLocation(file: file, line: error.line), message: error.message)
       }
       // The same text makes the same functions in the same order: the n-th here is the n-th that was read.
@@ -46,9 +47,9 @@ final class LuaEvaluator: PolicyEvaluator {
       if facts[entry.audience] == nil { facts[entry.audience] = try Self.makeFacts(entry.audience, in: state) }
       var limits: [String] = []
       if case .policy(let names) = entry.audience { limits = names }
-      functions[name] = Loaded(
-        number: number, facts: facts[entry.audience] ?? -1, limits: limits, budget: entry.audience == .route ? Self.request : Self.decision,
-        location: location)
+      var budget = entry.audience == .route ? Self.request : Self.decision
+      if branches != nil { budget = clua_budget(steps: budget.steps * 10, bytes: budget.bytes * 10, nanoseconds: budget.nanoseconds * 10) }
+      functions[name] = Loaded(number: number, facts: facts[entry.audience] ?? -1, limits: limits, budget: budget, location: location)
     }
   }
 
@@ -121,6 +122,16 @@ final class LuaEvaluator: PolicyEvaluator {
     } catch {
       return .fault(error)
     }
+  }
+
+  /// Calls a function for the way that it goes, whatever it answers.
+  func run(_ function: FunctionName, _ facts: Facts) { try? call(function, facts) { _, _ in } }
+
+  /// See `clua_sides_taken`.
+  var sidesTaken: [UInt8] {
+    var count = 0
+    let sides = clua_sides_taken(state.pointer, &count)
+    return Array(UnsafeBufferPointer(start: sides, count: count))
   }
 
   func evidence(of function: FunctionName, given facts: Facts) -> PolicyEvidence? {

@@ -64,6 +64,48 @@ package struct VirtualGateway: Sendable {
 
   package func view(_ id: FlowID, by client: ClientContext) async -> Result<FlowView, Refusal> { await engine.view(id, client: client) }
 
+  /// What the data path would say of a request.
+  /// - Parameter session: of whoever asks; nil: of nobody.
+  /// - Returns: the route that takes it.
+  package func request(
+    _ request: RequestFacts, session token: TokenHash?, by client: ClientContext
+  ) async throws(StoreFault) -> Result<Route, Refusal> {
+    func refusal(_ code: RefusalCode, provider: ProviderName? = nil, flow: String? = nil) -> Result<Route, Refusal> {
+      .failure(Refusal(code, decision: client.decision, provider: provider, flow: flow))
+    }
+    let generation = generations.current
+    let raw = Array(request.path.utf8)
+    guard let path = RequestPath(raw.span) else { return refusal(.badRequest) }
+    let matcher = RouteMatcher(generation.routes)
+    let plain = path.decoded ?? raw
+    let method = Array(request.method.utf8)
+    guard let index = matcher.match(host: request.host, path: plain.span, method: method.span) else {
+      return refusal(.noRoute)
+    }
+    let route = generation.routes.routes[index]
+    var session: SessionSnapshot?
+    if let token { session = try await SessionDirectory(store: store, clock: clock).find(token) }
+    let now = clock.now()
+    let verdict = route.verdict(session, at: now) { function, session in
+      let facts = session.facts(
+        of: request, by: ClientFacts(address: client.address, userAgent: client.userAgent, isNewDevice: false), at: now,
+        clockIsSuspect: clock.isSuspect)
+      do throws(PolicyFault) {
+        return try generations.withEvaluator(of: generation) { evaluator throws(PolicyFault) in evaluator.verdict(of: function, given: facts) }
+      } catch {
+        return .fault(error)
+      }
+    }
+    return switch verdict {
+    case .pass: .success(route)
+    case .noSession: refusal(.unauthenticated)
+    case .emailNotVerified: refusal(.emailNotVerified)
+    case .needs(let provider): refusal(.stepUpRequired, provider: provider, flow: route.stepUpFlow)
+    case .denied(let reason): refusal(.policyReason(reason))
+    case .failed: refusal(.policyError)
+    }
+  }
+
   /// Makes an account that holds the identifiers as proved.
   package func makeAccount(holding identifiers: [Identifier]) async throws(StoreFault) -> Account {
     let now = clock.now()

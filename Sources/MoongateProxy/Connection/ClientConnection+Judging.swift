@@ -51,7 +51,8 @@ extension ClientConnection {
     }
     if storeIsSilent, !route.route.isOpen { return refuse(.storeUnavailable, head: head) }
     if !route.admits(session) {
-      let judge = Judge(plan: plan, now: time.now, monotonic: monotonic, clockIsSuspect: loop.proxy.dependencies.clock.isSuspect)
+      let judge = Judge(plan: plan, now: time.now, monotonic: monotonic, clockIsSuspect: loop.proxy.dependencies.clock.isSuspect,
+        keys: loop.proxy.dependencies.keys)
       switch judge.judge(route, session: session, request: facts(head, origin)) {
       case .redirect(let location): return redirect(to: location)
       case .refuse(let code, let detail, let provider, let flow):
@@ -182,7 +183,8 @@ extension ClientConnection {
   private func facts(_ head: RequestHead, _ origin: RequestOrigin) -> RequestFactsSource {
     RequestFactsSource(
       method: { head.text(head.methodName) }, path: { head.path.isEmpty ? "/" : head.text(head.path) }, query: { head.query.map { head.text($0) } },
-      isGET: head.method == .get, isBrowser: exchange.isBrowser, origin: origin, userAgent: { nil })
+      isGET: head.method == .get, isBrowser: exchange.isBrowser, origin: origin,
+      userAgent: { head.userAgent })
   }
 
   private func peerAddressText() -> [UInt8] {

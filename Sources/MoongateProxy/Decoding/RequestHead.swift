@@ -64,6 +64,11 @@ package struct RequestHead: Sendable {
     }
   }
 
+  /// What the client says it is; nil where it does not say.
+  var userAgent: String? {
+    fields.first { $0.kind == .other && ByteClass.equal(bytes.readableBytesUInt8Span, $0.name, "user-agent") }.map { text($0.value) }
+  }
+
   /// Whether some `Connection` field names this field (RFC 9110 section 7.6.1).
   func isNamedByConnection(_ field: HeadField) -> Bool { ConnectionOptions.name(field, among: fields, of: bytes.readableBytesUInt8Span) }
 }

@@ -27,84 +27,65 @@ struct Judge {
   let now: Timestamp
   let monotonic: NIODeadline
   let clockIsSuspect: Bool
+  /// By which what names a person is hashed before it is noted.
+  let keys: KeyRing
 
   func judge(_ route: RoutePlan, session: CachedSession?, request: RequestFactsSource) -> Judgement {
-    if !route.route.isOpen {
-      guard let session else { return unauthenticated(route.route, request) }
-      if let requirement = route.route.requirement, let unmet = judge(requirement, session, route.route, request) { return unmet }
+    var detail: [String: String] = [:]
+    let verdict = route.route.verdict(session?.snapshot, at: now) { function, session in
+      ask(function, route, session, request, &detail)
     }
-    guard let function = route.route.decide, let session else { return .pass }
-    return decide(function, route, session, request)
+    switch verdict {
+    case .pass: return .pass
+    case .noSession: return unauthenticated(route.route, request)
+    case .emailNotVerified:
+      if request.isGET, request.isBrowser { return .redirect(location("/auth/email", flow: nil, request)) }
+      return .refuse(.emailNotVerified, detail: required(by: route.route))
+    case .needs(let provider):
+      let flow = route.route.stepUpFlow
+      if request.isGET, request.isBrowser { return .redirect(location(Self.page(of: provider), flow: flow, request)) }
+      return .refuse(.stepUpRequired, detail: detail.isEmpty ? required(by: route.route) : detail, provider: provider, flow: flow)
+    case .denied(let reason): return .refuse(.policyReason(reason), detail: detail)
+    case .failed(let fault): return .refuse(.policyError, detail: detail.merging(["fault": fault.description]) { first, _ in first })
+    }
   }
 
   private func unauthenticated(_ route: Route, _ request: RequestFactsSource) -> Judgement {
-    guard request.isGET, request.isBrowser else { return .refuse(.unauthenticated) }
+    guard request.isGET, request.isBrowser else { return .refuse(.unauthenticated, detail: ["at": route.location.description]) }
     let flow = route.flow == "login" || route.requirement != nil ? nil : route.flow
     return .redirect(location("/auth/login", flow: flow, request))
   }
 
-  private func judge(_ requirement: Requirement, _ session: CachedSession, _ route: Route, _ request: RequestFactsSource) -> Judgement? {
-    switch requirement {
-    case .emailVerified:
-      if session.snapshot.account.identifier(.email)?.verifiedAt != nil { return nil }
-      if request.isGET, request.isBrowser { return .redirect(location("/auth/email", flow: nil, request)) }
-      return .refuse(.emailNotVerified)
-    case .passed(let provider, let within):
-      if let at = session.snapshot.session.passed.last(where: { $0.provider == provider })?.at {
-        // Half-open, as all times: passed at t and good for 5 minutes is good until just before t + 5 min.
-        guard let within, now >= at + within else { return nil }
-      }
-      return stepUp(provider, route, request)
-    }
-  }
+  private func required(by route: Route) -> [String: String] { ["rule": "require", "at": route.location.description] }
 
-  private func stepUp(_ provider: ProviderName, _ route: Route, _ request: RequestFactsSource) -> Judgement {
-    let flow = route.flow == "login" ? "step_up" : route.flow
-    if request.isGET, request.isBrowser { return .redirect(location(Self.page(of: provider), flow: flow, request)) }
-    return .refuse(.stepUpRequired, provider: provider, flow: flow)
-  }
-
-  private func decide(_ function: FunctionName, _ route: RoutePlan, _ session: CachedSession, _ request: RequestFactsSource) -> Judgement {
+  /// Runs `decide`, and notes what it was made from where it did not simply allow.
+  private func ask(
+    _ function: FunctionName, _ route: RoutePlan, _ session: SessionSnapshot, _ request: RequestFactsSource, _ detail: inout [String: String]
+  ) -> Verdict {
+    detail["rule"] = function.path
     guard monotonic >= route.pausedUntil else {
-      return .refuse(.policyError, detail: ["rule": function.path, "reason": "not run: it was killed again and again"])
+      return .fault(PolicyFault(kind: .time, location: route.route.location, message: "not run: it was killed again and again"))
     }
+    let client = ClientFacts(address: request.origin.address, userAgent: request.userAgent(), isNewDevice: false)
+    let facts = session.facts(
+      of: RequestFacts(method: request.method(), host: request.origin.host.name, path: request.path(), query: request.query() ?? ""), by: client,
+      at: now, clockIsSuspect: clockIsSuspect)
     let verdict: Verdict
     do {
-      verdict = try plan.evaluatorOfLoop().verdict(of: function, given: facts(session, request))
+      let evaluator = try plan.evaluatorOfLoop()
+      verdict = evaluator.verdict(of: function, given: facts)
+      if verdict != .allow { detail.merge(evaluator.evidence(of: function, given: facts)?.notes(keys) ?? [:]) { $1 } }
     } catch {
       verdict = .fault(error)
     }
-    switch verdict {
-    case .allow:
+    detail["verdict"] = verdict.text
+    if case .fault(let fault) = verdict, fault.kind != .error, fault.kind != .result {
+      route.kills += 1
+      if route.kills >= 5 { route.pausedUntil = monotonic + .seconds(10) }
+    } else {
       route.kills = 0
-      return .pass
-    case .deny(let reason):
-      route.kills = 0
-      return .refuse(.policyReason(reason), detail: ["rule": function.path])
-    case .requireAlso(let provider):
-      route.kills = 0
-      // It holds until the session has passed that provider.
-      if session.snapshot.session.passed.contains(where: { $0.provider == provider }) { return .pass }
-      return stepUp(provider, route.route, request)
-    case .fault(let fault):
-      if fault.kind != .error, fault.kind != .result {
-        route.kills += 1
-        if route.kills >= 5 { route.pausedUntil = monotonic + .seconds(10) }
-      }
-      return .refuse(.policyError, detail: ["rule": function.path, "fault": fault.description])
     }
-  }
-
-  private func facts(_ session: CachedSession, _ request: RequestFactsSource) -> Facts {
-    let snapshot = session.snapshot
-    var passed: [ProviderName: Timestamp] = [:]
-    for step in snapshot.session.passed { passed[step.provider] = max(step.at, passed[step.provider] ?? step.at) }
-    return Facts(
-      now: now, account: snapshot.account.facts(at: now),
-      client: ClientFacts(address: request.origin.address, userAgent: request.userAgent(), isNewDevice: false), clockIsSuspect: clockIsSuspect,
-      request: RequestFacts(method: request.method(), host: request.origin.host.name, path: request.path(), query: request.query() ?? ""),
-      session: SessionFacts(
-        account: snapshot.account.id, passed: passed, age: now - snapshot.session.createdAt, aal: snapshot.session.assuranceLevel))
+    return verdict
   }
 
   /// The page where a person passes the provider.

@@ -10,13 +10,15 @@ import Testing
 
 /// Cases on the real engine.
 @Suite struct CaseRunnerTests {
-  private func report(_ cases: String, _ files: [String: String?] = [:], patience: Duration? = nil) async throws -> CaseReport {
+  private func report(
+    _ cases: String, _ files: [String: String?] = [:], patience: Duration? = nil, watchesBranches: Bool = false
+  ) async throws -> CaseReport {
     let all = files.merging(["tests/a.lua": "return tests {\n\(cases)\n}", "flows/enter.lua": Self.enter]) { first, _ in first }
     let folder = try TestFolder(all)
     switch ConfigurationLoader(providers: TestFolder.providers, environment: [:]).read(folder: folder.scratch.path) {
     case .success(let loaded):
       let runner = CaseRunner(loaded.generation, providers: try ProviderRegistry([PhoneOTP()]), makeStore: { try SQLiteStore.memory() })
-      return try await runner.run(loaded.cases, patience: patience)
+      return try await runner.run(loaded.cases, patience: patience, watchesBranches: watchesBranches)
     case .failure(let refused): throw TestFolder.Refused(problems: refused.problems.map(\.description))
     }
   }
@@ -184,6 +186,103 @@ import Testing
     #expect(
       report.coverage.functions.map(\.function) == ["flows/login.steps[2].when", "policies/phone_otp.limits.verify.max", "policies/phone_otp.send"])
     #expect(report.coverage.functions.map(\.answers) == [[], ["5"], ["allow"]])
+  }
+
+  @Test func coverageNamesTheWaysThatNoCaseWent() async throws {
+    let report = try await report(
+      """
+      case "x" {
+        flow "enter", phone "+919999999999", request { path = "/pay/1" }, expect { status = 401 },
+        send(), right(), request { path = "/pay/1" }, expect { status = 200 },
+        request { method = "DELETE", path = "/pay/1" }, expect { status = 403, code = "read_only" },
+      },
+      """,
+      [
+        "policies/phone_otp.lua": """
+        local vip = { "+911111111111" }
+        local function special(number)
+          for _, known in ipairs(vip) do if known == number then return true end end
+          return false
+        end
+        return policy "phone_otp" {
+          send = function(f)
+            if f.phone.country ~= "IN" and not special(f.phone.e164) then
+              return deny "not_here"
+            elseif f.phone.type == "voip" or f.clock.suspect then return deny "no_voip" else
+              local name = f.account.id or "nobody"
+              return name == "nobody" and allow or allow
+            end
+          end,
+        }
+        """,
+        "routes.lua": """
+        return routes {
+          { path = "/pay/**", to = "http://127.0.0.1:3000",
+            decide = function(f) if f.request.method == "DELETE" then return deny "read_only" end return allow end },
+          { path = "/**", to = "http://127.0.0.1:3000" },
+        }
+        """,
+      ], watchesBranches: true)
+    let failures = report.failures.compactMap(\.failure?.summary)
+    #expect(failures == [])
+    let text = report.coverage.text(colour: false)
+    #expect(
+      text.hasSuffix(
+        """
+
+          function                   calls  answered
+          policies/phone_otp.send        1  allow
+          routes[1].decide               2  allow, deny "read_only"
+
+          branch                                                    true     not true
+          policies/phone_otp.lua:3   for _, known in ipairs(vip)    never
+          policies/phone_otp.lua:3   if known == number             never    never
+          policies/phone_otp.lua:8   f.phone.country ~= "IN"        never    yes
+          policies/phone_otp.lua:8   if f.phone.country ~= "IN" a…  never    yes
+          policies/phone_otp.lua:10  f.phone.type == "voip"         never    yes
+          policies/phone_otp.lua:10  if f.phone.type == "voip" or…  never    yes
+          policies/phone_otp.lua:11  f.account.id                   never    yes
+          policies/phone_otp.lua:12  name == "nobody"               yes      never
+          policies/phone_otp.lua:12  allow                          yes      never
+        """), "\(text)")
+    #expect(text.split(separator: "\n").allSatisfy { $0.count <= 80 }, "\(text)")
+  }
+
+  @Test func aRequestIsJudgedByItsRoute() async throws {
+    let report = try await report(
+      """
+      case "a stranger" {
+        request { path = "/x" }, expect { status = 401, code = "unauthenticated" },
+        request { path = "/assets/a.css" }, expect { status = 200 },
+        request { path = "//x" }, expect { status = 400 },
+        request { host = "elsewhere.example", path = "/only" }, expect { status = 401 },
+        request { method = "POST", path = "/get" }, expect { status = 404, code = "no_route" },
+      },
+      case "someone who signed in" {
+        flow "enter", phone "+919999999999", send(), right(),
+        request { path = "/x" }, expect { status = 200 },
+        request { path = "/mail" }, expect { status = 403, code = "email_not_verified" },
+        request { path = "/pay", query = "a=b" }, expect { status = 200 },
+        wait "5m", request { path = "/pay" }, expect { status = 403, code = "step_up_required", step = "phone_otp" },
+        request { path = "/broken" }, expect { status = 503, code = "policy_error" },
+        wait "1h", request { path = "/x" }, expect { status = 401 },
+      },
+      case "shown" { request { method = "PUT", path = "/x", query = "q" }, expect { status = 200 } },
+      """,
+      [
+        "routes.lua": """
+        return routes {
+          { path = "/assets/**", to = "http://127.0.0.1:3000", allow = true },
+          { path = "/mail", to = "http://127.0.0.1:3000", require = { email_verified = true } },
+          { path = "/pay", to = "http://127.0.0.1:3000", require = { passed = "phone_otp", within = "5m" } },
+          { path = "/broken", to = "http://127.0.0.1:3000", decide = function(f) return f.session.ac end },
+          { path = "/x", to = "http://127.0.0.1:3000" },
+          { path = "/only", to = "http://127.0.0.1:3000" },
+          { path = "/get", to = "http://127.0.0.1:3000", methods = { "GET" } },
+        }
+        """
+      ])
+    #expect(report.failures.map(\.name) == ["shown"], "\(report.text(colour: false))")
   }
 
   @Test func colourIsOnlyForTerminals() async throws {

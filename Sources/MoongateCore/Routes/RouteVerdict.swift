@@ -1,0 +1,63 @@
+import MoongateSDK
+
+/// What a route says of a request. How the client is told (a page, a problem document) is the data path's to say.
+package enum RouteVerdict: Sendable, Hashable {
+  case pass
+  /// Nobody is signed in.
+  case noSession
+  case emailNotVerified
+  /// The provider is to be passed, or passed again.
+  case needs(ProviderName)
+  /// `decide` refused, with its reason.
+  case denied(String)
+  /// `decide` could not be run to its end.
+  case failed(PolicyFault)
+}
+
+extension Route {
+  /// Judges a request: a live session first, then `require`, then `decide`. The data path and the cases of tests/ both go by it.
+  /// - Parameters:
+  ///   - session: alive at the moment.
+  ///   - decide: runs the function; asked only where all else holds.
+  package func verdict(
+    _ session: SessionSnapshot?, at now: Timestamp, decide ask: (_ function: FunctionName, _ session: SessionSnapshot) -> Verdict
+  ) -> RouteVerdict {
+    guard let session else { return isOpen ? .pass : .noSession }
+    if !isOpen, let requirement, let unmet = requirement.unmet(by: session, at: now) { return unmet }
+    guard let decide else { return .pass }
+    switch ask(decide, session) {
+    case .allow: return .pass
+    case .deny(let reason): return .denied(reason)
+    // It holds until the session has passed that provider.
+    case .requireAlso(let provider): return session.session.passed.contains { $0.provider == provider } ? .pass : .needs(provider)
+    case .fault(let fault): return .failed(fault)
+    }
+  }
+
+  /// The flow in which someone who is signed in passes what is missing.
+  package var stepUpFlow: String { flow == "login" ? "step_up" : flow }
+}
+
+extension Requirement {
+  fileprivate func unmet(by session: SessionSnapshot, at now: Timestamp) -> RouteVerdict? {
+    switch self {
+    case .emailVerified: return session.account.identifier(.email)?.verifiedAt != nil ? nil : .emailNotVerified
+    case .passed(let provider, let within):
+      guard let at = session.session.passed.last(where: { $0.provider == provider })?.at else { return .needs(provider) }
+      // Half-open, as all times: passed at t and good for 5 minutes is good until just before t + 5 min.
+      if let within, now >= at + within { return .needs(provider) }
+      return nil
+    }
+  }
+}
+
+extension SessionSnapshot {
+  /// What `decide` is told.
+  package func facts(of request: RequestFacts, by client: ClientFacts, at now: Timestamp, clockIsSuspect: Bool) -> Facts {
+    var passed: [ProviderName: Timestamp] = [:]
+    for step in session.passed { passed[step.provider] = max(step.at, passed[step.provider] ?? step.at) }
+    return Facts(
+      now: now, account: account.facts(at: now), client: client, clockIsSuspect: clockIsSuspect, request: request,
+      session: SessionFacts(account: account.id, passed: passed, age: now - session.createdAt, aal: session.assuranceLevel))
+  }
+}
