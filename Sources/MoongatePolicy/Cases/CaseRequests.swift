@@ -30,7 +30,8 @@ extension CaseReader {
     }
     if let path, !path.hasPrefix("/") || path.contains("?") {
       problems.add(
-        reader.said("path")?.location ?? node.location, "request.path", "\"\(path)\" is no path: it begins with /, and what stands behind ? is `query`")
+        reader.said("path")?.location ?? node.location, "request.path",
+        "\"\(path)\" is no path: it begins with /, and what stands behind ? is `query`")
     }
     guard let method, let path, let query else { return nil }
     return RequestFacts(method: method, host: host ?? "", path: path, query: query)

@@ -15,7 +15,9 @@ extension CaseRun {
     }
     // What a refusal does not tell is asked of the flow, as a page would.
     let asksTheFlow = !passed && refusal?.provider == nil
-    if asksTheFlow, view == nil || expected.step != nil || expected.isLocked != nil || expected.resendsLeft != nil { view = await self.view() ?? view }
+    if asksTheFlow, view == nil || expected.step != nil || expected.isLocked != nil || expected.resendsLeft != nil {
+      view = await self.view() ?? view
+    }
     var actual: [String: String] = [:]
     if case .http? = expected.status {
       actual["status"] = String(refusal?.code.status ?? 200)

@@ -16,7 +16,8 @@ struct ObservedGeneration: PolicyGeneration {
 
   func makeEvaluator() throws(PolicyFault) -> any PolicyEvaluator {
     let generation = observed as? Generation
-    let probe = try record.branches.flatMap { index throws(PolicyFault) in try generation.map { generation throws(PolicyFault) in try BranchProbe(generation, index) } }
+    var probe: BranchProbe?
+    if let generation, let index = record.branches { probe = try BranchProbe(generation, index) }
     return ObservedEvaluator(observed: try observed.makeEvaluator(), record: record, probe: probe)
   }
 }

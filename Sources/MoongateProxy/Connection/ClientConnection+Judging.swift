@@ -51,7 +51,8 @@ extension ClientConnection {
     }
     if storeIsSilent, !route.route.isOpen { return refuse(.storeUnavailable, head: head) }
     if !route.admits(session) {
-      let judge = Judge(plan: plan, now: time.now, monotonic: monotonic, clockIsSuspect: loop.proxy.dependencies.clock.isSuspect,
+      let judge = Judge(
+        plan: plan, now: time.now, monotonic: monotonic, clockIsSuspect: loop.proxy.dependencies.clock.isSuspect,
         keys: loop.proxy.dependencies.keys)
       switch judge.judge(route, session: session, request: facts(head, origin)) {
       case .redirect(let location): return redirect(to: location)
