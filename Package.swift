@@ -22,6 +22,7 @@ let nioTLS: Target.Dependency = .product(name: "NIOTLS", package: "swift-nio")
 let nioHTTPTypes: Target.Dependency = .product(name: "NIOHTTPTypes", package: "swift-nio-extras")
 let httpTypes: Target.Dependency = .product(name: "HTTPTypes", package: "swift-http-types")
 let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
+let cryptoExtras: Target.Dependency = .product(name: "CryptoExtras", package: "swift-crypto")
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
 let lifecycle: Target.Dependency = .product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 let unixSignals: Target.Dependency = .product(name: "UnixSignals", package: "swift-service-lifecycle")
@@ -80,11 +81,14 @@ let package = Package(
         crypto, logging, lifecycle,
       ],
       resources: [.embedInCode("Pages/Templates")], swiftSettings: strict),
+    .target(
+      name: "MoongateMockGoogle", dependencies: [hummingbird, httpTypes, nioCore, jwt, crypto, cryptoExtras], swiftSettings: strict),
     .executableTarget(
       name: "moongate",
       dependencies: [
         "MoongateSDK", "MoongateCore", "MoongatePolicy", "MoongateStore", "MoongateDelivery", "MoongateProxy", "MoongateHTTP",
-        "PhoneOTP", jwt, arguments, lifecycle, unixSignals, logging, hummingbird, hummingbirdCore, hummingbirdTLS, nioCore, nioPosix,
+        "MoongateMockGoogle", "GoogleOAuth", "PhoneOTP", jwt, arguments, lifecycle, unixSignals, logging, hummingbird, hummingbirdCore,
+        hummingbirdTLS, nioCore, nioPosix,
         nioSSL,
       ],
       swiftSettings: strict),
@@ -98,6 +102,9 @@ let package = Package(
       name: "PhoneOTP", dependencies: ["MoongateSDK", "CPhoneNumber"], path: "Plugins/PhoneOTP",
       exclude: ["README.md", "CPhoneNumber", "Tests"], resources: [.embedInCode("policy.lua")],
       packageAccess: false, swiftSettings: strict),
+    .target(
+      name: "GoogleOAuth", dependencies: ["MoongateSDK", jwt, crypto], path: "Plugins/GoogleOAuth", exclude: ["README.md", "Tests"],
+      resources: [.embedInCode("policy.lua")], packageAccess: false, swiftSettings: strict),
 
     .target(
       name: "MoongateTesting",
@@ -150,6 +157,11 @@ let package = Package(
     .testTarget(
       name: "PhoneOTPTests", dependencies: ["MoongateSDK", "PhoneOTP"], path: "Plugins/PhoneOTP/Tests",
       packageAccess: false, swiftSettings: strict),
+    .testTarget(
+      name: "GoogleOAuthTests", dependencies: ["MoongateSDK", "GoogleOAuth", jwt, crypto, cryptoExtras], path: "Plugins/GoogleOAuth/Tests",
+      packageAccess: false, swiftSettings: strict),
+    .testTarget(
+      name: "MoongateMockGoogleTests", dependencies: ["MoongateMockGoogle", hummingbird, httpTypes, nioCore, crypto], swiftSettings: strict),
   ],
   cxxLanguageStandard: .cxx17
 )

@@ -1,0 +1,57 @@
+import Foundation
+
+/// What a provider's discovery document says, as far as it matters here (OpenID Connect Discovery 1.0 section 3).
+struct IssuerMetadata: Sendable, Equatable {
+  let authorization: String
+  let token: String
+  let keys: String
+  /// Whether the token endpoint takes `Authorization: Basic`; else the secret goes in the body.
+  let takesBasic: Bool
+  /// Whether its answers carry `iss` (RFC 9207).
+  let namesIssuerInAnswers: Bool
+
+  private struct Document: Decodable {
+    let issuer: String
+    let authorizationEndpoint: String
+    let tokenEndpoint: String
+    let jwksUri: String
+    let tokenEndpointAuthMethodsSupported: [String]?
+    let authorizationResponseIssParameterSupported: Bool?
+  }
+
+  /// Where the document of an issuer lies.
+  static func address(of issuer: String) -> String {
+    (issuer.hasSuffix("/") ? String(issuer.dropLast()) : issuer) + "/.well-known/openid-configuration"
+  }
+
+  /// - Throws: what is wrong with it, for the operator.
+  init(_ bytes: [UInt8], of issuer: String) throws(OAuthFault) {
+    let decoder = JSONDecoder()
+    decoder.keyDecodingStrategy = .convertFromSnakeCase
+    let document: Document
+    do { document = try decoder.decode(Document.self, from: Data(bytes)) } catch {
+      throw .provider("the discovery document of \(issuer) cannot be read")
+    }
+    // Attack: a document of another issuer at this address (section 4.3: the two must be identical).
+    guard document.issuer == issuer else { throw .provider("the discovery document of \(issuer) says that it is \(document.issuer)") }
+    for address in [document.authorizationEndpoint, document.tokenEndpoint, document.jwksUri] {
+      guard Self.isSafe(address) else { throw .provider("\(issuer) names the address \(address), which is not https") }
+    }
+    authorization = document.authorizationEndpoint
+    token = document.tokenEndpoint
+    keys = document.jwksUri
+    // Basic is what every provider takes that does not say otherwise.
+    let methods = document.tokenEndpointAuthMethodsSupported ?? ["client_secret_basic"]
+    takesBasic = methods.contains("client_secret_basic")
+    guard takesBasic || methods.contains("client_secret_post") else {
+      throw .provider("\(issuer) takes neither client_secret_basic nor client_secret_post")
+    }
+    namesIssuerInAnswers = document.authorizationResponseIssParameterSupported ?? false
+  }
+
+  /// https, or http to this machine.
+  private static func isSafe(_ address: String) -> Bool {
+    guard let url = URLComponents(string: address), let host = url.host, !host.isEmpty, url.user == nil, url.fragment == nil else { return false }
+    return url.scheme == "https" || (url.scheme == "http" && ["localhost", "127.0.0.1", "[::1]", "::1"].contains(host))
+  }
+}

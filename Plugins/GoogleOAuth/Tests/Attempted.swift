@@ -1,0 +1,80 @@
+import Foundation
+import GoogleOAuth
+import MoongateSDK
+import Testing
+
+/// One step of the provider under test, from where it leads away to what it makes of what comes back.
+struct Attempted {
+  let plugin: GoogleOAuth
+  let web: TestProvider
+  let redirect: String
+  let state: [UInt8]
+  var now = TestProvider.now
+  var settings = Attempted.settings()
+
+  static let callback = Callback(address: "http://localhost:8080/auth/callback/google_oauth", state: "st_abc")
+
+  static func settings(issuer: String? = TestProvider.issuer, apps: String? = nil) -> StepSettings {
+    var texts = ["client_id": "client"]
+    texts["issuer"] = issuer
+    texts["apps"] = apps
+    return StepSettings(texts: texts, secrets: ["client_secret": { "s3cret/+ ä" }])
+  }
+
+  /// Begins a step.
+  static func begun(
+    _ web: TestProvider, plugin: GoogleOAuth = GoogleOAuth(), settings: StepSettings = settings(), now: Int64 = TestProvider.now
+  ) async throws -> Attempted {
+    let context = context(web, settings, state: [], now: now)
+    guard case .redirect(let address, let state) = try await plugin.begin(context, ProviderInput(fields: [:], defaultRegion: "IN")) else {
+      throw Unexpected()
+    }
+    return Attempted(plugin: plugin, web: web, redirect: address, state: state, now: now, settings: settings)
+  }
+
+  static func context(_ web: TestProvider, _ settings: StepSettings, state: [UInt8], now: Int64, callback: Callback? = callback) -> StepContext {
+    StepContext(
+      flow: "login", purpose: .prove, account: nil, identifier: nil, state: state, now: now, callback: callback,
+      tools: StepTools(randomBytes: { count in (0..<count).map { _ in UInt8.random(in: 0...255) } }, settings: settings, web: web))
+  }
+
+  /// A field of the address that the person is sent to.
+  subscript(name: String) -> String? {
+    URLComponents(string: redirect)?.queryItems?.first { $0.name == name }?.value
+  }
+
+  /// The claims of a good token for this step.
+  func claims(_ changes: [String: Any?] = [:]) throws -> [String: Any] {
+    let seconds = Double(now) / 1000
+    var claims: [String: Any] = [
+      "iss": TestProvider.issuer, "aud": "client", "sub": "42", "iat": seconds, "exp": seconds + 3600, "nonce": try #require(self["nonce"]),
+      "email": "Asha@Example.com", "email_verified": true, "given_name": "Asha", "family_name": "Rao",
+    ]
+    for (name, value) in changes { claims[name] = value }
+    return claims
+  }
+
+  /// Gives back what the provider answered.
+  func submit(_ fields: [String: String]) async throws -> StepAnswer {
+    let context = Self.context(web, settings, state: state, now: now)
+    let input = ProviderInput(fields: fields.mapValues { .text($0) }, defaultRegion: "IN")
+    try plugin.check(context, input)
+    return try await plugin.submit(context, input)
+  }
+
+  /// Comes back with a code that is redeemed for this token.
+  func returns(_ token: String) async throws -> StepAnswer {
+    web.change { $0.idToken = token }
+    return try await submit(["code": "c0de", "state": Self.callback.state])
+  }
+
+  /// Brings a token by itself, as an app does.
+  func brings(_ token: String) async throws -> StepAnswer { try await submit(["id_token": token]) }
+}
+
+struct Unexpected: Error {}
+
+extension StepAnswer {
+  var proof: Proof? { if case .proved(let proof) = self { proof } else { nil } }
+  var reason: RefusalReason? { if case .refused(let reason) = self { reason } else { nil } }
+}

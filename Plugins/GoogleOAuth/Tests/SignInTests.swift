@@ -1,0 +1,123 @@
+import Crypto
+import Foundation
+import GoogleOAuth
+import MoongateSDK
+import Testing
+
+@Suite("The way to the provider and back") struct SignInTests {
+  @Test("leads to the provider with state, nonce and an S256 challenge of this step alone") func leads() async throws {
+    let web = TestProvider()
+    let first = try await Attempted.begun(web)
+    let second = try await Attempted.begun(web)
+    #expect(first.redirect.hasPrefix("https://accounts.example.com/authorize?"))
+    #expect(first["response_type"] == "code")
+    #expect(first["client_id"] == "client")
+    #expect(first["redirect_uri"] == Attempted.callback.address)
+    #expect(first["scope"] == "openid email profile")
+    #expect(first["state"] == "st_abc")
+    #expect(first["code_challenge_method"] == "S256")
+    #expect(first["code_challenge"]?.count == 43)
+    #expect(first["nonce"]?.count == 43)
+    #expect(first["nonce"] != second["nonce"])
+    #expect(first["code_challenge"] != second["code_challenge"])
+  }
+
+  @Test("a code becomes the identity, the verified address, and the names", arguments: [TestKey.rsa, TestKey.p256])
+  func proves(key: TestKey) async throws {
+    let web = TestProvider()
+    web.change { $0.published = [key.published] }
+    let step = try await Attempted.begun(web)
+    let token = try key.sign(["alg": key.id == "rsa" ? "RS256" : "ES256", "kid": key.id], step.claims())
+    let proof = try #require(try await step.returns(token).proof)
+    #expect(proof.proved.map(\.kind) == [.federated, .email])
+    #expect(proof.proved.map(\.value) == ["https://accounts.example.com 42", "asha@example.com"])
+    #expect(proof.claimed.isEmpty)
+    #expect(proof.firstName == "Asha")
+    #expect(proof.lastName == "Rao")
+  }
+
+  @Test("the exchange proves who we are, and that the code was asked for by us") func exchange() async throws {
+    let web = TestProvider()
+    web.change { $0.published = [TestKey.rsa.published] }
+    let step = try await Attempted.begun(web)
+    _ = try await step.returns(try TestKey.rsa.sign(["alg": "RS256", "kid": "rsa"], step.claims()))
+    let request = try #require(web.requests.first { $0.url.hasSuffix("/token") })
+    #expect(request.method == "POST")
+    let pair = Data("client:s3cret%2F%2B%20%C3%A4".utf8).base64EncodedString()
+    #expect(request.headers.contains { $0.name == "Authorization" && $0.value == "Basic \(pair)" })
+    let body = try #require(URLComponents(string: "?" + String(decoding: request.body, as: UTF8.self))?.queryItems)
+    let field = { (name: String) in body.first { $0.name == name }?.value }
+    #expect(field("grant_type") == "authorization_code")
+    #expect(field("code") == "c0de")
+    #expect(field("redirect_uri") == Attempted.callback.address)
+    #expect(field("client_secret") == nil)
+    let verifier = try #require(field("code_verifier"))
+    #expect(encoded(Data(SHA256.hash(data: Data(verifier.utf8)))) == step["code_challenge"])
+  }
+
+  @Test("where the provider takes no Basic, the secret goes in the body") func post() async throws {
+    let web = TestProvider()
+    web.change {
+      $0.published = [TestKey.rsa.published]
+      $0.discovery = ["token_endpoint_auth_methods_supported": ["client_secret_post"]]
+    }
+    let step = try await Attempted.begun(web)
+    #expect(try await step.returns(try TestKey.rsa.sign(["alg": "RS256", "kid": "rsa"], step.claims())).proof != nil)
+    let request = try #require(web.requests.first { $0.url.hasSuffix("/token") })
+    #expect(!request.headers.contains { $0.name == "Authorization" })
+    #expect(String(decoding: request.body, as: UTF8.self).contains("client_id=client&client_secret=s3cret%2F%2B%20%C3%A4"))
+  }
+
+  @Test("an address that the provider does not vouch for is claimed and proves nothing", arguments: [false, "true", 1, NSNull()] as [any Sendable])
+  func unverified(word: any Sendable) async throws {
+    let web = TestProvider()
+    web.change { $0.published = [TestKey.rsa.published] }
+    let step = try await Attempted.begun(web)
+    let proof = try await step.returns(try TestKey.rsa.sign(["alg": "RS256", "kid": "rsa"], step.claims(["email_verified": word]))).proof
+    #expect(proof?.proved.map(\.kind) == [.federated])
+    #expect(proof?.claimed.map(\.value) == ["asha@example.com"])
+  }
+
+  @Test(
+    "a person without an address, or with one that is none, is their identity alone", arguments: ["", "a", "a@b", "a@b@c.de", "a b@c.de", "ä@c.de"])
+  func noAddress(address: String) async throws {
+    let web = TestProvider()
+    web.change { $0.published = [TestKey.rsa.published] }
+    let step = try await Attempted.begun(web)
+    let proof = try await step.returns(try TestKey.rsa.sign(["alg": "RS256", "kid": "rsa"], step.claims(["email": address]))).proof
+    #expect(proof?.proved.map(\.kind) == [.federated])
+    #expect(proof?.claimed.isEmpty == true)
+  }
+
+  @Test("cancelled and failed are told apart", arguments: [("access_denied", RefusalReason.oauthCancelled), ("server_error", .oauthFailed)])
+  func error(code: String, reason: RefusalReason) async throws {
+    let step = try await Attempted.begun(TestProvider())
+    #expect(try await step.submit(["error": code, "state": "st_abc"]).reason == reason)
+  }
+
+  @Test("Google's two names are one, and only Google has two") func googlesNames() async throws {
+    for (issuer, isGood) in [(nil, true), (TestProvider.issuer, false)] as [(String?, Bool)] {
+      let web = TestProvider()
+      web.change {
+        $0.published = [TestKey.rsa.published]
+        $0.issuer = issuer ?? "https://accounts.google.com"
+      }
+      let step = try await Attempted.begun(web, settings: Attempted.settings(issuer: issuer))
+      let token = try TestKey.rsa.sign(["alg": "RS256", "kid": "rsa"], step.claims(["iss": "accounts.google.com"]))
+      let proof = try await step.returns(token).proof
+      #expect((proof != nil) == isGood)
+      if isGood { #expect(proof?.proved.first?.value == "https://accounts.google.com 42") }
+    }
+  }
+
+  @Test("without something to judge it is malformed, and no try") func malformed() async throws {
+    let step = try await Attempted.begun(TestProvider())
+    await #expect(throws: InputProblem.self) { try await step.submit(["state": "st_abc"]) }
+    await #expect(throws: InputProblem.self) { try await step.submit(["code": String(repeating: "a", count: 20_000)]) }
+  }
+
+  @Test("a step that is not begun over HTTP, or is to set something, is a fault") func elsewhere() async throws {
+    let context = Attempted.context(TestProvider(), Attempted.settings(), state: [], now: TestProvider.now, callback: nil)
+    await #expect(throws: (any Error).self) { try await GoogleOAuth().begin(context, ProviderInput(fields: [:], defaultRegion: "IN")) }
+  }
+}

@@ -1,0 +1,53 @@
+import Foundation
+import MoongateSDK
+
+/// Redeems a code at the token endpoint (OpenID Connect Core 1.0 section 3.1.3).
+struct TokenExchange {
+  let client: Client
+  let metadata: IssuerMetadata
+  let web: any WebClient
+
+  private struct Answer: Decodable {
+    let idToken: String?
+  }
+
+  private struct Problem: Decodable {
+    let error: String?
+  }
+
+  /// - Returns: the ID token; nil where the code is not accepted: a wrong, old, used or foreign one.
+  /// - Throws: `OAuthFault` where the provider does not answer, or does not accept us.
+  func redeem(_ code: String, _ attempt: Attempt) async throws(OAuthFault) -> String? {
+    var fields = [
+      ("grant_type", "authorization_code"), ("code", code), ("redirect_uri", attempt.redirect), ("code_verifier", attempt.verifier),
+    ]
+    var headers = [(name: "Accept", value: "application/json"), (name: "Content-Type", value: "application/x-www-form-urlencoded")]
+    if metadata.takesBasic {
+      // Both are form-encoded first (RFC 6749 section 2.3.1).
+      let pair = FormText.escape(client.id) + ":" + FormText.escape(client.secret)
+      headers.append((name: "Authorization", value: "Basic " + Data(pair.utf8).base64EncodedString()))
+    } else {
+      fields += [("client_id", client.id), ("client_secret", client.secret)]
+    }
+    let answer: WebAnswer
+    do {
+      answer = try await web.send(WebRequest(method: "POST", url: metadata.token, headers: headers, body: Array(FormText.encode(fields).utf8)))
+    } catch {
+      throw .provider("\(metadata.token): \(error.reason)")
+    }
+    let decoder = JSONDecoder()
+    decoder.keyDecodingStrategy = .convertFromSnakeCase
+    if answer.status == 200 {
+      guard let token = (try? decoder.decode(Answer.self, from: Data(answer.body)))?.idToken else {
+        throw .provider("\(metadata.token) answers without an ID token")
+      }
+      return token
+    }
+    let error = (try? decoder.decode(Problem.self, from: Data(answer.body)))?.error
+    if answer.status == 400, error == "invalid_grant" { return nil }
+    // From the closed list of RFC 6749 section 5.2, so that nothing of the provider's gets into a log.
+    let known: [String] = ["invalid_client", "invalid_request", "unauthorized_client", "unsupported_grant_type", "invalid_scope"]
+    let told = error.map { known.contains($0) ? " \($0)" : "" } ?? ""
+    throw .provider("\(metadata.token) answers \(answer.status)\(told)")
+  }
+}

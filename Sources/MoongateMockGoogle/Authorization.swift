@@ -1,0 +1,128 @@
+import Foundation
+
+/// What a client asks for when it sends somebody here (OpenID Connect Core 1.0 section 3.1.2.1), once it was found good.
+struct AuthorizationRequest: Sendable, Equatable {
+  let client: String
+  let redirect: String
+  let scopes: Set<String>
+  let state: String?
+  let nonce: String?
+  /// Of PKCE, S256.
+  let challenge: String
+}
+
+/// Somebody is looking at the page of accounts.
+struct Choice: Sendable {
+  let request: AuthorizationRequest
+  let expiresAt: Int64
+}
+
+/// What a code stands for.
+struct Grant: Sendable {
+  let request: AuthorizationRequest
+  let subject: String
+  let expiresAt: Int64
+  let isSlow: Bool
+  /// The access token that it was redeemed for, once it was.
+  var redeemed: String?
+}
+
+/// Why somebody cannot be sent on, or is sent back with an error.
+enum AuthorizationProblem: Error, Equatable {
+  /// Attack: an open redirect. Nobody is sent to an address that the client did not register (RFC 6749 section 4.1.2.1).
+  case unsafe(String)
+  /// Told to the client.
+  case told(error: String, description: String, redirect: String, state: String?)
+}
+
+/// What somebody does on the page of accounts.
+enum Decision: Sendable, Equatable {
+  case account(String, isSlow: Bool)
+  case other(name: String, email: String, isVerified: Bool, isSlow: Bool)
+  case cancel
+  case fail
+}
+
+extension MockGoogle {
+  /// Reads what a client asks for, and remembers it while the person chooses.
+  /// - Returns: what the choice is remembered by.
+  func ask(_ fields: Form) throws(AuthorizationProblem) -> String {
+    guard let client = client(fields["client_id"]) else { throw .unsafe("This client is not known here: client_id is missing or wrong.") }
+    guard let redirect = fields["redirect_uri"], client.redirects.contains(redirect) else {
+      throw .unsafe("The address to go back to, redirect_uri, is not one that \(client.id) registered. It must be the same to the letter.")
+    }
+    let state = fields["state"]
+    func refused(_ error: String, _ description: String) -> AuthorizationProblem {
+      .told(error: error, description: description, redirect: redirect, state: state)
+    }
+    guard fields["response_type"] == "code" else { throw refused("unsupported_response_type", "response_type must be code") }
+    guard (fields["response_mode"] ?? "query") == "query" else { throw refused("invalid_request", "response_mode must be query") }
+    let scopes = Set((fields["scope"] ?? "").split(separator: " ").map(String.init))
+    guard scopes.contains("openid") else { throw refused("invalid_scope", "scope must hold openid") }
+    guard let challenge = fields["code_challenge"], challenge.utf8.count == 43, challenge.utf8.allSatisfy(Self.isBase64URL) else {
+      throw refused("invalid_request", "code_challenge is missing or is no SHA-256 (RFC 7636)")
+    }
+    guard fields["code_challenge_method"] == "S256" else { throw refused("invalid_request", "code_challenge_method must be S256") }
+    guard fields["request"] == nil, fields["request_uri"] == nil else { throw refused("request_not_supported", "request objects are not read here") }
+    if fields["prompt"] == "none" { throw refused("interaction_required", "there is always a page to choose on") }
+    let key = token()
+    let request = AuthorizationRequest(
+      client: client.id, redirect: redirect, scopes: scopes, state: state, nonce: fields["nonce"], challenge: challenge)
+    choices.put(Choice(request: request, expiresAt: now() + Self.choiceLifetime), for: key)
+    return key
+  }
+
+  /// The choice that somebody is at.
+  func choice(_ key: String?) throws(AuthorizationProblem) -> Choice {
+    guard let key, let choice = choices[key], now() < choice.expiresAt else {
+      throw .unsafe("This page is too old, or was used already. Go back to where you came from, and start again.")
+    }
+    return choice
+  }
+
+  /// - Returns: where the person goes now.
+  func decide(_ key: String?, _ decision: Decision) throws(AuthorizationProblem) -> String {
+    let request = try choice(key).request
+    func refused(_ error: String, _ description: String) -> AuthorizationProblem {
+      .told(error: error, description: description, redirect: request.redirect, state: request.state)
+    }
+    let subject: String
+    let isSlow: Bool
+    switch decision {
+    case .cancel:
+      choices.remove(key ?? "")
+      throw refused("access_denied", "the person cancelled")
+    case .fail:
+      choices.remove(key ?? "")
+      throw refused("server_error", "the provider was asked to fail")
+    case .account(let name, let slow):
+      guard account(name) != nil else { throw .unsafe("There is no such account here. Go back and choose another.") }
+      (subject, isSlow) = (name, slow)
+    case .other(let name, let email, let isVerified, let slow):
+      guard let account = MockAccount.typed(name: name, email: email, isVerified: isVerified) else {
+        throw .unsafe("This is no email address: go back, and type one such as dora@example.com.")
+      }
+      typed.put(account, for: account.subject)
+      (subject, isSlow) = (account.subject, slow)
+    }
+    choices.remove(key ?? "")
+    if seen.count < Self.most { seen.insert(subject) }
+    let code = token()
+    grants.put(Grant(request: request, subject: subject, expiresAt: now() + Self.codeLifetime, isSlow: isSlow, redeemed: nil), for: code)
+    return back(
+      to: request.redirect, [("code", code), ("state", request.state), ("iss", issuer), ("scope", request.scopes.sorted().joined(separator: " "))])
+  }
+
+  /// Where the client is told of an error.
+  nonisolated func back(with error: String, _ description: String, to redirect: String, state: String?) -> String {
+    back(to: redirect, [("error", error), ("error_description", description), ("state", state), ("iss", issuer)])
+  }
+
+  private nonisolated func back(to redirect: String, _ fields: [(String, String?)]) -> String {
+    redirect + (redirect.contains("?") ? "&" : "?") + Form.encode(fields)
+  }
+
+  static func isBase64URL(_ byte: UInt8) -> Bool {
+    (0x30...0x39).contains(byte) || (0x41...0x5a).contains(byte) || (0x61...0x7a).contains(byte) || byte == 0x2d || byte == 0x5f
+  }
+}

@@ -1,0 +1,55 @@
+/// The fields of a query or a form (`application/x-www-form-urlencoded`, WHATWG URL section 5).
+struct Form: Sendable {
+  private let values: [String: String]
+
+  /// - Returns: nil where a field is there twice (RFC 6749 section 3.1) or it cannot be read.
+  init?(_ text: some Collection<UInt8>) {
+    var values: [String: String] = [:]
+    for pair in text.split(separator: UInt8(ascii: "&")) {
+      let equals = pair.firstIndex(of: UInt8(ascii: "="))
+      guard let name = Self.decode(pair[..<(equals ?? pair.endIndex)]),
+        let value = Self.decode(equals.map { pair[pair.index(after: $0)...] } ?? pair[pair.endIndex...]),
+        values.updateValue(value, forKey: name) == nil
+      else { return nil }
+    }
+    self.values = values
+  }
+
+  /// nil where it is not there or empty.
+  subscript(name: String) -> String? { values[name].flatMap { $0.isEmpty ? nil : $0 } }
+
+  static func decode(_ text: some Sequence<UInt8>) -> String? {
+    var bytes: [UInt8] = []
+    var rest = text.makeIterator()
+    while let byte = rest.next() {
+      switch byte {
+      case UInt8(ascii: "+"): bytes.append(0x20)
+      case UInt8(ascii: "%"):
+        guard let high = rest.next().flatMap(digit), let low = rest.next().flatMap(digit) else { return nil }
+        bytes.append(high << 4 | low)
+      default: bytes.append(byte)
+      }
+    }
+    return String(validating: bytes, as: UTF8.self)
+  }
+
+  /// A query of the fields that have a value.
+  static func encode(_ fields: [(String, String?)]) -> String {
+    fields.compactMap { name, value in value.map { "\(name)=\(encoded($0))" } }.joined(separator: "&")
+  }
+
+  private static func digit(_ byte: UInt8) -> UInt8? { Character(Unicode.Scalar(byte)).hexDigitValue.map { UInt8($0) } }
+
+  private static func encoded(_ text: String) -> String {
+    let hex = Array("0123456789ABCDEF".utf8)
+    var bytes: [UInt8] = []
+    for byte in text.utf8 {
+      if MockGoogle.isBase64URL(byte) || byte == UInt8(ascii: ".") || byte == UInt8(ascii: "~") {
+        bytes.append(byte)
+      } else {
+        bytes += [UInt8(ascii: "%"), hex[Int(byte >> 4)], hex[Int(byte & 15)]]
+      }
+    }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+}

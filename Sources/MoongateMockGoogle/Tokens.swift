@@ -1,0 +1,139 @@
+import Crypto
+import Foundation
+
+/// What an access token opens: userinfo, and nothing else.
+struct AccessToken: Sendable {
+  let subject: String
+  let scopes: Set<String>
+  let expiresAt: Int64
+}
+
+/// An error of the token endpoint (RFC 6749 section 5.2).
+struct TokenProblem: Error, Encodable, Equatable {
+  let error: String
+  let description: String
+
+  enum CodingKeys: String, CodingKey {
+    case error
+    case description = "error_description"
+  }
+
+  /// The client did not prove who it is.
+  static let badClient = TokenProblem(error: "invalid_client", description: "the client is not known, or its secret is wrong")
+
+  static func badGrant(_ why: String) -> TokenProblem { TokenProblem(error: "invalid_grant", description: why) }
+  static func badRequest(_ why: String) -> TokenProblem { TokenProblem(error: "invalid_request", description: why) }
+}
+
+/// What a code is redeemed for (OpenID Connect Core 1.0 section 3.1.3.3). Its members are written with underscores.
+struct TokenAnswer: Encodable, Sendable {
+  let accessToken: String
+  let idToken: String
+  let tokenType = "Bearer"
+  let expiresIn: Int64
+  let scope: String
+}
+
+/// What userinfo tells (section 5.3.2).
+struct UserInfo: Encodable, Sendable {
+  let sub: String
+  let email: String?
+  let isEmailVerified: Bool?
+  let name: String?
+  let givenName: String?
+  let familyName: String?
+
+  enum CodingKeys: String, CodingKey {
+    case sub, email, name
+    case isEmailVerified = "email_verified"
+    case givenName = "given_name"
+    case familyName = "family_name"
+  }
+
+  init(_ account: MockAccount, scopes: Set<String>) {
+    let tellsEmail = scopes.contains("email") && account.email != nil
+    let tellsName = scopes.contains("profile")
+    sub = account.subject
+    email = tellsEmail ? account.email : nil
+    isEmailVerified = tellsEmail ? account.isEmailVerified : nil
+    name = tellsName ? account.name : nil
+    givenName = tellsName ? account.firstName : nil
+    familyName = tellsName && !account.lastName.isEmpty ? account.lastName : nil
+  }
+}
+
+extension MockGoogle {
+  /// Redeems a code.
+  /// - Parameter authorization: the request's Authorization header.
+  func redeem(_ fields: Form, authorization: String?) async throws -> TokenAnswer {
+    let client = try authenticate(fields, authorization)
+    guard fields["grant_type"] == "authorization_code" else {
+      throw TokenProblem(error: "unsupported_grant_type", description: "grant_type must be authorization_code")
+    }
+    guard let code = fields["code"] else { throw TokenProblem.badRequest("code is missing") }
+    guard var grant = grants[code], grant.request.client == client.id else { throw TokenProblem.badGrant("the code is not known") }
+    if let given = grant.redeemed {
+      // Attack: a code that somebody else has seen. Used twice, it is worth nothing to either (RFC 6749 section 4.1.2).
+      accessTokens.remove(given)
+      throw TokenProblem.badGrant("the code was used before")
+    }
+    guard now() < grant.expiresAt else { throw TokenProblem.badGrant("the code has expired") }
+    guard fields["redirect_uri"] == grant.request.redirect else { throw TokenProblem.badGrant("redirect_uri is not that of the code") }
+    guard let verifier = fields["code_verifier"], (43...128).contains(verifier.utf8.count),
+      Data(SHA256.hash(data: Data(verifier.utf8))).base64URL == grant.request.challenge
+    else {
+      // Attack: a code that was stolen on its way, tried with one verifier after the other.
+      grants.remove(code)
+      throw TokenProblem.badGrant("code_verifier does not match code_challenge")
+    }
+    guard let account = account(grant.subject) else { throw TokenProblem.badGrant("the account is gone") }
+    let access = token()
+    grant.redeemed = access
+    // Spent before anything is awaited: of two that redeem it at once, one does.
+    grants.put(grant, for: code)
+    accessTokens.put(AccessToken(subject: grant.subject, scopes: grant.request.scopes, expiresAt: now() + Self.tokenLifetime), for: access)
+    if grant.isSlow { await sleep(Self.slowness) }
+    let info = UserInfo(account, scopes: grant.request.scopes)
+    let issued = now() / 1000
+    let claims = IdentityClaims(
+      iss: issuer, azp: client.id, aud: client.id, sub: info.sub, iat: issued, exp: issued + Self.tokenLifetime / 1000, nonce: grant.request.nonce,
+      email: info.email, isEmailVerified: info.isEmailVerified, name: info.name, givenName: info.givenName, familyName: info.familyName)
+    return TokenAnswer(
+      accessToken: access, idToken: try await signingKeys().sign(claims), expiresIn: Self.tokenLifetime / 1000,
+      scope: grant.request.scopes.sorted().joined(separator: " "))
+  }
+
+  /// Whom an access token is of; nil where it opens nothing.
+  func userInfo(_ token: String?) -> UserInfo? {
+    guard let token, let access = accessTokens[token], now() < access.expiresAt, let account = account(access.subject) else { return nil }
+    return UserInfo(account, scopes: access.scopes)
+  }
+
+  /// Who asks, by `client_secret_basic` or `client_secret_post` (RFC 6749 section 2.3.1).
+  private func authenticate(_ fields: Form, _ authorization: String?) throws -> Client {
+    var id = fields["client_id"]
+    var secret = fields["client_secret"]
+    if let authorization {
+      // More than one way at once is not allowed.
+      guard secret == nil else { throw TokenProblem.badRequest("the client proves itself in two ways at once") }
+      guard let given = Self.basic(authorization), id == nil || id == given.id else { throw TokenProblem.badClient }
+      (id, secret) = (given.id, given.secret)
+    }
+    guard let client = client(id), let secret, Self.equal(secret, client.secret) else { throw TokenProblem.badClient }
+    return client
+  }
+
+  private static func basic(_ header: String) -> (id: String, secret: String)? {
+    let parts = header.split(separator: " ", maxSplits: 1)
+    guard parts.count == 2, parts[0].lowercased() == "basic", let data = Data(base64Encoded: String(parts[1])) else { return nil }
+    let pair = String(decoding: data, as: UTF8.self).split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+    guard pair.count == 2, let id = Form.decode(pair[0].utf8), let secret = Form.decode(pair[1].utf8) else { return nil }
+    return (id, secret)
+  }
+
+  /// In constant time.
+  private static func equal(_ left: String, _ right: String) -> Bool {
+    let key = SymmetricKey(size: .bits256)
+    return HMAC<SHA256>.authenticationCode(for: Data(left.utf8), using: key) == HMAC<SHA256>.authenticationCode(for: Data(right.utf8), using: key)
+  }
+}
