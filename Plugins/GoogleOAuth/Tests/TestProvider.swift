@@ -67,18 +67,20 @@ struct TestKey: Sendable {
   let id: String
   let material: Material
 
-  static let rsa = TestKey(id: "rsa", material: .rsa(try! JWTKit.Insecure.RSA.PrivateKey(backing: _RSA.Signing.PrivateKey(keySize: .bits2048))))
-  static let otherRSA = TestKey(id: "rsa", material: .rsa(try! JWTKit.Insecure.RSA.PrivateKey(backing: _RSA.Signing.PrivateKey(keySize: .bits2048))))
+  static let rsa = TestKey(
+    id: "rsa", material: .rsa(made { try JWTKit.Insecure.RSA.PrivateKey(backing: _RSA.Signing.PrivateKey(keySize: .bits2048)) }))
+  static let otherRSA = TestKey(
+    id: "rsa", material: .rsa(made { try JWTKit.Insecure.RSA.PrivateKey(backing: _RSA.Signing.PrivateKey(keySize: .bits2048)) }))
   static let p256: TestKey = {
     let key = P256.Signing.PrivateKey()
-    return TestKey(id: "p256", material: .p256(try! ES256PrivateKey(pem: key.pemRepresentation), key))
+    return TestKey(id: "p256", material: .p256(made { try ES256PrivateKey(pem: key.pemRepresentation) }, key))
   }()
 
   /// As the provider publishes it.
   var published: [String: Any] {
     switch material {
     case .rsa(let key):
-      let numbers = try! key.publicKey.getKeyPrimitives()
+      let numbers = made { try key.publicKey.getKeyPrimitives() }
       return ["kty": "RSA", "use": "sig", "alg": "RS256", "kid": id, "n": encoded(numbers.modulus), "e": encoded(numbers.publicExponent)]
     case .p256(_, let key):
       let point = key.publicKey.rawRepresentation
@@ -106,6 +108,11 @@ struct TestKey: Sendable {
     }
     return text + "." + encoded(signature)
   }
+}
+
+/// Something that every test needs and that cannot fail here.
+private func made<Value>(_ body: () throws -> Value) -> Value {
+  do { return try body() } catch { fatalError("\(error)") }
 }
 
 /// A part of a token.
