@@ -105,6 +105,12 @@ let package = Package(
     .target(
       name: "GoogleOAuth", dependencies: ["MoongateSDK", jwt, crypto], path: "Plugins/GoogleOAuth", exclude: ["README.md", "Tests"],
       resources: [.embedInCode("policy.lua")], packageAccess: false, swiftSettings: strict),
+    .target(
+      name: "PIN", dependencies: ["MoongateSDK"], path: "Plugins/PIN", exclude: ["README.md", "Tests"],
+      resources: [.embedInCode("policy.lua")], packageAccess: false, swiftSettings: strict),
+    .target(
+      name: "Password", dependencies: ["MoongateSDK"], path: "Plugins/Password", exclude: ["README.md", "Tests", "make-common.py"],
+      resources: [.embedInCode("policy.lua"), .embedInCode("common.bloom")], packageAccess: false, swiftSettings: strict),
 
     .target(
       name: "MoongateTesting",
@@ -162,6 +168,12 @@ let package = Package(
       packageAccess: false, swiftSettings: strict),
     .testTarget(
       name: "MoongateMockGoogleTests", dependencies: ["MoongateMockGoogle", hummingbird, httpTypes, nioCore, crypto], swiftSettings: strict),
+    .testTarget(
+      name: "PINTests", dependencies: ["MoongateSDK", "PIN"], path: "Plugins/PIN/Tests", packageAccess: false, swiftSettings: strict),
+    .testTarget(
+      name: "PasswordTests", dependencies: ["MoongateSDK", "Password"], path: "Plugins/Password/Tests", packageAccess: false,
+      swiftSettings: strict),
+    .testTarget(name: "MoongateSDKTests", dependencies: ["MoongateSDK"], swiftSettings: strict),
   ],
   cxxLanguageStandard: .cxx17
 )

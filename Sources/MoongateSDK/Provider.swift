@@ -24,10 +24,13 @@ public struct ProviderDescriptor: Sendable {
   /// Whether its `submit` hashes secrets: the core then takes a slot of the hashing threads before it charges a try, and
   /// answers `busy` where there is none.
   public let hashesSecrets: Bool
+  /// How many different secrets people may choose from, for the guess budget of `moongate check`; nil where that is not known,
+  /// as of passwords, or where there is no secret to guess. That people choose evenly is assumed, and said.
+  public let secretSpace: Int?
 
   public init(
     name: ProviderName, beginFields: [InputField], submitFields: [InputField], settings: [SettingField], policy: PolicySource,
-    identifierKinds: [IdentifierKind], hashesSecrets: Bool = false
+    identifierKinds: [IdentifierKind], hashesSecrets: Bool = false, secretSpace: Int? = nil
   ) {
     self.name = name
     self.beginFields = beginFields
@@ -36,6 +39,7 @@ public struct ProviderDescriptor: Sendable {
     self.policy = policy
     self.identifierKinds = identifierKinds
     self.hashesSecrets = hashesSecrets
+    self.secretSpace = secretSpace
   }
 }
 

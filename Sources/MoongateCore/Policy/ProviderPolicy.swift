@@ -3,6 +3,7 @@ import MoongateSDK
 /// The effective policy of one provider: its defaults with the operator's file over them.
 package struct ProviderPolicy: Sendable {
   package let provider: ProviderName
+  /// `CodeRule.none` where the provider sends no codes.
   package let code: CodeRule
   /// How long before the first, second, … resend; the last repeats. Empty: no timer.
   package let resendAfter: [Varying<Duration>]
@@ -46,6 +47,9 @@ package struct CodeRule: Sendable, Hashable, Codable {
     self.alphabet = alphabet
     self.lifetime = lifetime
   }
+
+  /// Of a provider that sends no codes: never made, never compared.
+  package static let none = CodeRule(length: 0, alphabet: .digits, lifetime: .zero)
 }
 
 /// The characters of a code.

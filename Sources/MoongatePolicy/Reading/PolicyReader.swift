@@ -35,7 +35,14 @@ struct PolicyReader {
     func keep(_ name: FunctionName, _ function: LuaFunction) { kept.append((name, function)) }
     let varying = VaryingFields(keep: { name, function in kept.append((name, function)) }, prefix: prefix, problems: problems)
 
-    let code = readCode(reader)
+    // A provider whose own policy says nothing of codes sends none.
+    let sendsCodes = if case .table(let shipped) = defaults.value { shipped.fields["code"] != nil } else { true }
+    if !sendsCodes {
+      for name in ["code", "timers", "message", "send"] {
+        if let node = reader.said(name) { problems.add(node.location, name, "`\(descriptor.name)` sends no codes: remove it") }
+      }
+    }
+    let code = sendsCodes ? readCode(reader) : CodeRule.none
     var resendAfter: [Varying<Duration>] = []
     if let node = reader.take("timers"), let timers = TableReader(node, .timers, path: "timers", problems: problems) {
       if let node = timers.take("resend_after") {
@@ -49,13 +56,13 @@ struct PolicyReader {
     var limits: [Limit] = []
     if let node = reader.take("limits") { limits = readLimits(node, varying) }
     let unknownAccount = reader.choice("unknown_account", UnknownAccount.self)
-    let message = readMessage(reader)
+    let message = sendsCodes ? readMessage(reader) : ""
     let send = function(reader, "send", prefix, keep)
     let verify = function(reader, "verify", prefix, keep)
 
     let audience = FunctionTable.Audience.policy(limits: limits.map(\.name))
     for (name, function) in kept { functions.add(name, function, for: audience) }
-    warn(limits, code, resendAfter, defaults: defaults, effective: effective)
+    warn(limits, sendsCodes ? code : nil, resendAfter, defaults: defaults, effective: effective)
     guard problems.all.count == before, let code, let message, let unknownAccount else { return nil }
     return ProviderPolicy(
       provider: descriptor.name, code: code, resendAfter: resendAfter, limits: limits, unknownAccount: unknownAccount, message: message, send: send,
@@ -74,7 +81,7 @@ struct PolicyReader {
   }
 
   private func readCode(_ reader: TableReader) -> CodeRule? {
-    guard let node = reader.take("code"), let code = TableReader(node, .code, path: "code", problems: problems) else { return nil }
+    guard let node = reader.require("code"), let code = TableReader(node, .code, path: "code", problems: problems) else { return nil }
     let length = code.whole("length", in: 4...10)
     let alphabet = code.choice("alphabet", CodeAlphabet.self)
     let lifetime = code.duration("ttl")
@@ -83,7 +90,7 @@ struct PolicyReader {
   }
 
   private func readMessage(_ reader: TableReader) -> String? {
-    guard let node = reader.take("message") else { return nil }
+    guard let node = reader.require("message") else { return nil }
     guard let text = Field.text(node, "message", problems) else { return nil }
     guard text.utf8.count <= 1000 else {
       problems.add(node.location, "message", "must be at most 1000 bytes long")
@@ -163,7 +170,9 @@ struct PolicyReader {
         )
       }
     }
-    for action in LimitAction.allCases where !limits.contains(where: { $0.action == action && $0.key.isPersonal }) {
+    // Where nothing is sent, and nothing is there to be guessed, nobody is to be counted.
+    for action in LimitAction.allCases
+    where (code != nil || action == .verify && descriptor.hashesSecrets) && !limits.contains(where: { $0.action == action && $0.key.isPersonal }) {
       problems.warn(
         location, "limits",
         "no limit on \(action.rawValue) counts per phone, email, identifier or account: one person can be tried without end; add one with per = \"identifier\""

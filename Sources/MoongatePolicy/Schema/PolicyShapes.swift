@@ -5,11 +5,11 @@ extension TableShape {
   static let policy = TableShape(
     name: "Policy", summary: "One provider's codes, timers and limits. What is left out keeps the provider's default.",
     entries: [
-      .required("code", "moongate.Code", "what a code looks like"),
+      .optional("code", "moongate.Code", "what a code looks like"),
       .optional("timers", "moongate.Timers", "a table of timers"),
       .required("limits", "table<string, moongate.Limit>", "a table of limits"),
       .choice("unknown_account", UnknownAccount.self, nil, .conceal),
-      .required("message", "string", "the text with {code} in it"),
+      .optional("message", "string", "the text with {code} in it"),
       .optional("send", "moongate.Decide", "a function of facts"),
       .optional("verify", "moongate.Decide", "a function of facts"),
     ])

@@ -25,10 +25,13 @@ package struct PolicyListing: Sendable, Encodable {
       let location = policy.locations[path]
       lines.append(Line(path: path, value: value, file: location?.file, line: location?.line))
     }
-    add("code.length", String(policy.code.length))
-    add("code.alphabet", Self.quoted(policy.code.alphabet.rawValue))
-    add("code.ttl", Self.quoted(policy.code.lifetime.asWritten))
-    add("timers.resend_after", "{ \(policy.resendAfter.map(Self.text).joined(separator: ", ")) }")
+    let sendsCodes = policy.code != .none
+    if sendsCodes {
+      add("code.length", String(policy.code.length))
+      add("code.alphabet", Self.quoted(policy.code.alphabet.rawValue))
+      add("code.ttl", Self.quoted(policy.code.lifetime.asWritten))
+      add("timers.resend_after", "{ \(policy.resendAfter.map(Self.text).joined(separator: ", ")) }")
+    }
     for limit in policy.limits {
       let path = "limits.\(limit.name)"
       add("\(path).on", Self.quoted(limit.action.rawValue))
@@ -41,7 +44,7 @@ package struct PolicyListing: Sendable, Encodable {
       if limit.disables { add("\(path).disable", "true") }
     }
     add("unknown_account", Self.quoted(policy.unknownAccount.rawValue))
-    add("message", Self.quoted(policy.message))
+    if sendsCodes { add("message", Self.quoted(policy.message)) }
     if policy.send != nil { add("send", "function") }
     if policy.verify != nil { add("verify", "function") }
     values = lines

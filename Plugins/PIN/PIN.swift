@@ -1,0 +1,87 @@
+import MoongateSDK
+
+/// Proves a PIN of six digits that the person has chosen, and lets them choose, change and remove it.
+///
+/// It owns what a PIN is and which ones are too weak. What a step is for comes from the core (`StepPurpose`); counters and
+/// locks are the core's, and so are the threads on which hashing is done.
+public struct PIN: FullProvider {
+  /// What it declares: `begin` takes nothing; `submit` takes `pin`, `new_pin` or both, by what the step is for.
+  public let descriptor: ProviderDescriptor
+
+  private static let pin = InputField(name: "pin", kind: .digits, length: PINDigits.length)
+  private static let newPIN = InputField(name: "new_pin", kind: .digits, length: PINDigits.length)
+
+  public init() {
+    descriptor = ProviderDescriptor(
+      name: "pin", beginFields: [],
+      // By what the step is for: one of them, or both.
+      submitFields: [Self.pin, InputField(name: Self.newPIN.name, kind: .digits, length: PINDigits.length, isRequired: false)], settings: [],
+      policy: PolicySource(file: "Plugins/PIN/policy.lua", text: String(decoding: PackageResources.policy_lua, as: UTF8.self)),
+      identifierKinds: [], hashesSecrets: true, secretSpace: 1_000_000 - WeakPIN.refused)
+  }
+
+  /// What the step asks for.
+  static func fields(for purpose: StepPurpose) -> [InputField] {
+    switch purpose {
+    case .prove, .disable: [pin]
+    case .set: [newPIN]
+    case .change: [pin, newPIN]
+    }
+  }
+
+  /// Whether what was sent are PINs, and the new one is none that is guessed first. Says nothing of the current one.
+  public func check(_ step: StepContext, _ input: ProviderInput) throws(InputProblem) {
+    for field in Self.fields(for: step.purpose) {
+      let digits = try PINDigits(try input.text(field.name), field: field.name)
+      guard field.name == Self.newPIN.name else { continue }
+      let phones = step.account?.identifiers.filter { $0.kind == .phone }.map(\.value) ?? []
+      // Which rule it was is not said: whoever is told which of a stranger's PINs are refused learns the stranger's number from it.
+      guard !WeakPIN.isWeak(digits, phones: phones) else {
+        throw InputProblem(field: field.name, reason: .weakPIN, detail: "This passcode is too easy to guess. Choose another.")
+      }
+    }
+  }
+
+  /// Opens the step, where the account has a PIN to prove, or none and is to have one.
+  public func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
+    try Self.obstacle(step) ?? .ask(Self.fields(for: step.purpose), state: [])
+  }
+
+  /// Compares, and makes the record that takes the old one's place.
+  public func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
+    do throws(InputProblem) { try check(step, input) } catch { return .malformed(error) }
+    guard let hasher = step.tools.hasher else { throw PINFault.noHasher }
+    if let obstacle = try Self.obstacle(step) { return obstacle }
+    guard step.account != nil else { throw PINFault.noAccount }
+    if step.purpose == .set { return .proved(Proof(record: .replace(try await Self.record(of: input, by: hasher)))) }
+
+    let current = try PINDigits(try input.text(Self.pin.name), field: Self.pin.name)
+    let stored = try step.account?.record.map(PINRecord.init(bytes:))
+    guard case .right(let rehashed) = try await hasher.verify(current.bytes, against: stored?.hash) else { return .refused(.invalidPIN) }
+    switch step.purpose {
+    case .prove: return .proved(Proof(record: rehashed.map { .replace(PINRecord(hash: $0).bytes) } ?? .keep))
+    case .disable: return .proved(Proof(record: .remove))
+    case .set, .change: return .proved(Proof(record: .replace(try await Self.record(of: input, by: hasher))))
+    }
+  }
+
+  /// Why the step cannot be taken, whatever is typed.
+  private static func obstacle(_ step: StepContext) throws -> StepAnswer? {
+    let hasPIN = step.account?.record != nil
+    switch step.purpose {
+    case .prove, .change, .disable: return hasPIN ? nil : .refused(.noPIN)
+    // A PIN is forgotten in `pin_reset`, where the flow has proved the address first; elsewhere one that is there stays.
+    case .set: return hasPIN && step.flow != "pin_reset" ? .refused(.alreadySet) : nil
+    }
+  }
+
+  private static func record(of input: ProviderInput, by hasher: any SecretHasher) async throws -> [UInt8] {
+    let chosen = try PINDigits(try input.text(newPIN.name), field: newPIN.name)
+    return PINRecord(hash: try await hasher.hash(chosen.bytes)).bytes
+  }
+}
+
+/// A mistake of the program, not of the person.
+enum PINFault: Error {
+  case noHasher, noAccount, unreadableRecord
+}

@@ -1,0 +1,47 @@
+import MoongateSDK
+import Synchronization
+
+/// Hashes nothing, and counts what it was asked.
+final class CountingHasher: SecretHasher {
+  let asked = Mutex<[String]>([])
+  /// Whether what is stored is to be made anew.
+  let isOld: Bool
+
+  init(isOld: Bool = false) { self.isOld = isOld }
+
+  func hash(_ secret: [UInt8]) async throws -> String {
+    asked.withLock { $0.append("hash") }
+    return "of " + String(decoding: secret, as: UTF8.self)
+  }
+
+  func verify(_ secret: [UInt8], against hash: String?) async throws -> HashVerdict {
+    asked.withLock { $0.append(hash == nil ? "nothing" : "verify") }
+    guard hash == "of " + String(decoding: secret, as: UTF8.self) else { return .wrong }
+    return .right(rehashed: isOld ? "new " + String(decoding: secret, as: UTF8.self) : nil)
+  }
+}
+
+private struct NoWeb: WebClient {
+  func send(_ request: WebRequest) async throws(WebFault) -> WebAnswer { throw WebFault(reason: "no web") }
+}
+
+extension StepContext {
+  /// A step of a person.
+  /// - Parameter stored: the hash that is kept; nil: none.
+  static func step(
+    _ purpose: StepPurpose, flow: String = "step_up", stored: String? = "of 739154", hasAccount: Bool = true, phone: String = "+919876543210",
+    hasher: CountingHasher? = CountingHasher()
+  ) -> StepContext {
+    StepContext(
+      flow: flow, purpose: purpose,
+      account: hasAccount
+        ? StepAccount(
+          id: "ac_1", record: stored.map { Array($0.utf8) }, identifiers: [Identifier(kind: .phone, value: phone, display: phone)]) : nil,
+      identifier: nil, state: [], now: 0, callback: nil,
+      tools: StepTools(randomBytes: { [UInt8](repeating: 0, count: $0) }, hasher: hasher, web: NoWeb()))
+  }
+}
+
+extension ProviderInput {
+  static func fields(_ fields: [String: String]) -> ProviderInput { ProviderInput(fields: fields.mapValues { .text($0) }, defaultRegion: "IN") }
+}

@@ -1,0 +1,25 @@
+import MoongateSDK
+import PIN
+import Testing
+
+/// As the text that ships says it; that the loader reads it so is MoongatePolicy's test.
+@Suite("The policy that ships") struct ShippedPolicyTests {
+  @Test(
+    "counts by account, locks longer each time, and turns off in the end",
+    arguments: [
+      #"max = 5, window = "24h", counts = "failures", lock = { "15m", "1h", "6h", "24h" }"#,
+      #"max = 100, counts = "consecutive_failures", disable = true"#, #"unknown_account = "conceal""#,
+    ])
+  func numbers(said: String) {
+    #expect(PIN().descriptor.policy.text.split(whereSeparator: \.isWhitespace).joined(separator: " ").contains(said))
+  }
+
+  @Test("declares its fields") func descriptor() {
+    let descriptor = PIN().descriptor
+    #expect(descriptor.name.rawValue == "pin")
+    #expect(descriptor.beginFields.isEmpty && descriptor.settings.isEmpty && descriptor.identifierKinds.isEmpty)
+    #expect(descriptor.submitFields.map(\.name) == ["pin", "new_pin"])
+    #expect(descriptor.hashesSecrets)
+    #expect(descriptor.secretSpace == 901_441)
+  }
+}

@@ -1,0 +1,68 @@
+import MoongateSDK
+import Synchronization
+
+/// Hashes nothing, and counts what it was asked.
+final class CountingHasher: SecretHasher {
+  let asked = Mutex<[String]>([])
+  /// Whether what is stored is to be made anew.
+  let isOld: Bool
+
+  init(isOld: Bool = false) { self.isOld = isOld }
+
+  func hash(_ secret: [UInt8]) async throws -> String {
+    asked.withLock { $0.append("hash") }
+    return "of " + String(decoding: secret, as: UTF8.self)
+  }
+
+  func verify(_ secret: [UInt8], against hash: String?) async throws -> HashVerdict {
+    asked.withLock { $0.append(hash == nil ? "nothing" : "verify") }
+    guard hash == "of " + String(decoding: secret, as: UTF8.self) else { return .wrong }
+    return .right(rehashed: isOld ? "new " + String(decoding: secret, as: UTF8.self) : nil)
+  }
+}
+
+private struct NoWeb: WebClient {
+  func send(_ request: WebRequest) async throws(WebFault) -> WebAnswer { throw WebFault(reason: "no web") }
+}
+
+extension StepContext {
+  /// A step of a person.
+  /// - Parameters:
+  ///   - email: what `readIdentifier` made of `begin`.
+  ///   - stored: the hash that is kept; nil: none.
+  static func step(
+    _ purpose: StepPurpose, flow: String? = nil, email: String? = "ada@example.com", hasAccount: Bool = true, stored: String? = "of correct horse",
+    state: [UInt8] = [],
+    names: [String] = [], hasher: CountingHasher? = CountingHasher()
+  ) -> StepContext {
+    let identifier = email.flatMap(EmailAddress.init).map(Identifier.init)
+    return StepContext(
+      flow: flow ?? (purpose == .set ? "register_email" : "login_password"), purpose: purpose,
+      account: hasAccount
+        ? StepAccount(id: "ac_1", record: stored.map { Array($0.utf8) }, identifiers: [identifier].compactMap(\.self), names: names) : nil,
+      identifier: identifier, state: state, now: 0, callback: nil,
+      tools: StepTools(randomBytes: { [UInt8](repeating: 0, count: $0) }, hasher: hasher, web: NoWeb()))
+  }
+}
+
+extension ProviderInput {
+  static func fields(_ fields: [String: String]) -> ProviderInput { ProviderInput(fields: fields.mapValues { .text($0) }, defaultRegion: "IN") }
+}
+
+extension StepAnswer {
+  /// What came of it, in a word.
+  var told: String {
+    switch self {
+    case .proved(let proof):
+      switch proof.record {
+      case .keep: "kept"
+      case .remove: "removed"
+      case .replace(let bytes): String(decoding: bytes, as: UTF8.self)
+      }
+    case .refused(let reason): reason.rawValue
+    case .malformed(let problem): "\(problem.reason.rawValue) \(problem.field)"
+    case .ask(let fields, _): "asks \(fields.map(\.name).joined(separator: ", "))"
+    case .redirect: "redirects"
+    }
+  }
+}

@@ -1,0 +1,86 @@
+import MoongateSDK
+import Synchronization
+import Testing
+
+@testable import Password
+
+@Suite("The password's step") struct PasswordStepTests {
+  let password = Password()
+
+  @Test("the address is read in its one spelling, where one is named") func identifier() throws {
+    #expect(try password.readIdentifier(.fields(["email": " Ada@Example.COM "]))?.value == "ada@example.com")
+    #expect(try password.readIdentifier(.fields(["password": "x"])) == nil)
+    #expect(throws: InputProblem.self) { try password.readIdentifier(.fields(["email": "ada"])) }
+    #expect(throws: InputProblem.self) { try password.readIdentifier(ProviderInput(fields: ["email": .flag(true)], defaultRegion: "IN")) }
+  }
+
+  @Test("a right one is proved, a wrong one refused") func prove() async throws {
+    #expect(try await password.begin(.step(.prove), .fields(["email": "ada@example.com"])).told == "asks password")
+    #expect(try await password.submit(.step(.prove), .fields(["password": "correct horse"])).told == "kept")
+    #expect(try await password.submit(.step(.prove), .fields(["password": "correct horsf"])).told == "invalid_password")
+    #expect(
+      try await password.submit(.step(.prove, hasher: CountingHasher(isOld: true)), .fields(["password": "correct horse"])).told
+        == "new correct horse")
+  }
+
+  @Test("someone unknown, and someone without a password, cost the same work and get the same answer") func unknown() async throws {
+    for step in [(hasAccount: false, stored: nil), (true, nil)] as [(hasAccount: Bool, stored: String?)] {
+      let hasher = CountingHasher()
+      let context = StepContext.step(.prove, hasAccount: step.hasAccount, stored: step.stored, hasher: hasher)
+      #expect(try await password.begin(context, .fields(["email": "ada@example.com"])).told == "asks password")
+      #expect(try await password.submit(context, .fields(["password": "correct horse"])).told == "invalid_password")
+      #expect(hasher.asked.withLock { $0 } == ["nothing"])
+    }
+  }
+
+  @Test("without an address or an account nobody is meant") func nobody() async throws {
+    let step = StepContext.step(.prove, email: nil, hasAccount: false)
+    #expect(try await password.begin(step, .fields([:])).told == "invalid_input email")
+    #expect(throws: InputProblem(field: "email", reason: .invalidInput, detail: "email is missing.")) {
+      try password.check(step, .fields(["password": "correct horse"]))
+    }
+  }
+
+  @Test("registering takes names and a password, at once or one after the other") func register() async throws {
+    let all = ["email": "ada@example.com", "password": "correct horse", "first_name": " Ada ", "last_name": "Lovelace"]
+    guard case .proved(let atOnce) = try await password.submit(.step(.set, hasAccount: false), .fields(all)),
+      case .ask(_, let state) = try await password.begin(.step(.set, hasAccount: false), .fields(all.filter { $0.key != "password" })),
+      case .proved(let after) = try await password.submit(.step(.set, hasAccount: false, state: state), .fields(["password": "correct horse"]))
+    else {
+      Issue.record("not taken")
+      return
+    }
+    for proof in [atOnce, after] {
+      #expect(proof.claimed.map(\.value) == ["ada@example.com"] && proof.proved.isEmpty, "said, and not proved")
+      #expect(proof.firstName == "Ada" && proof.lastName == "Lovelace")
+      #expect(StepAnswer.proved(proof).told == "of correct horse")
+    }
+  }
+
+  @Test(
+    "names are plain",
+    arguments: ["", "   ", "A\nB", "A\0", "\u{202E}evil", "A\u{2028}B", String(repeating: "a", count: 101)])
+  func names(name: String) async throws {
+    let fields = ["email": "ada@example.com", "password": "correct horse", "first_name": "Ada", "last_name": name]
+    #expect(try await password.begin(.step(.set, hasAccount: false), .fields(fields)).told == "invalid_input last_name")
+    #expect(try await password.submit(.step(.set, hasAccount: false), .fields(fields)).told == "invalid_input last_name")
+  }
+
+  @Test("names of all scripts are names", arguments: ["Ada", "Zoë", "李", "O'Neil", "आदा", "Nguyễn Thị", "👩‍🚀"]) func scripts(name: String) throws {
+    #expect(try Person.name("first_name", in: .fields(["first_name": name])) == name)
+  }
+
+  @Test("after a code nobody is asked for names") func reset() async throws {
+    let step = StepContext.step(.set, flow: "password_reset", email: nil, names: ["Ada", "Lovelace"])
+    // Before the code is compared it is not told whether there is anybody.
+    let nobody = StepContext.step(.set, flow: "password_reset", email: nil, hasAccount: false)
+    try password.check(nobody, .fields(["code": "123456", "password": "another horse"]))
+    #expect(try await password.begin(step, .fields([:])).told == "asks password")
+    #expect(try await password.submit(step, .fields(["password": "another horse"])).told == "of another horse")
+    #expect(try await password.submit(step, .fields(["password": "AdaLovelace1"])).told == "weak_password password")
+  }
+
+  @Test("without the core's threads nothing is hashed") func noHasher() async {
+    await #expect(throws: PasswordFault.self) { try await password.submit(.step(.prove, hasher: nil), .fields(["password": "correct horse"])) }
+  }
+}
