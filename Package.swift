@@ -87,7 +87,7 @@ let package = Package(
       name: "moongate",
       dependencies: [
         "MoongateSDK", "MoongateCore", "MoongatePolicy", "MoongateStore", "MoongateDelivery", "MoongateProxy", "MoongateHTTP",
-        "MoongateMockGoogle", "GoogleOAuth", "PhoneOTP", jwt, arguments, lifecycle, unixSignals, logging, hummingbird, hummingbirdCore,
+        "MoongateMockGoogle", "GoogleOAuth", "PhoneOTP", "EmailCode", jwt, arguments, lifecycle, unixSignals, logging, hummingbird, hummingbirdCore,
         hummingbirdTLS, nioCore, nioPosix,
         nioSSL,
       ],
@@ -111,6 +111,9 @@ let package = Package(
     .target(
       name: "Password", dependencies: ["MoongateSDK"], path: "Plugins/Password", exclude: ["README.md", "Tests", "make-common.py"],
       resources: [.embedInCode("policy.lua"), .embedInCode("common.bloom")], packageAccess: false, swiftSettings: strict),
+    .target(
+      name: "EmailCode", dependencies: ["MoongateSDK"], path: "Plugins/EmailCode", exclude: ["README.md", "Tests"],
+      resources: [.embedInCode("policy.lua")], packageAccess: false, swiftSettings: strict),
 
     .target(
       name: "MoongateTesting",
@@ -122,7 +125,7 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "MoongatePolicyTests",
-      dependencies: ["MoongateSDK", "MoongateCore", "MoongatePolicy", "MoongateStore", "PhoneOTP", "CLua", "MoongateTesting"],
+      dependencies: ["MoongateSDK", "MoongateCore", "MoongatePolicy", "MoongateStore", "PhoneOTP", "EmailCode", "CLua", "MoongateTesting"],
       swiftSettings: strict),
     // What policies cost, beside Lua without us: `make bench`.
     .target(name: "CBareLua", path: "Tests/Bench/CBareLua", linkerSettings: [.linkedLibrary("lua5.4")]),
@@ -147,6 +150,7 @@ let package = Package(
       name: "MoongateHTTPTests",
       dependencies: [
         "MoongateSDK", "MoongateCore", "MoongateHTTP", "MoongateProxy", "MoongateTesting", "MoongateStore", "MoongateDelivery", "PhoneOTP",
+        "EmailCode",
         hummingbird, .product(name: "HummingbirdTesting", package: "hummingbird"), httpTypes, nioCore, nioPosix, nioEmbedded, logging,
       ],
       swiftSettings: strict),
@@ -160,6 +164,9 @@ let package = Package(
     .testTarget(
       name: "moongateTests", dependencies: ["moongate", "MoongateSDK", "MoongateCore", "MoongatePolicy", "MoongateTesting", logging],
       swiftSettings: strict),
+    .testTarget(
+      name: "EmailCodeTests", dependencies: ["MoongateSDK", "EmailCode"], path: "Plugins/EmailCode/Tests",
+      packageAccess: false, swiftSettings: strict),
     .testTarget(
       name: "PhoneOTPTests", dependencies: ["MoongateSDK", "PhoneOTP"], path: "Plugins/PhoneOTP/Tests",
       packageAccess: false, swiftSettings: strict),

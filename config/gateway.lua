@@ -52,5 +52,7 @@ return gateway {
   providers = {
     -- Codes by SMS. outbox() sends nothing and shows them at http://127.0.0.1:9901/outbox.
     phone_otp = { sms = outbox() },
+    -- Codes by mail.
+    email_code = { mail = outbox() },
   },
 }

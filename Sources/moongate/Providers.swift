@@ -1,3 +1,4 @@
+import EmailCode
 import MoongateCore
 import MoongateSDK
 import PhoneOTP
@@ -6,7 +7,7 @@ import PhoneOTP
 /// Package.swift, and name it here.
 enum Providers {
   static let all: [any Provider] = [
-    PhoneOTP()
+    PhoneOTP(), EmailCode(),
   ]
 
   /// - Throws: a sentence where two have one name or a name is ill-formed: a mistake in this list.

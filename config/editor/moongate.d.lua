@@ -187,9 +187,14 @@
 ---@class (exact) moongate.Provider.phone_otp
 ---@field sms moongate.Delivery How SMS leave: outbox() keeps them for the demo.
 
+---What `email_code` needs.
+---@class (exact) moongate.Provider.email_code
+---@field mail moongate.Delivery How mail leaves: outbox() keeps it for the demo.
+
 ---The steps that flows may use, and what each needs.
 ---@class (exact) moongate.Providers
 ---@field phone_otp? moongate.Provider.phone_otp
+---@field email_code? moongate.Provider.email_code
 
 ---@class (exact) moongate.Facts.flow
 ---@field name string the flow's name

@@ -5,14 +5,14 @@ import MoongateSDK
 
 extension FlowEngine {
   /// Opens a step. A full provider is judged at once where the input holds all that it asks for.
-  /// - Parameter provider: nil where the step has one choice and the client names none.
+  /// - Parameter provider: nil where the client names none: the step has one choice, or one that the fields fit.
   package func begin(_ id: FlowID, provider: String?, fields: [String: InputValue], client: ClientContext) async -> Result<FlowView, Refusal> {
     await answer(client, flow: id) { visit throws(Halt) in
       let input = ProviderInput(fields: fields, defaultRegion: visit.generation.gateway.region)
       let named = provider.flatMap(ProviderName.init(rawValue:)).flatMap { providers[$0] }
       let machine = try await load(id, for: named, input, visit)
       guard case .offer(let choices) = machine.next else { throw visit.refusal(.stepNotOpen) }
-      let chosen = provider == nil && choices.count == 1 ? providers[choices[0]] : named
+      let chosen = provider == nil ? meant(of: choices, input) : named
       guard let chosen, choices.contains(chosen.descriptor.name), let policy = visit.generation.policies[chosen.descriptor.name] else {
         throw visit.refusal(.stepNotOpen)
       }
@@ -36,6 +36,14 @@ extension FlowEngine {
       let own = try await loadAccount(machine.record.account)
       return try await send(provider, to: identifier, policy, machine, of: own, id: id, visit)
     }
+  }
+
+  /// The provider that is meant where none is named: the only choice, or the only one that the input has something for.
+  private func meant(of choices: [ProviderName], _ input: ProviderInput) -> (any Provider)? {
+    let able = choices.compactMap { providers[$0] }
+    if able.count == 1 { return able[0] }
+    let fitting = able.filter { provider in provider.descriptor.beginFields.contains { $0.isRequired && input.fields[$0.name] != nil } }
+    return fitting.count == 1 ? fitting[0] : nil
   }
 
   /// The flow. Malformed comes before all else (exact.md, order of checks): it says nothing about the flow.

@@ -55,7 +55,7 @@ package struct FlowEngine: Sendable {
         throw visit.refusal(.invalidInput, detail: "There is no flow of this name.", field: "flow")
       }
       var session: SessionSnapshot?
-      if FlowPurpose(flow: name).needsSession || !definition.identifies(by: providers) {
+      if definition.needsSession(by: providers) {
         guard let own = client.session, own.isLive(at: visit.now) else { throw visit.refusal(.unauthenticated) }
         guard app == nil else {
           throw visit.refusal(

@@ -65,8 +65,10 @@ package enum FlowPurpose: String, Sendable, CaseIterable {
 }
 
 extension FlowDefinition {
-  /// Whether its first step can tell who someone is. Where it cannot (a PIN alone), the flow needs a session to begin with.
-  func identifies(by providers: ProviderRegistry) -> Bool {
+  /// Whether it is an account's own flow, begun with a session: by its name, or because its first step (a PIN alone) tells nobody's name.
+  package func needsSession(by providers: ProviderRegistry) -> Bool { FlowPurpose(flow: name).needsSession || !identifies(by: providers) }
+
+  private func identifies(by providers: ProviderRegistry) -> Bool {
     guard let first = steps.first else { return false }
     return first.choices.contains { providers[$0].map { !$0.descriptor.identifierKinds.isEmpty } ?? false }
   }

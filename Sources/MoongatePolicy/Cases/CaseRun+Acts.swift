@@ -27,6 +27,7 @@ extension CaseRun {
       return ""
     case .flow(let name):
       try await makeAccount(act)
+      if generation.flows[name]?.needsSession(by: providers) ?? false { try await signIn() }
       try await begin(name)
       return told
     case .send(let untilSent):
@@ -115,6 +116,8 @@ extension CaseRun {
     guard case .applied = try await gateway.store.apply(changes, at: now) else {
       throw fail(act, "there is an account with this name in this case already")
     }
+    self.account = account.id
+    session = nil
   }
 
   // MARK: codes

@@ -29,12 +29,15 @@ struct CaseRun {
   /// The kind that was named last.
   var current: IdentifierKind?
   var chosen: ProviderName?
+  /// The account of the case, once it is made.
+  var account: String?
   /// An account that is made before the next request: by then it is known whom it belongs to.
   var pending: (setup: PolicyCase.AccountSetup, location: SourceLocation)?
   var flow: (id: FlowID, name: String)?
   var answer: Answer?
-  /// Of the flow that was completed last.
+  /// Of the flow that was completed last, or made for one that is an account's own.
   var session: TokenHash?
+  private var signedIn: SessionSnapshot?
   private var trace: [CaseOutcome.Line] = []
 
   init(_ one: PolicyCase, gateway: VirtualGateway, providers: ProviderRegistry, end: ContinuousClock.Instant?) {
@@ -53,6 +56,7 @@ struct CaseRun {
       let at = gateway.clock.now() - start
       do {
         try checkTime()
+        try await lookAtSession()
         let outcome = try await perform(act)
         trace.append(CaseOutcome.Line(at: at, act: act.kind.description, outcome: outcome, location: act.location))
       } catch Stop.failure(let failure) {
@@ -78,7 +82,7 @@ struct CaseRun {
 
   var client: ClientContext {
     let client = gateway.client(address)
-    return ClientContext(decision: client.decision, address: address, userAgent: userAgent, browser: nil, session: nil)
+    return ClientContext(decision: client.decision, address: address, userAgent: userAgent, browser: nil, session: signedIn)
   }
 
   mutating func take(_ result: Result<FlowView, Refusal>) {
@@ -88,6 +92,21 @@ struct CaseRun {
       if let token = view.session?.token { session = TokenHash(of: token.reveal().utf8) }
     case .failure(let refusal): answer = .refusal(refusal)
     }
+  }
+
+  /// The session as the store has it now: it may have ended or changed.
+  mutating func lookAtSession() async throws {
+    signedIn = nil
+    guard let session, let found = try await gateway.store.session(session), found.isLive(at: gateway.clock.now()) else { return }
+    signedIn = found
+  }
+
+  /// Signs the case's account in, where nobody is: for flows that begin with a session.
+  mutating func signIn() async throws {
+    try await lookAtSession()
+    guard signedIn == nil, let account else { return }
+    session = try await gateway.makeSession(of: account)
+    try await lookAtSession()
   }
 
   /// The flow as it stands now; nil where there is none any more.

@@ -3,9 +3,15 @@ import MoongateSDK
 
 /// What can be told of a flow without running it.
 enum FlowAnalysis {
-  /// - Parameter node: the list that the steps were read from, one item each.
-  static func check(_ steps: [StepRule], of node: LuaNode, _ problems: Problems) {
+  /// - Parameters:
+  ///   - name: the flow's. One that begins with a session may prove nothing more: it is "Skip for now".
+  ///   - node: the list that the steps were read from, one item each.
+  static func check(_ name: String, _ steps: [StepRule], of node: LuaNode, _ problems: Problems) {
     guard !steps.isEmpty else { return }
+    if FlowPurpose(flow: name).needsSession {
+      warnOfRepeats(steps, of: node, problems)
+      return
+    }
     if steps.allSatisfy(\.isSkippable) {
       problems.add(node.location, "steps", "every step may be skipped, so the flow would prove nothing: let one be there without `skippable`")
     } else if steps.allSatisfy({ $0.isSkippable || $0.when != nil }) {

@@ -16,7 +16,7 @@ struct FlowReader {
     let lifetime = reader.duration("lifetime", atLeast: .seconds(1))
     let session = readSession(reader)
     let next = readNext(reader)
-    if let stepsNode, problems.all.count == before { FlowAnalysis.check(steps, of: stepsNode, problems) }
+    if let stepsNode, problems.all.count == before { FlowAnalysis.check(name, steps, of: stepsNode, problems) }
     guard problems.all.count == before, let account, let lifetime, let session, let next else { return nil }
     return FlowDefinition(name: name, account: account, steps: steps, lifetime: lifetime, session: session, next: next, location: node.location)
   }

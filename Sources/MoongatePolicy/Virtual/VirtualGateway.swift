@@ -115,6 +115,17 @@ package struct VirtualGateway: Sendable {
     _ = try await store.apply([.createAccount(account)], at: now)
     return account
   }
+
+  /// Makes a session as a sign-in just now would have.
+  package func makeSession(of account: String) async throws(StoreFault) -> TokenHash {
+    let now = clock.now()
+    let token = SessionToken(from: random).hash
+    let session = Session(
+      id: "se_" + Base64URL.encode(random.bytes(12)), token: token, account: account, createdAt: now, expiresAt: now + .seconds(43_200),
+      idle: .seconds(43_200), lastSeenAt: now, passed: [PassedStep(provider: "phone_otp", at: now)], userAgent: nil)
+    _ = try await store.apply([.putSession(session)], at: now)
+    return token
+  }
 }
 
 /// Where a virtual gateway's messages end up.

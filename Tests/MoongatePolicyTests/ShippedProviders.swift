@@ -1,0 +1,8 @@
+import EmailCode
+import MoongateSDK
+import PhoneOTP
+
+/// The providers that the shipped configuration names.
+enum ShippedProviders {
+  static let all: [any Provider] = [PhoneOTP(), EmailCode()]
+}

@@ -1,0 +1,12 @@
+-- Proving once more that it is you, where a route asks for it (`require` in routes.lua). It is begun with a session; that session keeps its
+-- end and gets a new token and what was proved here. A code goes to what the account holds verified, and nowhere else.
+return flow "step_up" {
+  account = "existing",
+
+  steps = {
+    any_of { "phone_otp", "email_code" },
+  },
+
+  lifetime = "15m",
+  next = { returning = "/home" },
+}

@@ -1,0 +1,75 @@
+-- What must hold whatever the numbers of policies/email_code.lua are; tests/phone_otp.lua says what each word means. A flow that is an
+-- account's own (verify_email, change_email, change_phone, join_phone, step_up) begins with a session of the case's account.
+return tests {
+  case "a verified address signs in" {
+    email "asha@example.com", account { phone = "+919999999999" },
+    flow "login", send(), expect { status = "pending", messages = 1 },
+    right(), expect { status = "complete" },
+  },
+
+  case "upper case is the same address" {
+    email "asha@example.com", account { phone = "+919999999999" },
+    flow "login", email "Asha@Example.COM", send(), right(), expect { status = "complete" },
+  },
+
+  case "an address that was only claimed signs nobody in" {
+    email "asha@example.com", account { phone = "+919999999999", email_verified = false },
+    flow "login", send(), expect { messages = 0 },
+  },
+
+  case "an address that is nobody's is answered like any other" {
+    flow "login", email "nobody@example.com", send(), expect { status = "pending", messages = 0 },
+    wrong(), expect { status = "refused" },
+  },
+
+  case "wrong codes lock the address, and then the right one does not open" {
+    email "asha@example.com", account { phone = "+919999999999" },
+    flow "login", send(), wrong { until_locked = true }, expect { locked = true },
+    right(), expect { locked = true },
+  },
+
+  case "what is no address is told apart" {
+    flow "login", provider "email_code", email "no address", send(),
+    expect { status = 422, code = "invalid_email", field = "email", messages = 0 },
+  },
+
+  case "a claimed address is verified by its own code" {
+    phone "+919999999999", email "asha@example.com", account { email_verified = false },
+    flow "verify_email", send(), right(), expect { status = "complete" },
+    flow "login", send { until_sent = true }, right(), expect { status = "complete" },
+  },
+
+  case "nobody has to verify an address" {
+    email "asha@example.com", account { phone = "+919999999999", email_verified = false },
+    flow "verify_email", skip(), expect { status = "complete" },
+  },
+
+  case "a new address takes the old one's place" {
+    phone "+919999999999", account { email = "old@example.com" },
+    flow "change_email", email "new@example.com", send(), right(), expect { status = "complete" },
+    flow "login", email "new@example.com", send { until_sent = true }, right(), expect { status = "complete" },
+  },
+
+  case "who lost the number signs in by email and changes it" {
+    email "asha@example.com", account { phone = "+919999999999" },
+    flow "login", send(), right(), expect { status = "complete" },
+    flow "change_phone", phone "+918888888888", send(), right(), expect { status = "complete" },
+    flow "login", provider "phone_otp", send { until_sent = true }, right(), expect { status = "complete" },
+  },
+
+  case "a number is added once" {
+    email "asha@example.com", account {},
+    flow "join_phone", phone "+919999999999", send(), right(), expect { status = "complete" },
+    flow "join_phone", send(), expect { status = 409, code = "already_set" },
+  },
+
+  case "a step-up is by what the account holds" {
+    phone "+919999999999", account {},
+    flow "step_up", send(), right(), expect { status = "complete" },
+    flow "step_up", phone "+918888888888", send(), expect { status = 403, code = "denied" },
+  },
+
+  case "an account's own flow needs someone who is signed in" {
+    flow "change_email", expect { status = 401, code = "unauthenticated" },
+  },
+}
