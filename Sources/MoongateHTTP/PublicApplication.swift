@@ -16,13 +16,13 @@ package struct PublicApplication: Service, CustomStringConvertible {
   private let logger: Logger
 
   /// - Parameters:
-  ///   - keySet: the document of `/.well-known/moongate/jwks.json`.
+  ///   - keySet: makes the document of `/.well-known/moongate/jwks.json`.
   ///   - server: builds the channel of a connection.
   ///   - bodies: bounds of the bodies of requests to the gateway itself.
   ///   - onListening: called with the listening channel once there is one.
   package init(
     engine: FlowEngine, store: any Store, generations: ActiveGeneration, providers: ProviderRegistry, clock: any GatewayClock,
-    random: any RandomSource, audit: AuditTrail, keySet: String, pages: PageRenderer, server: HTTPServerBuilder = .http1(),
+    random: any RandomSource, audit: AuditTrail, keySet: @escaping @Sendable () -> String, pages: PageRenderer, server: HTTPServerBuilder = .http1(),
     bodies: BodyReader = BodyReader(), eventLoops: any EventLoopGroup, logger: Logger,
     onListening: @escaping @Sendable (any Channel) async -> Void = { _ in }
   ) {

@@ -44,7 +44,9 @@ package final class Proxy: Sendable {
   package typealias RefusalPage = @Sendable (Refusal) -> String?
 
   let dependencies: ProxyDependencies
-  let signer: AssertionSigner
+  let assertions: AssertionKeys
+  let addresses = AddressTable()
+  let returns = SignInReturns()
   let page: RefusalPage?
   let ownPrefixes: [String]
   private let connections = Atomic<Int>(0)
@@ -57,12 +59,12 @@ package final class Proxy: Sendable {
     self.dependencies = dependencies
     self.ownPrefixes = ownPrefixes
     self.page = page
-    signer = AssertionSigner(key: dependencies.keys.assertion)
+    assertions = AssertionKeys(dependencies.keys, now: dependencies.clock.now())
     dependencies.watch.subscribe { [weak self] changes in self?.apply(changes) }
   }
 
-  /// The keys that verify `X-Moongate-Assertion`, as a JWK set (RFC 7517): for `/.well-known/moongate/jwks.json`.
-  package var keySet: String { signer.keySet }
+  /// The keys that verify `X-Moongate-Assertion` now, as a JWK set (RFC 7517): for `/.well-known/moongate/jwks.json`.
+  package var keySet: String { assertions.keySet(at: dependencies.clock.now()) }
 
   /// Makes the handler of one connection of a client. Must be called on the channel's event loop.
   /// - Parameters:

@@ -67,7 +67,7 @@ struct Gateway {
     let readiness = Readiness(settings: settings, generation: generation.id, logger: logger)
     let publicApplication = PublicApplication(
       engine: engine, store: store, generations: generations, providers: registry, clock: clock, random: random, audit: audit,
-      keySet: proxy.keySet, pages: pages, server: server, eventLoops: eventLoops,
+      keySet: { proxy.keySet }, pages: pages, server: server, eventLoops: eventLoops,
       logger: logger, onListening: { _ in readiness.isListening(.gateway) })
     let adminApplication = AdminApplication(
       store: store, generations: generations, audit: audit, clock: clock, random: random, pages: pages, eventLoops: eventLoops, logger: logger,

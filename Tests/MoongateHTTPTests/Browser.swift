@@ -26,7 +26,7 @@ struct HTTPGateway: Sendable {
     application =
       PublicApplication(
         engine: gateway.engine, store: gateway.store, generations: gateway.generations, providers: gateway.providers, clock: gateway.clock,
-        random: gateway.random, audit: gateway.audit, keySet: Self.keySet, pages: try PageRenderer(), bodies: BodyReader(patience: patience),
+        random: gateway.random, audit: gateway.audit, keySet: { Self.keySet }, pages: try PageRenderer(), bodies: BodyReader(patience: patience),
         eventLoops: MultiThreadedEventLoopGroup.singleton, logger: gateway.log.logger
       ).application
   }

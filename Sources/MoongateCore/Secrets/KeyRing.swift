@@ -10,8 +10,7 @@ package struct KeyRing: Sendable {
   private let pepper: SymmetricKey
   /// Names the pepper in a hash that was made with it; says nothing about it.
   package let pepperName: String
-  /// Signs `X-Moongate-Assertion` (ES256).
-  package let assertion: P256.Signing.PrivateKey
+  private let assertions: SymmetricKey
   /// Tells stores that were made under another key from ours; says nothing about the key.
   package let fingerprint: [UInt8]
 
@@ -30,15 +29,19 @@ package struct KeyRing: Sendable {
     pepper = derive("pepper")
     pepperName = derive("pepper name").withUnsafeBytes { Base64URL.encode($0.prefix(6)) }
     fingerprint = derive("fingerprint").withUnsafeBytes { Array($0.prefix(16)) }
-    // A number at or above the group's order is no key: take the next one then (its chance is 2^-32).
-    var found: P256.Signing.PrivateKey?
+    assertions = derive("assertion")
+  }
+
+  /// The key that signs `X-Moongate-Assertion` (ES256) in a period; which one it is depends on nothing else.
+  package func assertionKey(period: Int64) -> P256.Signing.PrivateKey {
     var attempt = 0
-    while found == nil, attempt < 16 {
-      found = derive("assertion \(attempt)").withUnsafeBytes { try? P256.Signing.PrivateKey(rawRepresentation: $0) }
+    while true {
+      let number = HKDF<SHA256>.deriveKey(
+        inputKeyMaterial: assertions, salt: Data("moongate".utf8), info: Data("assertion \(period) \(attempt)".utf8), outputByteCount: 32)
+      // A number at or above the group's order is no key: take the next one then (its chance is 2^-32).
+      if let key = number.withUnsafeBytes({ try? P256.Signing.PrivateKey(rawRepresentation: $0) }) { return key }
       attempt += 1
     }
-    guard let found else { throw .tooShort }
-    assertion = found
   }
 
   /// The form in which a code is kept: HMAC-SHA-256 over the code and all that it is good for, so that it cannot be

@@ -3,13 +3,13 @@ import MoongateCore
 
 /// `/.well-known/moongate/jwks.json`: the keys that verify `X-Moongate-Assertion` (RFC 7517).
 struct KeySetCall: Sendable {
-  let document: String
+  let document: @Sendable () -> String
 
   var endpoints: [Endpoint] {
     [
       Endpoint(.call, .get, "/.well-known/moongate/jwks.json") { _ throws(Refusal) in
-        var response = Response.plain(.ok, type: "application/jwk-set+json", Array(document.utf8))
-        // Old keys are published for ten minutes more: nobody may keep the set for longer.
+        var response = Response.plain(.ok, type: "application/jwk-set+json", Array(document().utf8))
+        // The next key is published for ten minutes before it signs: nobody may keep the set for longer.
         response.headers[.cacheControl] = "public, max-age=300"
         return response
       }

@@ -227,9 +227,6 @@ struct GatewayReader {
     else { return nil }
     var limits = ConnectionLimits()
     limits.connections = connections
-    if let node = table.said("per_ip") {
-      problems.warn(node.location, "limits.per_ip", "read, and not obeyed by this version: put such bounds into the proxy in front")
-    }
     if let node = table.take("per_ip"), let each = TableReader(node, .addressLimits, path: "limits.per_ip", problems: problems) {
       limits.connectionsPerAddress = each.whole("connections", in: 1...10_000_000)
       if let node = each.take("requests"), let text = Field.text(node, "limits.per_ip.requests", problems) {

@@ -10,6 +10,7 @@ extension ClientConnection {
   func receive(_ head: RequestHead, answer: SessionCache.Answer?) {
     let bytes = head.bytes.readableBytesUInt8Span
     exchange.isBrowser = namesHTML(head, bytes)
+    guard answer != nil || mayAsk(head) else { return refuse(.rateLimited, head: head, retryAfter: .seconds(1)) }
     guard let host = host(of: head, bytes) else { return refuse(.badRequest, detail: ["reason": "a malformed Host"], head: head) }
     if let authority = head.authority {
       let isHTTP = bytes[head.target.lowerBound + 4] == UInt8(ascii: ":")
@@ -27,7 +28,10 @@ extension ClientConnection {
   }
 
   private func receive(_ head: RequestHead, _ bytes: Span<UInt8>, _ host: RequestHost, _ path: Span<UInt8>, _ answer: SessionCache.Answer?) {
-    if isOwn(path) { return beginOwn(head) }
+    if isOwn(path) {
+      guard let asked = ForwardDialect.asked(bytes, head.path) else { return beginOwn(head) }
+      return answerForward(asked, head, bytes, ownHost: host, answer: answer)
+    }
     let plan = loop.currentPlan()
     let origin = origin(of: head, host, plan)
     guard let index = plan.matcher.match(host: origin.host.name, path: path, method: bytes.extracting(head.methodName)) else {
@@ -40,22 +44,21 @@ extension ClientConnection {
     let time = loop.time(at: monotonic)
     var session: CachedSession?
     var storeIsSilent = false
-    if let token = credentials.token {
-      let key = SessionKey(hashing: bytes, token)
-      switch time.storeIsFresh ? answer ?? loop.sessions.known(key, now: time.now) : .unavailable {
-      case .live(let found): session = found
-      case .none: break
-      case .unavailable: storeIsSilent = true
-      case .unknown: return look(up: key, for: head)
-      }
+    switch find(credentials, bytes, time, answer) {
+    case .found(let found): session = found
+    case .storeIsSilent: storeIsSilent = true
+    case .unknown(let key): return look(up: key, for: head)
     }
     if storeIsSilent, !route.route.isOpen { return refuse(.storeUnavailable, head: head) }
     if !route.admits(session) {
       let judge = Judge(
         plan: plan, now: time.now, monotonic: monotonic, clockIsSuspect: loop.proxy.dependencies.clock.isSuspect,
         keys: loop.proxy.dependencies.keys)
-      switch judge.judge(route, session: session, request: facts(head, origin)) {
-      case .redirect(let location): return redirect(to: location)
+      let request = facts(head, origin)
+      switch judge.judge(route, session: session, request: request) {
+      case .redirect(let location):
+        if session == nil, let round = goesRound(request, credentials, plan, time.now) { return refuseRound(round, detail(head)) }
+        return redirect(to: location)
       case .refuse(let code, let detail, let provider, let flow):
         return refuse(code, detail: detail, provider: provider, flow: flow, account: session?.snapshot.account.id, head: head)
       case .pass: break
@@ -74,7 +77,10 @@ extension ClientConnection {
       if case .length(let length) = head.framing, length > limit { return refuse(.tooLarge, head: head) }
       exchange.bodyLeft = limit
     }
-    if let session { loop.sessions.used(session, now: time.now) }
+    if let session {
+      loop.sessions.used(session, now: time.now)
+      if !loop.proxy.returns.isEmpty { noteArrival(session, facts(head, origin), time.now) }
+    }
     // A Bearer that may be a session's, at a moment when nobody can say, goes nowhere.
     let dropsAuthorization = credentials.isBearerUnjudged || credentials.isBearer && (session != nil || storeIsSilent)
     forward(
@@ -82,7 +88,29 @@ extension ClientConnection {
       hasOurCookies: credentials.hasOurCookies)
   }
 
-  private func look(up key: SessionKey, for head: RequestHead) {
+  /// What is known of the session that a request names.
+  enum SessionFinding {
+    case found(CachedSession?)
+    /// Nobody can say at the moment.
+    case storeIsSilent
+    /// The store has to be asked.
+    case unknown(SessionKey)
+  }
+
+  func find(_ credentials: Credentials, _ bytes: Span<UInt8>, _ time: (now: Timestamp, storeIsFresh: Bool), _ answer: SessionCache.Answer?)
+    -> SessionFinding
+  {
+    guard let token = credentials.token else { return .found(nil) }
+    let key = SessionKey(hashing: bytes, token)
+    return switch time.storeIsFresh ? answer ?? loop.sessions.known(key, now: time.now) : .unavailable {
+    case .live(let session): .found(session)
+    case .none: .found(nil)
+    case .unavailable: .storeIsSilent
+    case .unknown: .unknown(key)
+    }
+  }
+
+  func look(up key: SessionKey, for head: RequestHead) {
     phase = .looking
     waitingHead = head
     let asked = serial
@@ -103,7 +131,7 @@ extension ClientConnection {
     if let session {
       do {
         assertion = try session.assertionLine(
-          by: loop.proxy.signer, issuer: plan.issuer, audience: route.route.host ?? origin.host.name, now: now)
+          by: loop.proxy.assertions, issuer: plan.issuer, audience: route.route.host ?? origin.host.name, now: now)
       } catch {
         return refuse(.policyError, detail: ["fault": "the assertion cannot be signed: \(error)"], head: head)
       }
@@ -148,13 +176,14 @@ extension ClientConnection {
   }
 
   private func origin(of head: RequestHead, _ host: RequestHost, _ plan: GenerationPlan) -> RequestOrigin {
-    let trusted = plan.settings.trustedProxies
+    let trusted = plan.trustedProxies
     let isPlain = trusted.isEmpty || !head.fields.contains { $0.kind == .forwardedFor || $0.kind == .forwardedProto || $0.kind == .forwardedHost }
     if isPlain || !ForwardedClient.trusts(peer, trusted) { return RequestOrigin(address: peer, isSecure: isSecure, host: host.host) }
     let values = { (kind: FieldKind) in head.fields.filter { $0.kind == kind }.map { head.text($0.value) } }
     let client = ForwardedClient(
       peer: peer, trusted: trusted, isSecure: isSecure, host: host.host.authority, forwardedFor: values(.forwardedFor),
       forwardedProto: values(.forwardedProto), forwardedHost: values(.forwardedHost))
+    exchange.client = client.address
     return RequestOrigin(address: client.address, isSecure: client.isSecure, host: client.host ?? host.host)
   }
 
@@ -184,8 +213,7 @@ extension ClientConnection {
   private func facts(_ head: RequestHead, _ origin: RequestOrigin) -> RequestFactsSource {
     RequestFactsSource(
       method: { head.text(head.methodName) }, path: { head.path.isEmpty ? "/" : head.text(head.path) }, query: { head.query.map { head.text($0) } },
-      isGET: head.method == .get, isBrowser: exchange.isBrowser, origin: origin,
-      userAgent: { head.userAgent })
+      mayRedirect: head.method == .get && exchange.isBrowser, isForwarded: false, origin: origin, userAgent: { head.userAgent })
   }
 
   private func peerAddressText() -> [UInt8] {

@@ -7,6 +7,10 @@ import NIOHTTPTypes
 extension ClientConnection {
   func beginOwn(_ head: RequestHead) {
     if case .length(let length) = head.framing, length > Self.mostOwnBody { return refuse(.tooLarge, head: head) }
+    let plan = loop.currentPlan()
+    exchange.client = clientAddress(head, plan)
+    let path = head.text(head.path)
+    exchange.leadsBack = path.hasPrefix("/auth/") && path != "/auth/logout"
     phase = .own
     began = loop.now
     waitingHead = head
@@ -127,6 +131,7 @@ extension ClientConnection {
       } else {
         exchange.framing = exchange.minorVersion == 1 ? .chunked : .untilClose
       }
+      if exchange.leadsBack, code == 302 || code == 303, let location = response.headerFields[.location] { noteDeparture(to: location) }
       var isUntilClose = false
       if case .untilClose = exchange.framing { isUntilClose = true }
       let wantsClose = response.headerFields[.connection].map { $0.lowercased() == "close" } ?? false

@@ -9,20 +9,18 @@ extension ClientConnection {
   /// - Parameters:
   ///   - detail: for the operator, under `/decisions/{id}`.
   ///   - head: for the operator too: host and path, never the query.
+  ///   - sentence: for the person, in place of the code's own.
   ///   - unread: whether bytes follow of which it is not known where they end.
   func refuse(
     _ code: RefusalCode, detail: [String: String] = [:], provider: ProviderName? = nil, flow: String? = nil, account: String? = nil,
-    head: RequestHead? = nil, unread: Bool = false
+    head: RequestHead? = nil, retryAfter: Duration? = nil, sentence: String? = nil, unread: Bool = false
   ) {
-    var detail = detail
-    if let head {
-      detail["host"] = String(head.text(head.host).prefix(100))
-      detail["path"] = String(head.text(head.path).prefix(200))
-      detail["method"] = String(head.text(head.methodName).prefix(20))
-    }
-    let refusal = Refusal(code, decision: record(code, detail: detail, account: account), provider: provider, flow: flow)
+    let detail = head.map { self.detail($0).merging(detail) { $1 } } ?? detail
+    let refusal = Refusal(
+      code, decision: record(code, detail: detail, account: account), detail: sentence, retryAfter: retryAfter, provider: provider, flow: flow)
     var fields: [(String, String)] = [("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff")]
     if code == .unauthenticated { fields.append(("WWW-Authenticate", "Bearer")) }
+    if let seconds = refusal.retryAfterSeconds { fields.append(("Retry-After", String(seconds))) }
     if code == .methodNotAllowed { fields.append(("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")) }
     if let page = exchange.isBrowser ? loop.proxy.page?(refusal) : nil {
       fields += [
@@ -39,8 +37,18 @@ extension ClientConnection {
     }
   }
 
+  /// For the operator: which request it was; never its query.
+  func detail(_ head: RequestHead) -> [String: String] {
+    [
+      "host": String(head.text(head.host).prefix(100)), "path": String(head.text(head.path).prefix(200)),
+      "method": String(head.text(head.methodName).prefix(20)),
+    ]
+  }
+
   /// Sends the client to another page.
-  func redirect(to location: String) { answer(302, [("Location", location), ("Cache-Control", "no-store")], [], unread: false) }
+  func redirect(to location: String, status: Int = 302) {
+    answer(status, [("Location", location), ("Cache-Control", "no-store")], [], unread: false)
+  }
 
   /// Notes a decision for the operator.
   @discardableResult
@@ -49,14 +57,16 @@ extension ClientConnection {
     let id = DecisionID(from: dependencies.random)
     dependencies.audit.record(
       AuditEvent(
-        id: id, at: dependencies.clock.now(), kind: .refused, account: account, address: peer.description, code: code.name, detail: detail))
+        id: id, at: dependencies.clock.now(), kind: .refused, account: account, address: (exchange.client ?? peer).description, code: code.name,
+        detail: detail))
     return id
   }
 
   /// The phrase that goes with a status (RFC 9110 section 15).
   private static func reason(_ status: Int) -> String {
     let known: [HTTPResponse.Status] = [
-      .found, .badRequest, .unauthorized, .forbidden, .notFound, .methodNotAllowed, .requestTimeout, .conflict, .gone, .contentTooLarge,
+      .ok, .found, .seeOther, .badRequest, .unauthorized, .forbidden, .notFound, .methodNotAllowed, .requestTimeout, .conflict, .gone,
+      .contentTooLarge,
       .unsupportedMediaType, .unprocessableContent, .tooManyRequests, .requestHeaderFieldsTooLarge, .badGateway, .serviceUnavailable, .gatewayTimeout,
       .httpVersionNotSupported,
     ]
@@ -64,23 +74,49 @@ extension ClientConnection {
   }
 
   private func answer(_ status: Int, _ fields: [(String, String)], _ body: [UInt8], unread: Bool) {
+    prepareToAnswer(unread: unread)
+    var out = context?.channel.allocator.buffer(capacity: body.count + 512) ?? ByteBuffer()
+    out.writeString("HTTP/1.1 \(status) \(Self.reason(status))\r\n")
+    for (name, value) in fields { out.writeString("\(name): \(value)\r\n") }
+    out.writeString("Content-Length: \(body.count)\r\n")
+    endHead(&out)
+    if !exchange.isHead { out.writeBytes(body) }
+    context?.write(wrapOutboundOut(out), promise: nil)
+    answered(unread: unread)
+  }
+
+  /// Answers with a head that lies ready: without a body, and with the empty line at its end.
+  func answer(_ ready: ByteBuffer) {
+    prepareToAnswer(unread: false)
+    if exchange.closesAfter || exchange.minorVersion == 0 {
+      var out = ready
+      out.moveWriterIndex(to: out.writerIndex - 2)
+      endHead(&out)
+      context?.write(wrapOutboundOut(out), promise: nil)
+    } else {
+      context?.write(wrapOutboundOut(ready), promise: nil)
+    }
+    answered(unread: false)
+  }
+
+  private func prepareToAnswer(unread: Bool) {
     waitingHead = nil
     pending = nil
     // A short body is read to its end; with a long one, or where the client waits for a 100 that it will not get, the connection ends.
     let isShort = (exchange.bodyLength ?? .max) <= Self.mostOwnBody && !exchange.expectsContinue && !exchange.bytesWereSent
     exchange.closesAfter = !exchange.keepsAlive || unread || isQuiescing || !exchange.requestIsDone && !isShort
-    var out = context?.channel.allocator.buffer(capacity: body.count + 512) ?? ByteBuffer()
-    out.writeString("HTTP/1.1 \(status) \(Self.reason(status))\r\n")
-    for (name, value) in fields { out.writeString("\(name): \(value)\r\n") }
-    out.writeString("Content-Length: \(body.count)\r\n")
+  }
+
+  private func endHead(_ out: inout ByteBuffer) {
     if exchange.closesAfter {
       out.writeStaticString("Connection: close\r\n")
     } else if exchange.minorVersion == 0 {
       out.writeStaticString("Connection: keep-alive\r\n")
     }
     out.writeStaticString("\r\n")
-    if !exchange.isHead { out.writeBytes(body) }
-    context?.write(wrapOutboundOut(out), promise: nil)
+  }
+
+  private func answered(unread: Bool) {
     exchange.answerHasBegun = true
     if unread || exchange.closesAfter, !exchange.requestIsDone || unread {
       linger()

@@ -52,6 +52,8 @@ package final class ClientConnection: ChannelDuplexHandler {
 
   var peer: ClientAddress
   var peerText: [UInt8] = []
+  /// What the peer's connections and requests count by; nil for trusted proxies.
+  var addressUse: AddressUse?
   var lastHost: RequestHost?
   /// When the last byte moved that we wait for now.
   var lastActivity = NIODeadline.uptimeNanoseconds(0)
@@ -87,7 +89,7 @@ package final class ClientConnection: ChannelDuplexHandler {
     lastActivity = loop.now
     peer = context.remoteAddress.flatMap { ClientAddress($0) } ?? .unspecified
     loop.add(self)
-    if !loop.proxy.connectionOpened(limit: loop.currentPlan().settings.connectionLimits.connections) { context.close(promise: nil) }
+    if !countConnection() { context.close(promise: nil) }
   }
 
   package func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
@@ -95,7 +97,7 @@ package final class ClientConnection: ChannelDuplexHandler {
   package func channelInactive(context: ChannelHandlerContext) {
     phase = .closed
     serial &+= 1
-    if placeInLoop >= 0 { loop.proxy.connectionClosed() }
+    if placeInLoop >= 0 { uncountConnection() }
     loop.remove(self)
     upstream?.close()
     upstream = nil

@@ -16,6 +16,11 @@ struct Exchange {
   var bodyLength: Int?
   var isChunked = false
 
+  /// The client's address behind trusted proxies, where it was looked for; else the peer's stands for it.
+  var client: ClientAddress?
+  /// Whether it is for one of our pages that lead people back to where they came from.
+  var leadsBack = false
+
   // The request's body.
   var body = BodyDecoder(.none)
   var requestIsDone = false

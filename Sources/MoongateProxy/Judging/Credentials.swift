@@ -59,6 +59,8 @@ struct Credentials {
   var isBearerUnjudged = false
   /// Cookie and Bearer differ, or there is more than one Authorization: 400.
   var isContradictory = false
+  /// How many cookies of the session's name came.
+  var cookies = 0
   /// Whether some Cookie field holds a cookie of ours, which does not go upstream.
   var hasOurCookies = false
 
@@ -67,6 +69,7 @@ struct Credentials {
   init(_ head: borrowing RequestHead, _ bytes: Span<UInt8>, cookieName: StaticString) {
     var cookie: Range<Int>?
     var cookies = 0
+    defer { self.cookies = cookies }
     var bearer: Range<Int>?
     var authorizations = 0
     for field in head.fields {

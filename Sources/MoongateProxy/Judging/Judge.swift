@@ -15,8 +15,10 @@ struct RequestFactsSource {
   let method: () -> String
   let path: () -> String
   let query: () -> String?
-  let isGET: Bool
-  let isBrowser: Bool
+  /// Whether whoever asked can be led to a page: a browser's GET; every browser's request that a proxy asks about.
+  let mayRedirect: Bool
+  /// Whether a proxy asks about it: where it leads is then told absolutely, both ways.
+  let isForwarded: Bool
   let origin: RequestOrigin
   let userAgent: () -> String?
 }
@@ -39,11 +41,11 @@ struct Judge {
     case .pass: return .pass
     case .noSession: return unauthenticated(route.route, request)
     case .emailNotVerified:
-      if request.isGET, request.isBrowser { return .redirect(location("/auth/email", flow: nil, request)) }
+      if request.mayRedirect { return .redirect(location("/auth/email", flow: nil, request)) }
       return .refuse(.emailNotVerified, detail: required(by: route.route))
     case .needs(let provider):
       let flow = route.route.stepUpFlow
-      if request.isGET, request.isBrowser { return .redirect(location(Self.page(of: provider), flow: flow, request)) }
+      if request.mayRedirect { return .redirect(location(Self.page(of: provider), flow: flow, request)) }
       return .refuse(.stepUpRequired, detail: detail.isEmpty ? required(by: route.route) : detail, provider: provider, flow: flow)
     case .denied(let reason): return .refuse(.policyReason(reason), detail: detail)
     case .failed(let fault): return .refuse(.policyError, detail: detail.merging(["fault": fault.description]) { first, _ in first })
@@ -51,7 +53,7 @@ struct Judge {
   }
 
   private func unauthenticated(_ route: Route, _ request: RequestFactsSource) -> Judgement {
-    guard request.isGET, request.isBrowser else { return .refuse(.unauthenticated, detail: ["at": route.location.description]) }
+    guard request.mayRedirect else { return .refuse(.unauthenticated, detail: ["at": route.location.description]) }
     let flow = route.flow == "login" || route.requirement != nil ? nil : route.flow
     return .redirect(location("/auth/login", flow: flow, request))
   }
@@ -100,7 +102,7 @@ struct Judge {
 
   /// A page of ours, from which the person comes back: relative on public_url's own host, else absolute both ways.
   private func location(_ page: String, flow: String?, _ request: RequestFactsSource) -> String {
-    let isHome = request.origin.host.name == plan.settings.publicURL.host
+    let isHome = !request.isForwarded && request.origin.host.name == plan.settings.publicURL.host
     var target = request.path()
     if let query = request.query() { target += "?" + query }
     let back = isHome ? target : request.origin.origin + target

@@ -47,6 +47,9 @@ final class GenerationPlan {
   let routes: [RoutePlan]
   let cookieName: StaticString
   let issuer: String
+  let trustedProxies: [AddressBlock]
+  /// Of `limits.per_ip`; nil: no limit.
+  let requestsPerSecondPerAddress: Int?
   private var evaluator: (any PolicyEvaluator)?
 
   init(version: UInt64, generation: any PolicyGeneration, target: (Upstream) -> UpstreamTarget) {
@@ -55,7 +58,10 @@ final class GenerationPlan {
     matcher = RouteMatcher(generation.routes)
     routes = generation.routes.routes.map { RoutePlan($0, targets: $0.upstreams.map(target)) }
     cookieName = GatewayCookie.sessionName(generation.gateway)
-    issuer = generation.gateway.publicURL.description
+    let settings = generation.gateway
+    issuer = settings.publicURL.description
+    trustedProxies = settings.trustedProxies
+    requestsPerSecondPerAddress = settings.connectionLimits.requestsPerSecondPerAddress
   }
 
   var settings: GatewaySettings { generation.gateway }

@@ -8,13 +8,16 @@ package struct AssertionSigner: Sendable {
   /// How long an assertion is good for, in seconds.
   package static let lifetime: Int64 = 300
 
+  /// Which of the keys that follow each other (`AssertionKeys`).
+  let period: Int64
   private let key: P256.Signing.PrivateKey
   private let header: String
-  /// The public key as a JWK set (RFC 7517 section 5).
-  package let keySet: String
+  /// The public key as a JWK (RFC 7517 section 4).
+  let publicKey: String
 
-  package init(key: P256.Signing.PrivateKey) {
-    self.key = key
+  init(_ keys: KeyRing, period: Int64) {
+    self.period = period
+    key = keys.assertionKey(period: period)
     let point = Array(key.publicKey.rawRepresentation)
     let x = Base64URL.encode(point[..<32])
     let y = Base64URL.encode(point[32...])
@@ -22,7 +25,7 @@ package struct AssertionSigner: Sendable {
     let thumbprint = SHA256.hash(data: Data("{\"crv\":\"P-256\",\"kty\":\"EC\",\"x\":\"\(x)\",\"y\":\"\(y)\"}".utf8))
     let id = Base64URL.encode(thumbprint)
     header = Base64URL.encode("{\"alg\":\"ES256\",\"kid\":\"\(id)\",\"typ\":\"JWT\"}".utf8)
-    keySet = "{\"keys\":[{\"kty\":\"EC\",\"crv\":\"P-256\",\"x\":\"\(x)\",\"y\":\"\(y)\",\"use\":\"sig\",\"alg\":\"ES256\",\"kid\":\"\(id)\"}]}"
+    publicKey = "{\"kty\":\"EC\",\"crv\":\"P-256\",\"x\":\"\(x)\",\"y\":\"\(y)\",\"use\":\"sig\",\"alg\":\"ES256\",\"kid\":\"\(id)\"}"
   }
 
   /// - Parameters:

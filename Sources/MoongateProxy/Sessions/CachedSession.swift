@@ -1,6 +1,7 @@
 import Crypto
 import MoongateCore
 import MoongateSDK
+import NIOCore
 
 /// The SHA-256 of a token as four words: what the cache is keyed by.
 struct SessionKey: Hashable {
@@ -39,7 +40,16 @@ final class CachedSession {
   var lastSeenAt: Timestamp
   /// Until when uses need not be written down.
   var activityKnownUntil: Timestamp
-  private var assertions: [(audience: String, minute: Int64, line: [UInt8])] = []
+  private var assertions: [Signed] = []
+
+  /// What is signed for one audience in one minute.
+  private struct Signed {
+    let audience: String
+    let minute: Int64
+    let line: [UInt8]
+    /// The whole answer to a proxy that asks; made when one does.
+    var answer: ByteBuffer?
+  }
 
   init(key: SessionKey, snapshot: SessionSnapshot) {
     self.key = key
@@ -55,31 +65,59 @@ final class CachedSession {
   }
 
   /// The line `X-Moongate-Assertion: …`, signed once per audience and minute.
-  func assertionLine(by signer: AssertionSigner, issuer: String, audience: String, now: Timestamp) throws -> [UInt8] {
+  func assertionLine(by keys: AssertionKeys, issuer: String, audience: String, now: Timestamp) throws -> [UInt8] {
+    assertions[try signed(by: keys, issuer: issuer, audience: audience, now: now)].line
+  }
+
+  /// A yes to a proxy that asks, made once per audience and minute: a head that ends with its empty line.
+  func forwardAnswer(by keys: AssertionKeys, issuer: String, audience: String, now: Timestamp) throws -> ByteBuffer {
+    let place = try signed(by: keys, issuer: issuer, audience: audience, now: now)
+    if let known = assertions[place].answer { return known }
+    let made = Self.forwardAnswer(snapshot.account, assertion: assertions[place].line)
+    assertions[place].answer = made
+    return made
+  }
+
+  /// The same for nobody: the five headers are there, and empty.
+  static func forwardAnswerForNobody() -> ByteBuffer { forwardAnswer(nil, assertion: Array("X-Moongate-Assertion: \r\n".utf8)) }
+
+  private static func forwardAnswer(_ account: Account?, assertion: [UInt8]) -> ByteBuffer {
+    var out = ByteBuffer()
+    out.writeStaticString("HTTP/1.1 200 OK\r\n")
+    for (name, value) in account.map(identity) ?? ["Remote-User", "Remote-Email", "Remote-Phone", "Remote-Name"].map({ ($0, "") }) {
+      out.writeString("\(name): \(value)\r\n")
+    }
+    out.writeBytes(assertion)
+    // Without a length it would be chunked, and the proxies that ask would not use their connection again.
+    out.writeStaticString("Cache-Control: no-store\r\nContent-Length: 0\r\n\r\n")
+    return out
+  }
+
+  private func signed(by keys: AssertionKeys, issuer: String, audience: String, now: Timestamp) throws -> Int {
     let minute = now.seconds / 60
-    if let known = assertions.first(where: { $0.minute == minute && $0.audience == audience }) { return known.line }
-    let token = try signer.assertion(for: snapshot, issuer: issuer, audience: audience, now: now)
+    if let known = assertions.firstIndex(where: { $0.minute == minute && $0.audience == audience }) { return known }
+    let token = try keys.signer(at: now).assertion(for: snapshot, issuer: issuer, audience: audience, now: now)
     let line = Array("X-Moongate-Assertion: \(token)\r\n".utf8)
     assertions.removeAll { $0.minute != minute }
     // Who sends many Hosts makes us sign more, not remember more.
     if assertions.count >= 4 { assertions.removeFirst() }
-    assertions.append((audience, minute, line))
-    return line
+    assertions.append(Signed(audience: audience, minute: minute, line: line))
+    return assertions.count - 1
   }
 
   private static func identityLines(_ account: Account) -> [UInt8] {
-    var lines: [UInt8] = []
-    let add = { (name: String, value: String) in
-      // Attack: a name with a line end in it would be a header of its own.
-      let clean = value.unicodeScalars.filter { $0.value >= 0x20 && !(0x7f...0x9f).contains($0.value) }
-      let text = String(String.UnicodeScalarView(clean))
-      if !text.isEmpty { lines += Array("\(name): \(text)\r\n".utf8) }
+    identity(account).flatMap { name, value in value.isEmpty ? [] : Array("\(name): \(value)\r\n".utf8) }
+  }
+
+  /// The headers that say who it is; empty where that is not known.
+  private static func identity(_ account: Account) -> [(name: String, value: String)] {
+    let verified = { (kind: IdentifierKind) in
+      account.identifier(kind).flatMap { $0.verifiedAt == nil ? nil : $0.identifier.value } ?? ""
     }
-    add("Remote-User", account.id)
-    if let email = account.identifier(.email), email.verifiedAt != nil { add("Remote-Email", email.identifier.value) }
-    if let phone = account.identifier(.phone), phone.verifiedAt != nil { add("Remote-Phone", phone.identifier.value) }
     let name = [account.firstName, account.lastName].compactMap { $0 }.filter { !$0.isEmpty }.joined(separator: " ")
-    if !name.isEmpty { add("Remote-Name", name) }
-    return lines
+    return [("Remote-User", account.id), ("Remote-Email", verified(.email)), ("Remote-Phone", verified(.phone)), ("Remote-Name", name)].map {
+      // Attack: a name with a line end in it would be a header of its own.
+      ($0.0, String(String.UnicodeScalarView($0.1.unicodeScalars.filter { $0.value >= 0x20 && !(0x7f...0x9f).contains($0.value) })))
+    }
   }
 }

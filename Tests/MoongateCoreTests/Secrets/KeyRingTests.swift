@@ -35,8 +35,9 @@ import Testing
   @Test func aShortKeyIsRefused() { #expect(throws: KeyRingError.self) { try KeyRing(master: [UInt8](repeating: 1, count: 31)) } }
 
   @Test func theAssertionKeyIsTheSameAfterARestart() throws {
-    #expect(try keys().assertion.rawRepresentation == keys().assertion.rawRepresentation)
-    #expect(try keys().assertion.rawRepresentation != keys(2).assertion.rawRepresentation)
+    #expect(try keys().assertionKey(period: 7).rawRepresentation == keys().assertionKey(period: 7).rawRepresentation)
+    #expect(try keys().assertionKey(period: 7).rawRepresentation != keys(2).assertionKey(period: 7).rawRepresentation)
+    #expect(try keys().assertionKey(period: 7).rawRepresentation != keys().assertionKey(period: 8).rawRepresentation)
   }
 
   @Test(arguments: [([1, 2], [1, 2], true), ([1, 2], [1, 3], false), ([1, 2], [1, 2, 3], false), ([], [], true)])

@@ -1,0 +1,109 @@
+import MoongateCore
+import NIOCore
+
+/// Answers to proxies that ask whether a request may pass (http.md, "Forward-auth"): judged by the routes like a request of
+/// its own, on the event loop, from the remembered session; a yes is bytes that lie ready.
+extension ClientConnection {
+  private static let nobody = CachedSession.forwardAnswerForNobody()
+
+  /// - Parameters:
+  ///   - ownHost: the Host of the proxy's request.
+  ///   - answer: the store's, where this is the second time.
+  func answerForward(
+    _ asked: (dialect: ForwardDialect, rest: Range<Int>), _ head: RequestHead, _ bytes: Span<UInt8>, ownHost: RequestHost,
+    answer: SessionCache.Answer?
+  ) {
+    let plan = loop.currentPlan()
+    guard ForwardedClient.trusts(peer, plan.trustedProxies) else {
+      return refuse(.denied, detail: ["reason": "it asks for another request, and is not in trusted_proxies"], head: head)
+    }
+    let question: ForwardQuestion
+    do throws(MessageFault) {
+      question = try ForwardQuestion(asked.dialect, head, bytes, rest: asked.rest, ownHost: ownHost) { loop.host(bytes, $0) }
+    } catch {
+      guard case .malformed(let reason) = error else { return refuse(.badRequest, head: head) }
+      return refuse(.badRequest, detail: ["reason": reason], head: head)
+    }
+    if question.path.isEmpty {
+      let root = [UInt8(ascii: "/")]
+      return answerQuestion(asked.dialect, question, head, bytes, root.span, plan, answer)
+    }
+    guard let path = RequestPath(bytes.extracting(question.path)) else {
+      return refuse(.badRequest, detail: detail(question, head, "a path that is not in normal form"))
+    }
+    if let decoded = path.decoded {
+      answerQuestion(asked.dialect, question, head, bytes, decoded.span, plan, answer)
+    } else {
+      answerQuestion(asked.dialect, question, head, bytes, bytes.extracting(question.path), plan, answer)
+    }
+  }
+
+  private func answerQuestion(
+    _ dialect: ForwardDialect, _ question: ForwardQuestion, _ head: RequestHead, _ bytes: Span<UInt8>, _ path: Span<UInt8>, _ plan: GenerationPlan,
+    _ answer: SessionCache.Answer?
+  ) {
+    let isForbidden = ByteClass.equalCase(bytes, question.method, "CONNECT") || ByteClass.equalCase(bytes, question.method, "TRACE")
+    guard !isForbidden,
+      let index = plan.matcher.match(host: question.host.host.name, path: path, method: bytes.extracting(question.method))
+    else { return refuse(.denied, detail: detail(question, head, isForbidden ? "CONNECT and TRACE are never passed on" : "no route")) }
+    let route = plan.routes[index]
+    let credentials = Credentials(head, bytes, cookieName: plan.cookieName)
+    if credentials.isContradictory { return refuse(.badRequest, detail: detail(question, head, "more than one token")) }
+    let monotonic = loop.now
+    let time = loop.time(at: monotonic)
+    var session: CachedSession?
+    switch find(credentials, bytes, time, answer) {
+    case .found(let found): session = found
+    case .storeIsSilent: if !route.route.isOpen { return refuse(.storeUnavailable, detail: detail(question, head, "the store does not answer")) }
+    case .unknown(let key): return look(up: key, for: head)
+    }
+    if !route.admits(session) || session != nil && !loop.proxy.returns.isEmpty {
+      let origin = origin(of: question, head, plan)
+      exchange.client = origin.address
+      let judge = Judge(
+        plan: plan, now: time.now, monotonic: monotonic, clockIsSuspect: loop.proxy.dependencies.clock.isSuspect,
+        keys: loop.proxy.dependencies.keys)
+      let request = facts(question, head, origin)
+      switch judge.judge(route, session: session, request: request) {
+      case .redirect(let location):
+        if session == nil, let round = goesRound(request, credentials, plan, time.now) { return refuseRound(round, detail(question, head, nil)) }
+        let isSafe = ByteClass.equalCase(bytes, question.method, "GET") || ByteClass.equalCase(bytes, question.method, "HEAD")
+        return redirect(to: location, status: dialect.redirectStatus(isSafe: isSafe))
+      case .refuse(let code, let found, let provider, let flow):
+        return refuse(
+          code, detail: found.merging(detail(question, head, nil)) { mine, _ in mine }, provider: provider, flow: flow,
+          account: session?.snapshot.account.id)
+      case .pass: if let session { noteArrival(session, request, time.now) }
+      }
+    }
+    guard let session else { return self.answer(Self.nobody) }
+    loop.sessions.used(session, now: time.now)
+    do {
+      self.answer(
+        try session.forwardAnswer(
+          by: loop.proxy.assertions, issuer: plan.issuer, audience: route.route.host ?? question.host.host.name, now: time.now))
+    } catch {
+      refuse(.policyError, detail: detail(question, head, "the assertion cannot be signed: \(error)"))
+    }
+  }
+
+  private func origin(of question: ForwardQuestion, _ head: RequestHead, _ plan: GenerationPlan) -> RequestOrigin {
+    RequestOrigin(address: clientAddress(head, plan), isSecure: question.isSecure, host: question.host.host)
+  }
+
+  private func facts(_ question: ForwardQuestion, _ head: RequestHead, _ origin: RequestOrigin) -> RequestFactsSource {
+    RequestFactsSource(
+      method: { head.text(question.method) }, path: { question.path.isEmpty ? "/" : head.text(question.path) },
+      query: { question.query.map { head.text($0) } }, mayRedirect: exchange.isBrowser, isForwarded: true, origin: origin, userAgent: { head.userAgent })
+  }
+
+  /// For the operator: which request it was about; never its query.
+  private func detail(_ question: ForwardQuestion, _ head: RequestHead, _ reason: String?) -> [String: String] {
+    var detail = [
+      "host": question.host.host.authority, "path": String(head.text(question.path).prefix(200)),
+      "method": String(head.text(question.method).prefix(20)), "asked": "by forward-auth",
+    ]
+    if let reason { detail["reason"] = reason }
+    return detail
+  }
+}

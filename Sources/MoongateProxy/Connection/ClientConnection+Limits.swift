@@ -1,0 +1,43 @@
+import MoongateCore
+import NIOCore
+
+/// Bounds on one client address (`limits.per_ip` of gateway.lua).
+///
+/// A trusted proxy is no client: its connections are not bounded, and its requests count for the address that it names.
+extension ClientConnection {
+  /// Counts the connection in.
+  /// - Returns: whether there may be so many.
+  func countConnection() -> Bool {
+    let plan = loop.currentPlan()
+    guard loop.proxy.connectionOpened(limit: plan.settings.connectionLimits.connections) else { return false }
+    guard peer != .unspecified, !ForwardedClient.trusts(peer, plan.trustedProxies) else { return true }
+    let (use, isWithin) = loop.proxy.addresses.connect(peer, limit: plan.settings.connectionLimits.connectionsPerAddress, at: loop.now)
+    addressUse = use
+    return isWithin
+  }
+
+  func uncountConnection() {
+    loop.proxy.connectionClosed()
+    addressUse?.disconnect()
+    addressUse = nil
+  }
+
+  /// Counts a request in.
+  func mayAsk(_ head: RequestHead) -> Bool {
+    let plan = loop.currentPlan()
+    guard let limit = plan.requestsPerSecondPerAddress else { return true }
+    if let addressUse { return addressUse.ask(limit: limit, at: loop.now) }
+    let client = clientAddress(head, plan)
+    guard client != .unspecified, !ForwardedClient.trusts(client, plan.trustedProxies) else { return true }
+    return loop.proxy.addresses.ask(client, limit: limit, at: loop.now)
+  }
+
+  /// The client's address, as far as the peer may be believed.
+  func clientAddress(_ head: RequestHead, _ plan: GenerationPlan) -> ClientAddress {
+    guard head.first(.forwardedFor) != nil, ForwardedClient.trusts(peer, plan.trustedProxies) else { return peer }
+    let list = head.fields.filter { $0.kind == .forwardedFor }.map { head.text($0.value) }
+    return ForwardedClient(
+      peer: peer, trusted: plan.trustedProxies, isSecure: false, host: nil, forwardedFor: list, forwardedProto: [], forwardedHost: []
+    ).address
+  }
+}
