@@ -10,7 +10,7 @@ extension ClientConnection {
     let plan = loop.currentPlan()
     exchange.client = clientAddress(head, plan)
     let path = head.text(head.path)
-    exchange.leadsBack = path.hasPrefix("/auth/") && path != "/auth/logout"
+    exchange.leadsBack = path.hasPrefix("/auth/") && !path.hasPrefix("/auth/logout")
     phase = .own
     began = loop.now
     waitingHead = head

@@ -1,3 +1,4 @@
+import Foundation
 import HTTPTypes
 import Logging
 import MoongateCore
@@ -117,7 +118,7 @@ extension Route {
   }
 }
 
-/// Answers requests for the gateway itself with what they were.
+/// Answers requests for the gateway itself with what they were; `?lead=…` with a redirect there.
 private final class InnerHandler: ChannelInboundHandler {
   typealias InboundIn = HTTPRequestPart
   typealias OutboundOut = HTTPResponsePart
@@ -134,6 +135,10 @@ private final class InnerHandler: ChannelInboundHandler {
       let text = "own \(head.method) \(head.path ?? "") \(head.authority ?? "") \(body)"
       let isChunked = head.path?.contains("chunked") ?? false
       var response = HTTPResponse(status: .ok)
+      if let lead = head.path?.components(separatedBy: "lead="), lead.count == 2 {
+        response.status = .seeOther
+        response.headerFields[.location] = lead[1]
+      }
       if !isChunked { response.headerFields[.contentLength] = String(text.utf8.count) }
       context.write(wrapOutboundOut(.head(response)), promise: nil)
       context.write(wrapOutboundOut(.body(ByteBuffer(string: text))), promise: nil)

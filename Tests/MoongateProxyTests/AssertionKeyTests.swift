@@ -1,0 +1,47 @@
+import Foundation
+import MoongateCore
+import MoongateTesting
+import Testing
+
+@testable import MoongateProxy
+
+/// Keys follow each other, and no assertion is unknown in between.
+@Suite struct AssertionKeyTests {
+  private func ids(_ keySet: String) throws -> [String] {
+    let set = try #require(try JSONSerialization.jsonObject(with: Data(keySet.utf8)) as? [String: [[String: String]]])
+    return try #require(set["keys"]).compactMap { $0["kid"] }
+  }
+
+  @Test func theyOverlap() throws {
+    let keys = try KeyRing(master: Array(repeating: 7, count: 32))
+    let change = (ManualClock.start.seconds / AssertionKeys.life + 1) * AssertionKeys.life
+    let assertions = AssertionKeys(keys, now: ManualClock.start)
+    let at = { (seconds: Int64) in Timestamp(milliseconds: (change + seconds) * 1000) }
+    let old = try #require(try ids(assertions.keySet(at: at(-601))).first)
+    #expect(try ids(assertions.keySet(at: at(-601))) == [old])
+    // Ten minutes ahead of its first signature the next one is published, ten minutes after its last the old one still is.
+    let both = try ids(assertions.keySet(at: at(-600)))
+    #expect(both.first == old && both.count == 2)
+    let new = try #require(both.last)
+    #expect(try ids(assertions.keySet(at: at(-1))) == [old, new])
+    #expect(try ids(assertions.keySet(at: at(0))) == [new, old])
+    #expect(try ids(assertions.keySet(at: at(599))) == [new, old])
+    #expect(try ids(assertions.keySet(at: at(600))) == [new])
+    #expect(assertions.signer(at: at(-1)).publicKey.contains(old) && assertions.signer(at: at(0)).publicKey.contains(new))
+    // Another node, and this one after a restart, says the same.
+    #expect(try ids(AssertionKeys(keys, now: at(5)).keySet(at: at(5))) == [new, old])
+  }
+
+  /// Whatever the moment, an assertion's key is in every set that somebody may hold while it is good.
+  @Test(arguments: [-700, -600, -301, -300, -1, 0, 1, 299, 300, 599, 600, 900] as [Int64]) func noneIsUnknown(_ offset: Int64) throws {
+    let keys = try KeyRing(master: Array(repeating: 9, count: 32))
+    let change = (ManualClock.start.seconds / AssertionKeys.life + 1) * AssertionKeys.life
+    let assertions = AssertionKeys(keys, now: ManualClock.start)
+    let signed = Timestamp(milliseconds: (change + offset) * 1000)
+    let key = assertions.signer(at: signed).publicKey
+    // A set may be kept for five minutes, and an assertion is good for five: sets fetched from five minutes before to five after.
+    for fetched in stride(from: -300, through: 300, by: 20) as StrideThrough<Int64> {
+      #expect(assertions.keySet(at: signed + .seconds(fetched)).contains(key), "fetched \(fetched) s after")
+    }
+  }
+}

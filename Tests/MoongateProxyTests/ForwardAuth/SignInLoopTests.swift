@@ -1,0 +1,99 @@
+import MoongateCore
+import MoongateTesting
+import Testing
+
+@testable import MoongateProxy
+
+/// A browser that comes back from sign-in again and again without its session is told why, and not led round for ever.
+@Suite(.timeLimit(.minutes(2))) struct SignInLoopTests {
+  private static let dead = String(repeating: "D", count: 43)
+
+  private func lead(_ gateway: TestGateway, to place: String) async throws {
+    #expect(try await gateway.talk("GET /auth/login?lead=\(place) HTTP/1.1\r\nHost: localhost\r\n\r\n").hasPrefix("HTTP/1.1 303"))
+  }
+
+  private func arrive(_ gateway: TestGateway, _ fields: String = "", host: String = "localhost", path: String = "/home?a=1") async throws -> String {
+    try await gateway.talk("GET \(path) HTTP/1.1\r\nHost: \(host)\r\nAccept: text/html\r\n\(fields)\r\n")
+  }
+
+  @Test(
+    arguments: [
+      ("", "localhost", "It blocks this site's cookies"),
+      ("Cookie: moongate=a; moongate=b\r\n", "localhost", "two cookies of the same name"),
+      ("Cookie: moongate=\(dead)\r\n", "localhost", "a sign-in that has ended"),
+      ("", "127.0.0.1", "The sign-in of localhost is not sent to 127.0.0.1"),
+    ]) func theThirdReturnIsToldWhy(_ fields: String, _ host: String, _ cause: String) async throws
+  {
+    let gateway = try await TestGateway(routes: [.test(ports: [1])], page: { "<p>\($0.code.name) \($0.sentence) \($0.decision)</p>" })
+    for round in 1...3 {
+      try await lead(gateway, to: "http://\(host)/home?a=1")
+      let answer = try await arrive(gateway, fields, host: host)
+      guard round == 3 else {
+        #expect(answer.hasPrefix("HTTP/1.1 302"))
+        continue
+      }
+      #expect(answer.hasPrefix("HTTP/1.1 401 Unauthorized\r\n") && answer.contains("text/html") && answer.contains(cause), "\(answer)")
+      let id = try #require(answer.range(of: "dc_[A-Za-z0-9_-]+", options: .regularExpression))
+      let event = try await gateway.audit.event(DecisionID(text: String(answer[id])))
+      #expect(event?.detail["reason"]?.contains(cause) == true && event?.detail["path"] == "/home")
+    }
+    // What follows is a new try.
+    #expect(try await arrive(gateway, fields, host: host).hasPrefix("HTTP/1.1 302"))
+    await gateway.stop()
+  }
+
+  @Test func httpsAloneIsToldToo() async throws {
+    var settings = GatewaySettings.test(publicURL: PublicURL(isSecure: true, host: "localhost", port: 443))
+    settings.trustedProxies = [AddressBlock(network: [127, 0, 0, 1], prefix: 32)]
+    let gateway = try await TestGateway(routes: [.test(ports: [1])], settings: settings, page: { $0.sentence })
+    var answer = ""
+    for _ in 1...3 {
+      try await lead(gateway, to: "/home")
+      // By forward-auth it is the same.
+      answer = try await gateway.talk(
+        ForwardAuthTests.text(ForwardAuthTests.question("caddy", scheme: "http", host: "localhost", "/home"), "Accept: text/html\r\n"))
+    }
+    #expect(answer.hasPrefix("HTTP/1.1 401") && answer.contains("Sign-in is for https") && !answer.contains("Location:"))
+    await gateway.stop()
+  }
+
+  /// Whoever arrives with a session was in no loop; whoever was led nowhere is in none either.
+  @Test func nobodyElseIsTakenForOne() async throws {
+    let upstream = try await RecordingUpstream()
+    let gateway = try await TestGateway(routes: [.test(ports: [upstream.port])])
+    for _ in 0..<5 { #expect(try await arrive(gateway).hasPrefix("HTTP/1.1 302")) }
+    for _ in 0..<2 {
+      try await lead(gateway, to: "/home?a=1")
+      #expect(try await arrive(gateway).hasPrefix("HTTP/1.1 302"))
+    }
+    try await lead(gateway, to: "/home?a=1")
+    #expect(try await arrive(gateway, "Cookie: moongate=\(TestGateway.token)\r\n").hasPrefix("HTTP/1.1 200"))
+    #expect(gateway.proxy.returns.isEmpty)
+    try await lead(gateway, to: "/home?a=1")
+    #expect(try await arrive(gateway).hasPrefix("HTTP/1.1 302"))
+    // Signing out, and moving between our own pages, leads nobody into a loop.
+    for path in ["/auth/logout?lead=/home?a=1", "/auth/login?lead=/auth/verify"] {
+      for _ in 0..<4 {
+        _ = try await gateway.talk("GET \(path) HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        #expect(try await arrive(gateway).hasPrefix("HTTP/1.1 302"))
+      }
+    }
+    await gateway.stop()
+  }
+
+  @Test func memoryIsBoundedAndTimePasses() throws {
+    let returns = SignInReturns()
+    let start = ManualClock.start
+    for index in 0..<20_000 {
+      returns.expect(ClientAddress(bytes: [10, 0, UInt8(index >> 8), UInt8(index & 255)]) ?? .unspecified, at: "/", now: start)
+    }
+    let client = try #require(ClientAddress(bytes: [192, 0, 2, 1]))
+    // A minute later there is room again, and what comes later than that is no consequence.
+    for round in 0..<5 {
+      let now = start + .seconds(60 * (round + 1))
+      returns.expect(client, at: "/", now: now)
+      #expect(!returns.bounced(client, at: "/", now: now + .seconds(60)))
+    }
+    #expect(SignInReturns.place("https://a.example?x=1#f") == "/?x=1" && SignInReturns.place("/auth/verify?id=1") == nil)
+  }
+}
