@@ -39,9 +39,8 @@ final class SignInReturns: Sendable {
   /// - Parameter place: path and query; scheme and host are left out, since a loop may change them.
   func expect(_ address: ClientAddress, at place: String, now: Timestamp) {
     change { entries in
-      if entries.count >= Self.mostKept { entries = entries.filter { now.milliseconds - $0.value.at.milliseconds < Self.arrival } }
-      // Attack: sign-ins without end to new places. Those who are in a loop meanwhile are led round.
-      guard entries.count < Self.mostKept else { return }
+      // Attack: sign-ins without end to new places. All is forgotten then, and who is in a loop goes round a little longer.
+      if entries.count >= Self.mostKept { entries = [:] }
       var entry = entries[Key(address, place)] ?? Entry(at: now)
       if now.milliseconds - entry.at.milliseconds >= Self.memory { entry.bounces = 0 }
       entry.isExpected = true

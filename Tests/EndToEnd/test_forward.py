@@ -1,0 +1,229 @@
+"""Forward-auth with the real proxies, set up by the very texts of config/README.md."""
+
+import json
+import re
+import socketserver
+import threading
+import time
+import urllib.parse
+
+import pytest
+import requests
+
+from house import House, free_port, wait_for
+from proxies import FrontProxy
+
+IDENTITY = {"remote-user", "remote-email", "remote-phone", "remote-name", "x-moongate-assertion"}
+PHONE = "+919876500321"
+ROUTES = """return routes {
+  { path = "/open/**", to = "http://127.0.0.1:1", allow = true },
+  { path = "/mail/**", to = "http://127.0.0.1:1", require = { email_verified = true } },
+  { path = "/no/**", to = "http://127.0.0.1:1", decide = function(f) return deny "not_today" end },
+  { path = "/in/**", to = "http://127.0.0.1:1" },
+}
+"""
+
+
+class Service:
+    """What stands behind the proxies: answers with the head that reached it, line by line, and counts what it got."""
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self):
+            while line := self.rfile.readline():
+                lines = [line.decode("latin-1").rstrip("\r\n")]
+                while (line := self.rfile.readline()).rstrip(b"\r\n"):
+                    lines.append(line.decode("latin-1").rstrip("\r\n"))
+                length = next((int(field.split(":")[1]) for field in lines if field.lower().startswith("content-length:")), 0)
+                chunked = any("chunked" in field for field in lines if field.lower().startswith("transfer-encoding:"))
+                body = self.rfile.read(length)
+                while chunked and (size := int(self.rfile.readline(), 16)):
+                    body += self.rfile.read(size)
+                    self.rfile.readline()
+                if chunked:
+                    self.rfile.readline()
+                answer = json.dumps({"line": lines[0], "fields": lines[1:], "body": len(body)}).encode()
+                head = b"" if lines[0].startswith("HEAD ") else answer
+                self.server.seen.append(lines[0])
+                self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(answer) + head)
+
+    def __init__(self):
+        server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), self.Handler, bind_and_activate=True)
+        server.daemon_threads = True
+        server.seen = self.seen = []
+        self.server, self.port = server, server.server_address[1]
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+
+    def end(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+class Setting:
+    def __init__(self, folder):
+        self.service = Service()
+        self.house = House(folder)
+        ports = {name: free_port() for name in FrontProxy.NAMES}
+        hosts = ", ".join(f'"localhost:{port}"' for port in ports.values())
+        self.house.edit("gateway.lua", lambda text: text.replace(
+            "  region =", f'  trusted_proxies = {{ "127.0.0.1/32" }}, redirect_hosts = {{ {hosts} }},\n  region =', 1))
+        self.house.edit("routes.lua", lambda _: ROUTES)
+        self.house.demo = self.service
+        self.proxies = {
+            name: FrontProxy(name, folder / name, port, self.house.ports[0], self.service.port) for name, port in ports.items()}
+        self.house.start()
+        self.account = self.house.register(PHONE)
+        self.token = self.account["session"]["token"]
+        self.cookie = f"Cookie: a=1; moongate={self.token}"
+        for proxy in self.proxies.values():
+            proxy.wait()
+
+    def end(self):
+        for proxy in self.proxies.values():
+            proxy.end()
+        self.house.stop()
+
+
+@pytest.fixture(scope="module")
+def setting(tmp_path_factory):
+    setting = Setting(tmp_path_factory.mktemp("forward"))
+    try:
+        yield setting
+    finally:
+        setting.end()
+
+
+@pytest.fixture(params=FrontProxy.NAMES)
+def proxy(request, setting):
+    return setting.proxies[request.param]
+
+
+def reached(body):
+    """Names and values that the service got, in lower case and as bytes came."""
+    return [(name.lower(), value.strip()) for name, _, value in (field.partition(":") for field in json.loads(body)["fields"])]
+
+
+def test_signing_in_and_coming_back(setting, proxy):
+    house = setting.house
+    browser = requests.Session()
+    browser.headers["Accept"] = "text/html"
+    asked = browser.get(f"{proxy.url}/in/page?a=1&b=%2F", allow_redirects=False, timeout=10)
+    assert asked.status_code in (302, 303), asked.text
+    login = asked.headers["Location"]
+    assert login == f"{house.url}/auth/login?return_to=" + urllib.parse.quote(f"{proxy.url}/in/page?a=1&b=%2F", safe="")
+    # The page is there through the proxy as well, and takes what is typed.
+    through = login.replace(house.url, proxy.url)
+    page = browser.get(through, timeout=10)
+    assert page.status_code == 200 and "Welcome Back" in page.text
+    # Each proxy signs in somebody of its own: a number has a timer.
+    number = f"+9198765{60000 + proxy.port % 10000}"
+    house.register(number)
+    origin = {"Origin": house.url}
+    back = f"{proxy.url}/in/page?a=1&b=%2F"
+    # The code of the registration has its timer; another flow of the same number waits for it.
+    cookie = None
+    sent = browser.post(f"{house.url}/auth/login", data={"phone": number, "return_to": back}, headers=origin, allow_redirects=False, timeout=10)
+    if sent.status_code == 303 and "/auth/verify" in sent.headers["Location"]:
+        code = house.code(number)
+        done = browser.post(house.url + sent.headers["Location"], data={"code": code}, headers=origin, allow_redirects=False, timeout=10)
+        assert done.status_code == 303 and done.headers["Location"] == back, done.text
+        cookie = browser.cookies.get("moongate")
+    assert cookie, f"no code page: {sent.status_code} {sent.text[:500]}"
+    home = browser.get(back, headers={"Cookie": f"moongate={cookie}"}, timeout=10)
+    assert home.status_code == 200 and json.loads(home.content)["line"] == "GET /in/page?a=1&b=%2F HTTP/1.1"
+
+
+def test_programs_are_told_401(proxy, setting):
+    before = len(setting.service.seen)
+    for headers in [(), ("Cookie: moongate=" + "X" * 43,), ("Authorization: Bearer " + "X" * 43,), ("Cookie: moongate=a; moongate=b",)]:
+        status, fields, _ = proxy.raw("GET", "/in/x", headers)
+        assert status == 401 and "location" not in fields
+    assert proxy.raw("POST", "/in/x", body=b"x" * 100)[0] == 401
+    assert len(setting.service.seen) == before
+
+
+def test_the_service_sees_our_headers_and_no_forged_ones(proxy, setting):
+    """Attack: an identity header in any spelling, twice, or named by Connection."""
+    names = ["Remote-User", "remote-user", "REMOTE-USER", "Remote_User", "remote_user", "Remote.User", "Remote~User", "Remote-Email", "Remote_Email",
+             "Remote-Phone", "Remote-Name", "Remote.Name", "X-Moongate-Assertion", "X_Moongate_Assertion", "x-moongate_assertion", "X.Moongate.Assertion"]
+    forged = [f"{name}: forged-{index}" for index, name in enumerate(names)] + ["Remote-User: forged-twice"]
+    for credential in (setting.cookie, f"Authorization: Bearer {setting.token}"):
+        status, _, body = proxy.raw("GET", "/in/x", [*forged, credential])
+        assert status == 200, body
+        fields = reached(body)
+        assert "forged" not in body.decode(), body
+        mine = {name: value for name, value in fields if name in IDENTITY}
+        assert [name for name, _ in fields if re.match(r"(remote|x.moongate)[^a-z0-9]", name)] == [*dict.fromkeys(n for n, _ in fields if n in IDENTITY)]
+        assert mine["remote-user"] == setting.account["account"]["id"] and mine["remote-phone"] == PHONE
+        assert mine["x-moongate-assertion"].count(".") == 2 and not mine.get("remote-email")
+    # On an open route nobody is nobody.
+    status, _, body = proxy.raw("GET", "/open/x", forged)
+    assert status == 200 and "forged" not in body.decode() and not any(value for name, value in reached(body) if name in IDENTITY)
+
+
+def test_a_header_that_connection_names_is_still_ours(proxy, setting):
+    """Attack: `Connection: Remote-User` has a proxy drop what it has just set. Nobody is taken for somebody else by it."""
+    status, _, body = proxy.raw("GET", "/in/x", [setting.cookie, "Remote-User: forged", "Connection: Remote-User, X-Moongate-Assertion"])
+    assert status in (200, 400), body
+    if status == 200:
+        assert {value for name, value in reached(body) if name == "remote-user"} <= {setting.account["account"]["id"]}
+
+
+def test_what_is_refused_is_refused(proxy, setting):
+    before = len(setting.service.seen)
+    assert proxy.raw("GET", "/mail/x", [setting.cookie])[0] == 403
+    status, fields, _ = proxy.raw("GET", "/mail/x", [setting.cookie, "Accept: text/html"])
+    assert status in (302, 303) and fields["location"].startswith(f"{setting.house.url}/auth/email?return_to=")
+    assert proxy.raw("GET", "/no/x", [setting.cookie])[0] == 403
+    assert proxy.raw("GET", "/nowhere", [setting.cookie])[0] == 403
+    assert proxy.raw("GET", "/in/x", [setting.cookie, "Authorization: Bearer other"])[0] in (400, 500)
+    status, fields, _ = proxy.raw("POST", "/in/x", ["Accept: text/html"], b"a=1")
+    assert status in (302, 303) and "/auth/login?return_to=" in fields["location"]
+    assert len(setting.service.seen) == before
+
+
+def test_methods_bodies_and_big_headers(proxy, setting):
+    status, _, body = proxy.raw("POST", "/in/x?q", [setting.cookie], b"x" * 100_000)
+    assert status == 200 and json.loads(body)["body"] == 100_000 and json.loads(body)["line"] == "POST /in/x?q HTTP/1.1"
+    for method in ("PUT", "DELETE", "PATCH", "OPTIONS"):
+        assert json.loads(proxy.raw(method, "/in/x", [setting.cookie])[2])["line"].startswith(method)
+    assert proxy.raw("HEAD", "/in/x", [setting.cookie])[0] == 200
+    assert proxy.raw("GET", "/in/x", [setting.cookie, "X-Big: " + "b" * 6000])[0] == 200
+    assert proxy.raw("GET", "/in/x", [f"{setting.cookie}; big={'b' * 6000}"])[0] == 200
+
+
+# What each of them sends on where it puts paths into a form of its own; all else arrives as it was asked for, or not at all.
+OPEN = {"//open/x", "/open//x", "/in/../open/x", "/open/../in/x", "/in/%2e%2e/open/x", "/open/%2e%2e/in/x", "/open/..%2fin/x", "/open%2f..%2fin/x",
+        "/open/..;/in/x", "/open/.;/x", "/open/%5c../in/x", "/open/%00", "/open/x%2fy", "/./in/x", "/open/../../in/x", "/%6fpen/x", "/%69n/x", "/open/%252e%252e/in/x"}
+
+
+@pytest.mark.parametrize("path", sorted(OPEN))
+def test_what_is_judged_is_what_is_sent(proxy, setting, path):
+    """Attack: a path that the gateway takes for an open one and the service for another (security.md, 22)."""
+    status, _, body = proxy.raw("GET", path)
+    if status != 200:
+        return
+    sent = json.loads(body)["line"].split()[1]
+    # Whatever got through without a session is open as it stands, with nothing in it that could be read otherwise.
+    assert re.fullmatch(r"/(open|%6fpen)/[^/;\\]*(/[^/;\\]+)*", sent) and not re.search(r"%2f|%5c|%00|%2e|/\.", sent.replace("%252e", ""), re.I), sent
+    if proxy.name != "traefik":
+        assert sent == path
+
+
+def test_nobody_but_the_proxy_may_ask(proxy, setting):
+    """Attack: a client that asks the gateway's question itself, with headers of its own."""
+    own = [setting.cookie, "X-Original-URL: http://localhost/open/x", "X-Original-Method: GET", "X-Forwarded-Method: GET", "X-Forwarded-Uri: /open/x"]
+    for name in FrontProxy.NAMES:
+        for path in (f"/auth/forward/{name}", f"/auth/forward/{name}/open/x", f"/auth/%66orward/{name}", f"//auth/forward/{name}"):
+            status, fields, _ = proxy.raw("GET", path, own)
+            assert status in (400, 403, 404, 500), f"{path}: {status}"
+            assert not IDENTITY & set(fields)
+
+
+def test_a_gateway_that_is_gone_lets_nobody_through(setting):
+    """Runs last: it ends the gateway."""
+    setting.house.gateway.end()
+    before = len(setting.service.seen)
+    for proxy in setting.proxies.values():
+        status, _, _ = proxy.raw("GET", "/in/x", [setting.cookie])
+        assert status in (500, 502, 503), f"{proxy.name}: {status}"
+    assert len(setting.service.seen) == before
