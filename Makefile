@@ -16,7 +16,7 @@ SWIFT_BUILD := swift build -c $(CONFIGURATION) --explicit-target-dependency-impo
 SWIFT_FILES := Sources Plugins Tests Package.swift
 
 BUILD_PACKAGES := liblua5.4-dev libsqlite3-dev libphonenumber-dev libargon2-dev libcrypt-dev
-TEST_PACKAGES := curl openssl chromium chromium-driver python3-venv
+TEST_PACKAGES := curl openssl chromium chromium-driver python3-venv nginx haproxy
 BENCH_PACKAGES := wrk nginx
 VENV := .build-e2e/venv
 
