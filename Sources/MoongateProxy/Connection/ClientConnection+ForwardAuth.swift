@@ -94,7 +94,8 @@ extension ClientConnection {
   private func facts(_ question: ForwardQuestion, _ head: RequestHead, _ origin: RequestOrigin) -> RequestFactsSource {
     RequestFactsSource(
       method: { head.text(question.method) }, path: { question.path.isEmpty ? "/" : head.text(question.path) },
-      query: { question.query.map { head.text($0) } }, mayRedirect: exchange.isBrowser, isForwarded: true, origin: origin, userAgent: { head.userAgent })
+      query: { question.query.map { head.text($0) } }, mayRedirect: exchange.isBrowser, isForwarded: true, origin: origin,
+      userAgent: { head.userAgent })
   }
 
   /// For the operator: which request it was about; never its query.
