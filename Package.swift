@@ -11,7 +11,6 @@ let strict: [SwiftSetting] = [
 // Products of other packages, named once.
 let hummingbird: Target.Dependency = .product(name: "Hummingbird", package: "hummingbird")
 let hummingbirdCore: Target.Dependency = .product(name: "HummingbirdCore", package: "hummingbird")
-let hummingbirdTLS: Target.Dependency = .product(name: "HummingbirdTLS", package: "hummingbird")
 let mustache: Target.Dependency = .product(name: "Mustache", package: "swift-mustache")
 let nioCore: Target.Dependency = .product(name: "NIOCore", package: "swift-nio")
 let nioPosix: Target.Dependency = .product(name: "NIOPosix", package: "swift-nio")
@@ -88,8 +87,7 @@ let package = Package(
       dependencies: [
         "MoongateSDK", "MoongateCore", "MoongatePolicy", "MoongateStore", "MoongateDelivery", "MoongateProxy", "MoongateHTTP",
         "MoongateMockGoogle", "GoogleOAuth", "PhoneOTP", "EmailCode", jwt, arguments, lifecycle, unixSignals, logging, hummingbird, hummingbirdCore,
-        hummingbirdTLS, nioCore, nioPosix,
-        nioSSL,
+        nioCore, nioPosix, nioSSL, metrics,
       ],
       swiftSettings: strict),
     .executableTarget(name: "demo-service", dependencies: [hummingbird, httpTypes, logging, arguments], swiftSettings: strict),

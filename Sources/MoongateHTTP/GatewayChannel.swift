@@ -8,44 +8,48 @@ import NIOHTTPTypes
 ///
 ///     Application(router: …, server: HTTPServerBuilder { GatewayChannel(proxy: proxy, responder: $0) }, …)
 ///
-/// The part that belongs to Hummingbird is made when a connection's first request for the gateway itself comes: a
-/// connection that is only proxied stays small.
+/// The part that belongs to Hummingbird is made when the first request for the gateway itself comes, on a connection or on a
+/// stream of HTTP/2: what is only proxied stays small.
 package struct GatewayChannel: HTTPChannelHandler {
   package typealias Value = GatewayConnection
 
   private let proxy: Proxy
-  private let isSecure: Bool
+  private let tls: ServerTLS?
   package let responder: HTTPChannelHandler.Responder
 
   /// - Parameters:
-  ///   - isSecure: whether TLS lies before it.
+  ///   - tls: the certificate, where the listener speaks TLS.
   ///   - responder: answers requests for the gateway's own paths, whole and in order.
-  package init(proxy: Proxy, isSecure: Bool = false, responder: @escaping HTTPChannelHandler.Responder) {
+  package init(proxy: Proxy, tls: ServerTLS? = nil, responder: @escaping HTTPChannelHandler.Responder) {
     self.proxy = proxy
-    self.isSecure = isSecure
+    self.tls = tls
     self.responder = responder
   }
 
   package func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<GatewayConnection> {
     channel.eventLoop.makeCompletedFuture {
-      let inner = channel.eventLoop.makePromise(of: NIOAsyncChannel<HTTPRequestPart, HTTPResponsePart>?.self)
-      let handler = proxy.makeConnectionHandler(for: channel, isSecure: isSecure) {
-        inner.succeed(
-          try NIOAsyncChannel(wrappingChannelSynchronously: channel, configuration: .init(isOutboundHalfClosureEnabled: true)))
+      if let tls {
+        try proxy.addTLS(tls, to: channel) { try serve($0, logger) }
+      } else {
+        try channel.pipeline.syncOperations.addHandler(
+          proxy.makeConnectionHandler(for: channel, isSecure: false) { try serve(channel, logger) })
       }
-      try channel.pipeline.syncOperations.addHandler(handler)
-      // Where the inner part was made, the promise is kept already and this has no effect.
-      channel.closeFuture.whenComplete { _ in inner.succeed(nil) }
-      return GatewayConnection(channel: channel, inner: inner.futureResult)
+      return GatewayConnection(channel: channel)
     }
+  }
+
+  /// Hands what comes for the gateway itself to Hummingbird. Its work ends with the channel.
+  private func serve(_ channel: any Channel, _ logger: Logger) throws {
+    let inner = try NIOAsyncChannel<HTTPRequestPart, HTTPResponsePart>(
+      wrappingChannelSynchronously: channel, configuration: .init(isOutboundHalfClosureEnabled: true))
+    Task { await handleHTTP(asyncChannel: inner, logger: logger) }
   }
 
   package func handle(value: GatewayConnection, logger: Logger) async {
     await withTaskCancellationHandler {
-      guard let inner = try? await value.inner.get() else { return }
-      await handleHTTP(asyncChannel: inner, logger: logger)
+      try? await value.channel.closeFuture.get()
     } onCancel: {
-      // The time to drain is over: what is proxied now has nobody here that could end it.
+      // The time to drain is over: what is still at work has nobody else that could end it.
       value.channel.close(promise: nil)
     }
   }
@@ -54,6 +58,4 @@ package struct GatewayChannel: HTTPChannelHandler {
 /// One connection of the public listener.
 package struct GatewayConnection: ServerChildChannelValue {
   package let channel: any Channel
-  /// What Hummingbird serves, once a request for the gateway itself has come; nil where the connection ended without one.
-  let inner: EventLoopFuture<NIOAsyncChannel<HTTPRequestPart, HTTPResponsePart>?>
 }

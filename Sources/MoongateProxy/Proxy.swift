@@ -49,13 +49,16 @@ package final class Proxy: Sendable {
   let returns = SignInReturns()
   let page: RefusalPage?
   let ownPrefixes: [String]
+  let accessLog: AccessLog?
   private let connections = Atomic<Int>(0)
   private let loops = Mutex<[ObjectIdentifier: NIOLoopBound<ProxyLoop>]>([:])
 
   /// - Parameters:
   ///   - ownPrefixes: path prefixes, besides the gateway's usual ones, that go inward, such as `/mock-google`.
+  ///   - accessLog: where a line for each request goes; nil: nowhere.
   ///   - page: makes the page for browsers that are refused.
-  package init(_ dependencies: ProxyDependencies, ownPrefixes: [String] = [], page: RefusalPage? = nil) {
+  package init(_ dependencies: ProxyDependencies, ownPrefixes: [String] = [], accessLog: AccessLog? = nil, page: RefusalPage? = nil) {
+    self.accessLog = accessLog
     self.dependencies = dependencies
     self.ownPrefixes = ownPrefixes
     self.page = page
@@ -73,6 +76,38 @@ package final class Proxy: Sendable {
   ///     the handler, what reads `HTTPRequestPart` and writes `HTTPResponsePart`.
   package func makeConnectionHandler(for channel: any Channel, isSecure: Bool, inner: @escaping () throws -> Void) -> ClientConnection {
     ClientConnection(loop: loop(for: channel.eventLoop), isSecure: isSecure, inner: inner)
+  }
+
+  /// Puts in place what serves a connection that begins with TLS: HTTP/2 or HTTP/1.1, as its handshake agrees. Must be called
+  /// on the channel's event loop.
+  /// - Parameter inner: as of `makeConnectionHandler`; is given the channel of the connection or, for HTTP/2, of the stream.
+  package func addTLS(_ tls: ServerTLS, to channel: any Channel, inner: @escaping @Sendable (any Channel) throws -> Void) throws {
+    let handlers: [any ChannelHandler] = [
+      NIOSSLServerHandler(context: tls.context), TLSEntrance(loop: loop(for: channel.eventLoop), inner: inner),
+    ]
+    try channel.pipeline.syncOperations.addHandlers(handlers)
+  }
+
+  /// What all event loops have counted since the start.
+  package func metrics() async -> [MetricFamily] {
+    var numbers = LoopNumbers()
+    for bound in loops.withLock({ Array($0.values) }) {
+      if let more = try? await bound.eventLoop.submit({ bound.value.currentNumbers() }).get() { numbers.merge(more) }
+    }
+    var families = numbers.families
+    if let counts = accessLog?.counts {
+      families += [
+        MetricFamily("moongate_access_log_lines_total", .counter, "Lines given to the access log.", counts.taken),
+        MetricFamily("moongate_access_log_dropped_total", .counter, "Lines for which the access log had no room.", counts.dropped),
+      ]
+    }
+    return families
+  }
+
+  /// Gives the access log all that is written and ends it; to be called at shutdown.
+  package func endAccessLog() async {
+    for bound in loops.withLock({ Array($0.values) }) { try? await bound.eventLoop.submit { bound.value.handOverLines() }.get() }
+    accessLog?.end()
   }
 
   /// Counts a connection in.

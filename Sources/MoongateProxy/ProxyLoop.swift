@@ -15,6 +15,10 @@ final class ProxyLoop {
   let sessions: SessionCache
   /// An array for the fields of heads, handed from one decoder to the next.
   var spareFields: [HeadField] = []
+  var numbers = LoopNumbers()
+  var traceIDs: TraceIDs
+  /// Lines that wait for the access log.
+  var lines = AccessLines()
   private var plan: GenerationPlan?
   private var targets: [Upstream: UpstreamTarget] = [:]
   private var hosts: [[UInt8]: RequestHost] = [:]
@@ -29,6 +33,7 @@ final class ProxyLoop {
   init(proxy: Proxy, eventLoop: any EventLoop) {
     self.proxy = proxy
     self.eventLoop = eventLoop
+    traceIDs = TraceIDs(from: proxy.dependencies.random)
     sessions = SessionCache(dependencies: proxy.dependencies, eventLoop: eventLoop)
     let bound = NIOLoopBound(WeakReference(self), eventLoop: eventLoop)
     ticker = eventLoop.scheduleRepeatedTask(initialDelay: Self.tick, delay: Self.tick) { task in
@@ -45,7 +50,8 @@ final class ProxyLoop {
     let active = proxy.dependencies.generation
     let version = active.version
     if let plan, plan.version == version { return plan }
-    let made = GenerationPlan(version: version, generation: active.current) { self.target($0) }
+    let made = GenerationPlan(
+      version: version, generation: active.current, place: { self.numbers.place(of: ($0.host ?? "") + $0.path.text) }, target: { self.target($0) })
     plan = made
     let used = Set(made.generation.routes.routes.flatMap(\.upstreams))
     for (upstream, target) in targets where !used.contains(upstream) {
@@ -114,6 +120,7 @@ final class ProxyLoop {
     ticks &+= 1
     // A loop without requests must not keep an old generation in memory.
     if let plan, plan.version != proxy.dependencies.generation.version { self.plan = nil }
+    handOverLines()
     // From the end: a connection that closes takes the last one's place.
     var index = connections.count - 1
     while index >= 0 {
@@ -124,6 +131,24 @@ final class ProxyLoop {
       for target in targets.values { target.closeIdle(before: now - .seconds(30)) }
       writeActivity()
     }
+  }
+
+  /// Gives the access log what was written since the last time.
+  func handOverLines() {
+    guard lines.count > 0 else { return }
+    let (bytes, count) = lines.take()
+    proxy.accessLog?.take(bytes, lines: count)
+  }
+
+  /// What this loop has counted so far.
+  func currentNumbers() -> LoopNumbers {
+    var now = numbers
+    now.cache = sessions.numbers
+    for (upstream, target) in targets {
+      now.upstreams["\(upstream.isSecure ? "https" : "http")://\(upstream.host):\(upstream.port)", default: LoopNumbers.Upstream()].merge(
+        target.numbers)
+    }
+    return now
   }
 
   private func writeActivity() {

@@ -2,6 +2,7 @@ import Foundation
 import Logging
 import MoongateCore
 import MoongatePolicy
+import MoongateProxy
 import ServiceLifecycle
 import UnixSignals
 
@@ -11,6 +12,7 @@ actor ConfigurationReload {
   private static let looksForRoom = 100
   private let folder: ConfigurationFolder
   private let generations: ActiveGeneration
+  private let tls: ServerTLS?
   /// What listeners, store and key were made from.
   private let started: GatewaySettings
   private let clock: any GatewayClock
@@ -21,11 +23,12 @@ actor ConfigurationReload {
   private var newest: Task<RefusedConfiguration?, Never>?
 
   init(
-    folder: ConfigurationFolder, generations: ActiveGeneration, clock: any GatewayClock, random: any RandomSource,
+    folder: ConfigurationFolder, generations: ActiveGeneration, tls: ServerTLS? = nil, clock: any GatewayClock, random: any RandomSource,
     audit: AuditTrail, logger: Logger
   ) {
     self.folder = folder
     self.generations = generations
+    self.tls = tls
     self.clock = clock
     self.random = random
     self.audit = audit
@@ -57,9 +60,8 @@ actor ConfigurationReload {
     let now = clock.now()
     switch loaded {
     case .success(let generation) where generation.id == active:
-      if generations.status.refused != nil { logger.notice("generation \(active.prefix(8)) is what the folder holds again") }
-      generations.clearRefused()
-      return nil
+      if generations.status.refused?.id != nil { logger.notice("generation \(active.prefix(8)) is what the folder holds again") }
+      return finish()
     case .success(let generation):
       generations.activate(generation, at: now)
       audit.record(
@@ -67,9 +69,39 @@ actor ConfigurationReload {
       logger.notice("generation \(generation.id.prefix(8)) is active", metadata: ["before": "\(active.prefix(8))"])
       for warning in generation.warnings { logger.warning("\(warning)") }
       for change in generation.gateway.changesThatNeedRestart(since: started) { logger.warning("\(change)") }
-      return nil
+      return finish()
     case .failure(let refused): return refuse(refused)
     }
+  }
+
+  /// The folder is good; its certificate may not be. A pair that cannot be used is told like a refused candidate, and the one in
+  /// use goes on.
+  private func finish() -> RefusedConfiguration? {
+    if let problem = certificateProblem() {
+      return refuse(RefusedConfiguration(id: nil, problems: [problem], isFolderMissing: false))
+    }
+    generations.clearRefused()
+    return nil
+  }
+
+  private func certificateProblem() -> ConfigurationProblem? {
+    let settings = generations.current.gateway
+    guard let tls, let files = settings.tls, let problem = tls.reload(files) else { return nil }
+    return ConfigurationProblem(
+      location: settings.locations["tls"] ?? SourceLocation(file: "gateway.lua", line: 0), path: "tls",
+      message: "\(problem) New connections get the one before.")
+  }
+
+  /// Whether the certificate or its key changed since they were read.
+  var certificateHasChanged: Bool {
+    guard let tls, let files = generations.current.gateway.tls else { return false }
+    return tls.hasChanged(files)
+  }
+
+  /// Reads certificate and key again; the folder too, whose state is told with theirs.
+  func reloadCertificate() async {
+    logger.notice("the certificate changed: reading it again")
+    await reload()
   }
 
   /// Shows the refused candidate wherever an operator looks: the log, the events, `GET /policy`.
@@ -113,11 +145,13 @@ struct FileReload: Service {
 /// Reloads at SIGHUP, as daemons do.
 struct SignalReload: Service {
   let reload: ConfigurationReload
+  let accessLog: AccessLog?
   let logger: Logger
 
   func run() async throws {
     await cancelWhenGracefulShutdown {
       for await _ in await UnixSignalsSequence(trapping: .sighup) {
+        accessLog?.reopen()
         logger.notice("SIGHUP: reading the configuration again")
         await reload.reload()
       }

@@ -26,7 +26,7 @@ struct Gateway {
 
   /// Loads and opens all that the gateway needs. Listens nowhere yet.
   /// - Throws: a sentence for whoever started it.
-  init(folder path: String, logger: Logger) async throws(StartProblem) {
+  init(folder path: String, metrics: MetricRegistry, logger: Logger) async throws(StartProblem) {
     self.logger = logger
     OpenFiles.raiseLimit()
     let registry = try Providers.registry()
@@ -53,17 +53,19 @@ struct Gateway {
       store: store, generations: generations, providers: registry, delivery: Deliveries(outbox: outbox), web: web, clock: clock,
       random: random, keys: key.keys, audit: audit, logger: logger)
     let watch = SessionWatch(store: store, logger: logger)
+    let tls = try PublicServer.tls(settings.tls)
     let reload = ConfigurationReload(
-      folder: folder, generations: generations, clock: clock, random: random, audit: audit, logger: logger)
+      folder: folder, generations: generations, tls: tls, clock: clock, random: random, audit: audit, logger: logger)
+    let accessLog = try Self.accessLog()
     let pages: PageRenderer
     do { pages = try PageRenderer() } catch { throw StartProblem("The pages of this program are broken: \(error)") }
     let proxy = Proxy(
       ProxyDependencies(
         generation: generations, sessions: SessionDirectory(store: store, clock: clock), watch: watch, activity: store, keys: key.keys,
         clock: clock, random: random, audit: audit, logger: logger),
-      page: { refusal in pages.html(for: refusal, gateway: generations.current.gateway) })
+      accessLog: accessLog, page: { refusal in pages.html(for: refusal, gateway: generations.current.gateway) })
     let eventLoops = MultiThreadedEventLoopGroup.singleton
-    let server = try PublicServer.builder(proxy: proxy, tls: settings.tls)
+    let server = PublicServer.builder(proxy: proxy, tls: tls)
     let readiness = Readiness(settings: settings, generation: generation.id, logger: logger)
     let publicApplication = PublicApplication(
       engine: engine, store: store, generations: generations, providers: registry, clock: clock, random: random, audit: audit,
@@ -72,14 +74,15 @@ struct Gateway {
     let adminApplication = AdminApplication(
       store: store, generations: generations, audit: audit, clock: clock, random: random, pages: pages, eventLoops: eventLoops, logger: logger,
       reload: { await reload.reload()?.problems ?? [] }, outbox: { outbox.entries.map(OutboxEntry.init) },
-      onListening: { _ in readiness.isListening(.admin) })
+      metrics: { await proxy.metrics() + metrics.families }, onListening: { _ in readiness.isListening(.admin) })
     self.store = store
     self.proxy = proxy
     self.web = web
     // The last one is the first to be shut down: no new requests, then all that requests need.
     services = [
       Background { await audit.run() }, Background { await watch.run() }, PruneLoop(store: store, clock: clock, logger: logger),
-      FileReload(reload: reload, watcher: watcher), SignalReload(reload: reload, logger: logger),
+      FileReload(reload: reload, watcher: watcher), SignalReload(reload: reload, accessLog: accessLog, logger: logger),
+      CertificateReload(reload: reload),
       Listener(name: "admin", address: settings.admin, service: adminApplication),
       Listener(name: "listen", address: settings.listen, service: publicApplication),
     ]
@@ -95,6 +98,7 @@ struct Gateway {
     try await ServiceGroup(configuration: configuration).run()
     await proxy.flushActivity()
     await web.end()
+    await proxy.endAccessLog()
     try? store.close()
     logger.notice("ended")
   }
@@ -107,6 +111,11 @@ struct Gateway {
       let count = "\(refused.problems.count) problem\(refused.problems.count == 1 ? "" : "s")"
       throw StartProblem("Not started: the configuration in \(folder.path) has \(count).\(list)")
     }
+  }
+
+  private static func accessLog() throws(StartProblem) -> AccessLog? {
+    guard let target = AccessLog.Target(ProcessInfo.processInfo.environment["MOONGATE_ACCESS_LOG"]) else { return nil }
+    do throws(AccessLog.Problem) { return try AccessLog(target) } catch { throw StartProblem(error.description, status: .couldNotRun) }
   }
 
   private static func open(_ location: StoreLocation, for key: MasterKey) throws(StartProblem) -> SQLiteStore {

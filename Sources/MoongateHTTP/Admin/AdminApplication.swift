@@ -18,16 +18,18 @@ package struct AdminApplication: Service, CustomStringConvertible {
   /// - Parameters:
   ///   - reload: builds a generation from the folder and switches to it; gives the problems for which it was refused.
   ///   - outbox: the messages of the outbox, newest first.
+  ///   - metrics: what other parts have counted.
   ///   - onListening: called with the listening channel once there is one.
   package init(
     store: any Store, generations: ActiveGeneration, audit: AuditTrail, clock: any GatewayClock, random: any RandomSource, pages: PageRenderer,
     eventLoops: any EventLoopGroup, logger: Logger, reload: @escaping @Sendable () async -> [ConfigurationProblem],
-    outbox: @escaping @Sendable () -> [OutboxEntry], onListening: @escaping @Sendable (any Channel) async -> Void = { _ in }
+    outbox: @escaping @Sendable () -> [OutboxEntry],
+    metrics: @escaping @Sendable () async -> [MetricFamily] = { [] }, onListening: @escaping @Sendable (any Channel) async -> Void = { _ in }
   ) {
     address = generations.current.gateway.admin
     let endpoints: [[Endpoint]] = [
       HealthCalls(store: store).endpoints, PolicyCalls(generations: generations, reload: reload).endpoints,
-      MetricCalls(generations: generations, audit: audit).endpoints, LockCalls(store: store, audit: audit, clock: clock).endpoints,
+      MetricCalls(generations: generations, audit: audit, others: metrics).endpoints, LockCalls(store: store, audit: audit, clock: clock).endpoints,
       EventCalls(audit: audit).endpoints,
       OutboxCalls(entries: outbox, pages: pages).endpoints, pages.endpoints,
     ]

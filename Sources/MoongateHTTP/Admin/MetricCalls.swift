@@ -1,51 +1,38 @@
 import Hummingbird
 import MoongateCore
 
-/// `/metrics`, in the text format of Prometheus (exposition format 0.0.4): which generation serves, what became of candidates, and
-/// what was refused. A policy that fails shows as refusals with the code `policy_error`.
+/// `/metrics`, in the text format of Prometheus: which generation serves, what became of candidates, what was refused, and what the
+/// other parts count. A policy that fails shows as refusals with the code `policy_error`.
 struct MetricCalls: Sendable {
   let generations: ActiveGeneration
   let audit: AuditTrail
+  /// What other parts have counted.
+  let others: @Sendable () async -> [MetricFamily]
 
   var endpoints: [Endpoint] {
     [
       Endpoint(.call, .get, "/metrics") { _ throws(Refusal) in
-        .plain(.ok, type: "text/plain; version=0.0.4; charset=utf-8", Array(text.utf8))
+        let text = MetricText.write(families + ProcessNumbers.families + (await others()))
+        return .plain(.ok, type: MetricText.mediaType, Array(text.utf8))
       }
     ]
   }
 
-  private var text: String {
+  private var families: [MetricFamily] {
     let status = generations.status
-    let families = [
-      Family(
-        name: "moongate_generation_info", type: "gauge", help: "The generation that is active.",
-        samples: [("generation=\"\(status.active)\"", 1)]),
-      Family(
-        name: "moongate_generation_active_since_seconds", type: "gauge", help: "When it was switched on, in Unix time.",
-        samples: [("", Int(status.since.seconds))]),
-      Family(name: "moongate_generations_live", type: "gauge", help: "Generations in memory.", samples: [("", generations.live)]),
-      Family(name: "moongate_generation_switches_total", type: "counter", help: "Generations switched on.", samples: [("", status.switches)]),
-      Family(name: "moongate_candidates_refused_total", type: "counter", help: "Candidates refused.", samples: [("", status.refusals)]),
-      Family(
-        name: "moongate_candidate_problems", type: "gauge", help: "Problems of the candidate that was refused last; 0 when there is none.",
-        samples: [("", status.refused?.problems.count ?? 0)]),
-      Family(
-        name: "moongate_refusals_total", type: "counter", help: "Requests refused, by code.",
-        samples: audit.refusals.sorted { $0.key < $1.key }.map { ("code=\"\($0)\"", $1) }),
+    return [
+      MetricFamily(
+        "moongate_generation_info", .gauge, "The generation that is active.", [MetricFamily.Sample([("generation", status.active)], 1)]),
+      MetricFamily("moongate_generation_active_since_seconds", .gauge, "When it was switched on, in Unix time.", status.since.seconds),
+      MetricFamily("moongate_generations_live", .gauge, "Generations in memory.", generations.live),
+      MetricFamily("moongate_generation_switches_total", .counter, "Generations switched on.", status.switches),
+      MetricFamily("moongate_candidates_refused_total", .counter, "Candidates refused.", status.refusals),
+      MetricFamily(
+        "moongate_candidate_problems", .gauge, "Problems of the candidate that was refused last; 0 when there is none.",
+        status.refused?.problems.count ?? 0),
+      MetricFamily(
+        "moongate_refusals_total", .counter, "Requests refused, by code.",
+        audit.refusals.sorted { $0.key < $1.key }.map { MetricFamily.Sample([("code", $0.key)], Double($0.value)) }),
     ]
-    return families.map(\.text).joined()
-  }
-
-  /// One metric and its samples. Labels are codes and hashes: nothing in them needs escaping.
-  private struct Family {
-    let name: String
-    let type: String
-    let help: String
-    let samples: [(labels: String, value: Int)]
-
-    var text: String {
-      "# HELP \(name) \(help)\n# TYPE \(name) \(type)\n" + samples.map { "\(name)\($0.isEmpty ? "" : "{\($0)}") \($1)\n" }.joined()
-    }
   }
 }

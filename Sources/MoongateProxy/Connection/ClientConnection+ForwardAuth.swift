@@ -47,6 +47,7 @@ extension ClientConnection {
       let index = plan.matcher.match(host: question.host.host.name, path: path, method: bytes.extracting(question.method))
     else { return refuse(.denied, detail: detail(question, head, isForbidden ? "CONNECT and TRACE are never passed on" : "no route")) }
     let route = plan.routes[index]
+    exchange.place = route.place
     let credentials = Credentials(head, bytes, cookieName: plan.cookieName)
     if credentials.isContradictory { return refuse(.badRequest, detail: detail(question, head, "more than one token")) }
     let monotonic = loop.now

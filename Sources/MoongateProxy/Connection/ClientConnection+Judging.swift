@@ -38,6 +38,8 @@ extension ClientConnection {
       return refuse(.noRoute, head: head)
     }
     let route = plan.routes[index]
+    exchange.place = route.place
+    if origin.address != peer { exchange.client = origin.address }
     let credentials = Credentials(head, bytes, cookieName: plan.cookieName)
     if credentials.isContradictory { return refuse(.badRequest, detail: ["reason": "more than one token"], head: head) }
     let monotonic = loop.now
@@ -55,7 +57,9 @@ extension ClientConnection {
         plan: plan, now: time.now, monotonic: monotonic, clockIsSuspect: loop.proxy.dependencies.clock.isSuspect,
         keys: loop.proxy.dependencies.keys)
       let request = facts(head, origin)
-      switch judge.judge(route, session: session, request: request) {
+      let judgement = judge.judge(route, session: session, request: request)
+      if route.route.decide != nil { loop.numbers.policy.record(nanoseconds: (loop.now - monotonic).nanoseconds) }
+      switch judgement {
       case .redirect(let location):
         if session == nil, let round = goesRound(request, credentials, plan, time.now) { return refuseRound(round, detail(head)) }
         return redirect(to: location)
@@ -80,6 +84,7 @@ extension ClientConnection {
     if let session {
       loop.sessions.used(session, now: time.now)
       if !loop.proxy.returns.isEmpty { noteArrival(session, facts(head, origin), time.now) }
+      exchange.account = session.snapshot.account.id
     }
     // A Bearer that may be a session's, at a moment when nobody can say, goes nowhere.
     let dropsAuthorization = credentials.isBearerUnjudged || credentials.isBearer && (session != nil || storeIsSilent)
@@ -138,7 +143,7 @@ extension ClientConnection {
     }
     let rewriter = RequestRewriter(
       route: route, host: host, origin: origin, dropsAuthorization: dropsAuthorization, hasOurCookies: hasOurCookies,
-      identity: session?.identity ?? [], assertion: assertion, passesUpgrade: head.wantsUpgrade)
+      identity: session?.identity ?? [], assertion: assertion, passesUpgrade: head.wantsUpgrade, trace: exchange.trace)
     let address = origin.address == peer ? peerAddressText() : Array(origin.address.description.utf8)
     exchange.upstreamHead = rewriter.write(head, address: address, allocator: context?.channel.allocator ?? ByteBufferAllocator())
     exchange.route = route

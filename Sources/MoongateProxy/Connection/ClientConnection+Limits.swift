@@ -5,23 +5,6 @@ import NIOCore
 ///
 /// A trusted proxy is no client: its connections are not bounded, and its requests count for the address that it names.
 extension ClientConnection {
-  /// Counts the connection in.
-  /// - Returns: whether there may be so many.
-  func countConnection() -> Bool {
-    let plan = loop.currentPlan()
-    guard loop.proxy.connectionOpened(limit: plan.settings.connectionLimits.connections) else { return false }
-    guard peer != .unspecified, !ForwardedClient.trusts(peer, plan.trustedProxies) else { return true }
-    let (use, isWithin) = loop.proxy.addresses.connect(peer, limit: plan.settings.connectionLimits.connectionsPerAddress, at: loop.now)
-    addressUse = use
-    return isWithin
-  }
-
-  func uncountConnection() {
-    loop.proxy.connectionClosed()
-    addressUse?.disconnect()
-    addressUse = nil
-  }
-
   /// Counts a request in.
   func mayAsk(_ head: RequestHead) -> Bool {
     let plan = loop.currentPlan()
@@ -39,5 +22,27 @@ extension ClientConnection {
     return ForwardedClient(
       peer: peer, trusted: plan.trustedProxies, isSecure: false, host: nil, forwardedFor: list, forwardedProto: [], forwardedHost: []
     ).address
+  }
+}
+
+extension ProxyLoop {
+  /// Counts a connection in: among all, and among those of its client's address.
+  /// - Returns: what its requests count by (nil for trusted proxies), and whether there may be so many.
+  func countIn(_ peer: ClientAddress, _ wire: LoopNumbers.Wire) -> (use: AddressUse?, isWithin: Bool) {
+    let plan = currentPlan()
+    numbers.connections[wire].open()
+    var use: AddressUse?
+    var isWithin = proxy.connectionOpened(limit: plan.settings.connectionLimits.connections)
+    if isWithin, peer != .unspecified, !ForwardedClient.trusts(peer, plan.trustedProxies) {
+      (use, isWithin) = proxy.addresses.connect(peer, limit: plan.settings.connectionLimits.connectionsPerAddress, at: now)
+    }
+    if !isWithin { numbers.refusedConnections += 1 }
+    return (use, isWithin)
+  }
+
+  func countOut(_ use: AddressUse?, _ wire: LoopNumbers.Wire) {
+    numbers.connections[wire].close()
+    proxy.connectionClosed()
+    use?.disconnect()
   }
 }

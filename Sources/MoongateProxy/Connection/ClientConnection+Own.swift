@@ -6,6 +6,7 @@ import NIOHTTPTypes
 /// Requests for the gateway itself: handed on, whole, as `HTTPRequestPart`s; answered by `HTTPResponsePart`s.
 extension ClientConnection {
   func beginOwn(_ head: RequestHead) {
+    exchange.place = LoopNumbers.own
     if case .length(let length) = head.framing, length > Self.mostOwnBody { return refuse(.tooLarge, head: head) }
     let plan = loop.currentPlan()
     exchange.client = clientAddress(head, plan)
@@ -96,6 +97,7 @@ extension ClientConnection {
     switch unwrapOutboundIn(data) {
     case .head(let response): context.write(wrapOutboundOut(ownHead(response)), promise: promise)
     case .body(let bytes):
+      exchange.answerBytes += exchange.isHead ? 0 : bytes.readableBytes
       if exchange.isHead || bytes.readableBytes == 0 {
         promise?.succeed()
       } else if case .chunked = exchange.framing {
@@ -115,6 +117,7 @@ extension ClientConnection {
       } else {
         promise?.succeed()
       }
+      exchange.outcome = .own
       finish()
     }
   }
@@ -124,6 +127,7 @@ extension ClientConnection {
     let isInterim = code < 200
     if !isInterim {
       exchange.answerHasBegun = true
+      exchange.status = code
       if code == 204 || code == 304 {
         exchange.framing = .none
       } else if let length = response.headerFields[.contentLength].flatMap({ Int($0) }) {

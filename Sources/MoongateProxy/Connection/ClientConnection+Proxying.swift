@@ -148,6 +148,7 @@ extension ClientConnection {
     lastActivity = loop.now
     connection.target.succeeded()
     exchange.answerHasBegun = true
+    exchange.status = head.status
     exchange.upstreamHead = ByteBuffer()
     switch head.framing {
     case .none:
@@ -170,6 +171,7 @@ extension ClientConnection {
 
   func answerData(_ data: ByteBuffer) {
     lastActivity = loop.now
+    exchange.answerBytes += data.readableBytes
     if case .chunked = exchange.framing {
       writeChunk(data) { appendAnswer($0) }
     } else {
@@ -203,6 +205,7 @@ extension ClientConnection {
     if case .chunked = exchange.framing { appendAnswer(ByteBuffer(staticString: "0\r\n\r\n")) }
     writePending()
     upstream = nil
+    exchange.outcome = .passed
     connection.end(reusable: exchange.requestIsDone)
     finish()
   }
@@ -214,7 +217,7 @@ extension ClientConnection {
     let names = upstreamNames(route)
     if exchange.answerHasBegun {
       // Attack (or accident): half an answer that looks whole. The client must see that it is not.
-      record(.upstreamUnavailable, detail: ["upstream": names, "reason": "it died inside its answer"])
+      exchange.decision = record(.upstreamUnavailable, detail: ["upstream": names, "reason": "it died inside its answer"])
       return abort()
     }
     switch failure {
@@ -246,6 +249,9 @@ extension ClientConnection {
     exchange.answerHasBegun = true
     exchange.requestIsDone = true
     phase = .tunnel
+    exchange.status = 101
+    exchange.outcome = .tunnel
+    loop.numbers.tunnels += 1
     lastActivity = loop.now
     boundSession = exchange.session
     let bytes = AnswerRewriter.write(
@@ -261,7 +267,10 @@ extension ClientConnection {
     resumeReading()
   }
 
-  func tunnelRead(_ bytes: ByteBuffer) { context?.write(wrapOutboundOut(bytes), promise: nil) }
+  func tunnelRead(_ bytes: ByteBuffer) {
+    exchange.answerBytes += bytes.readableBytes
+    context?.write(wrapOutboundOut(bytes), promise: nil)
+  }
 
   /// The upstream has sent its last byte.
   func tunnelEnded() {

@@ -16,8 +16,10 @@ extension ClientConnection {
     head: RequestHead? = nil, retryAfter: Duration? = nil, sentence: String? = nil, unread: Bool = false
   ) {
     let detail = head.map { self.detail($0).merging(detail) { $1 } } ?? detail
-    let refusal = Refusal(
-      code, decision: record(code, detail: detail, account: account), detail: sentence, retryAfter: retryAfter, provider: provider, flow: flow)
+    let decision = record(code, detail: detail, account: account)
+    exchange.decision = decision
+    exchange.outcome = code.status < 500 ? .refused : .failed
+    let refusal = Refusal(code, decision: decision, detail: sentence, retryAfter: retryAfter, provider: provider, flow: flow)
     var fields: [(String, String)] = [("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff")]
     if code == .unauthenticated { fields.append(("WWW-Authenticate", "Bearer")) }
     if let seconds = refusal.retryAfterSeconds { fields.append(("Retry-After", String(seconds))) }
@@ -47,6 +49,7 @@ extension ClientConnection {
 
   /// Sends the client to another page.
   func redirect(to location: String, status: Int = 302) {
+    exchange.outcome = .redirected
     answer(status, [("Location", location), ("Cache-Control", "no-store")], [], unread: false)
   }
 
@@ -75,6 +78,8 @@ extension ClientConnection {
 
   private func answer(_ status: Int, _ fields: [(String, String)], _ body: [UInt8], unread: Bool) {
     prepareToAnswer(unread: unread)
+    exchange.status = status
+    exchange.answerBytes = exchange.isHead ? 0 : body.count
     var out = context?.channel.allocator.buffer(capacity: body.count + 512) ?? ByteBuffer()
     out.writeString("HTTP/1.1 \(status) \(Self.reason(status))\r\n")
     for (name, value) in fields { out.writeString("\(name): \(value)\r\n") }
@@ -88,6 +93,8 @@ extension ClientConnection {
   /// Answers with a head that lies ready: without a body, and with the empty line at its end.
   func answer(_ ready: ByteBuffer) {
     prepareToAnswer(unread: false)
+    exchange.status = 200
+    exchange.outcome = .passed
     if exchange.closesAfter || exchange.minorVersion == 0 {
       var out = ready
       out.moveWriterIndex(to: out.writerIndex - 2)

@@ -15,7 +15,7 @@ extension ClientConnection {
       if input.readableBytes == 0 {
         if now - lastActivity >= Self.idleTime { context?.close(promise: nil) }
       } else if now - began >= Self.headTime {
-        exchange = Exchange()
+        beginRecord(nil)
         exchange.requestIsDone = true
         refuse(.timeout, unread: true)
       }
@@ -28,7 +28,7 @@ extension ClientConnection {
       checkSession(now)
     case .tunnel: checkSession(now)
     case .lingering:
-      if now - lastActivity >= Self.lingerTime { context?.close(promise: nil) }
+      if now - lastActivity >= (answerIsOut ? Self.lingerTime : Self.idleTime) { context?.close(promise: nil) }
     case .looking:
       if now - lastActivity >= Self.lookingTime { refuse(.storeUnavailable, detail: ["reason": "the store does not answer"], head: waitingHead) }
     case .closed: break

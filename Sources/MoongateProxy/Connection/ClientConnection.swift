@@ -28,6 +28,8 @@ package final class ClientConnection: ChannelDuplexHandler {
 
   let loop: ProxyLoop
   let isSecure: Bool
+  /// Whether this is a stream of an HTTP/2 connection, which is counted as a whole.
+  let isStream: Bool
   let makeInner: () throws -> Void
   var innerIsThere = false
   var context: ChannelHandlerContext?
@@ -40,6 +42,8 @@ package final class ClientConnection: ChannelDuplexHandler {
   /// A head whose judging waits for the store, or whose body for the gateway itself is not complete.
   var waitingHead: RequestHead?
   var exchange = Exchange()
+  /// What the access log will say of it.
+  var loggedHead = LoggedHead()
   /// Tells callbacks of this exchange from those of one that is over.
   var serial: UInt64 = 0
   var upstream: UpstreamConnection?
@@ -60,14 +64,17 @@ package final class ClientConnection: ChannelDuplexHandler {
   /// When the head, or the body for the gateway itself, began to come.
   var began = NIODeadline.uptimeNanoseconds(0)
   var lingered = 0
+  /// Whether all that was written has left, once nothing more will be.
+  var answerIsOut = false
   var isProcessing = false
   var readIsHeld = false
   var inputHasEnded = false
   var isQuiescing = false
 
-  init(loop: ProxyLoop, isSecure: Bool, inner: @escaping () throws -> Void) {
+  init(loop: ProxyLoop, isSecure: Bool, isStream: Bool = false, inner: @escaping () throws -> Void) {
     self.loop = loop
     self.isSecure = isSecure
+    self.isStream = isStream
     makeInner = inner
     peer = .unspecified
   }
@@ -87,17 +94,25 @@ package final class ClientConnection: ChannelDuplexHandler {
   private func begin(_ context: ChannelHandlerContext) {
     guard placeInLoop < 0 else { return }
     lastActivity = loop.now
-    peer = context.remoteAddress.flatMap { ClientAddress($0) } ?? .unspecified
+    // Asked of the channel: a stream's pipeline has no socket to ask.
+    peer = context.channel.remoteAddress.flatMap { ClientAddress($0) } ?? .unspecified
     loop.add(self)
-    if !countConnection() { context.close(promise: nil) }
+    guard !isStream else { return }
+    let counted = loop.countIn(peer, .http1)
+    addressUse = counted.use
+    if !counted.isWithin { context.close(promise: nil) }
   }
 
   package func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
 
   package func channelInactive(context: ChannelHandlerContext) {
+    noteEnd()
     phase = .closed
     serial &+= 1
-    if placeInLoop >= 0 { uncountConnection() }
+    if placeInLoop >= 0, !isStream {
+      loop.countOut(addressUse, .http1)
+      addressUse = nil
+    }
     loop.remove(self)
     upstream?.close()
     upstream = nil
@@ -162,7 +177,8 @@ package final class ClientConnection: ChannelDuplexHandler {
     inputHasEnded = true
     switch phase {
     case .tunnel: upstream?.closeOutput()
-    case .lingering, .closed: context.close(promise: nil)
+    case .lingering: if answerIsOut { context.close(promise: nil) }
+    case .closed: context.close(promise: nil)
     case .reading, .looking, .exchanging, .own, .refused: endWhereUnfinished()
     }
   }
@@ -229,11 +245,13 @@ package final class ClientConnection: ChannelDuplexHandler {
       guard let found = try decoder.next(&input, spare: &loop.spareFields) else { return false }
       head = found
     } catch {
+      beginRecord(nil)
       refuse(error)
       return false
     }
     serial &+= 1
     exchange = Exchange(head)
+    beginRecord(head)
     receive(head, answer: nil)
     if waitingHead == nil {
       // The array goes to the next head.
@@ -278,6 +296,7 @@ package final class ClientConnection: ChannelDuplexHandler {
 
   /// The answer is written and the request read: on to the next one, or an end.
   func finish() {
+    noteEnd()
     upstream = nil
     boundSession = nil
     exchange.route = nil
@@ -288,7 +307,7 @@ package final class ClientConnection: ChannelDuplexHandler {
     if exchange.closesAfter || isQuiescing || inputHasEnded && input.readableBytes == 0 {
       if input.readableBytes == 0, exchange.requestIsDone {
         phase = .lingering
-        context?.close(promise: nil)
+        closeWhenWritten()
       } else {
         linger()
       }
@@ -304,21 +323,40 @@ package final class ClientConnection: ChannelDuplexHandler {
   /// them with a reset that overtakes it.
   func linger() {
     guard phase != .closed, phase != .lingering else { return }
+    noteEnd()
     phase = .lingering
     lastActivity = loop.now
     input = ByteBuffer()
-    context?.flush()
-    if inputHasEnded {
-      context?.close(promise: nil)
-    } else {
-      context?.close(mode: .output, promise: nil)
-      resumeReading()
+    whenWritten { connection in
+      if connection.inputHasEnded {
+        connection.context?.close(promise: nil)
+      } else {
+        connection.context?.close(mode: .output, promise: nil)
+        connection.resumeReading()
+      }
+    }
+  }
+
+  /// Closes when the client has taken what was written: closing drops what still waits here.
+  private func closeWhenWritten() { whenWritten { $0.context?.close(promise: nil) } }
+
+  private func whenWritten(_ body: @escaping (ClientConnection) -> Void) {
+    guard let context else { return }
+    let written = context.eventLoop.makePromise(of: Void.self)
+    answerIsOut = false
+    context.writeAndFlush(wrapOutboundOut(ByteBuffer()), promise: written)
+    written.futureResult.assumeIsolated().whenComplete { [weak self] _ in
+      guard let self, self.phase == .lingering else { return }
+      self.answerIsOut = true
+      self.lastActivity = self.loop.now
+      body(self)
     }
   }
 
   /// Closes at once, with whatever is unfinished: the client must not take a part for the whole.
   func abort() {
     guard phase != .closed else { return }
+    noteEnd()
     pending = nil
     phase = .closed
     context?.close(promise: nil)

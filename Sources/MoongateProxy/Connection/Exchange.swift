@@ -40,6 +40,20 @@ struct Exchange {
   var hasTimedOut = false
   var bytesWereSent = false
 
+  // For numbers and the access log.
+  /// Whether it has begun and not been counted yet.
+  var isOpen = false
+  var startedAt = NIODeadline.uptimeNanoseconds(0)
+  /// Where the route is counted.
+  var place = LoopNumbers.unrouted
+  var outcome = Outcome.aborted
+  var status = 0
+  /// Of the answer's body.
+  var answerBytes = 0
+  var account: String?
+  var decision: DecisionID?
+  var trace: TraceContext?
+
   // The answer.
   var answerHasBegun = false
   var framing = AnswerRewriter.Framing.none

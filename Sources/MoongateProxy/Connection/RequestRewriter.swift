@@ -16,6 +16,8 @@ struct RequestRewriter {
   let assertion: [UInt8]
   /// Whether an upgrade that was asked for may go on.
   let passesUpgrade: Bool
+  /// Nil where the client's own trace headers pass as they are.
+  let trace: TraceContext?
 
   func write(_ head: RequestHead, address: [UInt8], allocator: ByteBufferAllocator) -> ByteBuffer {
     let bytes = head.bytes.readableBytesUInt8Span
@@ -44,6 +46,7 @@ struct RequestRewriter {
       }
     }
     out.writeBytes(identity)
+    trace?.write(to: &out)
     out.writeStaticString("X-Forwarded-For: ")
     out.writeBytes(address)
     out.writeStaticString(
@@ -74,8 +77,16 @@ struct RequestRewriter {
   }
 
   private func isDropped(_ field: HeadField, _ head: RequestHead, _ bytes: Span<UInt8>) -> Bool {
-    field.kind.isDroppedFromRequests || field.kind == .authorization && dropsAuthorization || isReplaced(field, bytes)
+    field.kind.isDroppedFromRequests || field.kind == .authorization && dropsAuthorization || isReplaced(field, bytes) || isTraced(field)
       || head.connectionNamesFields && head.isNamedByConnection(field)
+  }
+
+  private func isTraced(_ field: HeadField) -> Bool {
+    switch field.kind {
+    case .traceparent: trace != nil
+    case .tracestate: trace.map { !$0.isContinued } ?? false
+    default: false
+    }
   }
 
   private func isReplaced(_ field: HeadField, _ bytes: Span<UInt8>) -> Bool { !route.headerNames.isEmpty && route.replaces(bytes, field.name) }

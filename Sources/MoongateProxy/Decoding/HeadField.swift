@@ -17,6 +17,8 @@ package enum FieldKind: UInt8, Sendable {
   case other
   case host, contentLength, transferEncoding, connection, upgrade, expect
   case cookie, authorization, origin, accept, setCookie
+  /// W3C Trace Context.
+  case traceparent, tracestate
   /// Meant for one connection only (RFC 9110 section 7.6.1).
   case hopByHop
   /// Exactly so named; from a trusted proxy they are read, and from no one are they passed on.
@@ -45,6 +47,8 @@ package enum FieldKind: UInt8, Sendable {
       switch name.count {
       case 2: ByteClass.equal(bytes, name, "te") ? .hopByHop : .other
       case 7: ByteClass.equal(bytes, name, "trailer") ? .hopByHop : .other
+      case 10: ByteClass.equal(bytes, name, "tracestate") ? .tracestate : .other
+      case 11: ByteClass.equal(bytes, name, "traceparent") ? .traceparent : .other
       case 14: ByteClass.foldedEqual(bytes, name, "true-client-ip") ? .reserved : .other
       case 17: ByteClass.equal(bytes, name, "transfer-encoding") ? .transferEncoding : .other
       default: .other
@@ -88,7 +92,7 @@ package enum FieldKind: UInt8, Sendable {
   /// Whether a request's field of this kind never goes upstream as the client sent it: removed, or written anew.
   var isDroppedFromRequests: Bool {
     switch self {
-    case .other, .authorization, .origin, .accept, .setCookie, .expect: false
+    case .other, .authorization, .origin, .accept, .setCookie, .expect, .traceparent, .tracestate: false
     case .host, .contentLength, .transferEncoding, .connection, .upgrade, .cookie, .hopByHop, .forwardedFor, .forwardedProto, .forwardedHost,
       .reserved:
       true

@@ -4,6 +4,8 @@ import NIOCore
 /// A route with what one event loop needs to serve it.
 final class RoutePlan {
   let route: Route
+  /// Where requests of it are counted.
+  let place: Int
   let targets: [UpstreamTarget]
   /// The route's own headers, as lines.
   let headerLines: [UInt8]
@@ -16,8 +18,9 @@ final class RoutePlan {
   var kills = 0
   var pausedUntil = NIODeadline.uptimeNanoseconds(0)
 
-  init(_ route: Route, targets: [UpstreamTarget]) {
+  init(_ route: Route, place: Int, targets: [UpstreamTarget]) {
     self.route = route
+    self.place = place
     self.targets = targets
     headerLines = route.headers.flatMap { Array("\($0.name): \($0.value)\r\n".utf8) }
     headerNames = route.headers.map { header in header.name.utf8.map { ByteClass.folded($0) } }
@@ -52,11 +55,11 @@ final class GenerationPlan {
   let requestsPerSecondPerAddress: Int?
   private var evaluator: (any PolicyEvaluator)?
 
-  init(version: UInt64, generation: any PolicyGeneration, target: (Upstream) -> UpstreamTarget) {
+  init(version: UInt64, generation: any PolicyGeneration, place: (Route) -> Int, target: (Upstream) -> UpstreamTarget) {
     self.version = version
     self.generation = generation
     matcher = RouteMatcher(generation.routes)
-    routes = generation.routes.routes.map { RoutePlan($0, targets: $0.upstreams.map(target)) }
+    routes = generation.routes.routes.map { RoutePlan($0, place: place($0), targets: $0.upstreams.map(target)) }
     cookieName = GatewayCookie.sessionName(generation.gateway)
     let settings = generation.gateway
     issuer = settings.publicURL.description

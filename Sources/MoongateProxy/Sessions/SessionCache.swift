@@ -32,6 +32,7 @@ final class SessionCache {
   private var waiting = 0
   /// Goes up with every change: an answer that was asked for before it may be out of date and is not kept.
   private var changes: UInt64 = 0
+  private var counted = LoopNumbers.Cache()
   private var activity: [TokenHash: Timestamp] = [:]
 
   init(dependencies: ProxyDependencies, eventLoop: any EventLoop) {
@@ -39,20 +40,36 @@ final class SessionCache {
     self.eventLoop = eventLoop
   }
 
+  /// How often it knew, and how much it holds.
+  var numbers: LoopNumbers.Cache {
+    var now = counted
+    now.entries = live.count
+    return now
+  }
+
   /// What is remembered. Does not wait.
   func known(_ key: SessionKey, now: Timestamp) -> Answer {
     if let session = live[key] {
-      if session.isLive(at: now) { return .live(session) }
+      if session.isLive(at: now) {
+        counted.live += 1
+        return .live(session)
+      }
       // It may have been used on another event loop or node since: only the store knows.
       live[key] = nil
       return .unknown
     }
-    return dead.contains(key) ? .none : .unknown
+    guard dead.contains(key) else { return .unknown }
+    counted.dead += 1
+    return .none
   }
 
   /// Asks the store. The callback comes on the event loop, later.
   func ask(_ key: SessionKey, _ callback: @escaping (Answer) -> Void) {
-    guard waiting < Self.mostWaiting else { return callback(.unavailable) }
+    guard waiting < Self.mostWaiting else {
+      counted.unavailable += 1
+      return callback(.unavailable)
+    }
+    counted.asked += 1
     waiting += 1
     if asking[key] != nil {
       asking[key]?.append(callback)
@@ -87,7 +104,9 @@ final class SessionCache {
         if self.dead.count >= Self.mostDead { self.dead.removeAll(keepingCapacity: true) }
         if asked == self.changes { self.dead.insert(key) }
         answer = .none
-      case .failure: answer = .unavailable
+      case .failure:
+        self.counted.unavailable += 1
+        answer = .unavailable
       }
       let callbacks = self.asking.removeValue(forKey: key) ?? []
       self.waiting -= callbacks.count

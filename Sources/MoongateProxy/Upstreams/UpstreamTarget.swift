@@ -14,11 +14,19 @@ final class UpstreamTarget {
   let upstream: Upstream
   private unowned let loop: ProxyLoop
   private var idle: [UpstreamConnection] = []
+  private var counted = LoopNumbers.Upstream()
   private var downUntil = NIODeadline.uptimeNanoseconds(0)
 
   init(_ upstream: Upstream, loop: ProxyLoop) {
     self.upstream = upstream
     self.loop = loop
+  }
+
+  /// What there is of it, and was.
+  var numbers: LoopNumbers.Upstream {
+    var now = counted
+    now.idle = idle.count
+    return now
   }
 
   /// Whether it failed a moment ago.
@@ -36,6 +44,7 @@ final class UpstreamTarget {
         connection.close()
         continue
       }
+      counted.reused += 1
       return connection
     }
     return nil
@@ -48,6 +57,7 @@ final class UpstreamTarget {
   }
 
   func closed(_ connection: UpstreamConnection) {
+    counted.open -= 1
     if let index = idle.lastIndex(where: { $0 === connection }) { idle.remove(at: index) }
   }
 
@@ -87,9 +97,12 @@ final class UpstreamTarget {
     opening.connect(host: bare, port: upstream.port).assumeIsolated().whenComplete { [loop] result in
       switch result {
       case .failure(let error):
+        self.counted.failed += 1
         ready.fail(error)
         callback(.failure(error))
       case .success(let channel):
+        self.counted.opened += 1
+        self.counted.open += 1
         let found = Result { try channel.pipeline.syncOperations.handler(type: UpstreamConnection.self) }
         guard tls != nil else {
           ready.succeed()

@@ -1,0 +1,83 @@
+import NIOCore
+import NIOHPACK
+
+/// The head of an HTTP/2 request as the same request's HTTP/1.1 text.
+///
+/// There is one reader of heads, and one set of rules for what is in them: `RequestDecoder` and what comes behind it. So a
+/// stream's head is written out and read by it like any other; what is longer than its limit, names two hosts or two
+/// lengths, or CONNECT, is refused there. What this refuses itself is whatever would change its meaning by being written out.
+enum RequestText {
+  /// How the rest of a stream follows its head.
+  enum Body {
+    case none, length, chunked
+  }
+
+  /// - Parameter isWhole: whether no body follows.
+  /// - Returns: nil for a head that is malformed by RFC 9113 section 8.2 and 8.3.
+  static func write(_ headers: HPACKHeaders, isWhole: Bool) -> (text: ByteBuffer, body: Body, isHead: Bool)? {
+    var method: String?
+    var scheme: String?
+    var authority: String?
+    var path: String?
+    var fields = ByteBuffer()
+    fields.reserveCapacity(512)
+    var hosts: [String] = []
+    var cookies: [String] = []
+    var hasLength = false
+    for (name, value, _) in headers {
+      switch name {
+      case ":method": guard method == nil else { return nil }; method = value
+      case ":scheme": guard scheme == nil else { return nil }; scheme = value
+      case ":authority": guard authority == nil else { return nil }; authority = value
+      case ":path": guard path == nil else { return nil }; path = value
+      case "host": hosts.append(value)
+      // RFC 9113 section 8.2.3: the crumbs are one field again, so that two cookies of our name are seen as two.
+      case "cookie": cookies.append(value)
+      case "connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade": return nil
+      default:
+        // `:protocol` too: there is no extended CONNECT here (RFC 8441).
+        guard isName(name), isValue(value) else { return nil }
+        if name == "content-length" { hasLength = true }
+        add(name, value, to: &fields)
+      }
+    }
+    guard let method, isName(method, lowerCase: false) else { return nil }
+    if method == "CONNECT" {
+      path = path ?? authority
+      scheme = scheme ?? "https"
+    }
+    guard let path, isTarget(path), let scheme, scheme == "https" || scheme == "http" else { return nil }
+    if let authority, !hosts.contains(authority) { hosts.insert(authority, at: 0) }
+    guard hosts.allSatisfy({ isValue($0) }), cookies.allSatisfy({ isValue($0) }) else { return nil }
+    var text = ByteBuffer()
+    text.reserveCapacity(fields.readableBytes + path.utf8.count + 256)
+    text.writeString(method)
+    text.writeStaticString(" ")
+    text.writeString(path)
+    text.writeStaticString(" HTTP/1.1\r\n")
+    for host in hosts { add("host", host, to: &text) }
+    text.writeImmutableBuffer(fields)
+    if !cookies.isEmpty { add("cookie", cookies.joined(separator: "; "), to: &text) }
+    let body: Body = isWhole ? .none : hasLength ? .length : .chunked
+    if body == .chunked { text.writeStaticString("transfer-encoding: chunked\r\n") }
+    text.writeStaticString("\r\n")
+    return (text, body, method == "HEAD")
+  }
+
+  private static func add(_ name: String, _ value: String, to text: inout ByteBuffer) {
+    text.writeString(name)
+    text.writeStaticString(": ")
+    text.writeString(value)
+    text.writeStaticString("\r\n")
+  }
+
+  /// A token; of a field's name in lower case (RFC 9113 section 8.2).
+  private static func isName(_ name: String, lowerCase: Bool = true) -> Bool {
+    !name.isEmpty && name.utf8.allSatisfy { ByteClass.isToken($0) && !(lowerCase && $0 &- 0x41 < 26) }
+  }
+
+  /// Attack: a value with a line end in it would be a header, or a request, of its own where it is written out.
+  private static func isValue(_ value: String) -> Bool { value.utf8.allSatisfy { ByteClass.isValue($0) } }
+
+  private static func isTarget(_ path: String) -> Bool { !path.isEmpty && path.utf8.allSatisfy { $0 &- 0x21 < 0x5e } }
+}

@@ -1,0 +1,92 @@
+import Foundation
+import MoongateCore
+import NIOSSL
+import Synchronization
+
+/// The certificate and key that new connections are given; they can be exchanged while the gateway runs.
+package final class ServerTLS: Sendable {
+  /// Why a pair cannot be used: a sentence for the operator, without any of the key.
+  package struct Problem: Error, Equatable, CustomStringConvertible {
+    package let description: String
+  }
+
+  /// What tells one version of the files from another.
+  private struct Version: Equatable {
+    var files: TLSFiles
+    var stamps: [Stamp?]
+  }
+
+  private struct Stamp: Equatable {
+    var seconds: Int
+    var nanoseconds: Int
+    var size: Int
+    var inode: UInt64
+  }
+
+  private struct State {
+    var context: NIOSSLContext
+    var version: Version
+    var problem: Problem?
+  }
+
+  private let state: Mutex<State>
+
+  /// - Throws: where certificate and key cannot be used together.
+  package init(_ files: TLSFiles) throws(Problem) {
+    let version = Self.version(of: files)
+    state = Mutex(State(context: try Self.context(files), version: version))
+  }
+
+  /// What the next connection is served with.
+  var context: NIOSSLContext { state.withLock { $0.context } }
+
+  /// Whether the files are no longer those that were read last.
+  package func hasChanged(_ files: TLSFiles) -> Bool {
+    let version = Self.version(of: files)
+    return state.withLock { $0.version != version }
+  }
+
+  /// Reads the files again where they changed. A pair that cannot be used changes nothing: the old one goes on.
+  /// - Returns: what is wrong with the files as they are now; nil where the pair in use is theirs.
+  package func reload(_ files: TLSFiles) -> Problem? {
+    let version = Self.version(of: files)
+    if let known = state.withLock({ $0.version == version ? $0 : nil }) { return known.problem }
+    let made: Result<NIOSSLContext, Problem>
+    do throws(Problem) { made = .success(try Self.context(files)) } catch { made = .failure(error) }
+    return state.withLock { state in
+      state.version = version
+      switch made {
+      case .success(let context):
+        state.context = context
+        state.problem = nil
+      case .failure(let problem): state.problem = problem
+      }
+      return state.problem
+    }
+  }
+
+  private static func context(_ files: TLSFiles) throws(Problem) -> NIOSSLContext {
+    do {
+      let chain = try NIOSSLCertificate.fromPEMFile(files.certificate).map { NIOSSLCertificateSource.certificate($0) }
+      let key = try NIOSSLPrivateKey(file: files.key, format: .pem)
+      var configuration = TLSConfiguration.makeServerConfiguration(certificateChain: chain, privateKey: .privateKey(key))
+      configuration.minimumTLSVersion = .tlsv12
+      configuration.applicationProtocols = ["h2", "http/1.1"]
+      return try NIOSSLContext(configuration: configuration)
+    } catch {
+      throw Problem(
+        description: "The certificate \(files.certificate) and the key \(files.key), `tls` in gateway.lua, cannot be used together: \(error)")
+    }
+  }
+
+  private static func version(of files: TLSFiles) -> Version {
+    Version(files: files, stamps: [files.certificate, files.key].map { stamp($0) })
+  }
+
+  private static func stamp(_ path: String) -> Stamp? {
+    var status = stat()
+    guard stat(path, &status) == 0 else { return nil }
+    return Stamp(
+      seconds: Int(status.st_mtim.tv_sec), nanoseconds: Int(status.st_mtim.tv_nsec), size: Int(status.st_size), inode: UInt64(status.st_ino))
+  }
+}

@@ -1,0 +1,57 @@
+import NIOCore
+import NIOTLS
+
+/// Waits for the end of a TLS handshake, and puts in place what speaks the protocol that was agreed on (RFC 7301).
+final class TLSEntrance: ChannelInboundHandler, RemovableChannelHandler {
+  typealias InboundIn = ByteBuffer
+
+  /// Attack: connections that begin a handshake and never end it.
+  private static let patience: TimeAmount = .seconds(10)
+
+  private let loop: ProxyLoop
+  private let inner: @Sendable (any Channel) throws -> Void
+  private var late: Scheduled<Void>?
+
+  init(loop: ProxyLoop, inner: @escaping @Sendable (any Channel) throws -> Void) {
+    self.loop = loop
+    self.inner = inner
+  }
+
+  func handlerAdded(context: ChannelHandlerContext) {
+    let channel = context.channel
+    late = context.eventLoop.scheduleTask(in: Self.patience) { channel.close(promise: nil) }
+  }
+
+  func handlerRemoved(context: ChannelHandlerContext) {
+    late?.cancel()
+    late = nil
+  }
+
+  func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    if let event = event as? TLSUserEvent, case .handshakeCompleted(let agreed) = event { return enter(context, agreed) }
+    // Nothing has been asked for yet.
+    if event is ChannelShouldQuiesceEvent { return context.close(promise: nil) }
+    context.fireUserInboundEventTriggered(event)
+  }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    loop.numbers.failedHandshakes += 1
+    context.close(promise: nil)
+  }
+
+  private func enter(_ context: ChannelHandlerContext, _ agreed: String?) {
+    let channel = context.channel
+    do {
+      if agreed == "h2" {
+        try HTTP2Connection.add(to: channel, loop: loop, inner: inner)
+      } else {
+        let inner = inner
+        try channel.pipeline.syncOperations.addHandler(ClientConnection(loop: loop, isSecure: true) { try inner(channel) })
+      }
+    } catch {
+      return context.close(promise: nil)
+    }
+    // What was added stands behind this handler, and is given all that follows.
+    context.pipeline.syncOperations.removeHandler(context: context, promise: nil)
+  }
+}
