@@ -140,8 +140,8 @@ let package = Package(
     .testTarget(
       name: "MoongateProxyTests",
       dependencies: [
-        "MoongateSDK", "MoongateCore", "MoongateProxy", "MoongateTesting", nioCore, nioPosix, nioEmbedded, nioHTTP1, nioHTTPTypes, httpTypes, crypto,
-        logging,
+        "MoongateSDK", "MoongateCore", "MoongateProxy", "MoongateTesting", hpack, metrics, nioCore, nioPosix, nioEmbedded, nioHTTP1, nioHTTPTypes,
+        httpTypes, crypto, logging,
       ],
       swiftSettings: strict),
     .testTarget(

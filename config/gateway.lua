@@ -1,5 +1,5 @@
--- The gateway itself: where it listens, where its state lies, how messages leave. A change of `listen`, `admin`, `store`,
--- `key` or `tls` takes effect at the next start; everything else within two seconds. Relative paths begin at this folder.
+-- The gateway itself: where it listens, where its state lies, how messages leave. A change of `listen`, `admin`, `store`
+-- or `key` takes effect at the next start; everything else within two seconds. Relative paths begin at this folder.
 return gateway {
   -- The public listener: pages, API, and what is passed on to your services. One address and port.
   listen = "127.0.0.1:8080",

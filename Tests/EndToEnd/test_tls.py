@@ -1,11 +1,16 @@
 """The gateway speaks TLS itself, where gateway.lua names a certificate."""
 
+import hashlib
+import signal
+import socket
+import ssl
 import subprocess
+import time
 
 import pytest
 import requests
 
-from house import problem
+from house import problem, wait_for
 
 
 def certificate(folder, name):
@@ -55,3 +60,87 @@ def test_a_key_of_another_certificate_is_told_at_the_start(empty_house, files, t
     assert gateway.process.wait(30) == 1
     gateway.reader.join(5)
     assert "cannot be used together" in gateway.output and "PRIVATE" not in gateway.output
+
+
+def serial(house):
+    """The certificate that a new connection is given, by its fingerprint."""
+    with socket.create_connection(("127.0.0.1", house.ports[0]), 5) as plain:
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        with context.wrap_socket(plain, server_hostname="another.example") as secure:
+            return hashlib.sha256(secure.getpeercert(True)).hexdigest()
+
+
+def put(folder, pair, name="one"):
+    """As those who renew certificates do: one file after the other, each in its old one's place."""
+    for source, target in zip(pair, (folder / f"{name}.pem", folder / f"{name}.key")):
+        draft = folder / "draft"
+        draft.write_bytes(source.read_bytes())
+        draft.rename(target)
+
+
+def test_a_new_certificate_is_served_without_a_restart(empty_house, files, tmp_path):
+    house = empty_house
+    speak_tls(house, *files)
+    house.start()
+    before = serial(house)
+    # A connection of the old one goes on.
+    context = ssl.create_default_context(cafile=str(files[0]))
+    with context.wrap_socket(socket.create_connection(("127.0.0.1", house.ports[0])), server_hostname="localhost") as old:
+        put(tmp_path, certificate(tmp_path, "two"))
+        wait_for(lambda: serial(house) != before, "the new certificate", 10)
+        old.sendall(b"GET /echo HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert b" 401 " in old.recv(4096)
+    house.gateway.process.send_signal(signal.SIGHUP)
+    assert house.policy()["candidate_refused"] is None
+
+
+def test_a_broken_pair_changes_nothing_and_is_told(empty_house, files, tmp_path):
+    house = empty_house
+    speak_tls(house, *files)
+    house.start()
+    before = serial(house)
+    original = [file.read_bytes() for file in files]
+    _, foreign = certificate(tmp_path, "two")
+    files[1].write_bytes(foreign.read_bytes())
+    refused = wait_for(lambda: house.policy()["candidate_refused"], "the refusal", 10)
+    assert refused["problems"][0]["path"] == "tls" and "cannot be used together" in refused["problems"][0]["message"]
+    assert serial(house) == before
+    assert "cannot be used together" in house.log and "PRIVATE" not in house.log
+    # A change of the folder is switched to, and the certificate's problem stays.
+    old = house.policy()["active"]
+    house.edit("routes.lua", lambda text: text + "\n-- touched\n")
+    assert house.wait_generation(old)["active"] != old
+    wait_for(lambda: house.policy()["candidate_refused"], "the refusal", 10)
+    for file, content in zip(files, original):
+        file.write_bytes(content)
+    wait_for(lambda: house.policy()["candidate_refused"] is None, "the end of the refusal", 10)
+    assert serial(house) == before
+
+
+def test_a_handshake_that_does_not_end(empty_house, files):
+    house = empty_house
+    speak_tls(house, *files)
+    house.start()
+    with socket.create_connection(("127.0.0.1", house.ports[0])) as silent:
+        silent.sendall(b"\x16\x03\x01")
+        silent.settimeout(13)
+        began = time.monotonic()
+        assert silent.recv(1) == b""
+        assert 8 < time.monotonic() - began < 13
+    with socket.create_connection(("127.0.0.1", house.ports[0])) as plain:
+        plain.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        plain.settimeout(5)
+        assert b"HTTP/" not in plain.recv(4096)
+    assert serial(house)
+
+
+@pytest.mark.parametrize("version,works", [("-tls1_1", False), ("-tls1_2", True), ("-tls1_3", True)])
+def test_versions(empty_house, files, version, works):
+    house = empty_house
+    speak_tls(house, *files)
+    house.start()
+    done = subprocess.run(
+        ["openssl", "s_client", "-connect", f"127.0.0.1:{house.ports[0]}", version, "-cipher", "DEFAULT@SECLEVEL=0"], input=b"", capture_output=True,
+        timeout=20)
+    assert (b"Cipher is (NONE)" not in done.stdout and done.returncode == 0) == works, done.stdout[-500:]

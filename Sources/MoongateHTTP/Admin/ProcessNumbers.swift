@@ -5,7 +5,7 @@ import MoongateCore
 enum ProcessNumbers {
   static var families: [MetricFamily] {
     var usage = rusage()
-    getrusage(RUSAGE_SELF, &usage)
+    getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
     let seconds = { (time: timeval) in Double(time.tv_sec) + Double(time.tv_usec) / 1e6 }
     let page = Double(sysconf(Int32(_SC_PAGESIZE)))
     // The sizes in /proc/self/statm are in pages: all that is mapped, then what is in memory.

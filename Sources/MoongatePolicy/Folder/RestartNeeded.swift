@@ -7,7 +7,8 @@ extension GatewaySettings {
   package func changesThatNeedRestart(since started: GatewaySettings) -> [ConfigurationProblem] {
     let changes: [(name: String, isChanged: Bool)] = [
       ("listen", listen != started.listen), ("admin", admin != started.admin), ("store", store != started.store), ("key", key != started.key),
-      ("tls", tls != started.tls),
+      // Other files are read like any change; a listener that speaks TLS or does not is another listener.
+      ("tls", (tls == nil) != (started.tls == nil)),
     ]
     return changes.filter(\.isChanged).map { change in
       ConfigurationProblem(

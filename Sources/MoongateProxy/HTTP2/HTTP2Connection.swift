@@ -35,6 +35,7 @@ final class HTTP2Connection: ChannelInboundHandler {
     let bound = NIOLoopBound(connection, eventLoop: eventLoop)
     let delegate = StreamCount(manager: manager.http2StreamDelegate, connection: bound)
     let pipeline = channel.pipeline.syncOperations
+    try pipeline.addHandler(EarlySettings())
     _ = try pipeline.configureHTTP2Pipeline(
       mode: .server, connectionConfiguration: connectionBounds, streamConfiguration: streamBounds, streamDelegate: delegate
     ) { stream in

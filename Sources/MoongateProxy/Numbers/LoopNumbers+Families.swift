@@ -15,7 +15,7 @@ extension LoopNumbers {
         "moongate_request_duration_seconds", .histogram, "From a request's first byte to its answer's last, by route.",
         routes.filter { !$0.duration.isEmpty }.flatMap { $0.duration.samples([("route", $0.label)]) }),
       MetricFamily(
-        "moongate_connections", .gauge, "Connections of clients, by protocol.",
+        "moongate_open_connections", .gauge, "Connections of clients, by protocol.",
         Wire.allCases.map { Sample([("protocol", $0.name)], Double(connections[$0].now)) }),
       MetricFamily(
         "moongate_connections_total", .counter, "Connections of clients since the start, by protocol.",

@@ -1,0 +1,85 @@
+import NIOCore
+
+/// Lets our settings hold from a connection's first request on.
+///
+/// `NIOHTTP2Handler` puts our settings in force when the client acknowledges them (RFC 9113 section 6.5.3), and by then most
+/// clients have sent their first request: one with a head over NIO's default of 16 KiB would end the connection, where we owe
+/// it an answer, or at least its 431. All our settings are wider than the defaults, so it is safe to hold them as
+/// acknowledged as soon as the client's own settings came. The acknowledgement that comes later is taken off.
+final class EarlySettings: ChannelInboundHandler, RemovableChannelHandler {
+  typealias InboundIn = ByteBuffer
+  typealias InboundOut = ByteBuffer
+
+  private enum State {
+    /// The client's magic and the head of its first frame are not all there.
+    case preface
+    /// So many bytes of the frame at hand are still to come.
+    case frames(left: Int)
+    case over
+  }
+
+  private static let magic = 24
+  private static let frameHead = 9
+  private static let acknowledgement: [UInt8] = [0, 0, 0, 4, 1, 0, 0, 0, 0]
+
+  private var state = State.preface
+  private var held = ByteBuffer()
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    var bytes = unwrapInboundIn(data)
+    if case .over = state { return context.fireChannelRead(data) }
+    if held.readableBytes == 0 { held = bytes } else { held.writeBuffer(&bytes) }
+    while read(context) {}
+    if held.readableBytes == 0 { held = ByteBuffer() }
+  }
+
+  /// - Returns: whether there is more to do with the bytes at hand.
+  private func read(_ context: ChannelHandlerContext) -> Bool {
+    switch state {
+    case .preface:
+      guard let frame = frame(at: Self.magic) else { return false }
+      // What is no preface is refused where prefaces are read.
+      guard frame.type == 4, !frame.isAcknowledgement else { return end(context) }
+      guard held.readableBytes >= Self.magic + Self.frameHead + frame.length else { return frame.length > 16_384 ? end(context) : false }
+      pass(Self.magic + Self.frameHead + frame.length, context)
+      context.fireChannelRead(wrapInboundOut(ByteBuffer(bytes: Self.acknowledgement)))
+      state = .frames(left: 0)
+      return true
+    case .frames(let left) where left > 0:
+      let count = min(left, held.readableBytes)
+      guard count > 0 else { return false }
+      state = .frames(left: left - count)
+      pass(count, context)
+      return true
+    case .frames:
+      guard let frame = frame(at: 0) else { return false }
+      if frame.type == 4, frame.isAcknowledgement {
+        // A malformed one is passed on to be refused.
+        if frame.length == 0 { held.moveReaderIndex(forwardBy: Self.frameHead) }
+        return end(context)
+      }
+      state = .frames(left: Self.frameHead + frame.length)
+      return true
+    case .over: return false
+    }
+  }
+
+  private func frame(at offset: Int) -> (length: Int, type: UInt8, isAcknowledgement: Bool)? {
+    let start = held.readerIndex + offset
+    guard held.readableBytes >= offset + Self.frameHead, let word = held.getInteger(at: start, as: UInt32.self),
+      let flags = held.getInteger(at: start + 4, as: UInt8.self)
+    else { return nil }
+    return (Int(word >> 8), UInt8(truncatingIfNeeded: word), flags & 1 == 1)
+  }
+
+  private func pass(_ count: Int, _ context: ChannelHandlerContext) {
+    if let part = held.readSlice(length: count) { context.fireChannelRead(wrapInboundOut(part)) }
+  }
+
+  private func end(_ context: ChannelHandlerContext) -> Bool {
+    state = .over
+    pass(held.readableBytes, context)
+    context.pipeline.syncOperations.removeHandler(context: context, promise: nil)
+    return false
+  }
+}

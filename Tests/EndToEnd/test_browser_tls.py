@@ -1,0 +1,41 @@
+"""A real browser over TLS: HTTP/2 from the first page to the signed-in one."""
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.common.by import By
+
+from house import wait_for
+from test_story import CHROMIUM, DRIVER
+from test_tls import certificate, speak_tls
+
+
+@pytest.fixture
+def browser(tmp_path):
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for argument in ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--ignore-certificate-errors", "--lang=en",
+                     f"--user-data-dir={tmp_path}/chromium"]:
+        options.add_argument(argument)
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+    driver.set_page_load_timeout(30)
+    yield driver
+    driver.quit()
+
+
+def test_chromium_speaks_http2(browser, empty_house, tmp_path, monkeypatch):
+    cert, key = certificate(tmp_path, "one")
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(cert))
+    house = empty_house
+    speak_tls(house, cert, key)
+    access = tmp_path / "access.log"
+    house.start(MOONGATE_ACCESS_LOG=str(access))
+    token = house.register("+919876500400")["session"]["token"]
+    browser.get(house.url + "/")
+    wait_for(lambda: "/auth/login" in browser.current_url, "the login page")
+    spoken = browser.execute_script("return performance.getEntries().filter(e => e.nextHopProtocol).map(e => e.nextHopProtocol)")
+    assert spoken and set(spoken) == {"h2"}, spoken
+    browser.add_cookie({"name": "__Host-moongate", "value": token, "path": "/", "secure": True, "httpOnly": True, "sameSite": "Lax"})
+    browser.get(house.url + "/")
+    wait_for(lambda: "+91 98765 00400" in browser.find_element(By.TAG_NAME, "body").text, "the signed-in page")
+    text = wait_for(lambda: access.exists() and '"protocol":"h2"' in access.read_text() and access.read_text(), "lines of h2")
+    assert token not in text

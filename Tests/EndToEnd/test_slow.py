@@ -1,0 +1,67 @@
+"""Clients that take their time, and get all of it."""
+
+import socket
+import subprocess
+import time
+
+import pytest
+
+from test_http2 import routed
+from test_tls import certificate, speak_tls
+from wire import Upstream
+
+SIZE = 8 * 1024 * 1024
+
+
+@pytest.fixture(params=["http", "https"])
+def slow(request, empty_house, tmp_path):
+    upstream = Upstream(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % SIZE + b"x" * SIZE)
+    house = empty_house
+    house.certificate = None
+    if request.param == "https":
+        cert, key = certificate(tmp_path, "one")
+        house.certificate = cert
+        speak_tls(house, cert, key)
+    routed(house, upstream.port)
+    house.start()
+    yield house
+    upstream.close()
+
+
+@pytest.mark.parametrize("close", ["Connection: close\r\n", ""])
+def test_an_answer_is_not_cut_where_the_connection_closes_after_it(slow, close):
+    """The gateway is done long before the client has read what waits in between."""
+    import ssl
+
+    plain = socket.socket()
+    plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    plain.connect(("127.0.0.1", slow.ports[0]))
+    client = plain
+    if slow.certificate:
+        client = ssl.create_default_context(cafile=str(slow.certificate)).wrap_socket(plain, server_hostname="localhost")
+    client.settimeout(20)
+    client.sendall(f"GET /open/x HTTP/1.1\r\nHost: localhost\r\n{close}\r\n".encode())
+    if not close and not slow.certificate:
+        client.shutdown(socket.SHUT_WR)
+    got = 0
+    while got < SIZE:
+        # At the end, where what is left fits into buffers, slower than any linger.
+        if SIZE - got < 600_000:
+            time.sleep(3 if got % 3 else 0.01)
+            data = client.recv(500_000)
+        else:
+            data = client.recv(1_000_000)
+        if not data:
+            break
+        got += len(data)
+    assert got >= SIZE
+    client.close()
+
+
+def test_curl_by_http2_at_a_limited_rate(slow):
+    if not slow.certificate:
+        pytest.skip("HTTP/2 is offered by TLS")
+    done = subprocess.run(
+        ["curl", "-sS", "--http2", "--limit-rate", "2M", "--cacert", slow.certificate, "-o", "/dev/null", "-w", "%{http_version} %{size_download}",
+         slow.url + "/open/x"], capture_output=True, text=True, timeout=60)
+    assert done.stdout == f"2 {SIZE}", done
