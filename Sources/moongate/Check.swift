@@ -31,9 +31,7 @@ struct Check: AsyncParsableCommand {
     problems: [ConfigurationProblem], warnings: [ConfigurationProblem], budgets: [GuessBudget], table: String, of generation: String?
   ) throws {
     if json {
-      let encoder = JSONEncoder()
-      encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes, .prettyPrinted]
-      print(String(decoding: try encoder.encode(Report(problems: problems, warnings: warnings, budgets: budgets)), as: UTF8.self))
+      print(try ToolJSON.text(Report(problems: problems, warnings: warnings, budgets: budgets)))
     } else {
       for problem in problems { print(problem) }
       for warning in warnings { print("warning: \(warning)") }
@@ -51,13 +49,24 @@ struct Check: AsyncParsableCommand {
   private struct Report: Encodable {
     struct Line: Encodable {
       let file: String
-      let line: Int
+      /// null where the whole file is meant.
+      let line: Int?
       let path: String
       let message: String
 
+      enum CodingKeys: String, CodingKey { case file, line, path, message }
+
+      func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(file, forKey: .file)
+        try container.encode(line, forKey: .line)
+        try container.encode(path, forKey: .path)
+        try container.encode(message, forKey: .message)
+      }
+
       init(_ problem: ConfigurationProblem) {
         file = problem.location.file
-        line = problem.location.line
+        line = problem.location.line > 0 ? problem.location.line : nil
         path = problem.path
         message = problem.message
       }

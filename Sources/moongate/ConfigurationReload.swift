@@ -63,12 +63,13 @@ actor ConfigurationReload {
       if generations.status.refused?.id != nil { logger.notice("generation \(active.prefix(8)) is what the folder holds again") }
       return finish()
     case .success(let generation):
-      generations.activate(generation, at: now)
+      let changes = generation.gateway.changesThatNeedRestart(since: started)
+      generations.activate(generation, at: now, restartNeeded: changes)
       audit.record(
         AuditEvent(id: DecisionID(from: random), at: now, kind: .generationActive, detail: ["generation": generation.id, "before": active]))
       logger.notice("generation \(generation.id.prefix(8)) is active", metadata: ["before": "\(active.prefix(8))"])
       for warning in generation.warnings { logger.warning("\(warning)") }
-      for change in generation.gateway.changesThatNeedRestart(since: started) { logger.warning("\(change)") }
+      for change in changes { logger.warning("\(change)") }
       return finish()
     case .failure(let refused): return refuse(refused)
     }

@@ -12,7 +12,7 @@ struct Diff: AsyncParsableCommand {
 
   @Argument(help: "The folder that serves now.") var old: String
   @Argument(help: "The folder that is to serve.") var new: String
-  @Option(help: "Recorded events: what GET /events of the admin listener answers.") var log: String?
+  @Option(help: "Recorded events: what GET /events?limit=100000 of the admin listener answers.") var log: String?
   @Option(help: "Whose policy is compared.") var provider: ProviderName?
   @Flag(help: "Print JSON.") var json = false
 
@@ -26,22 +26,24 @@ struct Diff: AsyncParsableCommand {
     }
     do {
       let diff = try await PolicyDiff(
-        old: before, new: after, provider: name, traffic: try traffic(), providers: registry, makeStore: PassingStore.make)
-      print(json ? try ToolJSON.text(diff) : diff.text)
+        old: before, new: after, provider: name, traffic: try traffic(name), providers: registry, makeStore: PassingStore.make)
+      print(json ? try ToolJSON.text(diff) : diff.text(colour: Terminal.showsColour))
       if !diff.flips.isEmpty { throw ExitCode(ExitStatus.found.rawValue) }
     } catch let problem as SimulationProblem {
       throw StartProblem("\(problem).", status: .couldNotRun)
     }
   }
 
-  private func traffic() throws -> Traffic {
+  private func traffic(_ name: ProviderName) throws -> Traffic {
     guard let log else { return Traffic(seed: 1) }
     guard let data = FileManager.default.contents(atPath: log) else {
       throw StartProblem("The log \(log) cannot be read.", status: .couldNotRun)
     }
     do {
-      return try Traffic(recorded: data)
-    } catch {
+      let traffic = try Traffic(recorded: data, of: name)
+      if traffic.acts.isEmpty { throw StartProblem("\(log) holds no decision about \(name).", status: .couldNotRun) }
+      return traffic
+    } catch let error as TrafficProblem {
       throw StartProblem("\(log):\(error.line): not an event; save what GET /events of the admin listener answers.", status: .couldNotRun)
     }
   }

@@ -6,11 +6,13 @@ import MoongateSDK
 /// `moongate policy simulate`: an attacker against the configuration, a month in seconds.
 struct Simulate: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Let an attacker at the policies: the real engine, a virtual clock, and an owner who goes about their day.",
+    abstract: "Let an attacker at the policies: the real engine, a virtual clock, and honest people who go about their day.",
     discussion: """
       guess   one person's code, by whoever knows their number, with the best plan there is
       flood   codes sent to person after person
       spray   a few guesses at each of many accounts, and never one that locks
+
+      Exits with 1 where the chance of entry is above risk_budget.
       """)
 
   @OptionGroup var configuration: ConfigurationOption
@@ -32,7 +34,8 @@ struct Simulate: AsyncParsableCommand {
     let simulation = Simulation(attacker: attacker, provider: name, span: span.duration, addresses: ips, accounts: accounts)
     do {
       let report = try await simulation.run(generation, providers: registry, makeStore: PassingStore.make)
-      print(json ? try ToolJSON.text(report) : report.text)
+      print(json ? try ToolJSON.text(report) : report.text(colour: Terminal.showsColour))
+      if report.isTooLikely { throw ExitCode(ExitStatus.found.rawValue) }
     } catch let problem as SimulationProblem {
       throw StartProblem("\(problem).", status: .couldNotRun)
     }

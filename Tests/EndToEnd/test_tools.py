@@ -1,6 +1,7 @@
 """The operator's tools beside a gateway that runs, and after it has ended."""
 
 import json
+import shutil
 import subprocess
 
 import requests
@@ -72,3 +73,45 @@ def test_show_and_test_tell_programs_too(empty_house):
     report = json.loads(text)
     assert status == 0 and report["holds"] and all(one["holds"] for one in report["cases"])
     assert {one["limit"] for one in report["coverage"]["limits"]} == {"send", "send_ip", "verify", "hard"}
+
+
+def test_a_removed_policy_and_a_needed_restart_are_told(house):
+    (house.config / "policies" / "phone_otp.lua").unlink()
+    wait_for(lambda: house.policy()["warnings"], "the warning")
+    warning, = house.policy()["warnings"]
+    assert (warning["file"], warning["line"]) == ("policies/phone_otp.lua", None) and "own defaults hold" in warning["message"]
+    house.gateway.wait_line("policies/phone_otp.lua: is not there")
+    status, text, _ = tool(house, "check")
+    assert status == 0 and "warning: policies/phone_otp.lua: is not there" in text
+
+    assert house.policy()["restart_needed"] == []
+    house.edit("gateway.lua", lambda text: text.replace("sqlite:data/moongate.db", "sqlite:data/other.db"))
+    wait_for(lambda: house.policy()["restart_needed"], "the change to be told")
+    needed, = house.policy()["restart_needed"]
+    assert needed["path"] == "store" and needed["file"] == "gateway.lua" and needed["line"] > 0
+
+
+def test_what_happened_is_played_against_another_folder(house, number, tmp_path):
+    flow = house.flow("register")
+    assert house.begin(flow, number).status_code == 200
+    for _ in range(3):
+        assert house.submit(flow, wrong(house.code(number))).status_code == 401
+    assert house.submit(flow, house.code(number)).status_code == 200
+    log = tmp_path / "day.json"
+    log.write_text(requests.get(f"{house.admin}/events?limit=100000", timeout=20).text)
+    other = tmp_path / "other"
+    shutil.copytree(house.config, other, ignore=shutil.ignore_patterns("data"))
+    policy = other / "policies" / "phone_otp.lua"
+    policy.write_text(policy.read_text().replace("max = 5", "max = 2"))
+
+    def diff(*words):
+        done = subprocess.run([BIN / "moongate", "policy", "diff", *words], capture_output=True, text=True, timeout=60, cwd="/")
+        return done.returncode, done.stdout, done.stderr
+
+    status, text, error = diff(house.config, other, "--log", log)
+    assert status == 1, error
+    assert "wrong  invalid_code → too_many_attempts  policies/phone_otp.lua:" in text
+    assert diff(house.config, house.config, "--log", log)[0] == 0
+    assert diff(house.config, other, "--log", tmp_path / "nothing")[0] == 2
+    status, text, _ = diff(house.config, other, "--log", log, "--json")
+    assert status == 1 and {one["act"] for one in json.loads(text)["flips"]} == {"wrong", "right"}

@@ -7,6 +7,15 @@ import Testing
 
 /// Folders that nobody meant: one clear line each, and never a crash or a hang.
 @Suite struct BadInputTests {
+  /// Whoever removes a policy is told what holds instead.
+  @Test func aPolicyThatIsNotThereIsToldOf() throws {
+    let sentence = "so the provider's own defaults hold; if that is meant, let it return policy \"phone_otp\" {}"
+    #expect(
+      try TestFolder(["policies/phone_otp.lua": nil]).generation().warnings.map(\.description) == [
+        "policies/phone_otp.lua: is not there, \(sentence)"
+      ])
+  }
+
   @Test func noFolder() {
     guard case .failure(let refused) = ConfigurationLoader(providers: [], environment: [:]).load(folder: "/nowhere/at/all") else {
       Issue.record("loaded")

@@ -32,7 +32,10 @@ struct TestFolder {
   /// - Parameter files: over the small ones; nil removes one.
   init(_ files: [String: String?] = [:]) throws {
     scratch = try ScratchFolder()
-    let all: [String: String?] = ["gateway.lua": Self.gateway, "routes.lua": Self.routes, "flows/login.lua": Self.flow]
+    let all: [String: String?] = [
+      "gateway.lua": Self.gateway, "routes.lua": Self.routes, "flows/login.lua": Self.flow,
+      "policies/phone_otp.lua": "return policy \"phone_otp\" {}", "policies/email_code.lua": "return policy \"email_code\" {}",
+    ]
     for (name, text) in all.merging(files, uniquingKeysWith: { $1 }) { if let text { try scratch.write(text, to: name) } }
   }
 

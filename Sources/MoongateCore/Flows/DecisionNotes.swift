@@ -26,6 +26,18 @@ final class DecisionNotes: Sendable {
   /// Whom it is about.
   func about(_ subject: Subject) { state.withLock { $0.subject = subject } }
 
+  /// What a function answered on the way, and what it read for that.
+  func asked(_ function: FunctionName, _ answer: String, _ evidence: PolicyEvidence?, _ keys: KeyRing) {
+    let place = evidence.map { "  \($0.location)" } ?? ""
+    note("asked.\(function.path)", answer + place)
+    for (name, value) in evidence?.notes(keys) ?? [:] where name != "at" { note(name, value) }
+  }
+
+  /// How limits stand where nothing was charged.
+  func uncharged(_ limits: [ResolvedLimit], _ states: [CounterState]) {
+    for (limit, state) in zip(limits, states) { note("counter.\(limit.name)", "\(state.used) -> \(state.used) of \(limit.max)") }
+  }
+
   /// The rule that decided: its path in the policy, and where it stands.
   func rule(_ path: String, at location: SourceLocation?) {
     note("rule", path)

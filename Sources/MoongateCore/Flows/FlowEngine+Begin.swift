@@ -8,6 +8,7 @@ extension FlowEngine {
   /// - Parameter provider: nil where the client names none: the step has one choice, or one that the fields fit.
   package func begin(_ id: FlowID, provider: String?, fields: [String: InputValue], client: ClientContext) async -> Result<FlowView, Refusal> {
     await answer(client, flow: id) { visit throws(Halt) in
+      visit.notes.note("act", LimitAction.send.rawValue)
       let input = ProviderInput(fields: fields, defaultRegion: visit.generation.gateway.region)
       let named = provider.flatMap(ProviderName.init(rawValue:)).flatMap { providers[$0] }
       let machine = try await load(id, for: named, input, visit)
@@ -29,6 +30,7 @@ extension FlowEngine {
   /// Sends another code for the open step; the one before it is dead.
   package func resend(_ id: FlowID, client: ClientContext) async -> Result<FlowView, Refusal> {
     await answer(client, flow: id) { visit throws(Halt) in
+      visit.notes.note("act", LimitAction.send.rawValue)
       let machine = try await load(id, visit)
       guard let step = machine.record.step, let identifier = step.identifier, let policy = visit.generation.policies[step.provider],
         let provider = providers[step.provider] as? any CodeProvider

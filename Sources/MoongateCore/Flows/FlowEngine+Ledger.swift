@@ -27,7 +27,10 @@ extension FlowEngine {
       let request = ReservationRequest(id: id, now: max(visit.now, clock.now()), limits: limits, timer: timer)
       switch try await asking({ () async throws(StoreFault) in try await store.reserve(request) }) {
       case .reserved(let places, _): return Charged(id: id, limits: limits, places: places)
-      case .refused(let refusal): throw halt(refusal, of: action, visit)
+      case .refused(let refusal):
+        // For whoever asks why; where the store does not say, the refusal stands all the same.
+        if let states = try? await store.counters(limits, at: visit.now) { visit.notes.uncharged(limits, states) }
+        throw halt(refusal, of: action, visit)
       case .filledByPending:
         guard ContinuousClock.now - started < Self.patience, waiting.enter() else {
           throw visit.refusal(limits.first?.fullCode(of: action) ?? .rateLimited, until: visit.now + .seconds(1))
@@ -66,6 +69,7 @@ extension FlowEngine {
   func refuseWhileLocked(_ limits: [ResolvedLimit], _ visit: Visit) async throws(Halt) {
     guard !limits.isEmpty else { return }
     let states = try await asking { () async throws(StoreFault) in try await store.counters(limits, at: visit.now) }
+    visit.notes.uncharged(limits, states)
     for (limit, state) in zip(limits, states) where state.isDisabled || state.isLocked(at: visit.now) {
       visit.decided(by: limit, used: state.used, lockedUntil: state.isLocked(at: visit.now) ? state.lockedUntil : nil)
     }

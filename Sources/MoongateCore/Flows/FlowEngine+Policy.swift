@@ -20,11 +20,37 @@ extension FlowEngine {
       }
       return try generations.withEvaluator(of: visit.generation) { evaluator throws(PolicyFault) in
         try stepLimits(
-          policy, subject, expiredAt, number: { varying throws(PolicyFault) in try evaluator.value(of: varying, given: facts) },
-          duration: { varying throws(PolicyFault) in try evaluator.value(of: varying, given: facts) })
+          policy, subject, expiredAt,
+          number: { varying throws(PolicyFault) in
+            try noting(varying.function, evaluator, facts, visit, { String($0) }) { () throws(PolicyFault) in
+              try evaluator.value(of: varying, given: facts)
+            }
+          },
+          duration: { varying throws(PolicyFault) in
+            try noting(varying.function, evaluator, facts, visit, { "\"\($0.asWritten)\"" }) { () throws(PolicyFault) in
+              try evaluator.value(of: varying, given: facts)
+            }
+          })
       }
     } catch {
       throw .policy(error)
+    }
+  }
+
+  /// Runs a function and notes what it answered and read, also where it broke.
+  private func noting<Answer>(
+    _ function: FunctionName?, _ evaluator: any PolicyEvaluator, _ facts: Facts, _ visit: Visit, _ told: (Answer) -> String,
+    _ body: () throws(PolicyFault) -> Answer
+  ) throws(PolicyFault) -> Answer {
+    guard let function else { return try body() }
+    do {
+      let answer = try body()
+      visit.notes.asked(function, told(answer), evaluator.evidence(of: function, given: facts), keys)
+      return answer
+    } catch {
+      visit.notes.rule(function.path, at: error.location)
+      visit.notes.asked(function, Verdict.fault(error).text, evaluator.evidence(of: function, given: facts), keys)
+      throw error
     }
   }
 
@@ -76,6 +102,9 @@ extension FlowEngine {
     var facts = facts
     facts.action = action
     let states = try await asking { () async throws(StoreFault) in try await store.counters(limits.all, at: visit.now) }
+    visit.notes.uncharged(
+      action == .send ? limits.send : limits.verify,
+      Array(action == .send ? states.prefix(limits.send.count) : states.dropFirst(limits.send.count)))
     facts.limits = zip(limits.all, states).map { limit, state in
       LimitFacts(name: limit.name, used: state.used, max: limit.max, lockedUntil: state.isLocked(at: visit.now) ? state.lockedUntil : nil)
     }
@@ -102,11 +131,9 @@ extension FlowEngine {
   }
 
   private func note(_ verdict: Verdict, of function: FunctionName, _ evidence: PolicyEvidence?, _ visit: Visit) {
-    visit.notes.rule(function.path, at: evidence?.location)
     visit.notes.note("verdict", verdict.text)
-    for fact in evidence?.facts ?? [] {
-      visit.notes.note("fact.\(fact.path)", fact.namesPerson ? keys.logHash(fact.value) : fact.value)
-    }
+    visit.notes.note("rule", function.path)
+    for (name, value) in evidence?.notes(keys) ?? [:] { visit.notes.note(name, value) }
   }
 
   /// Asks `when` of a flow.
@@ -115,7 +142,9 @@ extension FlowEngine {
     let facts = facts(record, subject: nil, account: account, visit)
     do {
       return try generations.withEvaluator(of: visit.generation) { evaluator throws(PolicyFault) in
-        try evaluator.condition(of: function, given: facts)
+        try noting(function, evaluator, facts, visit, { String($0) }) { () throws(PolicyFault) in
+          try evaluator.condition(of: function, given: facts)
+        }
       }
     } catch {
       throw .policy(error)

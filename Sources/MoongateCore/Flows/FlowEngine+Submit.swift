@@ -15,6 +15,7 @@ extension FlowEngine {
   /// For a complete flow that an app takes over: redeems its one-time code, `{"code","code_verifier"}`.
   package func submit(_ id: FlowID, fields: [String: InputValue], client: ClientContext) async -> Result<FlowView, Refusal> {
     await answer(client, flow: id) { visit throws(Halt) in
+      visit.notes.note("act", "submit")
       let input = ProviderInput(fields: fields, defaultRegion: visit.generation.gateway.region)
       if fields["code_verifier"] != nil, let view = try await redeem(id, input, visit) { return view }
       let machine = try await load(id, visit)

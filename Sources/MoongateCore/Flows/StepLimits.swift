@@ -75,4 +75,6 @@ extension Varying {
   /// The value where it is fixed.
   var fixedValue: Value? { if case .fixed(let value) = self { value } else { nil } }
   var varies: Bool { fixedValue == nil }
+  /// What chooses it, where something does.
+  var function: FunctionName? { if case .varying(_, _, let function) = self { function } else { nil } }
 }

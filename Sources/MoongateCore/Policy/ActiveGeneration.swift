@@ -11,6 +11,8 @@ package final class ActiveGeneration: Sendable {
     package let since: Timestamp
     package let refused: RefusedCandidate?
     package let warnings: [ConfigurationProblem]
+    /// What the active generation says otherwise than the process was started with, and cannot change while it runs.
+    package let restartNeeded: [ConfigurationProblem]
     /// Switches, and candidates that were refused, since the start.
     package let switches: Int
     package let refusals: Int
@@ -42,6 +44,7 @@ package final class ActiveGeneration: Sendable {
     var leases: [WeakLease]
     var current: any PolicyGeneration
     var since: Timestamp
+    var restartNeeded: [ConfigurationProblem] = []
     var refused: RefusedCandidate?
     var switches = 0
     var refusals = 0
@@ -65,7 +68,8 @@ package final class ActiveGeneration: Sendable {
   package var status: Status {
     state.withLock { state in
       Status(
-        active: state.current.id, since: state.since, refused: state.refused, warnings: state.current.warnings, switches: state.switches,
+        active: state.current.id, since: state.since, refused: state.refused, warnings: state.current.warnings,
+        restartNeeded: state.restartNeeded, switches: state.switches,
         refusals: state.refusals)
     }
   }
@@ -79,12 +83,14 @@ package final class ActiveGeneration: Sendable {
   }
 
   /// Switches to a validated generation; a refused candidate is forgotten.
-  package func activate(_ generation: any PolicyGeneration, at now: Timestamp) {
+  /// - Parameter restartNeeded: what of it holds only when the process is started again.
+  package func activate(_ generation: any PolicyGeneration, at now: Timestamp, restartNeeded: [ConfigurationProblem] = []) {
     state.withLock { state in
       state.leases.removeAll { $0.lease == nil || $0.lease === generation.lease }
       state.leases.append(WeakLease(lease: generation.lease))
       state.current = generation
       state.since = now
+      state.restartNeeded = restartNeeded
       state.refused = nil
       state.switches += 1
     }

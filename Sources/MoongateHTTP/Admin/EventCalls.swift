@@ -7,7 +7,9 @@ import ServiceLifecycle
 
 /// `/events` and `/decisions/{id}`: what was decided, newest first; followed, oldest first, as it happens.
 struct EventCalls: Sendable {
-  private static let most = 1_000
+  private static let usual = 1_000
+  /// As many as are kept.
+  private static let most = 100_000
   /// How often a follower is told.
   private static let interval: Duration = .milliseconds(250)
 
@@ -16,8 +18,10 @@ struct EventCalls: Sendable {
   var endpoints: [Endpoint] {
     [
       Endpoint(.call, .get, "/events") { exchange throws(Refusal) in
-        if try exchange.query()["follow"] == "1" { return follow() }
-        let events = try await exchange.asking { () async throws(StoreFault) in try await audit.events(limit: Self.most) }
+        let query = try exchange.query()
+        if query["follow"] == "1" { return follow() }
+        let limit = query["limit"].flatMap(Int.init).map { max(1, min(Self.most, $0)) } ?? Self.usual
+        let events = try await exchange.asking { () async throws(StoreFault) in try await audit.events(limit: limit) }
         return .json(.list(events.map { .event($0) }))
       },
       Endpoint(.call, .get, "/decisions/{}") { exchange throws(Refusal) in
@@ -37,7 +41,7 @@ struct EventCalls: Sendable {
       var latest = try await audit.events(limit: 1).first?.id
       try await writer.write(ByteBuffer(string: ": following\n\n"))
       while !Task.isCancelled, !Task.isShuttingDownGracefully {
-        let events = try await audit.events(limit: Self.most).prefix { $0.id != latest }
+        let events = try await audit.events(limit: Self.usual).prefix { $0.id != latest }
         latest = events.first?.id ?? latest
         for event in events.reversed() {
           try await writer.write(ByteBuffer(bytes: "id: \(event.id)\ndata: ".utf8 + JSONValue.event(event).bytes + "\n\n".utf8))

@@ -23,18 +23,19 @@ struct PolicyCalls: Sendable {
       "active": .text(status.active), "since": .text(status.since.text),
       "candidate_refused": status.refused.map { refused in
         .members(["id": .optional(refused.id), "at": .text(refused.at.text), "problems": .problems(refused.problems)])
-      } ?? .null, "warnings": .problems(status.warnings),
+      } ?? .null, "warnings": .problems(status.warnings), "restart_needed": .problems(status.restartNeeded),
     ])
   }
 }
 
 extension JSONValue {
-  /// Problems of a configuration, as `check --json` has them too.
+  /// Problems of a configuration, as `check --json` has them too; what is about a whole file has no line.
   fileprivate static func problems(_ problems: [ConfigurationProblem]) -> JSONValue {
     .list(
       problems.map {
         .members([
-          "file": .text($0.location.file), "line": .number($0.location.line), "path": .text($0.path), "message": .text($0.message),
+          "file": .text($0.location.file), "line": $0.location.line > 0 ? .number($0.location.line) : .null, "path": .text($0.path),
+          "message": .text($0.message),
         ])
       })
   }

@@ -24,8 +24,6 @@ extension CaseReport {
     return lines.joined(separator: "\n")
   }
 
-  private static let width = 80
-
   private static func lines(of outcome: CaseOutcome, _ failure: CaseOutcome.Failure, _ paint: Paint) -> [String] {
     let times = outcome.trace.map { $0.at == .zero ? "0s" : "+\($0.at.asWritten)" }
     let time = times.map(\.count).max() ?? 2
@@ -33,67 +31,28 @@ extension CaseReport {
     var lines = [paint.dim("  \(outcome.location)")]
     for (index, line) in outcome.trace.enumerated() {
       let isLast = index == outcome.trace.count - 1
-      let lead = "    " + Self.pad(times[index], to: time) + "  "
+      let lead = "    " + Columns.pad(times[index], to: time) + "  "
       if isLast {
-        lines.append(lead + paint.bold(Self.cut(line.act, to: Self.width - lead.count)))
+        lines.append(lead + paint.bold(Columns.cut(line.act, to: Columns.width - lead.count)))
       } else {
-        let word = Self.pad(Self.cut(line.act, to: act), to: act)
+        let word = Columns.pad(Columns.cut(line.act, to: act), to: act)
         let indent = lead.count + act + 2
-        let told = Self.wrapped(line.outcome, indent: indent, width: Self.width)
+        let told = Columns.wrapped(line.outcome, indent: indent, width: Columns.width)
         lines.append((lead + word + "  " + told[0].dropFirst(indent)).trimmedAtEnd)
         lines += told.dropFirst()
       }
     }
     lines.append("")
     lines.append("    " + paint.red("\(failure.location)"))
-    if let sentence = failure.sentence { lines += Self.wrapped(sentence, indent: 6, width: Self.width) }
+    if let sentence = failure.sentence { lines += Columns.wrapped(sentence, indent: 6, width: Columns.width) }
     let field = failure.differences.map(\.field.count).max() ?? 0
     let expected = failure.differences.map { $0.expected.count }.max() ?? 0
     for difference in failure.differences {
       lines.append(
-        "      \(Self.pad(difference.field, to: field))  expected \(paint.green(Self.pad(difference.expected, to: expected)))  was \(paint.red(difference.actual))"
+        "      \(Columns.pad(difference.field, to: field))  expected \(paint.green(Columns.pad(difference.expected, to: expected)))  was \(paint.red(difference.actual))"
       )
     }
     lines.append("")
     return lines
-  }
-
-  static func pad(_ text: String, to width: Int) -> String { text + String(repeating: " ", count: max(0, width - text.count)) }
-
-  static func cut(_ text: String, to width: Int) -> String { text.count <= width ? text : text.prefix(max(1, width - 1)) + "…" }
-
-  static func wrapped(_ text: String, indent: Int, width: Int) -> [String] {
-    var lines: [String] = []
-    var line = ""
-    for word in text.split(separator: " ") {
-      if !line.isEmpty, indent + line.count + 1 + word.count > width {
-        lines.append(String(repeating: " ", count: indent) + line)
-        line = ""
-      }
-      line += line.isEmpty ? word : " " + word
-    }
-    return lines + [String(repeating: " ", count: indent) + line]
-  }
-}
-
-/// Colours of a terminal (ECMA-48 section 8.3.117), or none.
-struct Paint {
-  let isOn: Bool
-
-  func green(_ text: String) -> String { with("32", text) }
-  func red(_ text: String) -> String { with("31", text) }
-  func yellow(_ text: String) -> String { with("33", text) }
-  func bold(_ text: String) -> String { with("1", text) }
-  func dim(_ text: String) -> String { with("2", text) }
-
-  private func with(_ code: String, _ text: String) -> String { isOn ? "\u{1b}[\(code)m\(text)\u{1b}[0m" : text }
-}
-
-extension String {
-  /// Without the spaces at its end.
-  var trimmedAtEnd: String {
-    var text = self
-    while text.last == " " { text.removeLast() }
-    return text
   }
 }

@@ -10,13 +10,13 @@ extension Coverage {
     let whole = limits.count * 2 + functions.count + sides.map(\.all).reduce(0, +)
     let touched =
       limits.count { $0.charged } + limits.count { $0.refused } + functions.count { $0.calls > 0 } + sides.map(\.taken).reduce(0, +)
-    lines.append("coverage  \(Bar.text(touched, of: whole, empty: 1))  \(touched) of \(whole)")
+    lines.append("coverage  \(Bar.text(touched, of: whole, isFullWhenEmpty: true))  \(touched) of \(whole)")
     if !limits.isEmpty {
       lines.append("")
       let name = max(5, limits.map { $0.provider.count + $0.limit.count + 1 }.max() ?? 0)
-      lines.append(paint.dim("  \(CaseReport.pad("limit", to: name))  charged  refused"))
+      lines.append(paint.dim("  \(Columns.pad("limit", to: name))  charged  refused"))
       for limit in limits {
-        let row = "  \(CaseReport.pad("\(limit.provider).\(limit.limit)", to: name))  \(Self.mark(limit.charged, 7, paint))  "
+        let row = "  \(Columns.pad("\(limit.provider).\(limit.limit)", to: name))  \(Self.mark(limit.charged, 7, paint))  "
         lines.append(
           row + (limit.charged && limit.refused ? paint.green("yes") : Self.mark(limit.refused, 7, paint) + "  \(limit.file):\(limit.line)"))
       }
@@ -24,12 +24,12 @@ extension Coverage {
     if !functions.isEmpty {
       lines.append("")
       let name = min(44, max(8, functions.map(\.function.count).max() ?? 0))
-      lines.append(paint.dim("  \(CaseReport.pad("function", to: name))    calls  answered"))
+      lines.append(paint.dim("  \(Columns.pad("function", to: name))    calls  answered"))
       for function in functions {
         let calls = String(function.calls)
         let answers = function.calls == 0 ? paint.red("never: \(function.file):\(function.line)") : function.answers.joined(separator: ", ")
         lines.append(
-          "  \(CaseReport.pad(CaseReport.cut(function.function, to: name), to: name))  \(String(repeating: " ", count: max(0, 7 - calls.count)))\(calls)  \(answers)"
+          "  \(Columns.pad(Columns.cut(function.function, to: name), to: name))  \(String(repeating: " ", count: max(0, 7 - calls.count)))\(calls)  \(answers)"
         )
       }
     }
@@ -45,9 +45,9 @@ extension Coverage {
     let places = missed.map { "\($0.file):\($0.line)" }
     let place = places.map(\.count).max() ?? 0
     let code = max(12, min(missed.map(\.code.count).max() ?? 0, 54 - place))
-    var lines = ["", paint.dim("  \(CaseReport.pad("branch", to: place + 2 + code))  true     not true")]
+    var lines = ["", paint.dim("  \(Columns.pad("branch", to: place + 2 + code))  true     not true")]
     for (branch, text) in zip(missed, places) {
-      let row = "  \(CaseReport.pad(text, to: place))  \(CaseReport.pad(CaseReport.cut(branch.code, to: code), to: code))  "
+      let row = "  \(Columns.pad(text, to: place))  \(Columns.pad(Columns.cut(branch.code, to: code), to: code))  "
       let other = branch.notTaken.map { "  " + Self.mark($0, 5, paint) } ?? ""
       lines.append((row + Self.mark(branch.taken, 7, paint) + other).trimmedAtEnd)
     }
@@ -55,6 +55,6 @@ extension Coverage {
   }
 
   private static func mark(_ isTouched: Bool, _ width: Int, _ paint: Paint) -> String {
-    isTouched ? paint.green(CaseReport.pad("yes", to: width)) : paint.red(CaseReport.pad("never", to: width))
+    isTouched ? paint.green(Columns.pad("yes", to: width)) : paint.red(Columns.pad("never", to: width))
   }
 }

@@ -11,17 +11,16 @@ extension GuessBudget {
     guard !budgets.isEmpty else { return "" }
     let paint = Paint(isOn: colour)
     let name = max(12, budgets.map { $0.provider.rawValue.count }.max() ?? 0)
-    var lines = [paint.dim("\(CaseReport.pad("guess budget", to: name))       a day   in 30 days   chance in 30 days")]
+    var lines = [paint.dim("\(Columns.pad("guess budget", to: name))       a day   in 30 days   chance in 30 days")]
     for budget in budgets {
       let row =
-        CaseReport.pad(budget.provider.rawValue, to: name) + right(budget.perDay.map(String.init) ?? "no end", 12)
-        + right(budget.per30Days.map(String.init) ?? "no end", 13) + right(budget.probability30Days.map(percent) ?? "unknown", 20)
+        Columns.pad(budget.provider.rawValue, to: name) + Columns.right(budget.perDay.map(String.init) ?? "no end", 12)
+        + Columns.right(budget.per30Days.map(String.init) ?? "no end", 13) + Columns.right(budget.probability30Days.map(percent) ?? "unknown", 20)
       lines.append(row + (alone.contains(budget.provider) ? "" : "  not alone"))
     }
     if let accepted {
       let sum = budgets.filter { alone.contains($0.provider) }.compactMap(\.probability30Days).reduce(0, +)
-      let filled = min(20, max(sum > 0 ? 1 : 0, Int((sum / accepted * 20).rounded(.down))))
-      let bar = String(repeating: "█", count: filled) + String(repeating: "░", count: 20 - filled)
+      let bar = Bar.text(sum / accepted)
       lines.append("\(sum > accepted ? paint.red(bar) : paint.green(bar))  \(percent(sum)) of the \(percent(accepted)) that you accept")
     }
     return lines.joined(separator: "\n")
@@ -32,6 +31,4 @@ extension GuessBudget {
     if probability >= 1 { return "100 %" }
     return "\(String(format: "%.3g", probability * 100)) %"
   }
-
-  private static func right(_ text: String, _ width: Int) -> String { String(repeating: " ", count: max(1, width - text.count)) + text }
 }

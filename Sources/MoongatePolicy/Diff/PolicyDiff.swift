@@ -5,26 +5,38 @@ import MoongateSDK
 /// The same traffic against two configurations, each with counters of its own, and the decisions that differ.
 package struct PolicyDiff: Sendable, Encodable {
   /// Decisions of one kind that went another way.
-  package struct Flip: Sendable, Encodable, Hashable {
+  package struct Flip: Sendable, Encodable {
     /// What the person did: send, right, wrong.
     package let act: String
+    /// `ok`, or the code of the refusal.
     package let old: String
     package let new: String
-  }
-
-  package struct Count: Sendable, Encodable {
-    package let act: String
-    package let old: String
-    package let new: String
+    /// Where the rule stands that refuses now; where nothing does, the one that refused.
+    package let rule: String?
     package let count: Int
     /// The first of them, in seconds since the traffic began.
     package let first: Int64
   }
 
+  /// What an act was answered.
+  private struct Answer: Equatable {
+    let name: String
+    let rule: String?
+
+    static func == (left: Self, right: Self) -> Bool { left.name == right.name }
+  }
+
+  private struct Kind: Hashable {
+    let act: String
+    let old: String
+    let new: String
+    let rule: String?
+  }
+
   package let decisions: Int
   package let people: Int
   /// The most frequent first.
-  package let flips: [Count]
+  package let flips: [Flip]
 
   /// Plays the traffic against both.
   package init(
@@ -33,30 +45,33 @@ package struct PolicyDiff: Sendable, Encodable {
   ) async throws {
     let before = try await Self.play(traffic, old, provider, providers, try makeStore())
     let after = try await Self.play(traffic, new, provider, providers, try makeStore())
-    var counts: [Flip: (count: Int, first: Int64)] = [:]
+    var counts: [Kind: (count: Int, first: Int64)] = [:]
     for (index, act) in traffic.acts.enumerated() where before[index] != after[index] {
-      let flip = Flip(act: act.kind.rawValue, old: before[index], new: after[index])
+      let kind = Kind(
+        act: act.kind.rawValue, old: before[index].name, new: after[index].name, rule: after[index].rule ?? before[index].rule)
       let since = (act.at - (traffic.acts.first?.at ?? act.at)).components.seconds
-      counts[flip, default: (0, since)].count += 1
+      counts[kind, default: (0, since)].count += 1
     }
     decisions = traffic.acts.count
     people = traffic.people
-    flips = counts.map { Count(act: $0.act, old: $0.old, new: $0.new, count: $1.count, first: $1.first) }
-      .sorted { ($1.count, $0.act, $0.old, $0.new) < ($0.count, $1.act, $1.old, $1.new) }
+    flips = counts.map { Flip(act: $0.act, old: $0.old, new: $0.new, rule: $0.rule, count: $1.count, first: $1.first) }
+      .sorted { ($1.count, $0.act, $0.old, $0.new, $0.rule ?? "") < ($0.count, $1.act, $1.old, $1.new, $1.rule ?? "") }
   }
 
-  /// What each act was answered: `ok`, or the code of the refusal.
+  /// What each act was answered.
   private static func play(
     _ traffic: Traffic, _ generation: any PolicyGeneration, _ provider: ProviderName, _ providers: ProviderRegistry, _ store: any Store
-  ) async throws -> [String] {
+  ) async throws -> [Answer] {
     guard let codes = providers[provider] as? any CodeProvider, let policy = generation.policies[provider] else {
       throw SimulationProblem.notConfigured(provider, Array(generation.policies.keys))
     }
     let target = try Target(generation, codes, wantsNew: false)
     let gateway = try VirtualGateway(generation, providers: providers, store: store, start: traffic.acts.first?.at ?? ManualClock.start)
-    for person in 0..<traffic.people { _ = try await gateway.makeAccount(holding: [try target.identifier(person)]) }
+    for person in 0..<traffic.people where !traffic.strangers.contains(person) {
+      _ = try await gateway.makeAccount(holding: [try target.identifier(person)])
+    }
     var flows: [Int: FlowID] = [:]
-    var answers: [String] = []
+    var answers: [Answer] = []
     answers.reserveCapacity(traffic.acts.count)
     for act in traffic.acts {
       gateway.clock.set(act.at)
@@ -68,11 +83,11 @@ package struct PolicyDiff: Sendable, Encodable {
         guard case .success(let flow) = answer else { break }
         let begun = await gateway.begin(flow.id, provider: provider, fields: target.fields(act.person), by: client)
         if case .success = begun { flows[act.person] = flow.id }
-        answers.append(name(begun))
+        answers.append(try await told(begun, gateway))
         continue
       case .right, .wrong:
         guard let flow = flows[act.person] else {
-          answers.append("no_code")
+          answers.append(Answer(name: "no_code", rule: nil))
           continue
         }
         let right = gateway.mailbox.latest(to: try target.identifier(act.person).value)?.code ?? ""
@@ -80,31 +95,46 @@ package struct PolicyDiff: Sendable, Encodable {
         answer = await gateway.submit(flow, fields: ["code": .text(code)], by: client)
         if case .success = answer { flows[act.person] = nil }
       }
-      answers.append(name(answer))
+      answers.append(try await told(answer, gateway))
     }
     return answers
   }
 
-  private static func name(_ answer: Result<FlowView, Refusal>) -> String {
+  private static func told(_ answer: Result<FlowView, Refusal>, _ gateway: VirtualGateway) async throws -> Answer {
     switch answer {
-    case .success: "ok"
-    case .failure(let refusal): refusal.code.name
+    case .success: Answer(name: "ok", rule: nil)
+    case .failure(let refusal): Answer(name: refusal.code.name, rule: try await gateway.audit.event(refusal.decision)?.detail["at"])
     }
   }
 }
 
 extension PolicyDiff {
-  /// For a person, 80 columns at most.
-  package var text: String {
+  /// For a person, 80 columns.
+  /// - Parameter colour: whether the reader is a terminal that shows it.
+  package func text(colour: Bool) -> String {
+    let paint = Paint(isOn: colour)
     let total = flips.map(\.count).reduce(0, +)
-    guard total > 0 else { return "\(decisions) decisions about \(people) people: none differs." }
-    var lines = ["\(decisions) decisions about \(people) people: \(total) differ.", ""]
+    let what = "\(decisions) decisions about \(people) \(people == 1 ? "person" : "people")"
+    guard total > 0 else { return "\(what): \(paint.green("none differs"))." }
+    let share = Double(total) / Double(decisions)
+    var lines = ["\(what): \(paint.bold("\(total) differ")).", Bar.text(share) + "  \(GuessBudget.percent(share))", ""]
+    let change = flips.map { $0.old.count + $0.new.count + 3 }.max() ?? 0
+    lines.append(paint.dim("  \(Columns.right("count", to: 7))  act    \(Columns.pad("was → is", to: change))  by"))
     for flip in flips {
-      let count = String(flip.count)
-      lines.append(
-        "  " + String(repeating: " ", count: max(0, 7 - count.count)) + count + "  " + flip.act.padding(toLength: 6, withPad: " ", startingAt: 0)
-          + flip.old + " → " + flip.new)
+      let lead = "  \(Columns.right(String(flip.count), to: 7))  \(Columns.pad(flip.act, to: 5))  "
+      let pair = "\(paint(flip.old)) → \(paint(flip.new))" + String(repeating: " ", count: change - flip.old.count - flip.new.count - 3)
+      let rule = flip.rule ?? ""
+      if lead.count + change + 2 + rule.count <= Columns.width {
+        lines.append((lead + pair + "  " + rule).trimmedAtEnd)
+      } else {
+        lines += [(lead + pair).trimmedAtEnd, String(repeating: " ", count: lead.count) + rule]
+      }
     }
     return lines.joined(separator: "\n")
   }
+}
+
+extension Paint {
+  /// What was answered: green where it went well.
+  fileprivate func callAsFunction(_ answer: String) -> String { answer == "ok" ? green(answer) : red(answer) }
 }

@@ -24,6 +24,8 @@ package struct Traffic: Sendable {
   /// In the order of their times.
   package let acts: [Act]
   package let people: Int
+  /// Those of them who have no account.
+  package let strangers: Set<Int>
 
   /// A week of a town of the given size: people who sign in once a day and mistype now and then, one who guesses at the first
   /// of them, and one who has codes sent.
@@ -57,38 +59,47 @@ package struct Traffic: Sendable {
     }
     self.acts = acts.sorted { $0.at < $1.at }
     self.people = people
+    strangers = []
   }
 
   /// Reads recorded events: what `GET /events` of the admin listener answers, as a JSON array or one event a line.
+  /// - Parameter provider: whose steps are meant; those of others are left out.
   /// - Throws: `TrafficProblem` where it is neither.
-  package init(recorded data: Data) throws(TrafficProblem) {
+  package init(recorded data: Data, of provider: ProviderName) throws(TrafficProblem) {
     let events = try Self.events(in: data)
     var people: [String: Int] = [:]
+    var strangers: Set<Int> = []
     var acts: [Act] = []
-    for event in events {
+    for event in events.sorted(by: { $0.at ?? "" < $1.at ?? "" }) where event.provider ?? provider.rawValue == provider.rawValue {
       // A keyed hash names the person as well as a number does.
       guard let kind = event.act, let at = event.moment, let identifier = event.identifier else { continue }
       let person = people[identifier] ?? people.count
+      if event.code == "account_not_found", people[identifier] == nil { strangers.insert(person) }
       people[identifier] = person
       acts.append(Act(at: at, person: person, address: event.address.flatMap { IPAddressText.parse($0.utf8) } ?? .unspecified, kind: kind))
     }
     self.acts = acts.sorted { $0.at < $1.at }
     self.people = people.count
+    self.strangers = strangers
   }
 
   private struct Event: Decodable {
     let at: String?
     let kind: String?
     let code: String?
+    let provider: String?
     let identifier: String?
     let address: String?
+    let detail: [String: String]?
 
     /// What the person did, read off what was recorded of it.
     var act: Act.Kind? {
-      switch (kind, code) {
-      case ("code_sent", _), ("refused", "resend_too_soon"), ("refused", "send_limit"): .send
-      case ("code_verified", _): .right
-      case ("refused", "invalid_code"), ("refused", "too_many_attempts"): .wrong
+      switch (kind, code, detail?["act"]) {
+      case ("code_sent", _, _), ("refused", "resend_too_soon", _), ("refused", "send_limit", _), ("refused", _, "send"): .send
+      case ("code_verified", _, _): .right
+      case ("refused", "invalid_code", _), ("refused", "too_many_attempts", _): .wrong
+      // Whether it was right was not even looked at: most people's codes are.
+      case ("refused", _, "submit"): .right
       default: nil
       }
     }

@@ -42,7 +42,7 @@ package struct Decision: Sendable, Codable {
     let who = [flow.map { "flow \($0)" }, provider, address.map { "from \($0)" }, identifier.map { "of \($0)" }].compactMap(\.self)
     lines.append(([at] + who).joined(separator: ", "))
     lines.append("")
-    func row(_ name: String, _ text: String) { lines.append("  " + CaseReport.pad(name, to: 11) + text) }
+    func row(_ name: String, _ text: String) { lines.append("  " + Columns.pad(name, to: 11) + text) }
     if let rule = detail["rule"] { row("rule", rule + (detail["at"].map { "  \(paint.bold($0))" } ?? "")) }
     if let limit { row("", limit) }
     if let verdict = detail["verdict"] { row("verdict", verdict) }
@@ -53,15 +53,16 @@ package struct Decision: Sendable, Codable {
       row(index == 0 ? "counters" : "", "\(counter.name)  \(counter.value.replacing("->", with: "→"))")
     }
     if code != nil, sorted("counter.").isEmpty { row("counters", "nothing was charged") }
+    for (index, asked) in sorted("asked.").enumerated() { row(index == 0 ? "asked" : "", "\(asked.name)  \(asked.value)") }
     let facts = sorted("fact.")
     let width = facts.map(\.name.count).max() ?? 0
-    for (index, fact) in facts.enumerated() { row(index == 0 ? "facts" : "", "f.\(CaseReport.pad(fact.name, to: width)) = \(fact.value)") }
+    for (index, fact) in facts.enumerated() { row(index == 0 ? "facts" : "", "f.\(Columns.pad(fact.name, to: width)) = \(fact.value)") }
     if let generation = detail["generation"] { row("generation", String(generation.prefix(8))) }
     let told: Set<String> = [
-      "rule", "at", "per", "max", "counts", "window", "used", "verdict", "fault", "locked_until", "retry_after", "generation",
+      "rule", "at", "act", "per", "max", "counts", "window", "used", "verdict", "fault", "locked_until", "retry_after", "generation",
     ]
     for (name, value) in detail.sorted(by: { $0.key < $1.key })
-    where !told.contains(name) && !name.hasPrefix("counter.") && !name.hasPrefix("fact.") {
+    where !told.contains(name) && !["counter.", "asked.", "fact."].contains(where: name.hasPrefix) {
       row(name.replacing("_", with: " "), value)
     }
     return lines.joined(separator: "\n")

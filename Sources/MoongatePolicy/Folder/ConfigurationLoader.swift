@@ -73,7 +73,7 @@ package struct ConfigurationLoader: Sendable {
       problems.add(SourceLocation(file: "gateway.lua", line: 0), "", "is missing: every configuration folder has one")
     }
 
-    let policies = readPolicies(files, &lua, catalog, &functions, problems)
+    let policies = readPolicies(files, &lua, catalog, &functions, unreadable, problems)
     let flows = readFlows(files, &lua, catalog, &functions, problems)
     let flowNames = files.files(in: "flows").map { Self.title(of: $0.name) }
 
@@ -132,7 +132,8 @@ package struct ConfigurationLoader: Sendable {
   }
 
   private func readPolicies(
-    _ files: ConfigurationFiles, _ lua: inout LuaFiles, _ catalog: ProviderCatalog, _ functions: inout FunctionTable, _ problems: Problems
+    _ files: ConfigurationFiles, _ lua: inout LuaFiles, _ catalog: ProviderCatalog, _ functions: inout FunctionTable, _ unreadable: Set<String>,
+    _ problems: Problems
   ) -> [ProviderName: ProviderPolicy] {
     var bodies: [String: LuaNode] = [:]
     var broken: Set<String> = []
@@ -148,6 +149,12 @@ package struct ConfigurationLoader: Sendable {
     }
     var policies: [ProviderName: ProviderPolicy] = [:]
     for descriptor in providers where !broken.contains(descriptor.name.rawValue) {
+      let own = "policies/\(descriptor.name).lua"
+      if bodies[descriptor.name.rawValue] == nil, catalog.configured?.contains(descriptor.name) ?? false, !unreadable.contains(own) {
+        problems.warn(
+          SourceLocation(file: own, line: 0), "",
+          "is not there, so the provider's own defaults hold; if that is meant, let it return policy \"\(descriptor.name)\" {}")
+      }
       let file = ConfigurationFiles.File(name: descriptor.policy.file, bytes: Array(descriptor.policy.text.utf8))
       guard let defaults = lua.read(file, constructor: "policy", example: "policy \"\(descriptor.name)\" { … }", count: 2) else {
         continue

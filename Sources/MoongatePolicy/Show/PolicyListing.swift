@@ -59,9 +59,9 @@ package struct PolicyListing: Sendable, Encodable {
     let value = max(10, 80 - path - place - 8)
     var lines = [paint.bold("policy \"\(provider)\""), ""]
     for line in values {
-      let head = "  \(CaseReport.pad(line.path, to: path))  "
+      let head = "  \(Columns.pad(line.path, to: path))  "
       if line.value.count <= value {
-        lines.append(head + CaseReport.pad(line.value, to: value) + "  " + paint.dim(line.place))
+        lines.append(head + Columns.pad(line.value, to: value) + "  " + paint.dim(line.place))
       } else {
         lines.append(head + line.value)
         lines.append(String(repeating: " ", count: head.count + value + 2) + paint.dim(line.place))

@@ -2,7 +2,7 @@ import Foundation
 import MoongateCore
 import MoongateSDK
 
-/// An attacker against a configuration, on the real engine and a virtual clock, with an honest owner beside them.
+/// An attacker against a configuration, on the real engine and a virtual clock, with honest people beside them.
 package struct Simulation: Sendable {
   /// What the attacker is after.
   package enum Attacker: String, Sendable, CaseIterable {
@@ -54,9 +54,9 @@ package struct Simulation: Sendable {
         addresses: addresses, patience: patience, seed: seed)
     }
     switch attacker {
-    case .guess: return try await GuessAttack(policy: policy, span: span).run(stage).report(self, policy)
-    case .flood: return try await FloodAttack().run(try stage()).report(self, policy)
-    case .spray: return try await SprayAttack(accounts: accounts).run(try stage()).report(self, policy)
+    case .guess: return try await GuessAttack(policy: policy, span: span).run(stage).report(self, policy, accepted: generation.gateway.riskBudget)
+    case .flood: return try await FloodAttack().run(try stage()).report(self, policy, accepted: generation.gateway.riskBudget)
+    case .spray: return try await SprayAttack(accounts: accounts).run(try stage()).report(self, policy, accepted: generation.gateway.riskBudget)
     }
   }
 }

@@ -1,30 +1,34 @@
-import Foundation
 import MoongateCore
 
 extension SimulationReport {
-  /// For a person, 80 columns at most.
-  package var text: String {
-    var lines = ["\(attacker) against \(provider), \(Self.length(seconds)), \(addresses) address\(addresses == 1 ? "" : "es")", ""]
-    let row = { (name: String, value: String, rest: String) in
-      "  " + name.padding(toLength: 18, withPad: " ", startingAt: 0) + String(repeating: " ", count: max(0, 12 - value.count)) + value
-        + (rest.isEmpty ? "" : "  " + rest)
+  /// For a person, 80 columns.
+  /// - Parameter colour: whether the reader is a terminal that shows it.
+  package func text(colour: Bool) -> String {
+    let paint = Paint(isOn: colour)
+    var lines = [paint.bold("\(attacker) against \(provider), \(Self.length(seconds)), \(addresses) address\(addresses == 1 ? "" : "es")"), ""]
+    func row(_ name: String, _ value: String, _ rest: String) {
+      lines.append(("  " + Columns.pad(name, to: 17) + Columns.right(value, to: 10) + "  " + rest).trimmedAtEnd)
     }
     if attacker != "flood" {
-      lines.append(row("guesses", String(guesses), bound.map { "\(Self.bar(guesses, of: $0)) of \($0) that check allows for" } ?? ""))
-      lines.append(row("chance of entry", String(format: "%.4f%%", probability * 100), ""))
+      row("guesses", String(guesses), bound.map { "\(Bar.text(guesses, of: $0)) of \($0) that check allows" } ?? "")
+      let chance = accepted.map { accepted in
+        let bar = Bar.text(probability / accepted)
+        return "\(isTooLikely ? paint.red(bar) : paint.green(bar)) of \(GuessBudget.percent(accepted)) that you accept"
+      }
+      row("chance of entry", GuessBudget.percent(probability), chance ?? "")
     }
-    lines.append(row("messages sent", String(messages), attacker == "flood" ? "each one is money" : ""))
-    lines.append(row("owner's sign-ins", String(ownerSignIns), "\(ownerRefused) of them refused"))
-    lines.append(row("owner locked out", Self.length(ownerLockedOutSeconds), Self.share(ownerLockedOutSeconds, of: seconds)))
+    row("messages sent", String(messages), attacker == "flood" ? "each one is money" : "")
+    row("owner's sign-ins", String(ownerSignIns), Self.refused(ownerRefused, paint))
+    row("owner locked out", Self.length(ownerLockedOutSeconds), Self.share(ownerLockedOutSeconds, of: seconds))
+    row("others' sign-ins", String(otherSignIns), Self.refused(otherRefused, paint))
     if !isComplete {
-      lines += ["", "  Real time ran out: \(Self.length(seconds)) of \(Self.length(askedSeconds)) were played."]
+      lines += ["", paint.yellow("  Real time ran out: \(Self.length(seconds)) of \(Self.length(askedSeconds)) were played.")]
     }
     return lines.joined(separator: "\n")
   }
 
-  private static func bar(_ part: Int, of whole: Int) -> String {
-    let filled = whole > 0 ? min(20, part * 20 / whole) : 0
-    return String(repeating: "█", count: filled) + String(repeating: "░", count: 20 - filled)
+  private static func refused(_ count: Int, _ paint: Paint) -> String {
+    count == 0 ? paint.green("none refused") : paint.red("\(count) of them refused")
   }
 
   private static func share(_ part: Int64, of whole: Int64) -> String { whole > 0 ? "\(part * 100 / whole)% of the time" : "" }

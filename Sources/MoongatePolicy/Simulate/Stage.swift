@@ -1,12 +1,20 @@
 import MoongateCore
 import MoongateSDK
 
-/// Where an attack plays: a virtual gateway with an owner who goes about their day, and the attacker's tools.
+/// Where an attack plays: a virtual gateway with people who go about their day, and the attacker's tools.
 final class Stage {
   /// The person whose account it is about.
   static let owner = 0
-  /// The owner signs in so often.
-  private static let ownersPause: Duration = .seconds(8 * 3600)
+
+  /// Someone who signs in now and then, from home, and types the right code.
+  struct Honest {
+    let person: Int
+    let home: ClientAddress
+    let pause: Duration
+    var next: Timestamp
+    var signIns = 0
+    var refused = 0
+  }
 
   let gateway: VirtualGateway
   let target: Target
@@ -15,12 +23,11 @@ final class Stage {
   let start: Timestamp
   private let addresses: Int
   private let deadline: ContinuousClock.Instant
-  private var ownersNext: Timestamp
   private var turn = 0
 
   private(set) var guesses = 0
-  private(set) var ownerSignIns = 0
-  private(set) var ownerRefused = 0
+  /// The owner first.
+  private var honest: [Honest]
   private(set) var lockedOut: Duration = .zero
 
   init(
@@ -33,9 +40,19 @@ final class Stage {
     start = gateway.clock.now()
     end = start + span
     deadline = ContinuousClock.now + patience
-    // Some time in the first eight hours, and off the round hours at which an attacker would be.
-    ownersNext = start + .seconds(Int(seed &* 7_919 % 27_000) + 611)
+    let begin = start
+    // Whoever it is about thrice a day, five others once; some time, and off the round hours at which an attacker would be.
+    honest = (0..<6).map { number in
+      Honest(
+        person: number == 0 ? Self.owner : 900_000_000 + number, home: ClientAddress(bytes: [192, 0, 2, UInt8(1 + number)]) ?? .unspecified,
+        pause: .seconds((number == 0 ? 8 : 24) * 3600),
+        next: begin + .seconds(Int((seed &* 7_919 &+ UInt64(number) &* 104_729) % (number == 0 ? 27_000 : 80_000)) + 611))
+    }
   }
+
+  var owner: Honest { honest[0] }
+  /// Whom nobody attacks.
+  var others: ArraySlice<Honest> { honest.dropFirst() }
 
   var now: Timestamp { gateway.clock.now() }
   var isOver: Bool { now >= end || ContinuousClock.now >= deadline }
@@ -55,36 +72,31 @@ final class Stage {
     return gateway.client(ClientAddress(bytes: [10, UInt8(place >> 16 & 255), UInt8(place >> 8 & 255), UInt8(place & 255)]) ?? .unspecified)
   }
 
-  /// Makes the accounts of people `0..<count`.
+  /// Makes the accounts of people `0..<count`, and of those whom nobody attacks.
   func makePeople(_ count: Int) async throws {
-    for person in 0..<count { _ = try await gateway.makeAccount(holding: [try target.identifier(person)]) }
+    for person in Array(0..<count) + others.map(\.person) { _ = try await gateway.makeAccount(holding: [try target.identifier(person)]) }
   }
 
-  /// Lets time go by; the owner does not wait for the attacker.
+  /// Lets time go by; honest people do not wait for the attacker.
   func wait(_ duration: Duration) async throws {
     let until = min(end, now + duration)
-    while ownersNext < until {
-      gateway.clock.set(ownersNext)
-      try await ownerSignsIn()
-      ownersNext = ownersNext + Self.ownersPause
+    while let number = honest.indices.min(by: { honest[$0].next < honest[$1].next }), honest[number].next < until {
+      gateway.clock.set(max(now, honest[number].next))
+      honest[number].signIns += 1
+      if try await !signsIn(honest[number]) { honest[number].refused += 1 }
+      honest[number].next = honest[number].next + honest[number].pause
     }
     gateway.clock.set(max(now, until))
   }
 
-  private func ownerSignsIn() async throws {
-    let client = gateway.client(ClientAddress(bytes: [192, 0, 2, 1]) ?? .unspecified)
-    ownerSignIns += 1
-    let signedIn: Bool
-    if case .success(let flow) = await gateway.create(target.ownersFlow, by: client),
-      case .success = await gateway.begin(flow.id, provider: policy.provider, fields: target.fields(Self.owner), by: client),
-      let code = gateway.mailbox.latest(to: try target.identifier(Self.owner).value)?.code,
+  private func signsIn(_ honest: Honest) async throws -> Bool {
+    let client = gateway.client(honest.home)
+    guard case .success(let flow) = await gateway.create(target.ownersFlow, by: client),
+      case .success = await gateway.begin(flow.id, provider: policy.provider, fields: target.fields(honest.person), by: client),
+      let code = gateway.mailbox.latest(to: try target.identifier(honest.person).value)?.code,
       case .success = await gateway.submit(flow.id, fields: ["code": .text(code)], by: client)
-    {
-      signedIn = true
-    } else {
-      signedIn = false
-    }
-    if !signedIn { ownerRefused += 1 }
+    else { return false }
+    return true
   }
 
   /// What came of a guess.

@@ -2,12 +2,16 @@
 enum Bar {
   private static let cells = 20
 
-  /// - Parameter empty: what a part of nothing is, from 0 to 1.
-  static func text(_ part: Int, of whole: Int, empty: Int = 0) -> String { text(whole > 0 ? Double(part) / Double(whole) : Double(empty)) }
+  /// - Parameter isFullWhenEmpty: whether a part of nothing is all of it.
+  static func text(_ part: Int, of whole: Int, isFullWhenEmpty: Bool = false) -> String {
+    text(cells: whole > 0 ? part * cells / whole : isFullWhenEmpty ? cells : 0)
+  }
 
-  /// - Parameter share: from 0; more than the whole fills it.
-  static func text(_ share: Double) -> String {
-    let filled = max(0, min(cells, Int(share * Double(cells))))
+  /// A share, however small, is seen; what is more than the whole fills it.
+  static func text(_ share: Double) -> String { text(cells: share > 0 ? max(1, Int(min(1, share) * Double(cells))) : 0) }
+
+  private static func text(cells filled: Int) -> String {
+    let filled = min(cells, filled)
     return String(repeating: "█", count: filled) + String(repeating: "░", count: cells - filled)
   }
 }

@@ -32,7 +32,7 @@ import Testing
   @Test func nothingDiffersFromItself() async throws {
     let report = try await diff(generation(max: 5), generation(max: 5), Traffic(seed: 3, people: 8, days: 1))
     #expect(report.flips.isEmpty)
-    #expect(report.text == "\(report.decisions) decisions about 8 people: none differs.")
+    #expect(report.text(colour: false) == "\(report.decisions) decisions about 8 people: none differs.")
   }
 
   @Test func aLogIsPlayedAgainWithCountersOfItsOwn() async throws {
@@ -44,21 +44,46 @@ import Testing
       {"at":"2026-11-20T12:00:04Z","kind":"code_verified","identifier":"a","address":"192.0.2.1"}
       {"at":"2026-11-20T12:00:05Z","kind":"generation_active"}
       """
-    let traffic = try Traffic(recorded: Data(events.utf8))
+    let traffic = try Traffic(recorded: Data(events.utf8), of: Self.phone)
     #expect(traffic.acts.map(\.kind) == [.send, .wrong, .wrong, .wrong, .right])
     let report = try await diff(generation(max: 5), generation(max: 2), traffic)
     #expect(
-      report.text == """
-        5 decisions about 1 people: 3 differ.
+      report.text(colour: false) == """
+        5 decisions about 1 person: 3 differ.
+        ████████████░░░░░░░░  60 %
 
-                2  wrong invalid_code → too_many_attempts
-                1  right ok → too_many_attempts
-        """)
+            count  act    was → is                          by
+                2  wrong  invalid_code → too_many_attempts  policies/phone_otp.lua
+                1  right  ok → too_many_attempts            policies/phone_otp.lua
+        """, "\(report.text(colour: false))")
+    #expect(report.text(colour: true).contains("\u{1b}[31mtoo_many_attempts"))
     #expect(report.flips.map(\.first) == [2, 4])
   }
 
+  @Test func whatWasRefusedIsPlayedToo() throws {
+    let events = """
+      [{"at":"2026-11-20T12:00:09Z","kind":"refused","code":"not_here","identifier":"b","detail":{"act":"submit"}},
+       {"at":"2026-11-20T12:00:03Z","kind":"refused","code":"rate_limited","identifier":"b","detail":{"act":"send"}},
+       {"at":"2026-11-20T12:00:02Z","kind":"refused","code":"account_not_found","identifier":"a","detail":{"act":"send"}},
+       {"at":"2026-11-20T12:00:01Z","kind":"refused","code":"invalid_code","identifier":"c","provider":"pin"},
+       {"at":"2026-11-20T12:00:00Z","kind":"refused","code":"no_route"}]
+      """
+    let traffic = try Traffic(recorded: Data(events.utf8), of: Self.phone)
+    #expect(traffic.acts.map(\.kind) == [.send, .send, .right])
+    #expect(traffic.people == 2 && traffic.strangers == [0])
+  }
+
+  /// A week of a town against a stricter lock: what an operator sees at 80 columns.
+  @Test func aWeekOfATown() async throws {
+    let report = try await diff(generation(max: 5), generation(max: 3), Traffic(seed: 1, people: 10, days: 2))
+    let text = report.text(colour: false)
+    #expect(text.split(separator: "\n").allSatisfy { $0.count <= 80 }, "\(text)")
+    #expect(report.flips.contains { $0.act == "wrong" && $0.old == "invalid_code" && $0.new == "too_many_attempts" }, "\(text)")
+    #expect(report.flips.allSatisfy { $0.rule != nil }, "\(text)")
+  }
+
   @Test func aLogThatIsNoneNamesItsLine() {
-    #expect(throws: TrafficProblem.self) { try Traffic(recorded: Data("{}\nnot json\n".utf8)) }
-    #expect(performing: { try Traffic(recorded: Data("{}\nnot json\n".utf8)) }, throws: { ($0 as? TrafficProblem)?.line == 2 })
+    #expect(throws: TrafficProblem.self) { try Traffic(recorded: Data("{}\nnot json\n".utf8), of: Self.phone) }
+    #expect(performing: { try Traffic(recorded: Data("{}\nnot json\n".utf8), of: Self.phone) }, throws: { ($0 as? TrafficProblem)?.line == 2 })
   }
 }

@@ -62,7 +62,7 @@ import Testing
         """, "\(text)")
     let again = try await decision(await gateway.submit(id, fields: ["code": .text(code)], by: gateway.client()), gateway)
     #expect(again.detail["at"] == "policies/phone_otp.lua:4" && again.detail["locked_until"] == "2026-11-20T12:15:00Z")
-    #expect(again.text(colour: false).contains("counters   nothing was charged"))
+    #expect(again.detail["counter.verify"].map { $0.hasSuffix(" of 2") } ?? false)
   }
 
   @Test func aSendLimitAndAResendTimerNameTheirLines() async throws {
@@ -99,6 +99,40 @@ import Testing
     #expect(refused.detail["fact.phone.e164"].map { !$0.contains("9999") } ?? false)
     #expect(!refused.detail.values.contains { $0.contains("9999999999") })
     #expect(refused.text(colour: false).contains("f.phone.country    = IN"))
+  }
+
+  @Test func whatWhenAndVaryReadIsTold() async throws {
+    let folder = try TestFolder([
+      "policies/phone_otp.lua": """
+      return policy "phone_otp" {
+        limits = {
+          send = { on = "send", per = "phone", window = "15m",
+            max = vary(1, 4, function(f) if f.phone.country == "IN" then return 1 end return 4 end) },
+        },
+      }
+      """,
+      "flows/enter.lua": """
+      return flow "enter" { account = "any", steps = {
+        { "phone_otp", when = function(f) return f.client.new_device end }, { "email_code", when = function(f) return f.account.has_pin end },
+      } }
+      """,
+    ])
+    let gateway = try VirtualGateway(folder.generation(), providers: ProviderRegistry([PhoneOTP()]), store: SQLiteStore.memory())
+    let id = try await opened(gateway)
+    gateway.clock.advance(by: .seconds(61))
+    let full = try await decision(await gateway.resend(id, by: gateway.client()), gateway)
+    #expect(full.code == "send_limit" && full.detail["at"] == "policies/phone_otp.lua:3" && full.detail["counter.send"] == "1 -> 1 of 1")
+    #expect(full.detail["asked.policies/phone_otp.limits.send.max"] == "1  policies/phone_otp.lua:4")
+    #expect(full.detail["fact.phone.country"] == "IN")
+    let text = full.text(colour: false)
+    #expect(text.contains("  counters   send  1 → 1 of 1\n  asked      policies/phone_otp.limits.send.max  1  policies/phone_otp.lua:4\n"), "\(text)")
+    // A step's `when`, where it breaks.
+    let broken = try TestFolder([
+      "flows/enter.lua": "return flow \"enter\" { account = \"any\", steps = { { \"phone_otp\", when = function(f)\n return f.client.ip > 5 end } } }"
+    ])
+    let second = try VirtualGateway(broken.generation(), providers: ProviderRegistry([PhoneOTP()]), store: SQLiteStore.memory())
+    let refused = try await decision(await second.create("enter", by: second.client()), second)
+    #expect(refused.code == "policy_error" && refused.detail["rule"] == "flows/enter.steps[1].when" && refused.detail["fact.client.ip"] == "0.0.0.0")
   }
 
   @Test func aFaultNamesItsLine() async throws {

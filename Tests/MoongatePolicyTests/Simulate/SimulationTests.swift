@@ -36,6 +36,8 @@ import Testing
     #expect(report.ownerSignIns == 90)
     #expect(report.ownerRefused > 0)
     #expect(report.ownerLockedOutSeconds > 86_400)
+    // Whom nobody attacks notices nothing.
+    #expect(report.otherSignIns == 5 * 30 && report.otherRefused == 0)
   }
 
   @Test(arguments: 1...12) func noAttackBeatsTheBound(seed: Int) async throws {
@@ -55,7 +57,7 @@ import Testing
   @Test func aFloodIsHeldByTheAddresses() async throws {
     let report = try await run(.flood, span: .seconds(3 * 3600), addresses: 4)
     // 30 an hour and address, and the owner's own.
-    #expect(report.messages <= 4 * 30 * 3 + report.ownerSignIns)
+    #expect(report.messages <= 4 * 30 * 3 + report.ownerSignIns + report.otherSignIns)
     #expect(report.messages >= 4 * 30 * 3)
     #expect(report.bound == nil)
   }
@@ -66,6 +68,40 @@ import Testing
     #expect(report.guesses == 2 * 4 * 20)
     #expect(report.ownerRefused == 0)
     #expect(report.ownerLockedOutSeconds == 0)
+  }
+
+  /// What a person reads, at 80 columns.
+  @Test func theReportIsATable() {
+    var report = SimulationReport(
+      attacker: "guess", provider: "phone_otp", seconds: 2_592_000, askedSeconds: 2_592_000, addresses: 100, guesses: 441, probability: 0.00044,
+      messages: 175, ownerSignIns: 90, ownerRefused: 61, ownerLockedOutSeconds: 2_000_000, otherSignIns: 150, otherRefused: 0, bound: 447,
+      accepted: 0.001)
+    #expect(
+      report.text(colour: false) == """
+        guess against phone_otp, 30d, 100 addresses
+
+          guesses                 441  ███████████████████░ of 447 that check allows
+          chance of entry     0.044 %  ████████░░░░░░░░░░░░ of 0.1 % that you accept
+          messages sent           175
+          owner's sign-ins         90  61 of them refused
+          owner locked out    23d 3h  77% of the time
+          others' sign-ins        150  none refused
+        """, "\(report.text(colour: false))")
+    #expect(!report.isTooLikely && report.text(colour: true).contains("\u{1b}[32m████████░"))
+    report = SimulationReport(
+      attacker: "flood", provider: "phone_otp", seconds: 3_600, askedSeconds: 86_400, addresses: 1, guesses: 0, probability: 0, messages: 30,
+      ownerSignIns: 0, ownerRefused: 0, ownerLockedOutSeconds: 0, otherSignIns: 2, otherRefused: 1, bound: nil, accepted: nil)
+    #expect(
+      report.text(colour: false) == """
+        flood against phone_otp, 1h, 1 address
+
+          messages sent            30  each one is money
+          owner's sign-ins          0  none refused
+          owner locked out         0s  0% of the time
+          others' sign-ins          2  1 of them refused
+
+          Real time ran out: 1h of 1d were played.
+        """, "\(report.text(colour: false))")
   }
 
   @Test func whatCannotBeAttackedSaysWhy() async throws {

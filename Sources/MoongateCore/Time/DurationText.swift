@@ -1,5 +1,3 @@
-import MoongateCore
-
 extension Duration {
   /// As files write it: `90s` as `1m30s`, a whole day as `24h`; `0s` for nothing.
   package var asWritten: String {
