@@ -96,7 +96,7 @@ import Testing
   }
 
   @Test func aFolderThatIsItsOwn() throws {
-    let folder = try TestFolder()
+    let folder = try TestFolder(["policies/phone_otp.lua": nil, "policies/email_code.lua": nil])
     try FileManager.default.createSymbolicLink(atPath: folder.scratch.path("policies"), withDestinationPath: ".")
     #expect(folder.problems().allSatisfy { $0.contains("this program has no provider") })
   }

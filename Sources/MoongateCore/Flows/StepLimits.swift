@@ -76,5 +76,5 @@ extension Varying {
   var fixedValue: Value? { if case .fixed(let value) = self { value } else { nil } }
   var varies: Bool { fixedValue == nil }
   /// What chooses it, where something does.
-  var function: FunctionName? { if case .varying(_, _, let function) = self { function } else { nil } }
+  package var function: FunctionName? { if case .varying(_, _, let function) = self { function } else { nil } }
 }

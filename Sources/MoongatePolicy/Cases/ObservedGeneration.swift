@@ -49,34 +49,22 @@ private final class ObservedEvaluator: PolicyEvaluator {
   }
 
   func condition(of function: FunctionName, given facts: Facts) throws(PolicyFault) -> Bool {
-    try noting(function, facts) { () throws(PolicyFault) in
-      try observed.condition(of: function, given: facts)
-    } told: {
-      String($0)
-    }
+    try noting(function, facts, { String($0) }) { () throws(PolicyFault) in try observed.condition(of: function, given: facts) }
   }
 
   func value(of varying: Varying<Int>, given facts: Facts) throws(PolicyFault) -> Int {
-    guard case .varying(_, _, let function) = varying else { return try observed.value(of: varying, given: facts) }
-    return try noting(function, facts) { () throws(PolicyFault) in
-      try observed.value(of: varying, given: facts)
-    } told: {
-      String($0)
-    }
+    try noting(varying.function, facts, { String($0) }) { () throws(PolicyFault) in try observed.value(of: varying, given: facts) }
   }
 
   func value(of varying: Varying<Duration>, given facts: Facts) throws(PolicyFault) -> Duration {
-    guard case .varying(_, _, let function) = varying else { return try observed.value(of: varying, given: facts) }
-    return try noting(function, facts) { () throws(PolicyFault) in
-      try observed.value(of: varying, given: facts)
-    } told: {
-      "\"\($0.asWritten)\""
-    }
+    try noting(varying.function, facts, { "\"\($0.asWritten)\"" }) { () throws(PolicyFault) in try observed.value(of: varying, given: facts) }
   }
 
+  /// - Parameter function: nil where nothing is asked.
   private func noting<Value>(
-    _ function: FunctionName, _ facts: Facts, _ body: () throws(PolicyFault) -> Value, told: (Value) -> String
+    _ function: FunctionName?, _ facts: Facts, _ told: (Value) -> String, _ body: () throws(PolicyFault) -> Value
   ) throws(PolicyFault) -> Value {
+    guard let function else { return try body() }
     do {
       let value = try body()
       note(function, told(value), facts)

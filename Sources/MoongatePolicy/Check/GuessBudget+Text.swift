@@ -14,8 +14,9 @@ extension GuessBudget {
     var lines = [paint.dim("\(Columns.pad("guess budget", to: name))       a day   in 30 days   chance in 30 days")]
     for budget in budgets {
       let row =
-        Columns.pad(budget.provider.rawValue, to: name) + Columns.right(budget.perDay.map(String.init) ?? "no end", 12)
-        + Columns.right(budget.per30Days.map(String.init) ?? "no end", 13) + Columns.right(budget.probability30Days.map(percent) ?? "unknown", 20)
+        Columns.pad(budget.provider.rawValue, to: name) + Columns.right(budget.perDay.map(String.init) ?? "no end", to: 12)
+        + Columns.right(budget.per30Days.map(String.init) ?? "no end", to: 13)
+        + Columns.right(budget.probability30Days.map(percent) ?? "unknown", to: 20)
       lines.append(row + (alone.contains(budget.provider) ? "" : "  not alone"))
     }
     if let accepted {

@@ -66,19 +66,18 @@ package struct Traffic: Sendable {
   /// - Parameter provider: whose steps are meant; those of others are left out.
   /// - Throws: `TrafficProblem` where it is neither.
   package init(recorded data: Data, of provider: ProviderName) throws(TrafficProblem) {
-    let events = try Self.events(in: data)
     var people: [String: Int] = [:]
     var strangers: Set<Int> = []
     var acts: [Act] = []
-    for event in events.sorted(by: { $0.at ?? "" < $1.at ?? "" }) where event.provider ?? provider.rawValue == provider.rawValue {
+    for (at, event) in try Self.events(in: data) where event.provider ?? provider.rawValue == provider.rawValue {
       // A keyed hash names the person as well as a number does.
-      guard let kind = event.act, let at = event.moment, let identifier = event.identifier else { continue }
+      guard let kind = event.act, let identifier = event.identifier else { continue }
       let person = people[identifier] ?? people.count
       if event.code == "account_not_found", people[identifier] == nil { strangers.insert(person) }
       people[identifier] = person
       acts.append(Act(at: at, person: person, address: event.address.flatMap { IPAddressText.parse($0.utf8) } ?? .unspecified, kind: kind))
     }
-    self.acts = acts.sorted { $0.at < $1.at }
+    self.acts = acts
     self.people = people.count
     self.strangers = strangers
   }
@@ -110,15 +109,21 @@ package struct Traffic: Sendable {
     }
   }
 
-  private static func events(in data: Data) throws(TrafficProblem) -> [Event] {
+  /// In the order in which they happened; those that bear no time are left out.
+  private static func events(in data: Data) throws(TrafficProblem) -> [(at: Timestamp, event: Event)] {
     let decoder = JSONDecoder()
-    if let array = try? decoder.decode([Event].self, from: data) { return array }
     var events: [Event] = []
-    for (number, line) in data.split(separator: UInt8(ascii: "\n")).enumerated() {
-      guard let event = try? decoder.decode(Event.self, from: Data(line)) else { throw TrafficProblem(line: number + 1) }
-      events.append(event)
+    if let array = try? decoder.decode([Event].self, from: data) {
+      // The admin listener tells the newest first, and several of them may bear one time.
+      events = array.reversed()
+    } else {
+      for (number, line) in data.split(separator: UInt8(ascii: "\n")).enumerated() {
+        guard let event = try? decoder.decode(Event.self, from: Data(line)) else { throw TrafficProblem(line: number + 1) }
+        events.append(event)
+      }
     }
-    return events
+    return events.enumerated().compactMap { place, event in event.moment.map { (place, $0, event) } }
+      .sorted { ($0.1, $0.0) < ($1.1, $1.0) }.map { ($0.1, $0.2) }
   }
 }
 

@@ -70,15 +70,10 @@ struct FlowReader {
     }
     guard let reader = TableReader(node, .step, path: path, problems: problems, allowsItems: true) else { return nil }
     let isSkippable = reader.flag("skippable") ?? false
-    var when: FunctionName?
-    if let node = reader.take("when") {
-      if case .function(let function) = node.value {
-        let name = FunctionName("flows/\(self.name).\(path).when")
-        functions.add(name, function, for: .flow)
-        when = name
-      } else {
-        problems.add(node.location, "\(path).when", "must be a function, as in function(f) return f.account.has_pin end, not \(node.value.described)")
-      }
+    let when = reader.function("when", example: "function(f) return f.account.has_pin end").map { function in
+      let name = FunctionName("flows/\(self.name).\(path).when")
+      functions.add(name, function, for: .flow)
+      return name
     }
     guard !reader.items.isEmpty else {
       problems.add(node.location, path, "a step names its provider first, as in { \"phone_otp\" }")

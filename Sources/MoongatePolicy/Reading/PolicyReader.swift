@@ -32,7 +32,10 @@ struct PolicyReader {
     guard let reader = TableReader(effective, .policy, path: "", problems: problems) else { return nil }
     var kept: [(FunctionName, LuaFunction)] = []
     let prefix = "policies/\(descriptor.name)"
-    func keep(_ name: FunctionName, _ function: LuaFunction) { kept.append((name, function)) }
+    func keep(_ name: String, _ function: LuaFunction) -> FunctionName {
+      kept.append((FunctionName("\(prefix).\(name)"), function))
+      return FunctionName("\(prefix).\(name)")
+    }
     let varying = VaryingFields(keep: { name, function in kept.append((name, function)) }, prefix: prefix, problems: problems)
 
     // A provider whose own policy says nothing of codes sends none.
@@ -57,8 +60,8 @@ struct PolicyReader {
     if let node = reader.take("limits") { limits = readLimits(node, varying) }
     let unknownAccount = reader.choice("unknown_account", UnknownAccount.self)
     let message = sendsCodes ? readMessage(reader) : ""
-    let send = function(reader, "send", prefix, keep)
-    let verify = function(reader, "verify", prefix, keep)
+    let send = reader.function("send").map { keep("send", $0) }
+    let verify = reader.function("verify").map { keep("verify", $0) }
 
     let audience = FunctionTable.Audience.policy(limits: limits.map(\.name))
     for (name, function) in kept { functions.add(name, function, for: audience) }
@@ -67,17 +70,6 @@ struct PolicyReader {
     return ProviderPolicy(
       provider: descriptor.name, code: code, resendAfter: resendAfter, limits: limits, unknownAccount: unknownAccount, message: message, send: send,
       verify: verify, locations: Self.locations(of: effective))
-  }
-
-  private func function(_ reader: TableReader, _ name: String, _ prefix: String, _ keep: (FunctionName, LuaFunction) -> Void) -> FunctionName? {
-    guard let node = reader.take(name) else { return nil }
-    guard case .function(let function) = node.value else {
-      problems.add(node.location, name, "must be a function, as in function(f) return allow end, not \(node.value.described)")
-      return nil
-    }
-    let full = FunctionName("\(prefix).\(name)")
-    keep(full, function)
-    return full
   }
 
   private func readCode(_ reader: TableReader) -> CodeRule? {
@@ -139,7 +131,7 @@ struct PolicyReader {
     let lockNode = reader.take("lock")
     let lock = lockNode.flatMap { varying.durations($0, "\(path).lock") } ?? []
     let disables = reader.flag("disable") ?? false
-    if let lockNode, zip(lock, lock.dropFirst()).contains(where: { $0.worst > $1.worst }) {
+    if let lockNode, zip(lock, lock.dropFirst()).contains(where: { $0.highest > $1.highest }) {
       problems.warn(lockNode.location, "\(path).lock", "a later lock is shorter than the one before it: sort the list so that each is longer")
     }
     if let key, !applies(key) {
@@ -178,7 +170,7 @@ struct PolicyReader {
         "no limit on \(action.rawValue) counts per phone, email, identifier or account: one person can be tried without end; add one with per = \"identifier\""
       )
     }
-    if let code, let longest = resendAfter.map(\.worst).max(), longest > code.lifetime, case .table(let rule)? = table.fields["code"]?.value {
+    if let code, let longest = resendAfter.map(\.highest).max(), longest > code.lifetime, case .table(let rule)? = table.fields["code"]?.value {
       problems.warn(
         rule.fields["ttl"]?.location ?? location, "code.ttl",
         "is shorter than the longest wait of timers.resend_after: a code is dead before a new one may be asked for")
@@ -194,15 +186,5 @@ struct PolicyReader {
       }
     }
     return locations
-  }
-}
-
-extension Varying {
-  /// The greatest value that it can have.
-  fileprivate var worst: Value {
-    switch self {
-    case .fixed(let value): value
-    case .varying(_, let highest, _): highest
-    }
   }
 }

@@ -37,15 +37,10 @@ struct RouteReader {
     let isOpen = reader.flag("allow") ?? false
     let flow = readFlow(reader)
     let requirement = readRequirement(reader)
-    var decide: FunctionName?
-    if let node = reader.take("decide") {
-      if case .function(let function) = node.value {
-        let name = FunctionName("\(path).decide")
-        functions.add(name, function, for: .route)
-        decide = name
-      } else {
-        problems.add(node.location, reader.path("decide"), "must be a function, as in function(f) return allow end, not \(node.value.described)")
-      }
+    let decide = reader.function("decide").map { function in
+      let name = FunctionName("\(path).decide")
+      functions.add(name, function, for: .route)
+      return name
     }
     let timeout = reader.duration("timeout")
     let allowsUpgrade = reader.flag("websocket") ?? false

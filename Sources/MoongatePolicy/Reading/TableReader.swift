@@ -90,6 +90,14 @@ final class TableReader {
 
   func whole(_ name: String, in range: ClosedRange<Int>) -> Int? { take(name).flatMap { Field.whole($0, path(name), problems, in: range) } }
 
+  /// - Parameter example: what would be right.
+  func function(_ name: String, example: String = "function(f) return allow end") -> LuaFunction? {
+    guard let node = take(name) else { return nil }
+    if case .function(let function) = node.value { return function }
+    problems.add(node.location, path(name), "must be a function, as in \(example), not \(node.value.described)")
+    return nil
+  }
+
   func choice<Choice: CaseIterable & RawRepresentable<String>>(_ name: String, _ type: Choice.Type) -> Choice? {
     take(name).flatMap { Field.choice($0, path(name), problems, type) }
   }

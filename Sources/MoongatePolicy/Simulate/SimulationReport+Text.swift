@@ -22,7 +22,12 @@ extension SimulationReport {
     row("owner locked out", Self.length(ownerLockedOutSeconds), Self.share(ownerLockedOutSeconds, of: seconds))
     row("others' sign-ins", String(otherSignIns), Self.refused(otherRefused, paint))
     if !isComplete {
-      lines += ["", paint.yellow("  Real time ran out: \(Self.length(seconds)) of \(Self.length(askedSeconds)) were played.")]
+      let pace = [("guesses", atThisPace(guesses)), ("messages", atThisPace(messages))].compactMap { name, count in
+        count.flatMap { $0 > 0 ? "\($0) \(name)" : nil }
+      }
+      let played = "Real time ran out: \(Self.length(seconds)) of \(Self.length(askedSeconds)) were played."
+      lines += ["", paint.yellow("  " + played + (pace.isEmpty ? "" : " All of it, at this pace:"))]
+      if !pace.isEmpty { lines.append("  " + pace.joined(separator: ", ")) }
     }
     return lines.joined(separator: "\n")
   }

@@ -23,7 +23,7 @@ package struct SimulationReport: Sendable, Encodable {
   package let otherRefused: Int
   /// What `check` says is the most; nil where nothing bounds it, or it is not about guesses at one account.
   package let bound: Int?
-  /// `risk_budget` of gateway.lua, where there is one.
+  /// `risk_budget` of gateway.lua, where there is one and it is about one account.
   package let accepted: Double?
 
   enum CodingKeys: String, CodingKey {
@@ -38,6 +38,8 @@ package struct SimulationReport: Sendable, Encodable {
 
   /// Whether all of the time that was asked for was played.
   package var isComplete: Bool { seconds >= askedSeconds }
+  /// As much of it as all of the time would see, where it goes on as it went; nil where too little was played to tell.
+  package func atThisPace(_ count: Int) -> Int? { seconds >= 3600 ? Int(Double(count) * Double(askedSeconds) / Double(seconds)) : nil }
   /// Whether the attacker gets in more likely than is accepted.
   package var isTooLikely: Bool { accepted.map { probability > $0 } ?? false }
 }
@@ -51,6 +53,7 @@ extension Stage {
       askedSeconds: simulation.span.components.seconds, addresses: simulation.addresses, guesses: guesses,
       probability: -expm1(Double(guesses) * log1p(-1 / space)), messages: gateway.mailbox.count, ownerSignIns: owner.signIns,
       ownerRefused: owner.refused, ownerLockedOutSeconds: lockedOut.components.seconds, otherSignIns: others.map(\.signIns).reduce(0, +),
-      otherRefused: others.map(\.refused).reduce(0, +), bound: simulation.attacker == .guess ? bounds.min() : nil, accepted: accepted)
+      otherRefused: others.map(\.refused).reduce(0, +), bound: simulation.attacker == .guess ? bounds.min() : nil,
+      accepted: simulation.attacker == .guess ? accepted : nil)
   }
 }

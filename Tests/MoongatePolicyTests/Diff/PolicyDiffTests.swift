@@ -53,8 +53,8 @@ import Testing
         ████████████░░░░░░░░  60 %
 
             count  act    was → is                          by
-                2  wrong  invalid_code → too_many_attempts  policies/phone_otp.lua
-                1  right  ok → too_many_attempts            policies/phone_otp.lua
+                2  wrong  invalid_code → too_many_attempts  policies/test.lua:1
+                1  right  ok → too_many_attempts            policies/test.lua:1
         """, "\(report.text(colour: false))")
     #expect(report.text(colour: true).contains("\u{1b}[31mtoo_many_attempts"))
     #expect(report.flips.map(\.first) == [2, 4])

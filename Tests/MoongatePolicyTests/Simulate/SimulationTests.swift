@@ -100,7 +100,8 @@ import Testing
           owner locked out         0s  0% of the time
           others' sign-ins          2  1 of them refused
 
-          Real time ran out: 1h of 1d were played.
+          Real time ran out: 1h of 1d were played. All of it, at this pace:
+          720 messages
         """, "\(report.text(colour: false))")
   }
 
