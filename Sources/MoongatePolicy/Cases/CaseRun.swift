@@ -57,7 +57,7 @@ struct CaseRun {
       do {
         try checkTime()
         try await lookAtSession()
-        let outcome = try await perform(act)
+        let outcome = try await perform(act) + (try await fault(in: act))
         trace.append(CaseOutcome.Line(at: at, act: act.kind.description, outcome: outcome, location: act.location))
       } catch Stop.failure(let failure) {
         trace.append(CaseOutcome.Line(at: at, act: act.kind.description, outcome: "", location: act.location))
@@ -71,6 +71,17 @@ struct CaseRun {
 
   private func outcome(_ failure: CaseOutcome.Failure?) -> CaseOutcome {
     CaseOutcome(name: one.name, location: one.location, trace: trace, failure: failure)
+  }
+
+  /// What a policy that failed has to say for itself, behind the words of its refusal.
+  private func fault(in act: PolicyCase.Act) async throws -> String {
+    switch act.kind {
+    case .flow, .send, .resend, .wrong, .right, .skip, .request: break
+    default: return ""
+    }
+    guard case .refusal(let refusal)? = answer, refusal.code == .policyError else { return "" }
+    let fault = try await gateway.audit.event(refusal.decision)?.detail["fault"] ?? refusal.detail
+    return fault.map { ", \($0)" } ?? ""
   }
 
   /// Between two requests: none of them is cut short.

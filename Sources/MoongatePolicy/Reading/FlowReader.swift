@@ -13,10 +13,10 @@ struct FlowReader {
     let account = reader.choice("account", AccountRule.self)
     let stepsNode = reader.take("steps")
     let steps = stepsNode.map { readSteps($0, &functions) } ?? []
+    if let stepsNode, problems.all.count == before { FlowAnalysis.check(name, steps, of: stepsNode, problems) }
     let lifetime = reader.duration("lifetime", atLeast: .seconds(1))
     let session = readSession(reader)
     let next = readNext(reader)
-    if let stepsNode, problems.all.count == before { FlowAnalysis.check(name, steps, of: stepsNode, problems) }
     guard problems.all.count == before, let account, let lifetime, let session, let next else { return nil }
     return FlowDefinition(name: name, account: account, steps: steps, lifetime: lifetime, session: session, next: next, location: node.location)
   }

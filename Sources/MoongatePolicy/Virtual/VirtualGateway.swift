@@ -70,8 +70,8 @@ package struct VirtualGateway: Sendable {
   package func request(
     _ request: RequestFacts, session token: TokenHash?, by client: ClientContext
   ) async throws(StoreFault) -> Result<Route, Refusal> {
-    func refusal(_ code: RefusalCode, provider: ProviderName? = nil, flow: String? = nil) -> Result<Route, Refusal> {
-      .failure(Refusal(code, decision: client.decision, provider: provider, flow: flow))
+    func refusal(_ code: RefusalCode, detail: String? = nil, provider: ProviderName? = nil, flow: String? = nil) -> Result<Route, Refusal> {
+      .failure(Refusal(code, decision: client.decision, detail: detail, provider: provider, flow: flow))
     }
     let generation = generations.current
     let raw = Array(request.path.utf8)
@@ -102,7 +102,7 @@ package struct VirtualGateway: Sendable {
     case .emailNotVerified: refusal(.emailNotVerified)
     case .needs(let provider): refusal(.stepUpRequired, provider: provider, flow: route.stepUpFlow)
     case .denied(let reason): refusal(.policyReason(reason))
-    case .failed: refusal(.policyError)
+    case .failed(let fault): refusal(.policyError, detail: fault.description)
     }
   }
 

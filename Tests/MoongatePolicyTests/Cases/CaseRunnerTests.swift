@@ -285,6 +285,16 @@ import Testing
     #expect(report.failures.map(\.name) == ["shown"], "\(report.text(colour: false))")
   }
 
+  @Test func aPolicyThatFailsSaysWhere() async throws {
+    let report = try await report(
+      "case \"x\" { flow \"enter\", phone \"+919999999999\", send(), request { path = \"/x\" }, expect { status = 200 } },",
+      ["policies/phone_otp.lua": "return policy \"phone_otp\" {\n  send = function(f) return f.phone.contry end }"])
+    #expect(
+      report.outcomes.first?.trace.map(\.outcome).contains(
+        "503 policy_error, policies/phone_otp.lua:2: unknown fact `f.phone.contry`; did you mean `country`?") ?? false,
+      "\(report.text(colour: false))")
+  }
+
   @Test func colourIsOnlyForTerminals() async throws {
     let report = try await report("case \"x\" { flow \"enter\", expect { status = 404 } },")
     #expect(!report.text(colour: false).contains("\u{1b}"))
