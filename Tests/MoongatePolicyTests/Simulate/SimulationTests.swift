@@ -84,7 +84,7 @@ import Testing
           chance of entry     0.044 %  ████████░░░░░░░░░░░░ of 0.1 % that you accept
           messages sent           175
           owner's sign-ins         90  61 of them refused
-          owner locked out    23d 3h  77% of the time
+          owner locked out     23d 3h  77% of the time
           others' sign-ins        150  none refused
         """, "\(report.text(colour: false))")
     #expect(!report.isTooLikely && report.text(colour: true).contains("\u{1b}[32m████████░"))
