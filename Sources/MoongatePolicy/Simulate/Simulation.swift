@@ -88,7 +88,10 @@ struct Target: Sendable {
 
   init(_ generation: any PolicyGeneration, _ provider: any CodeProvider, wantsNew: Bool) throws(SimulationProblem) {
     let name = provider.descriptor.name
-    let flows = generation.flows.values.filter { $0.steps.first?.choices.contains(name) ?? false }.sorted { $0.name < $1.name }
+    // An account's own flows begin with a session, which neither strangers nor attackers have.
+    let flows = generation.flows.values.filter { flow in
+      FlowPurpose(flow: flow.name) == .signIn && flow.steps.first?.choices.contains(name) ?? false
+    }.sorted { $0.name < $1.name }
     // Messages to strangers are to be had where anybody may register; guesses are worth making where people have accounts.
     let wanted: [AccountRule] = wantsNew ? [.new, .any, .existing] : [.existing, .any]
     guard let flow = wanted.lazy.compactMap({ rule in flows.first { $0.account == rule } }).first,
