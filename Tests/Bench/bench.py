@@ -1,6 +1,7 @@
 """Measures the gateway beside nginx and Envoy that only proxy, in one run: `make bench`.
 
 Proxied requests: GET of 40 bytes with a live session, by wrk, rounds interleaved, medians; a ratio divides figures of the same round.
+Forward-auth: the gateway's answer to nginx's question, asked directly, beside an nginx whose answer is always 200.
 Flows: create + begin + submit of new accounts on SQLite. Memory: the gateway's peak after 1,000 sessions.
 Load, contender and backend share the machine, so compare the figures, don't quote them.
 """
@@ -29,6 +30,7 @@ CLIENTS = 16
 GATEWAY = """return gateway {{
   listen = "127.0.0.1:{port}", admin = "127.0.0.1:{admin}", public_url = "http://localhost:{port}", store = "sqlite:data/moongate.db",
   key = file "data/master.key", region = "IN", service = "Moongate", providers = {{ phone_otp = {{ sms = outbox() }} }},
+  trusted_proxies = {{ "127.0.0.1/32" }},
 }}
 """
 ROUTES = 'return routes {{ {{ path = "/**", to = "http://127.0.0.1:{backend}" }} }}\n'
@@ -118,9 +120,9 @@ def flows(port, admin, count):
     return done[-1]["session"]["token"], count / (beginning + submitting)
 
 
-def wrk(port, connections, seconds, header=None):
-    command = ["wrk", "-t", "2", "-c", str(connections), "-d", f"{seconds}s", "-s", str(HERE / "wrk.lua"), f"http://127.0.0.1:{port}/small"]
-    told = subprocess.run(command + (["-H", header] if header else []), capture_output=True, text=True, check=True).stdout
+def wrk(port, connections, seconds, headers=(), path="/small"):
+    command = ["wrk", "-t", "2", "-c", str(connections), "-d", f"{seconds}s", "-s", str(HERE / "wrk.lua"), f"http://127.0.0.1:{port}{path}"]
+    told = subprocess.run(command + [part for header in headers for part in ("-H", header)], capture_output=True, text=True, check=True).stdout
     figures = json.loads(next(line[5:] for line in told.splitlines() if line.startswith("JSON ")))
     if figures["refused"] or figures["broken"]:
         sys.exit(f"port {port}: {figures['refused']} refused, {figures['broken']} broken: not a measurement")
@@ -167,7 +169,7 @@ def main():
     runs = Runs()
     with tempfile.TemporaryDirectory(prefix="moongate-bench-") as scratch:
         scratch = pathlib.Path(scratch)
-        backend, gateway, admin, nginx, envoy_port = (free_port() for _ in range(5))
+        backend, gateway, admin, nginx, envoy_port, auth = (free_port() for _ in range(6))
         try:
             runs.start(peers.backend(scratch / "backend", backend), backend, scratch / "backend")
             configuration(scratch / "config", gateway, admin, backend)
@@ -175,39 +177,53 @@ def main():
             contenders = {"Moongate, session checked": gateway}
             runs.start(peers.plain_nginx(scratch / "nginx", nginx, backend), nginx, scratch / "nginx")
             contenders["nginx, no check"] = nginx
+            runs.start(peers.auth_200(scratch / "auth", auth), auth, scratch / "auth")
             program = envoy()
             if program:
                 runs.start(peers.plain_envoy(scratch / "envoy", envoy_port, backend, program), envoy_port, scratch / "envoy")
                 contenders["Envoy, no check"] = envoy_port
 
             token, per_second = flows(gateway, admin, options.flows)
-            header = {gateway: f"Cookie: moongate={token}"}
+            cookie = f"Cookie: moongate={token}"
+            question = [cookie, f"X-Original-URL: http://localhost:{gateway}/small", "X-Original-Method: GET", "X-Forwarded-For: 203.0.113.7"]
             memory = peak_memory(process)
             rounds = {name: [] for name in contenders}
+            answers = {"Moongate, asked by nginx's dialect": [], "nginx, always 200": []}
             for _ in range(options.rounds):
                 for name, port in contenders.items():
-                    rounds[name].append(wrk(port, options.connections, options.seconds, header.get(port)))
+                    rounds[name].append(wrk(port, options.connections, options.seconds, [cookie] if port == gateway else ()))
+                for name, (port, path) in zip(answers, ((gateway, "/auth/forward/nginx"), (auth, "/"))):
+                    answers[name].append(wrk(port, options.connections, options.seconds, question, path))
             under_load = peak_memory(process)
         finally:
             runs.end()
 
-    median = lambda name, figure: statistics.median(entry[figure] for entry in rounds[name])
-    print(f"\nProxied requests, {options.connections} connections, medians of {options.rounds} rounds\n")
-    print(f"{'':28}{'requests/s':>12}{'p50 ms':>10}{'p99 ms':>10}")
-    for name in contenders:
-        print(f"{name:28}{median(name, 'per_second'):12,.0f}{median(name, 'p50_ms'):10.2f}{median(name, 'p99_ms'):10.2f}")
+    def table(title, figures):
+        print(f"\n{title}, {options.connections} connections, medians of {options.rounds} rounds\n")
+        print(f"{'':36}{'requests/s':>12}{'p50 ms':>10}{'p99 ms':>10}")
+        for name, entries in figures.items():
+            median = lambda figure: statistics.median(entry[figure] for entry in entries)
+            print(f"{name:36}{median('per_second'):12,.0f}{median('p50_ms'):10.2f}{median('p99_ms'):10.2f}")
+
+    table("Proxied requests", rounds)
     ratios = {}
     ours = rounds["Moongate, session checked"]
     for name in list(contenders)[1:]:
         ratios[name] = statistics.median(mine["per_second"] / theirs["per_second"] for mine, theirs in zip(ours, rounds[name]))
         print(f"\n{ratios[name]:.2f} of {name}", end="")
-    print(f"\n\nFlows (create, begin, submit) on SQLite: {per_second:,.0f}/s")
+    print()
+    table("Forward-auth, asked directly", answers)
+    asked, always = answers.values()
+    share = statistics.median(mine["per_second"] / theirs["per_second"] for mine, theirs in zip(asked, always))
+    ratios["forward-auth of nginx's always 200"] = share
+    print(f"\n{share:.2f} of nginx's own answer (0.5 at least)")
+    print(f"\nFlows (create, begin, submit) on SQLite: {per_second:,.0f}/s")
     print(f"Peak memory: {memory:.0f} MiB with {options.flows} sessions, {under_load:.0f} MiB after the load")
     if not program:
         print("Envoy could not be had from its package registry: left out.")
     if options.json:
         options.json.write_text(json.dumps(
-            {"rounds": rounds, "ratios": ratios, "flows_per_second": per_second, "peak_mib": memory, "peak_mib_after_load": under_load}, indent=2))
+            {"rounds": rounds, "forward_auth": answers, "ratios": ratios, "flows_per_second": per_second, "peak_mib": memory, "peak_mib_after_load": under_load}, indent=2))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What is measured beside the gateway: nginx and Envoy that only proxy, and the nginx that all of them proxy to."""
+"""What is measured beside the gateway: nginx and Envoy that only proxy, the nginx that all of them proxy to, and one that says yes to every question."""
 
 import os
 
@@ -14,6 +14,9 @@ http {{ {common} {body} }}
 """
 
 BACKEND = 'server {{ listen 127.0.0.1:{port} reuseport; location / {{ default_type text/plain; return 200 "0123456789012345678901234567890123456789"; }} }}'
+
+# The fastest auth server that there can be: it says yes to everything and checks nothing.
+AUTH = "server {{ listen 127.0.0.1:{port} reuseport; location / {{ return 200; }} }}"
 
 PLAIN = """
   upstream backend {{ server 127.0.0.1:{backend}; keepalive 512; keepalive_requests 1000000000; }}
@@ -54,6 +57,10 @@ def nginx(folder, body):
 
 def backend(folder, port):
     return nginx(folder, BACKEND.format(port=port))
+
+
+def auth_200(folder, port):
+    return nginx(folder, AUTH.format(port=port))
 
 
 def plain_nginx(folder, port, backend):

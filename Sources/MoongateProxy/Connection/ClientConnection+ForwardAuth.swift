@@ -14,12 +14,12 @@ extension ClientConnection {
     answer: SessionCache.Answer?
   ) {
     let plan = loop.currentPlan()
-    guard ForwardedClient.trusts(peer, plan.trustedProxies) else {
+    guard isTrusted(plan) else {
       return refuse(.denied, detail: ["reason": "it asks for another request, and is not in trusted_proxies"], head: head)
     }
     let question: ForwardQuestion
     do throws(MessageFault) {
-      question = try ForwardQuestion(asked.dialect, head, bytes, rest: asked.rest, ownHost: ownHost) { loop.host(bytes, $0) }
+      question = try ForwardQuestion(asked.dialect, head, bytes, rest: asked.rest, ownHost: ownHost) { hostAskedFor(bytes, $0) }
     } catch {
       guard case .malformed(let reason) = error else { return refuse(.badRequest, head: head) }
       return refuse(.badRequest, detail: ["reason": reason], head: head)
@@ -86,6 +86,13 @@ extension ClientConnection {
     } catch {
       refuse(.policyError, detail: detail(question, head, "the assertion cannot be signed: \(error)"))
     }
+  }
+
+  private func hostAskedFor(_ bytes: Span<UInt8>, _ range: Range<Int>) -> RequestHost? {
+    if let lastAskedHost, lastAskedHost.isSpelled(bytes, range) { return lastAskedHost }
+    guard let found = loop.host(bytes, range) else { return nil }
+    lastAskedHost = found
+    return found
   }
 
   private func origin(of question: ForwardQuestion, _ head: RequestHead, _ plan: GenerationPlan) -> RequestOrigin {

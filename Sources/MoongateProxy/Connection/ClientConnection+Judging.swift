@@ -183,7 +183,7 @@ extension ClientConnection {
   private func origin(of head: RequestHead, _ host: RequestHost, _ plan: GenerationPlan) -> RequestOrigin {
     let trusted = plan.trustedProxies
     let isPlain = trusted.isEmpty || !head.fields.contains { $0.kind == .forwardedFor || $0.kind == .forwardedProto || $0.kind == .forwardedHost }
-    if isPlain || !ForwardedClient.trusts(peer, trusted) { return RequestOrigin(address: peer, isSecure: isSecure, host: host.host) }
+    if isPlain || !isTrusted(plan) { return RequestOrigin(address: peer, isSecure: isSecure, host: host.host) }
     let values = { (kind: FieldKind) in head.fields.filter { $0.kind == kind }.map { head.text($0.value) } }
     let client = ForwardedClient(
       peer: peer, trusted: trusted, isSecure: isSecure, host: host.host.authority, forwardedFor: values(.forwardedFor),

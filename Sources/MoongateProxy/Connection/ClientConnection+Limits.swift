@@ -15,9 +15,18 @@ extension ClientConnection {
     return loop.proxy.addresses.ask(client, limit: limit, at: loop.now)
   }
 
+  /// Whether the peer may say whom it speaks for.
+  func isTrusted(_ plan: GenerationPlan) -> Bool {
+    if plan.trustedProxies.isEmpty { return false }
+    if let trust, trust.version == plan.version { return trust.isTrusted }
+    let isTrusted = ForwardedClient.trusts(peer, plan.trustedProxies)
+    trust = (plan.version, isTrusted)
+    return isTrusted
+  }
+
   /// The client's address, as far as the peer may be believed.
   func clientAddress(_ head: RequestHead, _ plan: GenerationPlan) -> ClientAddress {
-    guard head.first(.forwardedFor) != nil, ForwardedClient.trusts(peer, plan.trustedProxies) else { return peer }
+    guard head.first(.forwardedFor) != nil, isTrusted(plan) else { return peer }
     let list = head.fields.filter { $0.kind == .forwardedFor }.map { head.text($0.value) }
     return ForwardedClient(
       peer: peer, trusted: plan.trustedProxies, isSecure: false, host: nil, forwardedFor: list, forwardedProto: [], forwardedHost: []

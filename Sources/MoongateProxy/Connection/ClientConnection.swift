@@ -59,6 +59,10 @@ package final class ClientConnection: ChannelDuplexHandler {
   /// What the peer's connections and requests count by; nil for trusted proxies.
   var addressUse: AddressUse?
   var lastHost: RequestHost?
+  /// The host that a proxy asked about last.
+  var lastAskedHost: RequestHost?
+  /// Whether the peer is a trusted proxy, and of which generation that is known.
+  var trust: (version: UInt64, isTrusted: Bool)?
   /// When the last byte moved that we wait for now.
   var lastActivity = NIODeadline.uptimeNanoseconds(0)
   /// When the head, or the body for the gateway itself, began to come.

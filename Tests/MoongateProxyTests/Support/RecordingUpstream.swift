@@ -41,7 +41,8 @@ final class RecordingUpstream: Sendable {
     return true
   }
 
-  init(_ script: @escaping Script = RecordingUpstream.hello) async throws {
+  /// - Parameter port: where to listen; 0 lets the system choose.
+  init(port: Int = 0, _ script: @escaping Script = RecordingUpstream.hello) async throws {
     let log = log
     channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
       .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
@@ -49,8 +50,8 @@ final class RecordingUpstream: Sendable {
       .childChannelInitializer { channel in
         channel.eventLoop.makeCompletedFuture { try channel.pipeline.syncOperations.addHandler(ScriptHandler(script, log)) }
       }
-      .bind(host: "127.0.0.1", port: 0).get()
-    port = channel.localAddress?.port ?? 0
+      .bind(host: "127.0.0.1", port: port).get()
+    self.port = channel.localAddress?.port ?? 0
   }
 
   func stop() async { try? await channel.close() }

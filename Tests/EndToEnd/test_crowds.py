@@ -1,0 +1,134 @@
+"""Many clients, slow ones, and ones that stop in the middle (security.md, 25)."""
+
+import pathlib
+import resource
+import socket
+import time
+
+import pytest
+import requests
+
+from house import wait_for
+
+MANY = 10_000
+
+
+def memory(house):
+    """Of the gateway, in KiB."""
+    status = pathlib.Path(f"/proc/{house.gateway.process.pid}/status").read_text()
+    return int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1])
+
+
+def connect(house):
+    return socket.create_connection(("127.0.0.1", house.ports[0]), 10)
+
+
+@pytest.fixture
+def room():
+    """Enough open files for this process; whatever it starts inherits them."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < MANY + 500:
+        pytest.skip(f"{MANY} connections need ulimit -n {MANY + 500}; it is {hard}")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard if hard != resource.RLIM_INFINITY else MANY + 500, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_ten_thousand_that_say_nothing_or_half(house, room):
+    for _ in range(20):
+        requests.get(f"{house.url}/home", timeout=10)
+    before = memory(house)
+    clients = []
+    try:
+        for index in range(MANY):
+            client = connect(house)
+            if index % 10 == 0:
+                client.sendall(b"GET /home HTTP/1.1\r\nHost: localhost\r\nX-Slow")
+            clients.append(client)
+        began = time.monotonic()
+        assert requests.get(f"{house.url}/home", timeout=10).status_code == 401 and time.monotonic() - began < 2, "others are served"
+        each = (memory(house) - before) / MANY
+        assert each < 16, f"{each:.1f} KiB for each connection"
+        # Those that began a request have ten seconds for it.
+        slow = clients[0]
+        slow.settimeout(20)
+        assert slow.recv(4096).startswith(b"HTTP/1.1 408 ")
+    finally:
+        for client in clients:
+            client.close()
+    wait_for(lambda: requests.get(f"{house.url}/home", timeout=10).status_code == 401, "an answer")
+
+
+def test_whoever_stops_in_the_middle_is_let_go(house):
+    for sent in (b"GET /home HT", b"POST /auth/login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nhalf"):
+        with connect(house) as client:
+            client.sendall(sent)
+            client.shutdown(socket.SHUT_WR)
+            client.settimeout(5)
+            assert client.recv(4096) == b"", "half a request is no request"
+
+
+def test_connections_and_requests_of_one_address_are_bounded(house):
+    generation = house.policy()["active"]
+    house.edit("gateway.lua", lambda text: text.replace(
+        "limits = { connections = 50000 }", 'limits = { connections = 100, per_ip = { connections = 4, requests = "5/s" } }'))
+    house.wait_generation(generation)
+    # The first of them may be of the watching that came before it.
+    wait_for(lambda: requests.get(f"{house.url}/home", timeout=10).status_code == 401, "a second without requests")
+    time.sleep(1.1)
+    with requests.Session() as one:
+        answers = [one.get(f"{house.url}/home", timeout=10) for _ in range(30)]
+    refused = [answer for answer in answers if answer.status_code == 429]
+    assert 20 <= len(refused) < 30, [answer.status_code for answer in answers]
+    assert all(answer.headers["Retry-After"] == "1" and answer.json()["code"] == "rate_limited" for answer in refused)
+    clients = [connect(house) for _ in range(8)]
+    closed = 0
+    for client in clients:
+        client.settimeout(1)
+        try:
+            closed += client.recv(1) == b""
+        except ConnectionResetError:
+            closed += 1
+        except TimeoutError:
+            pass
+    assert closed == 4, closed
+    for client in clients:
+        client.close()
+
+
+def test_an_upstream_without_a_certificate_that_holds_is_502(house, tmp_path):
+    """Attack: whoever stands between the gateway and its upstream."""
+    import ssl
+    import subprocess
+    import threading
+
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+         "-addext", "subjectAltName=DNS:localhost", "-keyout", tmp_path / "key.pem", "-out", tmp_path / "cert.pem"], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "cert.pem", tmp_path / "key.pem")
+    listener = socket.create_server(("127.0.0.1", 0))
+    seen = []
+
+    def serve():
+        while True:
+            try:
+                client, _ = listener.accept()
+            except OSError:
+                return
+            try:
+                with context.wrap_socket(client, server_side=True) as secured:
+                    seen.append(secured.recv(65536))
+            except OSError:
+                pass
+
+    threading.Thread(target=serve, daemon=True).start()
+    generation = house.policy()["active"]
+    house.edit("routes.lua", lambda _: f'return routes {{ {{ path = "/**", to = "https://localhost:{listener.getsockname()[1]}", allow = true }} }}\n')
+    house.wait_generation(generation)
+    answer = requests.get(f"{house.url}/x", timeout=10)
+    listener.close()
+    assert answer.status_code == 502 and answer.json()["code"] == "upstream_unavailable"
+    assert not any(seen), "no byte of the request went there"
+    decision = requests.get(f"{house.admin}/decisions/{answer.json()['decision_id']}", timeout=10)
+    assert decision.status_code == 200 and "upstream" in decision.text

@@ -1,0 +1,126 @@
+import Foundation
+import MoongateCore
+import MoongateTesting
+import Testing
+
+@testable import MoongateProxy
+
+/// Several upstreams of one route: which is tried, what is repeated, and who comes back (http.md, "Proxy").
+@Suite(.timeLimit(.minutes(2))) struct SeveralUpstreamsTests {
+  private static let empty: RecordingUpstream.Script = {
+    RecordingUpstream.isComplete($0) ? .answer("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n") : nil
+  }
+
+  /// After bytes were sent, only what does nothing twice is sent twice.
+  @Test(arguments: [
+    ("GET", true), ("HEAD", true), ("OPTIONS", true), ("POST", false), ("PUT", false), ("DELETE", false), ("PATCH", false), ("get", false),
+  ])
+  func onlySafeMethodsAreRepeated(_ method: String, _ isRepeated: Bool) async throws {
+    let dying = try await RecordingUpstream { RecordingUpstream.isComplete($0) ? .close : nil }
+    let living = try await RecordingUpstream(Self.empty)
+    let gateway = try await TestGateway(routes: [.test(ports: [dying.port, living.port], open: true)])
+    let answer = try await gateway.talk("\(method) /x HTTP/1.1\r\nHost: h\r\n\r\n")
+    #expect(answer.hasPrefix(isRepeated ? "HTTP/1.1 200" : "HTTP/1.1 502"), "\(answer)")
+    #expect(dying.all.hasPrefix("\(method) /x ") && living.all.isEmpty == !isRepeated)
+    await gateway.stop()
+  }
+
+  /// A body that has been sent is gone: such a GET is not repeated either.
+  @Test func aRequestWithABodyIsSentOnce() async throws {
+    let dying = try await RecordingUpstream { RecordingUpstream.isComplete($0) ? .close : nil }
+    let living = try await RecordingUpstream(Self.empty)
+    let gateway = try await TestGateway(routes: [.test(ports: [dying.port, living.port], open: true)])
+    #expect(try await gateway.talk("GET /x HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nab").hasPrefix("HTTP/1.1 502"))
+    #expect(living.all.isEmpty)
+    await gateway.stop()
+  }
+
+  @Test func oneThatWasDownIsTriedAgainWithinFiveSeconds() async throws {
+    let first = try await RecordingUpstream(Self.empty)
+    let port = first.port
+    await first.stop()
+    let other = try await RecordingUpstream(Self.empty)
+    let gateway = try await TestGateway(routes: [.test(ports: [port, other.port], open: true)])
+    let get = { try await gateway.talk("GET /x HTTP/1.1\r\nHost: h\r\n\r\n") }
+    for _ in 0..<8 { #expect(try await get().hasPrefix("HTTP/1.1 200")) }
+    let back = try await RecordingUpstream(port: port, Self.empty)
+    let came = ContinuousClock.now
+    try await until {
+      _ = try? await get()
+      return !back.all.isEmpty
+    }
+    #expect(ContinuousClock.now - came < .seconds(5))
+    await gateway.stop()
+  }
+
+  /// All of them take their turn.
+  @Test func theyTakeTurns() async throws {
+    let upstreams = [try await RecordingUpstream(Self.empty), try await RecordingUpstream(Self.empty), try await RecordingUpstream(Self.empty)]
+    let gateway = try await TestGateway(routes: [.test(ports: upstreams.map(\.port), open: true)])
+    let client = try await RawClient(port: gateway.port)
+    for _ in 0..<9 {
+      try await client.send("GET /x HTTP/1.1\r\nHost: h\r\n\r\n")
+      _ = try await client.answers()
+    }
+    for upstream in upstreams { #expect(upstream.all.components(separatedBy: "GET /x ").count == 4) }
+    await gateway.stop()
+  }
+
+  @Test func silenceIsFoundUnderItsDecision() async throws {
+    let silent = try await RecordingUpstream { _ in .silence }
+    let gateway = try await TestGateway(routes: [.test(ports: [silent.port], open: true, timeout: .milliseconds(300))])
+    let answer = try await gateway.talk("GET /x HTTP/1.1\r\nHost: h\r\n\r\n")
+    #expect(answer.hasPrefix("HTTP/1.1 504"))
+    let id = try #require(answer.range(of: "\"decision_id\":\"(dc_[^\"]+)\"", options: .regularExpression))
+    let event = try await gateway.audit.event(DecisionID(text: String(answer[id].dropFirst(15).dropLast())))
+    #expect(event?.code == "upstream_timeout" && event?.detail["upstream"] == "http://127.0.0.1:\(silent.port)")
+    await gateway.stop()
+  }
+
+  /// Attack: a client that is told to go on although it is refused sends a body that nobody waits for.
+  @Test func aRefusalSendsNo100AndCloses() async throws {
+    let upstream = try await RecordingUpstream()
+    let gateway = try await TestGateway(routes: [.test(ports: [upstream.port])])
+    let answer = try await gateway.talkToEnd("POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n")
+    #expect(answer.ended && answer.text.hasPrefix("HTTP/1.1 401") && !answer.text.contains("100 Continue"))
+    #expect(answer.text.contains("Connection: close\r\n") && upstream.all.isEmpty)
+    await gateway.stop()
+  }
+}
+
+/// What a tunnel outlives, and what it does not.
+@Suite(.timeLimit(.minutes(2))) struct LongTunnelTests {
+  private static let handshake =
+    "GET /ws HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nAuthorization: Bearer \(TestGateway.token)\r\n\r\n"
+
+  private func open(timeout: Duration = .seconds(30)) async throws -> (TestGateway, RawClient) {
+    let upstream = try await RecordingUpstream { received in
+      received.hasPrefix("GET ")
+        ? .answer("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n") : .answer("echo \(received)")
+    }
+    let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], timeout: timeout, upgrade: true)])
+    let client = try await RawClient(port: gateway.port)
+    try await client.send(Self.handshake)
+    #expect(try await client.read { $0.hasSuffix("\r\n\r\n") }.text.hasPrefix("HTTP/1.1 101"))
+    return (gateway, client)
+  }
+
+  @Test func theRoutesTimeoutDoesNotBoundIt() async throws {
+    let (gateway, client) = try await open(timeout: .milliseconds(200))
+    #expect(try await !client.read(for: 1).ended)
+    try await client.send("frame")
+    #expect(try await client.read { $0.hasSuffix("frame") }.text == "echo frame")
+    await gateway.stop()
+  }
+
+  @Test func aReloadLeavesItAlone() async throws {
+    let (gateway, client) = try await open()
+    gateway.active.activate(TestGeneration(id: "next", gateway: .test(), routes: [], flows: [], policies: []), at: gateway.clock.now())
+    #expect(try await gateway.talk(Self.handshake).hasPrefix("HTTP/1.1 404"))
+    try await client.send("frame")
+    #expect(try await client.read { $0.hasSuffix("frame") }.text == "echo frame")
+    gateway.sessions.end(TestGateway.token)
+    #expect(try await client.read(for: 2).ended, "signing out ends it all the same")
+    await gateway.stop()
+  }
+}
