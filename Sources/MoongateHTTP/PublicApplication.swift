@@ -34,7 +34,7 @@ package struct PublicApplication: Service, CustomStringConvertible {
       SeedCalls(driver: driver, sessions: sessions, clock: clock).endpoints, KeySetCall(document: keySet).endpoints,
       NumberForm.login(driver, pages).endpoints, NumberForm.register(driver, pages).endpoints,
       VerifyPage(driver: driver, pages: pages, clock: clock).endpoints, LogoutPage(driver: driver, ending: ending, pages: pages).endpoints,
-      AccountPage(driver: driver, pages: pages).endpoints, ErrorPage(pages: pages).endpoints, pages.endpoints,
+      AccountPage(driver: driver, pages: pages).endpoints, ErrorPage(pages: pages, audit: audit).endpoints, pages.endpoints,
     ]
     responder = GatewayResponder(
       table: EndpointTable(endpoints.flatMap { $0 }), generations: generations, random: random,

@@ -63,7 +63,7 @@ class Setting:
         self.service = Service()
         self.house = House(folder)
         ports = {name: free_port() for name in FrontProxy.NAMES}
-        hosts = ", ".join(f'"localhost:{port}"' for port in ports.values())
+        hosts = ", ".join(f'"{host}:{port}"' for port in ports.values() for host in ("localhost", "127.0.0.1"))
         self.house.edit("gateway.lua", lambda text: text.replace(
             "  region =", f'  trusted_proxies = {{ "127.0.0.1/32" }}, redirect_hosts = {{ {hosts} }},\n  region =', 1))
         self.house.edit("routes.lua", lambda _: ROUTES)
@@ -163,6 +163,20 @@ def test_a_header_that_connection_names_is_still_ours(proxy, setting):
     assert status in (200, 400), body
     if status == 200:
         assert {value for name, value in reached(body) if name == "remote-user"} <= {setting.account["account"]["id"]}
+
+
+def test_going_round_in_circles_ends_with_the_cause(proxy, setting):
+    """The session of localhost is not sent to 127.0.0.1: sign-in would lead there and back for ever."""
+    house = setting.house
+    browser = requests.Session()
+    browser.headers["Accept"] = "text/html"
+    browser.cookies.set("moongate", setting.token, domain="localhost.local", path="/")
+    page = browser.get(f"http://127.0.0.1:{proxy.port}/in/circle", timeout=10)
+    assert page.status_code == 401 and len(page.history) <= 7, page.history
+    assert "three times in a row" in page.text and "is not sent to 127.0.0.1" in page.text, page.text
+    reference = re.search(r"dc_[A-Za-z0-9_-]+", page.text)[0]
+    decision = requests.get(f"{house.admin}/decisions/{reference}", timeout=10)
+    assert decision.status_code == 200 and "is not sent to 127.0.0.1" in decision.text
 
 
 def test_what_is_refused_is_refused(proxy, setting):

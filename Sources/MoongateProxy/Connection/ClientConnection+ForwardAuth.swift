@@ -67,7 +67,10 @@ extension ClientConnection {
       let request = facts(question, head, origin)
       switch judge.judge(route, session: session, request: request) {
       case .redirect(let location):
-        if session == nil, let round = goesRound(request, credentials, plan, time.now) { return refuseRound(round, detail(question, head, nil)) }
+        if session == nil, let round = goesRound(request, credentials, plan, time.now) {
+          // nginx shows nobody what a 401 says.
+          return refuseRound(round, detail(question, head, nil), page: dialect == .nginx ? plan.issuer + "/auth/error" : nil)
+        }
         let isSafe = ByteClass.equalCase(bytes, question.method, "GET") || ByteClass.equalCase(bytes, question.method, "HEAD")
         return redirect(to: location, status: dialect.redirectStatus(isSafe: isSafe))
       case .refuse(let code, let found, let provider, let flow):

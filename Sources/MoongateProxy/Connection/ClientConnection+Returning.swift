@@ -38,8 +38,11 @@ extension ClientConnection {
   }
 
   /// Tells instead of leading round once more.
-  func refuseRound(_ round: Round, _ detail: [String: String]) {
-    refuse(.unauthenticated, detail: detail.merging(["reason": round.cause]) { $1 }, sentence: round.sentence)
+  /// - Parameter page: where a page of ours tells it; nil: the answer itself does.
+  func refuseRound(_ round: Round, _ detail: [String: String], page: String? = nil) {
+    let detail = detail.merging(["reason": round.cause, "told": round.sentence]) { $1 }
+    guard let page else { return refuse(.unauthenticated, detail: detail, sentence: round.sentence) }
+    redirect(to: "\(page)?decision=\(record(.unauthenticated, detail: detail).text)", status: 401)
   }
 
   /// A session's first request after its sign-in.
