@@ -171,8 +171,14 @@ def test_going_round_in_circles_ends_with_the_cause(proxy, setting):
     browser = requests.Session()
     browser.headers["Accept"] = "text/html"
     browser.cookies.set("moongate", setting.token, domain="localhost.local", path="/")
-    page = browser.get(f"http://127.0.0.1:{proxy.port}/in/circle", timeout=10)
-    assert page.status_code == 401 and len(page.history) <= 7, page.history
+    address = f"http://127.0.0.1:{proxy.port}/in/circle"
+    for _ in range(10):
+        page = browser.get(address, allow_redirects=False, timeout=10)
+        if page.status_code not in (302, 303):
+            break
+        # Through the proxy as well, whose client is then the same to the gateway.
+        address = urllib.parse.urljoin(address, page.headers["Location"]).replace(house.url, proxy.url)
+    assert page.status_code == 401, f"{page.status_code} {address}"
     assert "three times in a row" in page.text and "is not sent to 127.0.0.1" in page.text, page.text
     reference = re.search(r"dc_[A-Za-z0-9_-]+", page.text)[0]
     decision = requests.get(f"{house.admin}/decisions/{reference}", timeout=10)
