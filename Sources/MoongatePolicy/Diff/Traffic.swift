@@ -103,6 +103,15 @@ package struct Traffic: Sendable {
       }
     }
 
+    /// Before or behind others of the same second.
+    var rank: Int {
+      switch act {
+      case .send: 0
+      case .right: 2
+      default: 1
+      }
+    }
+
     var moment: Timestamp? {
       guard let at, let date = try? Date(at, strategy: .iso8601) else { return nil }
       return Timestamp(milliseconds: Int64(date.timeIntervalSince1970 * 1000))
@@ -122,8 +131,10 @@ package struct Traffic: Sendable {
         events.append(event)
       }
     }
-    return events.enumerated().compactMap { place, event in event.moment.map { (place, $0, event) } }
-      .sorted { ($0.1, $0.0) < ($1.1, $1.0) }.map { ($0.1, $0.2) }
+    // Times are told in seconds, and refusals are written behind what was stored meanwhile: within a second a code goes out
+    // first, and the right one ends it.
+    return events.enumerated().compactMap { place, event in event.moment.map { (at: $0, place: place, event: event) } }
+      .sorted { ($0.at, $0.event.rank, $0.place) < ($1.at, $1.event.rank, $1.place) }.map { ($0.at, $0.event) }
   }
 }
 
