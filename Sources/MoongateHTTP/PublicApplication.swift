@@ -18,12 +18,13 @@ package struct PublicApplication: Service, CustomStringConvertible {
   /// - Parameters:
   ///   - keySet: makes the document of `/.well-known/moongate/jwks.json`.
   ///   - server: builds the channel of a connection.
+  ///   - mounts: sites of others that are served here.
   ///   - bodies: bounds of the bodies of requests to the gateway itself.
   ///   - onListening: called with the listening channel once there is one.
   package init(
     engine: FlowEngine, store: any Store, generations: ActiveGeneration, providers: ProviderRegistry, clock: any GatewayClock,
     random: any RandomSource, audit: AuditTrail, keySet: @escaping @Sendable () -> String, pages: PageRenderer, server: HTTPServerBuilder = .http1(),
-    bodies: BodyReader = BodyReader(), eventLoops: any EventLoopGroup, logger: Logger,
+    mounts: [Mount] = [], bodies: BodyReader = BodyReader(), eventLoops: any EventLoopGroup, logger: Logger,
     onListening: @escaping @Sendable (any Channel) async -> Void = { _ in }
   ) {
     let driver = FlowDriver(engine: engine, sessions: SessionDirectory(store: store, clock: clock), flows: store, random: random)
@@ -33,12 +34,13 @@ package struct PublicApplication: Service, CustomStringConvertible {
       FlowCalls(driver: driver).endpoints, sessions.endpoints, PhoneFormatCall(providers: providers).endpoints,
       SeedCalls(driver: driver, sessions: sessions, clock: clock).endpoints, KeySetCall(document: keySet).endpoints,
       NumberForm.login(driver, pages).endpoints, NumberForm.register(driver, pages).endpoints,
+      CallbackPage(driver: driver, pages: pages, providers: providers).endpoints,
       VerifyPage(driver: driver, pages: pages, clock: clock).endpoints, LogoutPage(driver: driver, ending: ending, pages: pages).endpoints,
       AccountPage(driver: driver, pages: pages).endpoints, ErrorPage(pages: pages, audit: audit).endpoints, pages.endpoints,
     ]
     responder = GatewayResponder(
       table: EndpointTable(endpoints.flatMap { $0 }), generations: generations, random: random,
-      recorder: RefusalRecorder(audit: audit, clock: clock, logger: logger), reader: bodies, pages: pages,
+      recorder: RefusalRecorder(audit: audit, clock: clock, logger: logger), reader: bodies, pages: pages, mounts: mounts,
       guarded: { exchange, kind throws(Refusal) in try exchange.checkOrigin(for: kind) })
     address = generations.current.gateway.listen
     self.server = server

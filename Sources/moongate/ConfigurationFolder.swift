@@ -34,7 +34,7 @@ struct ConfigurationFolder: Sendable {
     case .success(let loaded):
       let generation = loaded.generation
       if generation.id == active { return .success(generation) }
-      let problems = [riskProblem(of: generation)].compactMap(\.self) + (await failures(of: loaded))
+      let problems = GoogleDemo.problems(of: generation.gateway) + [riskProblem(of: generation)].compactMap(\.self) + (await failures(of: loaded))
       if problems.isEmpty { return .success(generation) }
       return .failure(RefusedConfiguration(id: generation.id, problems: problems, isFolderMissing: false))
     }

@@ -32,6 +32,7 @@ struct Gateway {
     let registry = try Providers.registry()
     let folder = ConfigurationFolder(path: path, providers: registry)
     let watcher = ConfigurationWatcher(folder: path)
+    if let first = folder.generation() { try GoogleDemo.makeSecret(for: first.gateway) }
     let generation = try await Self.load(folder)
     let settings = generation.gateway
     for warning in generation.warnings { logger.warning("\(warning)") }
@@ -59,17 +60,19 @@ struct Gateway {
     let accessLog = try Self.accessLog()
     let pages: PageRenderer
     do { pages = try PageRenderer() } catch { throw StartProblem("The pages of this program are broken: \(error)") }
+    let google = GoogleDemo.mount(generations)
     let proxy = Proxy(
       ProxyDependencies(
         generation: generations, sessions: SessionDirectory(store: store, clock: clock), watch: watch, activity: store, keys: key.keys,
         clock: clock, random: random, audit: audit, logger: logger),
-      accessLog: accessLog, page: { refusal in pages.html(for: refusal, gateway: generations.current.gateway) })
+      ownPrefixes: google.map { [$0.path] } ?? [], accessLog: accessLog,
+      page: { refusal in pages.html(for: refusal, gateway: generations.current.gateway) })
     let eventLoops = MultiThreadedEventLoopGroup.singleton
     let server = PublicServer.builder(proxy: proxy, tls: tls)
     let readiness = Readiness(settings: settings, generation: generation.id, logger: logger)
     let publicApplication = PublicApplication(
       engine: engine, store: store, generations: generations, providers: registry, clock: clock, random: random, audit: audit,
-      keySet: { proxy.keySet }, pages: pages, server: server, eventLoops: eventLoops,
+      keySet: { proxy.keySet }, pages: pages, server: server, mounts: google.map { [$0] } ?? [], eventLoops: eventLoops,
       logger: logger, onListening: { _ in readiness.isListening(.gateway) })
     let adminApplication = AdminApplication(
       store: store, generations: generations, audit: audit, clock: clock, random: random, pages: pages, eventLoops: eventLoops, logger: logger,

@@ -22,7 +22,7 @@ struct MasterKey {
         keys = try Self.ring(bytes, from: "The key file \(path)")
         madeFile = nil
       } else {
-        keys = try Self.ring(try Self.make(path), from: "The key file \(path)")
+        keys = try Self.ring(try Self.make(path, SystemRandom().bytes(Self.length)), from: "The key file \(path)")
         madeFile = path
       }
     }
@@ -74,9 +74,12 @@ struct MasterKey {
     return Array(bytes[..<count])
   }
 
+  /// Makes a file of secret bytes for its owner only, with its folder.
+  ///
   /// Makes the file whole or not at all: written beside its place, synced, and linked into it, which fails where another
   /// process was first.
-  private static func make(_ path: String) throws(StartProblem) -> [UInt8] {
+  /// - Returns: the bytes that lie there now.
+  static func make(_ path: String, _ bytes: [UInt8]) throws(StartProblem) -> [UInt8] {
     let folder = (path as NSString).deletingLastPathComponent
     do {
       try FileManager.default.createDirectory(
@@ -84,7 +87,6 @@ struct MasterKey {
     } catch {
       throw StartProblem("The folder \(folder) for the key file cannot be made: \(error.localizedDescription)")
     }
-    let bytes = SystemRandom().bytes(length)
     let draft = "\(path).\(Base64URL.encode(SystemRandom().bytes(6)))"
     let file = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard file >= 0 else { throw StartProblem("The key file \(path) cannot be made: \(reason()).") }

@@ -1,4 +1,5 @@
 import EmailCode
+import GoogleOAuth
 import MoongateCore
 import MoongateSDK
 import PhoneOTP
@@ -7,7 +8,7 @@ import PhoneOTP
 /// Package.swift, and name it here.
 enum Providers {
   static let all: [any Provider] = [
-    PhoneOTP(), EmailCode(),
+    PhoneOTP(), EmailCode(), GoogleOAuth(),
   ]
 
   /// - Throws: a sentence where two have one name or a name is ill-formed: a mistake in this list.

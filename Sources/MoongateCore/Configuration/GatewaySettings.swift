@@ -152,6 +152,8 @@ package struct Brand: Sendable, Hashable {
 package struct ProviderSettings: Sendable {
   package var texts: [String: String]
   package var secrets: [String: SecretText]
+  /// Secrets whose file is not there, by the setting's name: the file's path. The demo's are made at the first start; others are missing.
+  package var missingFiles: [String: String] = [:]
   /// Ways for messages to leave, by the setting's name.
   package var deliveries: [String: DeliverySettings]
 

@@ -73,7 +73,8 @@ extension FlowEngine {
       if let old = visit.client.session { sessionChanges.append(.endSession(old.session.token)) }
       sessionChanges.append(.putSession(made))
     }
-    machine.completed(account: outcome.account.id, isNew: outcome.isNew, next: next, code: code)
+    // The code itself is in this one answer and nowhere at rest.
+    machine.completed(account: outcome.account.id, isNew: outcome.isNew, next: machine.record.app?.address ?? next, code: code)
     var all = changes + outcome.changes + sessionChanges + outcome.lastChanges
     if let session, purpose == .pinReset { all.append(.endSessions(account: outcome.account.id, except: session.token)) }
     if session != nil { all.append(.audit(event(.sessionStarted, visit, record: machine.record, id: id))) }
@@ -86,7 +87,7 @@ extension FlowEngine {
     return FlowView(
       id: id, flow: machine.record.name, status: .complete, expiresAt: machine.record.expiresAt, choices: [], step: nil,
       passed: machine.record.passed, account: AccountView(outcome.account, isNew: outcome.isNew),
-      session: session.map { SessionView($0, token: secret) }, next: machine.record.completedNext)
+      session: session.map { SessionView($0, token: secret) }, next: next)
   }
 
   /// The account that the flow has proved itself to be; nil where there is none yet.

@@ -6,12 +6,15 @@ extension FlowEngine {
   /// The flow for its client. Never a token, never a code.
   func view(of record: FlowRecord, id: FlowID, _ visit: Visit) async throws(Halt) -> FlowView {
     let due = record.status == .pending && record.position < record.steps.count ? record.steps[record.position] : nil
-    let account = record.status == .complete ? try await loadAccount(record.account) : nil
+    // Attack: who began an app's flow and sent its link to a victim asks for it afterwards. Until the app has redeemed its code at its own
+    // address, nothing is told of who completed it, and never the code.
+    let isTold = record.status == .complete && record.appCode == nil
+    let account = isTold ? try await loadAccount(record.account) : nil
     return FlowView(
       id: id, flow: record.name, status: record.status, expiresAt: record.expiresAt,
       choices: record.step == nil ? (due?.choices ?? []).filter { visit.generation.policies[$0] != nil } : [],
       step: try await step(of: record, visit), passed: record.passed, account: account.map { AccountView($0, isNew: record.isNewAccount) },
-      session: nil, next: record.completedNext)
+      session: nil, next: isTold ? record.completedNext : nil)
   }
 
   private func step(of record: FlowRecord, _ visit: Visit) async throws(Halt) -> StepView? {

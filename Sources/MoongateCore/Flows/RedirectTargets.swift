@@ -9,12 +9,16 @@ package struct RedirectTargets: Sendable {
 
   /// Origins (`scheme://authority`) that may be led to, as they are compared: lower case, a port only where it is not the scheme's own.
   private let origins: Set<String>
+  /// Those of them that `redirect_hosts` names.
+  private let appOrigins: Set<String>
 
   package init(publicURL: PublicURL, redirectHosts: [String], routes: RouteTable) {
-    var origins: Set<String> = [publicURL.description]
+    var origins: Set<String> = []
     for host in redirectHosts {
       for scheme in ["http", "https"] { origins.insert(Self.origin(scheme: scheme, authority: host)) }
     }
+    appOrigins = origins
+    origins.insert(publicURL.description)
     // A route's host is served by the same listener as public_url: same scheme, same port.
     for host in routes.routes.compactMap(\.host) {
       origins.insert(PublicURL(isSecure: publicURL.isSecure, host: host, port: publicURL.port).description)
@@ -24,6 +28,15 @@ package struct RedirectTargets: Sendable {
 
   /// The origins besides our own path space, in sorted order: what a page's `form-action` must let a redirect reach.
   package var allowedOrigins: [String] { origins.sorted() }
+
+  /// Where an app may have its one-time code sent to: an address in `redirect_hosts`, and no other.
+  /// - Returns: the text as it was given where it may be followed, else nil.
+  package func accept(app text: String?) -> String? {
+    guard let text = accept(text), !text.hasPrefix("/"), let separator = text.firstRange(of: "://") else { return nil }
+    let rest = text[separator.upperBound...]
+    let authority = rest.prefix { $0 != "/" && $0 != "?" && $0 != "#" }.lowercased()
+    return appOrigins.contains(Self.origin(scheme: text[..<separator.lowerBound].lowercased(), authority: authority)) ? text : nil
+  }
 
   /// - Returns: the text as it was given where it may be followed, else nil.
   package func accept(_ text: String?) -> String? {

@@ -12,7 +12,8 @@ struct FlowCalls: Sendable {
         let fields = try await CallFields(exchange)
         let name = try fields.text("flow")
         let returnTo = try fields.optionalText("return_to")
-        return answer(try await driver.create(name, returnTo: returnTo, exchange), status: .created)
+        let app = try app(fields, exchange)
+        return answer(try await driver.create(name, returnTo: returnTo, app: app, exchange), status: .created)
       },
       Endpoint(.call, .get, "/api/auth/flows/{}") { exchange throws(Refusal) in
         let id = FlowID(text: exchange.parameters[0])
@@ -45,6 +46,25 @@ struct FlowCalls: Sendable {
         return .nothing
       },
     ]
+  }
+
+  /// The app that takes over what the flow ends in (exact.md, "JSON"); nil where none is named.
+  private func app(_ fields: CallFields, _ exchange: Exchange) throws(Refusal) -> AppReturn? {
+    let challenge = try fields.optionalText("code_challenge")
+    let address = try fields.optionalText("redirect_to")
+    if challenge == nil, address == nil { return nil }
+    if let method = try fields.optionalText("code_challenge_method"), method != "S256" {
+      throw exchange.refusal(.invalidInput, detail: "code_challenge_method must be S256.", field: "code_challenge_method")
+    }
+    guard let address = exchange.targets.accept(app: address) else {
+      throw exchange.refusal(
+        .invalidInput, detail: "redirect_to must be an address of a host that redirect_hosts in gateway.lua names.", field: "redirect_to")
+    }
+    guard let app = AppReturn(challenge: challenge ?? "", address: address) else {
+      throw exchange.refusal(
+        .invalidInput, detail: "code_challenge must be the SHA-256 of your verifier in base64url (RFC 7636, S256).", field: "code_challenge")
+    }
+    return app
   }
 
   private func answer(_ driven: FlowDriver.Driven, status: HTTPResponse.Status = .ok) -> Response {

@@ -33,15 +33,16 @@ struct FlowDriver: Sendable {
   }
 
   /// Begins a flow. One whose creation carries an `Origin` is the browser's that sent it (exact.md, "JSON").
-  func create(_ name: String, returnTo: String?, _ exchange: Exchange) async throws(Refusal) -> Driven {
+  /// - Parameter app: the app that takes over what it ends in.
+  func create(_ name: String, returnTo: String?, app: AppReturn? = nil, _ exchange: Exchange) async throws(Refusal) -> Driven {
     let client = try await caller(exchange)
     let returnTo = exchange.targets.accept(returnTo)
     guard !exchange.credentials.origins.isEmpty else {
-      return Driven(view: try await engine.create(name, returnTo: returnTo, browser: nil, client: client).get())
+      return Driven(view: try await engine.create(name, returnTo: returnTo, browser: nil, app: app, client: client).get())
     }
     let browser = exchange.credentials.browser ?? SecretText(Base64URL.encode(random.bytes(32)))
     let hash = TokenHash(of: browser.reveal().utf8)
-    let view = try await engine.create(name, returnTo: returnTo, browser: hash, client: client.with(browser: hash)).get()
+    let view = try await engine.create(name, returnTo: returnTo, browser: hash, app: app, client: client.with(browser: hash)).get()
     return Driven(view: view, cookies: [GatewayCookies(exchange.gateway).begin(browser)], browser: hash)
   }
 

@@ -36,6 +36,8 @@ struct NumberForm: Sendable {
     let action: String
     var flow: String?
     let returnTo: String?
+    /// Whether the flow may be begun by Google; the number form is there either way.
+    let google: Bool
     var phone: String?
     var problem: String?
     var isInvalid = false
@@ -59,7 +61,9 @@ struct NumberForm: Sendable {
       if try await driver.session(exchange) != nil {
         return .seeOther(returnTo ?? exchange.generation.flows[wording.flow]?.next.returning ?? "/")
       }
-      return page(model(exchange, returnTo: returnTo, phone: query["phone"]), exchange)
+      var model = model(exchange, returnTo: returnTo, phone: query["phone"])
+      model.problem = refused(query)
+      return page(model, exchange)
     }
     // Edit: the same flow, another number. A flow that is dead leaves an empty form.
     let id = FlowID(text: text)
@@ -69,31 +73,39 @@ struct NumberForm: Sendable {
     }
     var model = model(exchange, returnTo: returnTo, phone: view.step?.sentTo)
     model.flow = text
+    model.problem = refused(query)
     return page(model, exchange)
+  }
+
+  /// The sentence of what a person comes back from another site with.
+  private func refused(_ query: FormFields) -> String? {
+    query["refused"].flatMap(RefusalCode.init(reserved:)).flatMap { NextPage.shown.contains($0) ? $0.sentence : nil }
   }
 
   private func send(_ exchange: Exchange) async throws(Refusal) -> Response {
     let form = try await exchange.form()
     let returnTo = exchange.targets.accept(form["return_to"])
-    var inputs: [String: InputValue] = ["phone": .text(form["phone"] ?? "")]
+    let provider = form["provider"] ?? "phone_otp"
+    var inputs: [String: InputValue] = provider == "phone_otp" ? ["phone": .text(form["phone"] ?? "")] : [:]
     if let region = form["region"] { inputs["region"] = .text(region) }
     var attempt: Result<FlowDriver.Driven, Refusal>?
     var id = form["id"].map(FlowID.init(text:))
     var created: FlowDriver.Driven?
-    if let id { attempt = await begin(id, inputs, exchange, as: nil) }
+    if let id { attempt = await begin(id, provider, inputs, exchange, as: nil) }
     if attempt.flatMap(\.deadFlow) ?? true {
       do throws(Refusal) {
         let made = try await driver.create(wording.flow, returnTo: returnTo, exchange)
         created = made
         id = made.view.id
-        attempt = await begin(made.view.id, inputs, exchange, as: made)
+        attempt = await begin(made.view.id, provider, inputs, exchange, as: made)
       } catch {
         attempt = .failure(error)
       }
     }
     switch attempt {
     case .success(let begun):
-      var response = Response.seeOther(address(of: begun.view, exchange))
+      var response =
+        begun.view.step?.redirectTo.map { pages.leave(to: $0, exchange) } ?? Response.seeOther(NextPage.address(of: begun.view))
       response.setCookies((created?.cookies ?? []) + begun.cookies)
       return response
     case .failure(let refusal):
@@ -106,6 +118,7 @@ struct NumberForm: Sendable {
       var model = model(exchange, returnTo: returnTo, phone: form["phone"])
       model.flow = id?.secret.reveal()
       explain(refusal, in: &model, exchange, returnTo: returnTo)
+      if provider != "phone_otp", refusal.code == .busy { model.problem = RefusalCode.oauthFailed.sentence }
       exchange.note(refusal)
       var response = page(model, exchange, status: refusal.code.httpStatus)
       response.addRefusalHeaders(refusal)
@@ -116,27 +129,27 @@ struct NumberForm: Sendable {
   }
 
   private func begin(
-    _ id: FlowID, _ inputs: [String: InputValue], _ exchange: Exchange, as created: FlowDriver.Driven?
+    _ id: FlowID, _ provider: String, _ inputs: [String: InputValue], _ exchange: Exchange, as created: FlowDriver.Driven?
   ) async -> Result<FlowDriver.Driven, Refusal> {
     do throws(Refusal) {
       return .success(
         try await driver.drive(exchange, as: created) { engine, client in
-          await engine.begin(id, provider: "phone_otp", fields: inputs, client: client)
+          await engine.begin(id, provider: provider, fields: inputs, client: client)
         })
     } catch {
       return .failure(error)
     }
   }
 
-  private func address(of view: FlowView, _ exchange: Exchange) -> String {
-    if view.status == .complete { return view.next ?? "/" }
-    return view.step?.redirectTo ?? FormFields.address("/auth/verify", ["id": view.id.secret.reveal()])
-  }
-
   private func model(_ exchange: Exchange, returnTo: String?, phone: String?) -> Model {
     Model(
       frame: pages.frame(wording.title, exchange.gateway), heading: wording.heading, subtitle: wording.subtitle, action: wording.path,
-      returnTo: returnTo, phone: phone.map { String($0.prefix(64)) }, other: other(returnTo: returnTo, phone: phone))
+      returnTo: returnTo, google: offersGoogle(exchange), phone: phone.map { String($0.prefix(64)) }, other: other(returnTo: returnTo, phone: phone))
+  }
+
+  private func offersGoogle(_ exchange: Exchange) -> Bool {
+    let name: ProviderName = "google_oauth"
+    return exchange.generation.policies[name] != nil && exchange.generation.flows[wording.flow]?.steps.first?.choices.contains(name) ?? false
   }
 
   /// The other page, to which the number is carried.

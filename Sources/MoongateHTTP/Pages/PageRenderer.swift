@@ -39,7 +39,7 @@ package struct PageRenderer: Sendable {
     let templates: KeyValuePairs<String, [UInt8]> = [
       "layout": PackageResources.layout_mustache, "number": PackageResources.number_mustache, "verify": PackageResources.verify_mustache,
       "logout": PackageResources.logout_mustache, "account": PackageResources.account_mustache, "message": PackageResources.message_mustache,
-      "outbox": PackageResources.outbox_mustache,
+      "outbox": PackageResources.outbox_mustache, "leave": PackageResources.leave_mustache,
     ]
     var library = MustacheLibrary()
     for (name, text) in templates { try library.register(String(decoding: text, as: UTF8.self), named: name) }

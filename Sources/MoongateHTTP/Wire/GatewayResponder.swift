@@ -10,14 +10,16 @@ package struct GatewayResponder: HTTPResponder {
   let recorder: RefusalRecorder
   let reader: BodyReader
   let pages: PageRenderer
+  let mounts: [Mount]
   /// What is asked of a request before its endpoint sees it.
   let guarded: @Sendable (Exchange, Endpoint.Kind) throws(Refusal) -> Void
 
   package func respond(to request: Request, context: ConnectionContext) async throws -> Response {
+    let path = (request.head.path ?? "").prefix { $0 != "?" }
+    if let mount = mounts.first(where: { $0.holds(path) }) { return await mount.respond(request) }
     let decision = DecisionID(from: random)
     let generation = generations.current
     let client = ForwardedClient(request, peer: context.peer ?? .unspecified, gateway: generation.gateway)
-    let path = (request.head.path ?? "").prefix { $0 != "?" }
     var kind = path.hasPrefix("/api/") || path.hasPrefix("/.well-known/") ? Endpoint.Kind.call : .page
     var response: Response
     do throws(Refusal) {

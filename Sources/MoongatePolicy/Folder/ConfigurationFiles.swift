@@ -101,13 +101,18 @@ struct ConfigurationFiles: Sendable {
 
     init(_ message: String) { self.message = message }
 
+    /// Whether there is no such file.
+    var isAbsence: Bool { message == Self.vanished }
+
     /// For a file that gateway.lua names.
-    var sentence: String { message == "the file vanished while it was being read" ? "there is no such file" : message }
+    var sentence: String { isAbsence ? "there is no such file" : message }
+
+    private static let vanished = "the file vanished while it was being read"
 
     init(errno code: Int32) {
       message =
         switch code {
-        case ENOENT: "the file vanished while it was being read"
+        case ENOENT: Self.vanished
         case ELOOP: "a symbolic link that leads nowhere or in a circle"
         case EACCES: "it may not be read: give the gateway's user the right to"
         default: "it cannot be read: \(String(cString: strerror(code)))"

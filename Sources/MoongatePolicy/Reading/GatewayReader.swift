@@ -275,7 +275,12 @@ struct GatewayReader {
       guard let node = reader.take(field.name) else { continue }
       switch field.kind {
       case .text: settings.texts[field.name] = Field.text(node, "\(path).\(field.name)", problems)
-      case .secret: settings.secrets[field.name] = secrets.read(node, "\(path).\(field.name)", problems)
+      case .secret:
+        if let file = secrets.missingFile(node) {
+          settings.missingFiles[field.name] = file
+        } else {
+          settings.secrets[field.name] = secrets.read(node, "\(path).\(field.name)", problems)
+        }
       case .messages: settings.deliveries[field.name] = readDelivery(node, "\(path).\(field.name)")
       }
     }

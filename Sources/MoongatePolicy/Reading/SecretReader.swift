@@ -5,6 +5,14 @@ struct SecretReader {
   let folder: String
   let environment: [String: String]
 
+  /// The path of a file that is not there; nil where it is, or the secret is no file.
+  func missingFile(_ node: LuaNode) -> String? {
+    guard case .tagged("file", let arguments) = node.value, case .text(let name)? = arguments.first?.value else { return nil }
+    let path = name.hasPrefix("/") ? name : "\(folder)/\(name)"
+    if case .failure(let failure) = ConfigurationFiles.read(path), failure.isAbsence { return path }
+    return nil
+  }
+
   /// The secret, without the line end of its file. A missing one is a problem; none is ever shown.
   func read(_ node: LuaNode, _ path: String, _ problems: Problems) -> SecretText? {
     switch node.value {

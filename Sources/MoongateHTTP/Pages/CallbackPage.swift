@@ -1,0 +1,78 @@
+import HTTPTypes
+import Hummingbird
+import MoongateCore
+import MoongateSDK
+
+/// `/auth/callback/{provider}`: where another site sends a person back to, with a `state` of ours and what the provider is to judge.
+///
+/// Attacks: the link of somebody else's sign-in (works only in the browser that began it), an answer given twice, an open redirect
+/// (nothing in the address says where to go on to).
+struct CallbackPage: Sendable {
+  let driver: FlowDriver
+  let pages: PageRenderer
+  let providers: ProviderRegistry
+
+  /// What is handed to the provider; whatever else the site has added is not looked at.
+  private static let fields = ["code", "state", "iss", "error"]
+
+  var endpoints: [Endpoint] {
+    [
+      Endpoint(.page, .get, "/auth/callback/{}") { exchange throws(Refusal) in
+        // A look ahead (HEAD) must not spend the code.
+        guard exchange.request.method == .get else { throw exchange.refusal(.methodNotAllowed) }
+        guard let name = ProviderName(rawValue: exchange.parameters[0]), exchange.generation.policies[name] != nil,
+          providers[name] is any FullProvider
+        else { throw exchange.refusal(.notFound) }
+        let query = try exchange.query()
+        guard let state = query["state"] else { throw exchange.refusal(.flowNotFound) }
+        let caller = try await driver.caller(exchange)
+        let id = try await driver.engine.flow(ofCallback: state, provider: name, client: caller).get()
+        return try await judge(id, of: name, query, caller, exchange)
+      }
+    ]
+  }
+
+  private func judge(
+    _ id: FlowID, of provider: ProviderName, _ query: FormFields, _ caller: ClientContext, _ exchange: Exchange
+  ) async throws(Refusal) -> Response {
+    guard case .success(let before) = await driver.engine.view(id, client: caller), before.step?.provider == provider else {
+      throw exchange.refusal(.stepNotOpen)
+    }
+    let inputs = Dictionary(Self.fields.compactMap { name in query[name].map { (name, InputValue.text($0)) } }) { first, _ in first }
+    do throws(Refusal) {
+      let driven = try await driver.drive(exchange) { engine, client in await engine.submit(id, fields: inputs, client: client) }
+      var response = Response.seeOther(NextPage.address(of: driven.view))
+      response.setCookies(driven.cookies)
+      return response
+    } catch {
+      exchange.note(error)
+      // The state is spent with the answer that came with it. What was proved before in this flow is not lost.
+      if before.passed.isEmpty { _ = await driver.engine.delete(id, client: caller) }
+      return .seeOther(NextPage.refused(error.code, flow: before.flow, id: before.passed.isEmpty ? nil : id))
+    }
+  }
+}
+
+/// Where a flow goes on.
+enum NextPage {
+  /// The refusals that a page may be asked to show: from this list, never the text of a link.
+  static let shown: [RefusalCode] = [
+    .oauthCancelled, .oauthFailed, .alreadyRegistered, .accountNotFound, .disabled, .denied, .tooManyAttempts, .rateLimited,
+  ]
+
+  /// The page of what is due.
+  static func address(of view: FlowView) -> String {
+    if view.status == .complete { return view.next ?? "/" }
+    let id = view.id.secret.reveal()
+    if view.step?.sentTo != nil { return FormFields.address("/auth/verify", ["id": id]) }
+    return FormFields.address(page(of: view.flow), ["id": id])
+  }
+
+  /// The page on which the flow begins, with the sentence of a refusal.
+  static func refused(_ code: RefusalCode, flow: String, id: FlowID?) -> String {
+    let told = shown.contains(code) ? code : .oauthFailed
+    return FormFields.address(page(of: flow), ["id": id?.secret.reveal(), "refused": told.name])
+  }
+
+  private static func page(of flow: String) -> String { flow == "register" ? "/auth/register" : "/auth/login" }
+}
