@@ -148,8 +148,8 @@ let package = Package(
       name: "MoongateHTTPTests",
       dependencies: [
         "MoongateSDK", "MoongateCore", "MoongateHTTP", "MoongateProxy", "MoongateTesting", "MoongateStore", "MoongateDelivery", "PhoneOTP",
-        "EmailCode",
-        hummingbird, .product(name: "HummingbirdTesting", package: "hummingbird"), httpTypes, nioCore, nioPosix, nioEmbedded, logging,
+        "EmailCode", "GoogleOAuth", "MoongateMockGoogle", crypto, hummingbird, .product(name: "HummingbirdTesting", package: "hummingbird"),
+        httpTypes, nioCore, nioPosix, nioEmbedded, logging,
       ],
       swiftSettings: strict),
     .testTarget(

@@ -21,7 +21,10 @@ package struct TestGateway: Sendable {
   /// - Parameters:
   ///   - generation: see `TestGeneration.gateway(for:)` for the usual one.
   ///   - store: nil for one in memory.
-  package init(providers: [any Provider], generation: TestGeneration, store: (any Store)? = nil, seed: UInt64 = 1) throws {
+  ///   - web: how providers reach other sites; nobody, unless a test says otherwise.
+  package init(
+    providers: [any Provider], generation: TestGeneration, store: (any Store)? = nil, web: any WebClient = UnreachableWeb(), seed: UInt64 = 1
+  ) throws {
     self.providers = try ProviderRegistry(providers)
     self.store = try store ?? SQLiteStore.memory()
     random = SeededRandom(seed: seed)
@@ -30,8 +33,8 @@ package struct TestGateway: Sendable {
     keys = try KeyRing(master: Array(repeating: 7, count: 32))
     audit = AuditTrail(store: self.store, logger: log.logger)
     engine = FlowEngine(
-      store: self.store, generations: generations, providers: self.providers, delivery: Deliveries(outbox: outbox), clock: clock, random: random,
-      keys: keys, audit: audit, logger: log.logger)
+      store: self.store, generations: generations, providers: self.providers, delivery: Deliveries(outbox: outbox), web: web, clock: clock,
+      random: random, keys: keys, audit: audit, logger: log.logger)
   }
 
   /// How many messages went out.

@@ -37,11 +37,13 @@ enum GoogleDemo {
       problems.append(
         ConfigurationProblem(
           location: place(path), path: path,
-          message: "mock Google lets anyone sign in as anyone, so it works only where public_url is on this machine: leave `issuer` out for Google itself"))
+          message:
+            "mock Google lets anyone sign in as anyone, so it works only where public_url is on this machine: leave `issuer` out for Google itself"))
     } else if !issuer.hasPrefix("https://"), !isLoopback(URLComponents(string: issuer)?.host ?? "") {
       problems.append(
         ConfigurationProblem(
-          location: place(path), path: path, message: "\"\(issuer)\" is no issuer, such as \"https://login.example.com\": it must begin with https://"))
+          location: place(path), path: path, message: "\"\(issuer)\" is no issuer, such as \"https://login.example.com\": it must begin with https://"
+        ))
     }
     return problems
   }
@@ -58,7 +60,8 @@ enum GoogleDemo {
 
   /// The gateway as the provider's one client, by the settings of now.
   private static func client(_ gateway: GatewaySettings) -> MockGoogle.Client? {
-    guard isOn(gateway), let settings = gateway.providers[provider], let id = settings.texts["client_id"], let secret = settings.secrets["client_secret"]
+    guard isOn(gateway), let settings = gateway.providers[provider], let id = settings.texts["client_id"],
+      let secret = settings.secrets["client_secret"]
     else { return nil }
     return MockGoogle.Client(id: id, secret: secret.reveal(), redirects: ["\(gateway.publicURL)/auth/callback/\(provider)"])
   }

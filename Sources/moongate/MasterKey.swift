@@ -1,3 +1,5 @@
+// `struct stat` comes by this one in some builds.
+import CoreFoundation
 import Foundation
 import MoongateCore
 

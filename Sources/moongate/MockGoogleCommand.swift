@@ -46,7 +46,7 @@ struct MockGoogleCommand: AsyncParsableCommand {
       }, logger: logger)
     do {
       try await application.runService()
-    } catch where "\(error)".contains("EADDRINUSE") || "\(error)".contains("errno: 98") {
+    } catch  where "\(error)".contains("EADDRINUSE") || "\(error)".contains("errno: 98") {
       throw StartProblem("Port \(port) is taken by another program. Stop it, or give another --port.", status: .couldNotRun)
     }
   }

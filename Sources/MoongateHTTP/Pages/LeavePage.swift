@@ -12,6 +12,7 @@ struct LeavePage {
 extension PageRenderer {
   /// - Parameter address: of the other site, as its provider made it.
   func leave(to address: String, _ exchange: Exchange) -> Response {
-    page("leave", LeavePage(frame: frame("Continue with Google", exchange.gateway), site: "Google", address: address), generation: exchange.generation)
+    page(
+      "leave", LeavePage(frame: frame("Continue with Google", exchange.gateway), site: "Google", address: address), generation: exchange.generation)
   }
 }

@@ -10,7 +10,7 @@ package struct GatewayResponder: HTTPResponder {
   let recorder: RefusalRecorder
   let reader: BodyReader
   let pages: PageRenderer
-  let mounts: [Mount]
+  var mounts: [Mount] = []
   /// What is asked of a request before its endpoint sees it.
   let guarded: @Sendable (Exchange, Endpoint.Kind) throws(Refusal) -> Void
 

@@ -1,0 +1,142 @@
+import Crypto
+import Foundation
+import HTTPTypes
+import MoongateCore
+import MoongateMockGoogle
+import MoongateSDK
+import MoongateTesting
+import Testing
+
+/// Apps with Google (seeds.md 2.10): an ID token with our nonce, or a one-time code redeemed with PKCE.
+@Suite("Apps with Google") struct AppSignInTests {
+  let world: GoogleWorld
+
+  init() throws { world = try GoogleWorld() }
+
+  private static let verifier = String(repeating: "v", count: 43)
+  private static let challenge = Base64URL.encode(SHA256.hash(data: Data(verifier.utf8)))
+  private static let address = "https://app.example.com/signed-in?from=google"
+
+  /// Begins a flow as an app does; its id, and where to send the person.
+  private func begun(_ client: Client, _ fields: String = "") async throws -> (id: String, away: String) {
+    let created = try await client.call(.post, "/api/auth/flows", #"{"flow":"login"\#(fields)}"#)
+    #expect(created.status == 201, "\(created.text)")
+    let id = try #require(created["id"] as? String)
+    let begun = try await client.call(.post, "/api/auth/flows/\(id)/begin", #"{"provider":"google_oauth"}"#)
+    let step = try #require(begun["step"] as? [String: Any], "\(begun.text)")
+    #expect(begun.setCookies.isEmpty)
+    return (id, try #require(step["redirect_to"] as? String))
+  }
+
+  private var app: String { #","code_challenge":"\#(Self.challenge)","redirect_to":"\#(Self.address)""# }
+
+  private func submit(_ client: Client, _ id: String, _ fields: [String: String]) async throws -> Answer {
+    let json = String(decoding: try JSONSerialization.data(withJSONObject: fields), as: UTF8.self)
+    return try await client.call(.post, "/api/auth/flows/\(id)/submit", json)
+  }
+
+  /// An ID token that the app gets from Google by itself, with the nonce that it was told.
+  private func idToken(nonce: String) async throws -> String {
+    let own =
+      GoogleWorld.issuer + "/authorize?response_type=code&client_id=client&scope=openid%20email&code_challenge_method=S256"
+      + "&code_challenge=\(Self.challenge)&redirect_uri=\(GoogleWorld.callback.queryEncoded)&nonce=\(nonce)&state=x"
+    let back = try await world.google.choose(own, ["account": GoogleWorld.asha])
+    let answer = await world.google.post(
+      "/token",
+      [
+        "grant_type": "authorization_code", "code": try #require(field("code", of: back)), "redirect_uri": GoogleWorld.callback,
+        "code_verifier": Self.verifier, "client_id": "client", "client_secret": "s3cret",
+      ])
+    let json = try JSONSerialization.jsonObject(with: Data(answer.1)) as? [String: Any]
+    return try #require(json?["id_token"] as? String)
+  }
+
+  @Test("an ID token with our nonce signs in; with another, or a second time, it does not") func token() async throws {
+    try await world.run { client in
+      let (id, away) = try await begun(client)
+      let nonce = try #require(field("nonce", of: away))
+      let foreign = try await submit(client, id, ["id_token": try await idToken(nonce: "other")])
+      #expect(foreign.status == 401)
+      #expect(foreign.problem() == "oauth_failed")
+      let good = try await idToken(nonce: nonce)
+      let done = try await submit(client, id, ["id_token": good])
+      #expect(done.status == 200, "\(done.text)")
+      #expect((done["session"] as? [String: Any])?["token"] is String)
+      #expect((done["account"] as? [String: Any])?["email"] as? String == "asha@example.com")
+      #expect(try await submit(client, id, ["id_token": good]).status == 409)
+      let (other, _) = try await begun(client)
+      #expect(try await submit(client, other, ["id_token": good]).status == 401, "of another step")
+    }
+  }
+
+  @Test("a flow that no browser began cannot be completed in one") func noBrowser() async throws {
+    try await world.run { client in
+      let (_, away) = try await begun(client)
+      let victim = Browser(client)
+      #expect(try await victim.returns(try await world.google.choose(away, ["account": GoogleWorld.asha])).status == 404)
+      #expect(!victim.isSignedIn)
+    }
+  }
+
+  @Test("a one-time code goes to the app's address, and is redeemed once, by who made the challenge") func code() async throws {
+    try await world.run { client in
+      let (id, away) = try await begun(client, app)
+      let browser = Browser(client)
+      let back = try await browser.returns(try await world.google.choose(away, ["account": GoogleWorld.asha]))
+      let target = try #require(back.header("Location"))
+      #expect(target.hasPrefix(Self.address + "&code="))
+      #expect(!browser.isSignedIn, "the session is the app's")
+      let code = try #require(field("code", of: target))
+
+      // Attack: whoever began the flow, and sent its link, asks for it. It tells neither the code nor who came.
+      let seen = try await client.call(.get, "/api/auth/flows/\(id)")
+      #expect(!seen.text.contains(code))
+      #expect(!seen.text.contains("asha@example.com"))
+      #expect(seen["session"] is NSNull)
+
+      #expect(try await submit(client, id, ["code": code, "code_verifier": String(repeating: "w", count: 43)]).status == 401)
+      #expect(try await submit(client, id, ["code": "other", "code_verifier": Self.verifier]).status == 401)
+      #expect(try await submit(client, id, ["code": code]).status == 409)
+      let done = try await submit(client, id, ["code": code, "code_verifier": Self.verifier])
+      #expect(done.status == 200, "\(done.text)")
+      let token = try #require((done["session"] as? [String: Any])?["token"] as? String)
+      #expect(try await client.call(.get, "/api/auth/session", headers: [("Authorization", "Bearer \(token)")]).status == 200)
+      #expect(try await submit(client, id, ["code": code, "code_verifier": Self.verifier]).status == 409)
+    }
+  }
+
+  @Test("a one-time code lives for a minute") func expires() async throws {
+    try await world.run { client in
+      let (id, away) = try await begun(client, app)
+      let back = try await Browser(client).returns(try await world.google.choose(away, ["account": GoogleWorld.asha]))
+      let code = try #require(back.header("Location").flatMap { field("code", of: $0) })
+      world.gateway.clock.advance(by: .seconds(60))
+      #expect(try await submit(client, id, ["code": code, "code_verifier": Self.verifier]).problem() == "code_expired")
+    }
+  }
+
+  @Test(
+    "only to an address of redirect_hosts, and only with a challenge",
+    arguments: [
+      (#","redirect_to":"https://evil.example.com/","code_challenge":"CHALLENGE""#, "redirect_to"),
+      (#","redirect_to":"https://app.example.com.evil.com/","code_challenge":"CHALLENGE""#, "redirect_to"),
+      (#","redirect_to":"https://app.example.com@evil.com/","code_challenge":"CHALLENGE""#, "redirect_to"),
+      (#","redirect_to":"https://app.example.com:8443/","code_challenge":"CHALLENGE""#, "redirect_to"),
+      (#","redirect_to":"//app.example.com/","code_challenge":"CHALLENGE""#, "redirect_to"),
+      (#","redirect_to":"/home","code_challenge":"CHALLENGE""#, "redirect_to"),
+      (#","redirect_to":"http://localhost:8080/home","code_challenge":"CHALLENGE""#, "redirect_to"),
+      (#","redirect_to":"javascript:alert(1)","code_challenge":"CHALLENGE""#, "redirect_to"), (#","code_challenge":"CHALLENGE""#, "redirect_to"),
+      (#","redirect_to":"https://app.example.com/""#, "code_challenge"),
+      (#","redirect_to":"https://app.example.com/","code_challenge":"short""#, "code_challenge"),
+      (#","redirect_to":"https://app.example.com/","code_challenge":"CHALLENGE","code_challenge_method":"plain""#, "code_challenge_method"),
+      (#","redirect_to":1,"code_challenge":"CHALLENGE""#, "redirect_to"),
+    ])
+  func wrong(fields: String, name: String) async throws {
+    try await world.run { client in
+      let answer = try await client.call(
+        .post, "/api/auth/flows", #"{"flow":"login"\#(fields.replacing("CHALLENGE", with: Self.challenge))}"#)
+      #expect(answer.status == 422)
+      #expect(answer["field"] as? String == name)
+    }
+  }
+}

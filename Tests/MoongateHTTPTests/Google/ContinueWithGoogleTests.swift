@@ -1,0 +1,124 @@
+import Foundation
+import HTTPTypes
+import MoongateCore
+import MoongateMockGoogle
+import MoongateSDK
+import MoongateTesting
+import Testing
+
+@Suite("Continue with Google") struct ContinueWithGoogleTests {
+  let world: GoogleWorld
+
+  init() throws { world = try GoogleWorld() }
+
+  @Test(
+    "a new person gets an account, and the same one the next time, whatever the flow's account says", arguments: ["/auth/login", "/auth/register"])
+  func newAndKnown(path: String) async throws {
+    try await world.run { client in
+      let browser = Browser(client)
+      let away = try await browser.continuesWithGoogle(path)
+      #expect(away.hasPrefix("https://google.test/authorize?"))
+      let first = try await browser.returns(try await world.google.choose(away, ["account": GoogleWorld.asha]))
+      #expect(first.status == 303)
+      #expect(first.header("Location") == "/profile-setup")
+      #expect(browser.isSignedIn)
+      let account = try #require(try await browser.account())
+      #expect(account["email"] as? String == "asha@example.com")
+      #expect(account["is_email_verified"] as? Bool == true)
+      #expect(account["first_name"] as? String == "Asha")
+
+      let other = Browser(client)
+      let again = try await other.continuesWithGoogle(path, returnTo: "/pay/now?x=1")
+      #expect(try await other.returns(try await world.google.choose(again, ["account": GoogleWorld.asha])).header("Location") == "/pay/now?x=1")
+      #expect(try await other.account()?["id"] as? String == account["id"] as? String)
+    }
+  }
+
+  @Test(
+    "cancelled and failed lead back with their sentences",
+    arguments: [("cancel", "Sign-in cancelled", "oauth_cancelled"), ("error", "Google sign-in failed. Try again.", "oauth_failed")])
+  func refused(action: String, sentence: String, code: String) async throws {
+    try await world.run { client in
+      let browser = Browser(client)
+      let away = try await browser.continuesWithGoogle()
+      let back = try await browser.returns(try await world.google.choose(away, ["action": action]))
+      #expect(back.status == 303)
+      #expect(back.header("Location") == "/auth/login?refused=\(code)")
+      #expect(try await browser.visit("/auth/login?refused=\(code)").text.contains(sentence))
+      #expect(!browser.isSignedIn)
+      let next = try await browser.continuesWithGoogle()
+      _ = try await browser.returns(try await world.google.choose(next, ["account": GoogleWorld.asha]))
+      #expect(browser.isSignedIn, "the way is open again")
+    }
+  }
+
+  @Test("the page shows no sentence but its own", arguments: ["denied%20now", "<b>", "flow_expired", "store_unavailable"])
+  func sentences(code: String) async throws {
+    try await world.run { client in
+      let page = try await Browser(client).visit("/auth/login?refused=" + code.queryEncoded)
+      #expect(page.status == 200)
+      #expect(!page.text.contains("id=\"problem\""))
+    }
+  }
+
+  @Test("a verified address joins the account that has it verified; an unverified one joins nothing") func joining() async throws {
+    try await world.run { client in
+      let first = Browser(client)
+      _ = try await first.returns(
+        try await world.google.choose(try await first.continuesWithGoogle(), ["account": GoogleWorld.asha]))
+      let account = try #require(try await first.account()?["id"] as? String)
+      // Another identity at Google, of the same address: the same person.
+      let second = Browser(client)
+      let away = try await second.continuesWithGoogle()
+      let verified = try await world.google.choose(away, ["account": "other", "name": "Asha R", "email": "ASHA@example.com", "verified": "1"])
+      #expect(try await second.returns(verified).header("Location") == "/home")
+      #expect(try await second.account()?["id"] as? String == account)
+      // Attack: an identity that only says that it has the address.
+      let third = Browser(client)
+      let forged = try await world.google.choose(
+        try await third.continuesWithGoogle(), ["account": "other", "name": "Mallory", "email": "asha@example.com"])
+      _ = try await third.returns(forged)
+      let other = try #require(try await third.account())
+      #expect(other["id"] as? String != account)
+      #expect(other["is_email_verified"] as? Bool == false)
+      // And the victim's own next sign-in is still the victim's.
+      let fourth = Browser(client)
+      _ = try await fourth.returns(try await world.google.choose(try await fourth.continuesWithGoogle(), ["account": GoogleWorld.asha]))
+      #expect(try await fourth.account()?["id"] as? String == account)
+    }
+  }
+
+  @Test("new keys at Google's are found in between") func rotation() async throws {
+    try await world.run { client in
+      for _ in 0..<3 {
+        let browser = Browser(client)
+        let away = try await browser.continuesWithGoogle()
+        try await world.google.provider.rotateKeys()
+        _ = try await browser.returns(try await world.google.choose(away, ["account": GoogleWorld.asha]))
+        #expect(browser.isSignedIn)
+        world.gateway.clock.advance(by: .seconds(30))
+      }
+    }
+  }
+
+  @Test("where Google is not configured the page does not offer it") func notOffered() async throws {
+    try await HTTPGateway().run { client in
+      let browser = Browser(client)
+      let page = try await browser.visit("/auth/login")
+      #expect(!page.text.contains("Google"))
+      #expect(try await browser.visit("/auth/callback/google_oauth?state=a").status == 404)
+      #expect(try await browser.visit("/auth/callback/phone_otp?state=a").status == 404)
+    }
+  }
+
+  @Test("when Google does not answer, the person is told so") func down() async throws {
+    let world = try GoogleWorld { $0.gateway.providers["google_oauth"]?.texts["issuer"] = "https://other.test" }
+    try await world.run { client in
+      let browser = Browser(client)
+      try await browser.visit("/auth/login")
+      let answer = try await browser.submit(["provider": "google_oauth"])
+      #expect(answer.status == 503)
+      #expect(answer.text.contains("Google sign-in failed. Try again."))
+    }
+  }
+}
