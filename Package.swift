@@ -123,7 +123,9 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "MoongatePolicyTests",
-      dependencies: ["MoongateSDK", "MoongateCore", "MoongatePolicy", "MoongateStore", "PhoneOTP", "EmailCode", "CLua", "MoongateTesting"],
+      dependencies: [
+        "MoongateSDK", "MoongateCore", "MoongatePolicy", "MoongateStore", "PhoneOTP", "EmailCode", "GoogleOAuth", "CLua", "MoongateTesting",
+      ],
       swiftSettings: strict),
     // What policies cost, beside Lua without us: `make bench`.
     .target(name: "CBareLua", path: "Tests/Bench/CBareLua", linkerSettings: [.linkedLibrary("lua5.4")]),

@@ -54,5 +54,12 @@ return gateway {
     phone_otp = { sms = outbox() },
     -- Codes by mail.
     email_code = { mail = outbox() },
+    -- Sign-in by Google, and here by the gateway's own mock of it, where anyone may be anyone: it works only while public_url is on this
+    -- machine, and its secret is made at the first start. For Google itself take `issuer` out and put in the id and the secret that it gave you.
+    google_oauth = {
+      issuer = "http://localhost:8080/mock-google",
+      client_id = "moongate-demo",
+      client_secret = file "data/google.secret",
+    },
   },
 }

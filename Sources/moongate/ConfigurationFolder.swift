@@ -52,9 +52,13 @@ struct ConfigurationFolder: Sendable {
     }
   }
 
-  /// How many guesses each provider that sends codes grants to one who knows the identifier.
+  /// How many guesses each provider grants to one who knows the identifier.
   func budgets(of generation: any PolicyGeneration) -> [GuessBudget] {
-    providers.all.filter { $0 is any CodeProvider }.compactMap { generation.policies[$0.descriptor.name] }.map(GuessBudget.init(codesOf:))
+    providers.all.compactMap { provider in
+      guard let policy = generation.policies[provider.descriptor.name] else { return nil }
+      if provider is any CodeProvider { return GuessBudget(codesOf: policy) }
+      return provider.descriptor.identifierKinds.contains(.federated) ? GuessBudget(nothingToGuessOf: policy.provider) : nil
+    }
   }
 
   private func riskProblem(of generation: any PolicyGeneration) -> ConfigurationProblem? {

@@ -73,6 +73,18 @@ class Person:
 
         self.waits(press, f"a button {labels}")
 
+    def chooses(self, name):
+        """The account of this name at mock Google."""
+
+        def press():
+            for element in self.browser.find_elements(By.CSS_SELECTOR, "button[name=account]"):
+                if element.text.startswith(name):
+                    element.click()
+                    return True
+            return False
+
+        self.waits(press, f"the account {name}")
+
     def is_sent(self, seen):
         """The code that came to the outbox since."""
         entry = wait_for(lambda: next((entry for entry in self.house.outbox() if entry["id"] not in seen), None), "a code")
@@ -156,3 +168,44 @@ def test_a_wrong_code_is_said_and_counted(browser, house):
     person.reads("Invalid code. Please try again.")
     person.enters(code)
     person.arrives("/home")
+
+
+def test_continue_with_google(browser, house):
+    person = Person(browser, house)
+    browser.get(house.url + "/home")
+    person.arrives("/auth/login")
+    person.presses("Continue with Google")
+    person.arrives("/mock-google/authorize")
+    person.reads("Choose an account")
+    person.presses("Cancel")
+    person.arrives("/auth/login")
+    person.reads("Sign-in cancelled")
+
+    person.presses("Continue with Google")
+    person.arrives("/mock-google/authorize")
+    person.presses("Fail with an error")
+    person.arrives("/auth/login")
+    person.reads("Google sign-in failed. Try again.")
+
+    person.presses("Continue with Google")
+    person.arrives("/mock-google/authorize")
+    person.presses("Rotate the signing keys")
+    person.reads("New signing keys")
+    person.chooses("Asha Rao")
+    person.arrives("/profile-setup")
+    person.reads("Welcome!")
+    person.presses("Continue")
+    person.reads("You are in.")
+    person.reads("google_oauth")
+
+    person.presses("Sign out")
+    person.arrives("/auth/logout")
+    person.presses("Sign out", "Log out", "Logout")
+    person.arrives("/auth/login")
+    browser.get(house.url + "/auth/register")
+    person.presses("Continue with Google")
+    person.arrives("/mock-google/authorize")
+    person.reads("signed in here before")
+    person.chooses("Asha Rao")
+    person.arrives("/home")
+    person.reads("asha@example.com")

@@ -7,7 +7,7 @@ return flow "enter" {
   --   when = function(f) return f.client.new_device end    asked only where this is true
   --   skippable = true                                     the person may pass it over
   steps = {
-    { "phone_otp" },
+    any_of { "phone_otp", "google_oauth" },
   },
 
   -- How long the whole flow may take.

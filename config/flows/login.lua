@@ -7,8 +7,8 @@ return flow "login" {
   --   when = function(f) return f.client.new_device end    asked only where this is true
   --   skippable = true                                     the person may pass it over
   steps = {
-    -- By the number, or, for who has lost it, by an address that they verified before.
-    any_of { "phone_otp", "email_code" },
+    -- By the number, by Google, or, for who has lost the number, by an address that they verified before.
+    any_of { "phone_otp", "email_code", "google_oauth" },
   },
 
   -- How long the whole flow may take.

@@ -32,6 +32,14 @@ package struct GuessBudget: Sendable, Equatable {
     }
   }
 
+  /// For a provider that is proved by a signature made elsewhere: it has no secret here.
+  package init(nothingToGuessOf provider: ProviderName) {
+    self.provider = provider
+    perDay = 0
+    per30Days = 0
+    probability30Days = 0
+  }
+
   /// For a provider whose secret is a code of the policy.
   package init(codesOf policy: ProviderPolicy) {
     self.init(policy, space: pow(Double(policy.code.alphabet.characters.count), Double(policy.code.length)))

@@ -42,7 +42,7 @@ struct GoogleWorld: Sendable {
     application =
       PublicApplication(
         engine: gateway.engine, store: gateway.store, generations: gateway.generations, providers: gateway.providers, clock: gateway.clock,
-        random: gateway.random, audit: gateway.audit, keySet: "{}", pages: try PageRenderer(), eventLoops: MultiThreadedEventLoopGroup.singleton,
+        random: gateway.random, audit: gateway.audit, keySet: { "{}" }, pages: try PageRenderer(), eventLoops: MultiThreadedEventLoopGroup.singleton,
         logger: gateway.log.logger
       ).application
   }

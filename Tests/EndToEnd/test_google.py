@@ -1,0 +1,237 @@
+"""Sign-in by Google in the demo: over the wire, and by strangers on either side of it."""
+
+import json
+import logging
+import os
+import stat
+import subprocess
+
+import pytest
+import requests
+from authlib.integrations.base_client.errors import OAuthError
+from authlib.integrations.requests_client import OAuth2Session
+from joserfc import jwt
+from joserfc.jwk import KeySet
+from oidc_provider_mock import User, run_server_in_thread
+
+from house import BIN, problem
+from mockgoogle import MockGoogle, Visitor, choose, field, pkce
+
+ASHA, RAVI, MINA = (f"10000000000000000000{number}" for number in (1, 2, 3))
+
+
+# The demo: the gateway is its own Google.
+
+
+def test_a_new_person_and_the_same_again(house):
+    first = Visitor(house)
+    away = first.continues(return_to="/reports?x=1")
+    assert away.startswith(house.url + "/mock-google/authorize?")
+    back = first.get(choose(away, account=ASHA))
+    assert (back.status_code, back.headers["Location"]) == (303, "/profile-setup?return_to=%2Freports%3Fx%3D1")
+    account = first.account()
+    assert account["email"] == "asha@example.com" and account["is_email_verified"] and account["first_name"] == "Asha"
+    assert first.get("/home").status_code == 200
+    second = Visitor(house)
+    assert second.get(choose(second.continues("/auth/register"), account=ASHA)).headers["Location"] == "/home"
+    assert second.account()["id"] == account["id"]
+
+
+def test_the_demo_makes_its_secret_and_keeps_it(house):
+    file = house.config / "data" / "google.secret"
+    secret = file.read_text()
+    assert stat.S_IMODE(os.stat(file).st_mode) == 0o600 and len(secret.strip()) == 43
+    house.restart(15)
+    assert file.read_text() == secret
+    assert secret.strip() not in house.log
+
+
+def test_check_makes_nothing_and_wants_no_secret_of_the_demo(empty_house):
+    def check():
+        return subprocess.run([BIN / "moongate", "check", "--config", empty_house.config, "--json"], capture_output=True, text=True, timeout=120)
+
+    done = check()
+    assert done.returncode == 0, done.stdout
+    assert not (empty_house.config / "data").exists()
+    budget = next(line for line in json.loads(done.stdout)["budgets"] if line["provider"] == "google_oauth")
+    assert budget == {"provider": "google_oauth", "guesses_per_day": 0, "guesses_per_30d": 0, "probability_30d": 0}
+    # For Google itself the secret must be there.
+    empty_house.edit("gateway.lua", lambda text: text.replace(f'issuer = "{empty_house.url}/mock-google",', ""))
+    done = check()
+    assert done.returncode == 1 and "google.secret: there is no such file" in done.stdout
+    # Attack on the operator: the demo's files on a machine that others reach.
+    empty_house.edit("gateway.lua", lambda text: text.replace(f'public_url = "{empty_house.url}"', 'public_url = "https://auth.example.com"').replace(
+        'client_id = "moongate-demo"', 'issuer = "https://auth.example.com/mock-google", client_id = "moongate-demo"'))
+    done = check()
+    assert done.returncode == 1 and "lets anyone sign in as anyone" in done.stdout
+
+
+def test_an_unverified_address_joins_nothing(house):
+    first, second, third = Visitor(house), Visitor(house), Visitor(house)
+    first.get(choose(first.continues(), account="other", name="Dora Fox", email="dora@example.com", verified="1"))
+    second.get(choose(second.continues(), account="other", name="Mallory", email="dora@example.com"))
+    assert second.account()["id"] != first.account()["id"] and not second.account()["is_email_verified"]
+    third.get(choose(third.continues(), account="other", name="Dora Fox", email="DORA@example.com", verified="1"))
+    assert third.account()["id"] == first.account()["id"]
+
+
+def test_the_link_of_somebody_elses_sign_in(house):
+    attacker, victim = Visitor(house), Visitor(house)
+    back = choose(attacker.continues(), account=ASHA)
+    victim.continues()
+    assert victim.get(back).status_code == 404 and victim.account() is None
+    assert attacker.get(back).status_code == 303
+    assert attacker.get(back).status_code in (404, 409), "once"
+
+
+def test_keys_rotate_in_between(house):
+    for _ in range(3):
+        visitor = Visitor(house)
+        away = visitor.continues()
+        assert requests.post(house.url + "/mock-google/keys", data={"rotate": "1"}, allow_redirects=False, timeout=20).status_code == 303
+        assert visitor.get(choose(away, account=RAVI)).status_code == 303
+        assert visitor.account()
+
+
+def test_a_provider_that_does_not_answer_is_not_waited_for(house):
+    visitor = Visitor(house)
+    back = visitor.get(choose(visitor.continues(), account=ASHA, slow="1"))
+    assert (back.status_code, back.headers["Location"]) == (303, "/auth/login?refused=oauth_failed")
+    assert "Google sign-in failed. Try again." in visitor.get(back.headers["Location"]).text
+    assert back.elapsed.total_seconds() < 7 and visitor.account() is None
+
+
+def test_apps(house):
+    house.edit("gateway.lua", lambda text: text.replace('-- redirect_hosts = { "app.example.com" },', 'redirect_hosts = { "app.example.com" },'))
+    house.restart(15)
+    verifier, challenge = pkce()
+    created = house.api("POST", "/flows", {"flow": "login", "code_challenge": challenge, "redirect_to": "https://app.example.com/in"})
+    assert created.status_code == 201, created.text
+    flow = created.json()["id"]
+    begun = house.api("POST", f"/flows/{flow}/begin", {"provider": "google_oauth"})
+    assert begun.status_code == 200, begun.text
+    # The system's browser knows nothing of the flow, and gets no session of it.
+    browser = Visitor(house)
+    back = browser.get(choose(begun.json()["step"]["redirect_to"], account=ASHA))
+    assert back.status_code == 303 and back.headers["Location"].startswith("https://app.example.com/in?code=")
+    assert browser.account() is None
+    code = field("code", back.headers["Location"])
+    assert code not in house.api("GET", f"/flows/{flow}").text
+    problem(house.api("POST", f"/flows/{flow}/submit", {"code": code, "code_verifier": "a" * 43}), 401, "invalid_code")
+    done = house.api("POST", f"/flows/{flow}/submit", {"code": code, "code_verifier": verifier})
+    assert done.status_code == 200, done.text
+    token = done.json()["session"]["token"]
+    assert house.api("GET", "/session", headers={"Authorization": f"Bearer {token}"}).status_code == 200
+    problem(house.api("POST", f"/flows/{flow}/submit", {"code": code, "code_verifier": verifier}), 409, "step_not_open")
+
+
+# A stranger's provider: our client against oidc-provider-mock.
+
+
+@pytest.fixture
+def stranger():
+    users = [
+        User(sub="dora", claims={"email": "dora@example.com", "email_verified": True, "given_name": "Dora", "family_name": "Fox"}),
+        User(sub="mallory", claims={"email": "dora@example.com", "email_verified": False}),
+    ]
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    with run_server_in_thread(user_claims=users) as server:
+        yield f"http://localhost:{server.server_port}"
+
+
+def test_our_client_at_a_strangers_provider(empty_house, stranger):
+    house = empty_house
+    house.edit("gateway.lua", lambda text: text.replace(house.url + "/mock-google", stranger).replace(
+        'client_secret = file "data/google.secret"', 'client_secret = env "STRANGERS_SECRET"'))
+    house.start(STRANGERS_SECRET="anything")
+
+    def consents(address, **fields):
+        answer = requests.post(address, data=fields, allow_redirects=False, timeout=20)
+        assert answer.status_code in (302, 303), answer.text
+        return answer.headers["Location"]
+
+    dora = Visitor(house)
+    away = dora.continues()
+    assert away.startswith(stranger + "/")
+    back = dora.get(consents(away, sub="dora"))
+    assert (back.status_code, back.headers["Location"]) == (303, "/profile-setup")
+    account = dora.account()
+    assert (account["email"], account["is_email_verified"], account["last_name"]) == ("dora@example.com", True, "Fox")
+    again = Visitor(house)
+    assert again.get(consents(again.continues(), sub="dora")).headers["Location"] == "/home"
+    mallory = Visitor(house)
+    mallory.get(consents(mallory.continues(), sub="mallory"))
+    assert mallory.account()["id"] != account["id"] and not mallory.account()["is_email_verified"]
+
+
+# A stranger's client: Authlib against mock Google.
+
+CALLBACK = "http://localhost:9/callback"
+
+
+@pytest.fixture
+def google():
+    mock = MockGoogle(CALLBACK)
+    try:
+        yield mock
+    finally:
+        mock.stop()
+
+
+def authlib(mock, method="client_secret_basic", redirect=CALLBACK):
+    return OAuth2Session(
+        mock.client_id, mock.client_secret, scope="openid email profile", redirect_uri=redirect, code_challenge_method="S256",
+        token_endpoint_auth_method=method)
+
+
+@pytest.mark.parametrize("method", ["client_secret_basic", "client_secret_post"])
+def test_authlib_signs_in_at_mock_google(google, method):
+    told = requests.get(google.issuer + "/.well-known/openid-configuration", timeout=20).json()
+    assert told["issuer"] == google.issuer and method in told["token_endpoint_auth_methods_supported"]
+    client = authlib(google, method)
+    verifier, _ = pkce()
+    away, state = client.create_authorization_url(told["authorization_endpoint"], code_verifier=verifier, nonce="n0nce")
+    back = choose(away, account=MINA)
+    assert field("state", back) == state and field("iss", back) == google.issuer
+    token = client.fetch_token(told["token_endpoint"], authorization_response=back, code_verifier=verifier, state=state)
+    keys = KeySet.import_key_set(requests.get(told["jwks_uri"], timeout=20).json())
+    read = jwt.decode(token["id_token"], keys, algorithms=["RS256"])
+    jwt.JWTClaimsRegistry(
+        iss={"essential": True, "value": google.issuer}, aud={"essential": True, "value": google.client_id}, exp={"essential": True},
+        nonce={"essential": True, "value": "n0nce"}).validate(read.claims)
+    assert read.claims["email"] == "mina@example.com" and read.claims["email_verified"] is False
+    assert client.get(told["userinfo_endpoint"]).json()["sub"] == read.claims["sub"] == MINA
+
+
+@pytest.mark.parametrize("what", ["verifier", "reused", "redirect", "secret", "no verifier"])
+def test_authlib_is_refused(google, what):
+    client = authlib(google)
+    verifier, _ = pkce()
+    away, state = client.create_authorization_url(google.issuer + "/authorize", code_verifier=verifier)
+    back = choose(away, account=ASHA)
+    if what == "reused":
+        client.fetch_token(google.issuer + "/token", authorization_response=back, code_verifier=verifier, state=state)
+    if what == "redirect":
+        client = authlib(google, redirect="http://localhost:9/other")
+    if what == "secret":
+        client = OAuth2Session(google.client_id, "wrong", redirect_uri=CALLBACK, code_challenge_method="S256")
+    sent = {"verifier": pkce()[0], "no verifier": None}.get(what, verifier)
+    with pytest.raises(OAuthError) as refused:
+        client.fetch_token(google.issuer + "/token", authorization_response=back, code_verifier=sent, state=state)
+    assert refused.value.error == ("invalid_client" if what == "secret" else "invalid_grant")
+
+
+@pytest.mark.parametrize("address", ["http://localhost:9/callback/", "http://localhost:9/other", "http://evil.example.com/"])
+def test_nobody_is_sent_to_an_unknown_address(google, address):
+    _, challenge = pkce()
+    answer = requests.get(
+        google.issuer + "/authorize", allow_redirects=False, timeout=20, params={
+            "client_id": google.client_id, "redirect_uri": address, "response_type": "code", "scope": "openid", "code_challenge": challenge,
+            "code_challenge_method": "S256"})
+    assert answer.status_code == 400 and "Location" not in answer.headers
+
+
+def test_mock_google_says_what_is_wrong_with_its_options():
+    for flags, words in [([], "--redirect"), (["--redirect", CALLBACK, "--port", "70000"], "65535")]:
+        done = subprocess.run([BIN / "moongate", "mock-google", *flags], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 2 and words in done.stderr
