@@ -1,6 +1,8 @@
-// `struct stat` comes by this one in some builds.
+// `struct stat` is the C library's, but counts as a member of whichever of these modules the compiler has read first.
+import CDispatch
 import CoreFoundation
 import Foundation
+import Glibc
 import MoongateCore
 
 /// The installation's master key: read from where gateway.lua says, made where there is none yet.
