@@ -152,7 +152,7 @@ class House:
 
     def code(self, phone):
         """The last code that went to the number."""
-        return next(entry["code"] for entry in self.outbox() if entry["to"] == phone)
+        return next(entry["code"] for entry in self.outbox() if entry["to"] == phone and entry["code"])
 
     def register(self, phone):
         """A new account; the completed flow."""

@@ -133,7 +133,9 @@ import Testing
       let done = try await client.call(.post, path + "/submit", #"{"code":"\#(code)"}"#, headers: own)
       #expect(done["status"] as? String == "complete")
       let token = try #require((done["session"] as? [String: Any])?["token"] as? String)
-      #expect(done.setCookies == ["moongate=\(token); Path=/; HttpOnly; SameSite=Lax"])
+      #expect(done.setCookies.first == "moongate=\(token); Path=/; HttpOnly; SameSite=Lax")
+      let device = try #require(done["device_token"] as? String)
+      #expect(done.setCookies.dropFirst() == ["moongate-device=\(device); Path=/; HttpOnly; SameSite=Lax; Max-Age=31536000"])
       #expect(try await client.call(.get, "/api/auth/session", headers: [("Cookie", "moongate=\(token)")]).status == 200)
       // One cookie per browser: a second flow of it keeps the first one's.
       let second = try await client.call(.post, "/api/auth/flows", #"{"flow":"login"}"#, headers: own)

@@ -10,13 +10,18 @@ package struct ClientContext: Sendable {
   package let browser: TokenHash?
   /// The live session that came with the request, where there is one.
   package let session: SessionSnapshot?
+  /// What the device carries from sign-ins before (`DeviceToken`), as it was sent: any text.
+  package let device: SecretText?
 
-  package init(decision: DecisionID, address: ClientAddress, userAgent: String?, browser: TokenHash?, session: SessionSnapshot?) {
+  package init(
+    decision: DecisionID, address: ClientAddress, userAgent: String?, browser: TokenHash?, session: SessionSnapshot?, device: SecretText? = nil
+  ) {
     self.decision = decision
     self.address = address
     self.userAgent = userAgent
     self.browser = browser
     self.session = session
+    self.device = device
   }
 }
 

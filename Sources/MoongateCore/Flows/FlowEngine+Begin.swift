@@ -55,7 +55,8 @@ extension FlowEngine {
     do {
       return try await load(id, visit)
     } catch {
-      _ = try read(code, input, visit)
+      // Whom a code is for may be left unsaid in an account's own flow, and only there.
+      if case .refused(let refusal) = error, refusal.code != .unauthenticated { _ = try read(code, input, visit) }
       throw error
     }
   }
@@ -102,8 +103,7 @@ extension FlowEngine {
     try demandRight(to: identifier, of: own, machine.record, visit)
     let conceals = policy.unknownAccount == .conceal
     let open = machine.record.step.flatMap { $0.provider == name && $0.identifier == identifier ? $0 : nil }
-    let subject = StepSubject(
-      provider: name, identifier: identifier, account: account?.id, conceals: conceals, flow: id.hash, challenge: nil, address: visit.client.address)
+    let subject = subject(policy, identifier, account: account?.id, flow: id.hash, visit)
     let facts = facts(machine.record, subject: subject, account: account, visit)
     let expiredAt = open?.challenge.map(\.expiresAt).flatMap { visit.now >= $0 ? $0 : nil }
     let limits = try limits(policy, subject, facts: facts, expiredAt: expiredAt, visit)

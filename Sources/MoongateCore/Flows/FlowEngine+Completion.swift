@@ -84,10 +84,20 @@ extension FlowEngine {
     case .applied: pending.remove(id.hash)
     case .conflict(let conflict): throw visit.refusal(conflict)
     }
-    return FlowView(
+    let isNewDevice = !keys.knows(visit.device, outcome.account.id, by: nil)
+    tell(of: machine.record, before: known, after: outcome.account, isNewDevice: isNewDevice, visit)
+    var view = FlowView(
       id: id, flow: machine.record.name, status: .complete, expiresAt: machine.record.expiresAt, choices: [], step: nil,
       passed: machine.record.passed, account: AccountView(outcome.account, isNew: outcome.isNew),
       session: session.map { SessionView($0, token: secret) }, next: next)
+    if session != nil { view.deviceToken = deviceToken(for: outcome.account.id, machine.record, visit) }
+    return view
+  }
+
+  /// What this device carries from now on; nil where it cannot be sealed, which is no reason to undo a sign-in.
+  func deviceToken(for account: String, _ record: FlowRecord, _ visit: Visit) -> SecretText? {
+    let device = visit.device ?? DeviceToken(from: random, at: visit.now)
+    return try? keys.remember(device, account, record.passed.map(\.provider), at: visit.now)
   }
 
   /// The account that the flow has proved itself to be; nil where there is none yet.
@@ -192,12 +202,15 @@ extension FlowEngine {
     case .pinReset:
       let name: ProviderName = "pin"
       guard let policy = visit.generation.policies[name] else { return }
-      let subject = StepSubject(
-        provider: name, identifier: nil, account: outcome.account.id, conceals: false, flow: record.id, challenge: nil,
-        address: visit.client.address)
-      let limits = try limits(
-        policy, subject, facts: facts(record, subject: subject, account: outcome.account, visit), expiredAt: nil, visit)
-      outcome.changes.append(.clearCounters(limits.verify.filter(\.key.isPersonal)))
+      let account = outcome.account
+
+      // The stranger's counters and this device's.
+      for isOwnDevice in Set([false, visit.device != nil]) {
+        var subject = subject(policy, nil, account: account.id, flow: record.id, visit)
+        subject.isOwnDevice = isOwnDevice
+        let limits = try limits(policy, subject, facts: facts(record, subject: subject, account: account, visit), expiredAt: nil, visit)
+        outcome.changes.append(.clearCounters(limits.verify.filter(\.key.isPersonal)))
+      }
     default: break
     }
   }

@@ -62,8 +62,7 @@ extension FlowEngine {
     }
     if account?.isLocked ?? false { throw visit.refusal(.disabled) }
     let conceals = policy.unknownAccount == .conceal
-    let subject = StepSubject(
-      provider: name, identifier: identifier, account: account?.id, conceals: conceals, flow: id.hash, challenge: nil, address: visit.client.address)
+    let subject = subject(policy, identifier, account: account?.id, flow: id.hash, visit)
     let facts = facts(machine.record, subject: subject, account: account, visit)
     let limits = try limits(policy, subject, facts: facts, expiredAt: nil, visit)
     if isTaken, !conceals { throw try await revealing(.alreadyRegistered, name, limits.verify, .verify, visit) }

@@ -63,14 +63,29 @@ extension FlowEngine {
     return StepLimits(
       send: try policy.resolve(.send, for: subject, keys: keys, number: number, duration: duration),
       verify: try policy.resolve(.verify, for: subject, keys: keys, number: number, duration: duration),
-      timer: ResendTimer(key: timerKey(policy.provider, subject.identifier), intervals: intervals, expiredAt: expiredAt))
+      timer: ResendTimer(key: timerKey(policy.provider, subject.identifier, subject.ownDevice), intervals: intervals, expiredAt: expiredAt))
   }
 
-  /// The resend timer's row: it belongs to provider and identifier, whatever the flow.
-  func timerKey(_ provider: ProviderName, _ identifier: Identifier?) -> [UInt8] {
-    keys.counterKey([
-      Array("resend".utf8), Array(provider.rawValue.utf8), Array((identifier?.kind.rawValue ?? "").utf8), Array((identifier?.value ?? "").utf8),
-    ])
+  /// The resend timer's row: it belongs to provider and identifier, whatever the flow; a device that has passed before has its own.
+  private func timerKey(_ provider: ProviderName, _ identifier: Identifier?, _ device: [UInt8]?) -> [UInt8] {
+    keys.counterKey(
+      [Array("resend".utf8), Array(provider.rawValue.utf8), Array((identifier?.kind.rawValue ?? "").utf8), Array((identifier?.value ?? "").utf8)]
+        + (device.map { [$0] } ?? []))
+  }
+
+  /// Whom a step counts against.
+  func subject(
+    _ policy: ProviderPolicy, _ identifier: Identifier?, account: String?, challenge: Challenge? = nil, flow: TokenHash, _ visit: Visit
+  ) -> StepSubject {
+    StepSubject(
+      provider: policy.provider, identifier: identifier, account: account, conceals: policy.unknownAccount == .conceal, flow: flow,
+      challenge: challenge, address: visit.client.address, device: visit.device?.id,
+      isOwnDevice: keys.knows(visit.device, account, by: policy.provider))
+  }
+
+  /// Whom an open step counts against.
+  func subject(of step: StepRecord, _ policy: ProviderPolicy, _ record: FlowRecord, _ visit: Visit) -> StepSubject {
+    subject(policy, step.identifier, account: step.account ?? record.account, challenge: step.challenge, flow: record.id, visit)
   }
 
   private func fixed<Value>(_ varying: Varying<Value>) throws(PolicyFault) -> Value {
@@ -88,7 +103,9 @@ extension FlowEngine {
       now: visit.now, provider: subject?.provider, flow: FlowFacts(name: record.name, passed: Set(record.passed.map(\.provider))),
       identifier: subject?.identifier ?? record.proved.last, account: account?.facts(at: visit.now) ?? AccountFacts(),
       client: ClientFacts(
-        address: visit.client.address, userAgent: visit.client.userAgent, networkChanged: record.network != visit.client.address.networkKey),
+        address: visit.client.address, userAgent: visit.client.userAgent,
+        isNewDevice: !keys.knows(visit.device, account?.id ?? subject?.account ?? record.account, by: nil),
+        networkChanged: record.network != visit.client.address.networkKey),
       clockIsSuspect: clock.isSuspect)
   }
 

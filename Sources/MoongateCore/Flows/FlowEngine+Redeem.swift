@@ -29,6 +29,7 @@ extension FlowEngine {
     }
     var view = try await view(of: machine.record, id: id, visit)
     view.session = SessionView(session, token: token.secret)
+    view.deviceToken = deviceToken(for: account.id, machine.record, visit)
     return view
   }
 }

@@ -40,7 +40,7 @@ extension FlowEngine {
   func admit(
     _ step: StepRecord, _ policy: ProviderPolicy, _ machine: FlowMachine, id: FlowID, _ visit: Visit
   ) async throws(Halt) -> (limits: StepLimits, also: ProviderName?) {
-    let subject = subject(of: step, machine.record, visit)
+    let subject = subject(of: step, policy, machine.record, visit)
     let needsAccount = policy.verify != nil || policy.hasVaryingNumbers
     let account = needsAccount ? try await loadAccount(subject.account) : nil
     let facts = facts(machine.record, subject: subject, account: account, visit)
@@ -128,6 +128,7 @@ extension FlowEngine {
     let record = machine.record
     let settlement = Settlement(reservation: charged.id, outcome: .failure, limits: charged.limits, timer: nil, now: visit.now)
     let locks = try await settleFailure(settlement, keeping: isNew ? record : nil, visit)
+    try await tell(of: locks, account: step.account ?? record.account, visit)
     for lock in locks {
       var event = event(.locked, visit, record: record, id: id, step: step)
       event.detail["limit"] = lock.limit.name
@@ -224,13 +225,6 @@ extension FlowEngine {
     }
   }
 
-  /// Whom an open step counts against.
-  func subject(of step: StepRecord, _ record: FlowRecord, _ visit: Visit) -> StepSubject {
-    StepSubject(
-      provider: step.provider, identifier: step.identifier, account: step.account ?? record.account,
-      conceals: visit.generation.policies[step.provider]?.unknownAccount == .conceal, flow: record.id, challenge: step.challenge,
-      address: visit.client.address)
-  }
 }
 
 extension CodeRule {

@@ -25,7 +25,7 @@ extension FlowEngine {
       expiresAt: step.challenge?.expiresAt, resendAt: nil, attemptsLeft: nil, resendsLeft: nil, isSkippable: step.isSkippable,
       redirectTo: step.redirectTo)
     guard let policy = visit.generation.policies[step.provider] else { return view }
-    let subject = subject(of: step, record, visit)
+    let subject = subject(of: step, policy, record, visit)
     let account = policy.hasVaryingNumbers ? try await loadAccount(subject.account) : nil
     let limits = try limits(policy, subject, facts: facts(record, subject: subject, account: account, visit), expiredAt: nil, visit)
     let states = try await asking { () async throws(StoreFault) in try await store.counters(limits.all, at: visit.now) }

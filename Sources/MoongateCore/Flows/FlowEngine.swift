@@ -118,7 +118,8 @@ extension FlowEngine {
   func answer<Answer: Sendable>(
     _ client: ClientContext, flow: FlowID?, _ body: (Visit) async throws(Halt) -> Answer
   ) async -> Result<Answer, Refusal> {
-    let visit = Visit(client: client, now: clock.now(), generation: generations.current)
+    let now = clock.now()
+    let visit = Visit(client: client, now: now, generation: generations.current, device: keys.device(client.device, at: now))
     do {
       return .success(try await body(visit))
     } catch {

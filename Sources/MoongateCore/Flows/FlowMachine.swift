@@ -106,8 +106,10 @@ package struct FlowMachine: Sendable {
   }
 
   /// The flow is complete.
-  /// - Parameter code: what its app redeems, where it has one.
-  package mutating func completed(account: String, isNew: Bool, next: String, code: AppCode? = nil) {
+  /// - Parameters:
+  ///   - next: nil where an app takes over: the address that it goes to holds the code, which is told once.
+  ///   - code: what its app redeems, where it has one.
+  package mutating func completed(account: String, isNew: Bool, next: String?, code: AppCode? = nil) {
     record.appCode = code
     record.status = .complete
     record.step = nil

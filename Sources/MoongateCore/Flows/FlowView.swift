@@ -13,6 +13,8 @@ package struct FlowView: Sendable {
   package var account: AccountView?
   package var session: SessionView?
   package var next: String?
+  /// What this device is to carry from now on (`DeviceToken`); there once, in the answer that made the session.
+  package var deviceToken: SecretText?
 
   package init(
     id: FlowID, flow: String, status: FlowRecord.Status, expiresAt: Timestamp, choices: [ProviderName], step: StepView?, passed: [PassedStep],

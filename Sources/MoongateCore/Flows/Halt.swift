@@ -16,6 +16,8 @@ struct Visit: Sendable {
   let client: ClientContext
   let now: Timestamp
   let generation: any PolicyGeneration
+  /// What the client's device carries, where that is ours.
+  var device: DeviceToken?
   /// What its decision is made from.
   let notes = DecisionNotes()
 

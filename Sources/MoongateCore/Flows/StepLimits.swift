@@ -11,6 +11,13 @@ struct StepSubject: Sendable {
   let flow: TokenHash
   let challenge: Challenge?
   let address: ClientAddress
+  /// The device's id, where it carries a token of ours.
+  var device: [UInt8]?
+  /// Whether this device has passed this provider for the account before: it has counters of its own then.
+  var isOwnDevice = false
+
+  /// The device whose counters are its own here.
+  var ownDevice: [UInt8]? { isOwnDevice ? device : nil }
 
   /// What the key is here, or nil where it does not exist: its limit then does not apply.
   func value(of key: LimitKey) -> [UInt8]? {
@@ -31,7 +38,7 @@ struct StepSubject: Sendable {
     case .network: address.networkKey
     case .country: identifier?.attributes["country"].map { Array($0.utf8) }
     case .prefix: identifier?.kind == .phone ? identifier.map { Array($0.value.filter(\.isNumber).prefix(7).utf8) } : nil
-    case .device: nil
+    case .device: device
     case .flow: flow.bytes
     case .challenge: challenge?.mac
     case .provider: Array(provider.rawValue.utf8)
@@ -52,7 +59,10 @@ extension ProviderPolicy {
       guard let value = subject.value(of: limit.key) else { continue }
       // A global limit counts over all providers, the others over their own.
       let scope = limit.key == .global ? "" : provider.rawValue
-      let counter = keys.counterKey([Array(scope.utf8), Array(limit.name.utf8), Array(limit.key.rawValue.utf8), value])
+      var counted = [Array(scope.utf8), Array(limit.name.utf8), Array(limit.key.rawValue.utf8), value]
+      // Attack: strangers who lock the owner out. What they use up is not the owner's, nor the owner's theirs.
+      if limit.key.isPersonal, let own = subject.ownDevice { counted.append(own) }
+      let counter = keys.counterKey(counted)
       var lock: [Duration] = []
       for length in limit.lock { lock.append(try duration(length)) }
       var window: Duration?

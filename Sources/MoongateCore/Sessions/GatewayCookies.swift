@@ -43,6 +43,11 @@ package struct GatewayCookies: Sendable, Hashable {
   /// The value of `Set-Cookie` that makes a browser known to its flows.
   package func begin(_ token: SecretText) -> String { line(flow, token.reveal(), domain: nil) }
 
+  /// The value of `Set-Cookie` that makes a device known to the accounts that signed in on it. It outlives sessions, and signing out.
+  package func remember(_ token: SecretText) -> String {
+    line(device, token.reveal(), domain: nil) + "; Max-Age=\(DeviceToken.lifetime.components.seconds)"
+  }
+
   private func expiries(keeping: Bool) -> [String] {
     var variants: [(String, String?)] = []
     if isSecure {

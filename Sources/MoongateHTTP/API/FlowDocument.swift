@@ -4,11 +4,13 @@ import MoongateSDK
 /// The JSON of flows, accounts and sessions (http.md, "Flows"): what is not there is null, times are ISO 8601 in UTC.
 extension JSONValue {
   static func flow(_ view: FlowView) -> JSONValue {
-    .members([
+    let device = view.deviceToken.map { [JSONMember(name: "device_token", value: .text($0.reveal()))] } ?? []
+    let members: KeyValuePairs<String, JSONValue> = [
       "id": .text(view.id.secret.reveal()), "flow": .text(view.flow), "status": .text(view.status.rawValue), "expires_at": .text(view.expiresAt.text),
       "choices": .list(view.choices.map { .text($0.rawValue) }), "step": view.step.map(step) ?? .null, "passed": passed(view.passed),
       "account": view.account.map(account) ?? .null, "session": view.session.map(session) ?? .null, "next": .optional(view.next),
-    ])
+    ]
+    return .object(members.map { JSONMember(name: $0.key, value: $0.value) } + device)
   }
 
   static func account(_ account: AccountView) -> JSONValue {

@@ -23,7 +23,7 @@ struct FlowDriver: Sendable {
   func caller(_ exchange: Exchange) async throws(Refusal) -> ClientContext {
     ClientContext(
       decision: exchange.decision, address: exchange.client.address, userAgent: exchange.request.headers[.userAgent],
-      browser: exchange.credentials.browserHash, session: try await session(exchange))
+      browser: exchange.credentials.browserHash, session: try await session(exchange), device: exchange.credentials.device)
   }
 
   /// The live session that the request brought.
@@ -56,12 +56,17 @@ struct FlowDriver: Sendable {
     let view = try await verb(engine, client).get()
     guard let token = view.session?.token else { return Driven(view: view) }
     let record = try await exchange.asking { () async throws(StoreFault) in try await flows.flow(view.id.hash) }
-    return Driven(view: view, cookies: record?.browser == nil ? [] : GatewayCookies(exchange.gateway).signIn(token))
+    return Driven(view: view, cookies: record?.browser == nil ? [] : signIn(token, view.deviceToken, exchange))
+  }
+
+  private func signIn(_ token: SecretText, _ device: SecretText?, _ exchange: Exchange) -> [String] {
+    let cookies = GatewayCookies(exchange.gateway)
+    return cookies.signIn(token) + (device.map { [cookies.remember($0)] } ?? [])
   }
 }
 
 extension ClientContext {
   fileprivate func with(browser: TokenHash) -> ClientContext {
-    ClientContext(decision: decision, address: address, userAgent: userAgent, browser: browser, session: session)
+    ClientContext(decision: decision, address: address, userAgent: userAgent, browser: browser, session: session, device: device)
   }
 }

@@ -7,6 +7,8 @@ struct Credentials: Sendable {
   let session: TokenHash?
   /// The value of the one `moongate-flow` cookie, where it has the form of one.
   let browser: SecretText?
+  /// What the device carries from sign-ins before, by cookie or the header `Moongate-Device`: any text; the core tells whether it is ours.
+  let device: SecretText?
   /// Whether a cookie of ours is there, under any of its names and of any shape: then the browser sent the request, and
   /// maybe not because its owner asked for it.
   let holdsCookie: Bool
@@ -30,6 +32,8 @@ struct Credentials: Sendable {
     session = token.flatMap { isToken($0) ? TokenHash(of: $0.utf8) : nil }
     let flows = header.values(cookies.flow)
     browser = flows.count == 1 && isToken(flows[0]) ? SecretText(flows[0]) : nil
+    let devices = header.values(cookies.device) + (HTTPField.Name("Moongate-Device").map { headers[values: $0] } ?? [])
+    device = devices.count == 1 ? SecretText(devices[0]) : nil
     holdsCookie = header.holds(anyOf: GatewayCookies.allNames)
     origins = headers[values: .origin]
   }

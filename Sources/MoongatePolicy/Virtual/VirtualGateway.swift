@@ -142,13 +142,15 @@ package final class Mailbox: DeliveryService, Messenger {
   package func messenger(for settings: DeliverySettings) -> any Messenger { self }
 
   package func send(_ message: Message) async throws(DeliveryFault) {
+    // Notices are not what a policy grants or refuses.
+    guard message.code != nil else { return }
     state.withLock { state in
       state.latest[message.to] = message
       state.count += 1
     }
   }
 
-  /// How many messages have been sent.
+  /// How many codes have been sent.
   package var count: Int { state.withLock { $0.count } }
 
   /// The last message to this number or address.

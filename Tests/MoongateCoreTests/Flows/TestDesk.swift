@@ -15,7 +15,7 @@ struct ToyCode: CodeProvider {
   var descriptor: ProviderDescriptor {
     ProviderDescriptor(
       name: name, beginFields: [InputField(name: "phone", kind: .phone)], submitFields: [InputField(name: "code", kind: .digits)],
-      settings: [SettingField(name: "sms", kind: .messages(.sms), isRequired: true, help: "")],
+      settings: [SettingField(name: "sms", kind: .messages(kind == .phone ? .sms : .mail), isRequired: true, help: "")],
       policy: PolicySource(file: "toy.lua", text: ""), identifierKinds: [kind])
   }
 
@@ -56,7 +56,10 @@ struct ToyPIN: FullProvider {
 final class ToyDelivery: DeliveryService, Messenger {
   private let state = Mutex((messages: [Message](), fails: false))
 
-  var messages: [Message] { state.withLock { $0.messages } }
+  /// Those with a code.
+  var messages: [Message] { state.withLock { $0.messages.filter { $0.code != nil } } }
+  /// Those without: what people are told.
+  var notices: [Message] { state.withLock { $0.messages.filter { $0.code == nil } } }
   var fails: Bool {
     get { state.withLock { $0.fails } }
     set { state.withLock { $0.fails = newValue } }
@@ -79,6 +82,13 @@ struct TestDesk: Sendable {
   static let mail = ProviderName(test: "email_code")
   static let pin = ProviderName(test: "pin")
 
+  static let google = ProviderName(test: "google_oauth")
+  /// The code providers: what holds for one holds for the other.
+  static let codes = [phone, mail]
+
+  /// Which of them the flows are of.
+  let by: ProviderName
+  let keys: KeyRing
   let clock = ManualClock()
   let delivery = ToyDelivery()
   let store: SQLiteStore
@@ -86,33 +96,43 @@ struct TestDesk: Sendable {
   let engine: FlowEngine
   let audit: AuditTrail
 
-  /// - Parameter change: what is not as shipped in this test's policies.
-  init(_ change: (inout TestGeneration) -> Void = { _ in }) async throws {
+  /// - Parameters:
+  ///   - others: full providers; a toy PIN by default.
+  ///   - change: what is not as shipped in this test's policies.
+  init(
+    by: ProviderName = Self.phone, others: [any FullProvider] = [ToyPIN()], hashing: any HashingPlaces = NoHashingPlaces(),
+    _ change: (inout TestGeneration) -> Void = { _ in }
+  ) async throws {
+    self.by = by
     let settings = ProviderSettings(deliveries: ["sms": .outbox])
     var generation = TestGeneration(
       gateway: .test(providers: [Self.phone: settings, Self.mail: settings]),
       flows: [
-        .test("login", account: .existing, steps: [.test(Self.phone)]), .test("register", account: .new, steps: [.test(Self.phone)]),
-        .test("enter", account: .any, steps: [.test(Self.phone)]),
-      ], policies: [.test(Self.phone), .test(Self.mail), .test(Self.pin)])
+        .test("login", account: .existing, steps: [.test(by)]), .test("register", account: .new, steps: [.test(by)]),
+        .test("enter", account: .any, steps: [.test(by)]),
+      ], policies: [.test(Self.phone), .test(Self.mail)] + others.map { .test($0.descriptor.name, limits: Self.perAccount) })
     change(&generation)
     generations = ActiveGeneration(generation, at: clock.now())
     let random = SystemRandom()
-    let keys = try KeyRing(master: [UInt8](repeating: 7, count: 32))
+    keys = try KeyRing(master: [UInt8](repeating: 7, count: 32))
     store = try SQLiteStore(path: ":memory:", keyFingerprint: keys.fingerprint)
     audit = AuditTrail(store: store, logger: Logger(label: "test"))
     engine = FlowEngine(
       store: store, generations: generations,
-      providers: try ProviderRegistry([ToyCode(name: Self.phone), ToyCode(name: Self.mail, kind: .email), ToyPIN()]), delivery: delivery,
-      clock: clock,
-      random: random, keys: keys, audit: audit, logger: Logger(label: "test"))
+      providers: try ProviderRegistry([ToyCode(name: Self.phone), ToyCode(name: Self.mail, kind: .email)] + others), delivery: delivery,
+      hashing: hashing, clock: clock, random: random, keys: keys, audit: audit, logger: Logger(label: "test"))
   }
 
+  /// Three wrong tries.
+  static let perAccount = [Limit.test("verify", on: .verify, per: .account, max: 3, window: .seconds(86_400), lock: [.seconds(900)])]
+
   /// A client.
-  func client(_ address: [UInt8] = [192, 0, 2, 1], browser: TokenHash? = nil, session: SessionSnapshot? = nil) -> ClientContext {
+  func client(
+    _ address: [UInt8] = [192, 0, 2, 1], browser: TokenHash? = nil, session: SessionSnapshot? = nil, device: SecretText? = nil
+  ) -> ClientContext {
     ClientContext(
       decision: DecisionID(from: SystemRandom()), address: ClientAddress(bytes: address) ?? .unspecified, userAgent: "test", browser: browser,
-      session: session)
+      session: session, device: device)
   }
 
   /// A new flow.

@@ -7,8 +7,8 @@ import Testing
 
 /// "Tries and races" of security.md, in the engine.
 @Suite struct TriesTests {
-  @Test func fiveWrongCodesLock() async throws {
-    let desk = try await TestDesk()
+  @Test(arguments: TestDesk.codes) func fiveWrongCodesLock(by: ProviderName) async throws {
+    let desk = try await TestDesk(by: by)
     try await desk.registered()
     let id = try await desk.begun()
     for left in [4, 3, 2, 1] {
@@ -32,10 +32,10 @@ import Testing
     #expect(desk.delivery.messages.count == sent)
   }
 
-  @Test func afterTheLockTheUnspentCodeWorks() async throws {
-    let desk = try await TestDesk {
-      $0.policies[TestDesk.phone] = .test(
-        TestDesk.phone, limits: [.test("verify", on: .verify, per: .phone, max: 2, window: .seconds(86_400), lock: [.seconds(60), .seconds(3600)])])
+  @Test(arguments: TestDesk.codes) func afterTheLockTheUnspentCodeWorks(by: ProviderName) async throws {
+    let desk = try await TestDesk(by: by) {
+      $0.policies[by] = .test(
+        by, limits: [.test("verify", on: .verify, per: .identifier, max: 2, window: .seconds(86_400), lock: [.seconds(60), .seconds(3600)])])
     }
     try await desk.registered()
     let id = try await desk.begun()
@@ -52,8 +52,8 @@ import Testing
     #expect(await desk.submit(next, desk.wrong).refusal?.retryAfter == .seconds(3600))
   }
 
-  @Test func aRightCodeOnTheLastTryPasses() async throws {
-    let desk = try await TestDesk()
+  @Test(arguments: TestDesk.codes) func aRightCodeOnTheLastTryPasses(by: ProviderName) async throws {
+    let desk = try await TestDesk(by: by)
     try await desk.registered()
     let id = try await desk.begun()
     for _ in 0..<4 { _ = await desk.submit(id, desk.wrong) }
@@ -64,8 +64,8 @@ import Testing
     #expect(await desk.submit(next, desk.wrong).refusal?.code == .tooManyAttempts)
   }
 
-  @Test func aFreshFlowAddressOrCodeIsNoFreshBudget() async throws {
-    let desk = try await TestDesk()
+  @Test(arguments: TestDesk.codes) func aFreshFlowAddressOrCodeIsNoFreshBudget(by: ProviderName) async throws {
+    let desk = try await TestDesk(by: by)
     try await desk.registered()
     for (number, left) in [4, 3, 2, 1].enumerated() {
       desk.clock.advance(by: .seconds(900))
@@ -74,8 +74,8 @@ import Testing
     }
   }
 
-  @Test func aCodeLivesUntilItsEndAndNotAtIt() async throws {
-    let desk = try await TestDesk()
+  @Test(arguments: TestDesk.codes) func aCodeLivesUntilItsEndAndNotAtIt(by: ProviderName) async throws {
+    let desk = try await TestDesk(by: by)
     try await desk.registered()
     let first = try await desk.begun()
     desk.clock.advance(by: .milliseconds(599_999))
@@ -90,8 +90,8 @@ import Testing
     #expect(try await desk.submit(second, desk.code).get().status == .complete)
   }
 
-  @Test func onlyAResendInTheSameFlowReplacesACode() async throws {
-    let desk = try await TestDesk()
+  @Test(arguments: TestDesk.codes) func onlyAResendInTheSameFlowReplacesACode(by: ProviderName) async throws {
+    let desk = try await TestDesk(by: by)
     try await desk.registered()
     let first = try await desk.begun()
     let firstCode = desk.code
@@ -106,17 +106,17 @@ import Testing
     #expect(try await desk.submit(second, desk.code).get().status == .complete)
   }
 
-  @Test func anotherNumberInTheFlowKillsTheCodeBefore() async throws {
-    let desk = try await TestDesk()
+  @Test(arguments: TestDesk.codes) func anotherNumberInTheFlowKillsTheCodeBefore(by: ProviderName) async throws {
+    let desk = try await TestDesk(by: by)
     let id = try await desk.begun("register", phone: "911111")
     let code = desk.code
     _ = try await desk.begin(id, phone: "922222").get()
     if code != desk.code { #expect(await desk.submit(id, code).refusal?.code == .invalidCode) }
-    #expect(try await desk.submit(id, desk.code).get().account?.phone == "+922222")
+    #expect(try await desk.submit(id, desk.code).get().account.flatMap { $0.phone ?? $0.email } == "+922222")
   }
 
-  @Test func resendsWaitAndRunOut() async throws {
-    let desk = try await TestDesk()
+  @Test(arguments: TestDesk.codes) func resendsWaitAndRunOut(by: ProviderName) async throws {
+    let desk = try await TestDesk(by: by)
     let id = try await desk.begun("register")
     #expect(try await desk.engine.view(id, client: desk.client()).get().step?.resendsLeft == 3)
     for wait in [60, 120, 120] {
@@ -139,14 +139,14 @@ import Testing
     #expect(view.step?.resendAt == desk.clock.now() + .seconds(480))
   }
 
-  @Test func aSuccessClearsTheTimer() async throws {
-    let desk = try await TestDesk()
+  @Test(arguments: TestDesk.codes) func aSuccessClearsTheTimer(by: ProviderName) async throws {
+    let desk = try await TestDesk(by: by)
     _ = try await desk.submit(try await desk.begun("register"), desk.code).get()
     _ = try await desk.begun("login")
   }
 
-  @Test func aFailedDeliveryChargesTheAddressAlone() async throws {
-    let desk = try await TestDesk()
+  @Test(arguments: TestDesk.codes) func aFailedDeliveryChargesTheAddressAlone(by: ProviderName) async throws {
+    let desk = try await TestDesk(by: by)
     let id = try await desk.flow("register")
     desk.delivery.fails = true
     for _ in 0..<29 { #expect(await desk.begin(id).refusal?.code == .deliveryFailed) }
@@ -157,16 +157,16 @@ import Testing
     #expect(try await desk.submit(id, desk.code).get().status == .complete)
   }
 
-  @Test func twentyParallelSendsAreOneMessage() async throws {
-    let desk = try await TestDesk()
+  @Test(arguments: TestDesk.codes) func twentyParallelSendsAreOneMessage(by: ProviderName) async throws {
+    let desk = try await TestDesk(by: by)
     let results = try await parallel(20) { _ in await desk.begin(try await desk.flow("enter")) }
     #expect(desk.delivery.messages.count == 1)
     #expect(results.count { $0.refusal == nil } == 1)
     #expect(results.count { $0.refusal?.code == .resendTooSoon } == 19)
   }
 
-  @Test func twoHundredParallelWrongCodesAreFiveTries() async throws {
-    let desk = try await TestDesk()
+  @Test(arguments: TestDesk.codes) func twoHundredParallelWrongCodesAreFiveTries(by: ProviderName) async throws {
+    let desk = try await TestDesk(by: by)
     try await desk.registered()
     let id = try await desk.begun()
     let wrong = desk.wrong
@@ -178,8 +178,8 @@ import Testing
     #expect(try await desk.audit.events(limit: 1000).count { $0.kind == .locked } == 1)
   }
 
-  @Test func fiftyParallelRightCodesAreOneSession() async throws {
-    let desk = try await TestDesk()
+  @Test(arguments: TestDesk.codes) func fiftyParallelRightCodesAreOneSession(by: ProviderName) async throws {
+    let desk = try await TestDesk(by: by)
     let account = try await desk.registered()
     let id = try await desk.begun()
     let code = desk.code
@@ -190,8 +190,8 @@ import Testing
       try await desk.engine.view(try await desk.begunLater(), client: desk.client()).get().step?.attemptsLeft == 5, "rivals gave their tries back")
   }
 
-  @Test func oneRightAmongTwentyWrongIsAtMostOneSuccess() async throws {
-    let desk = try await TestDesk()
+  @Test(arguments: TestDesk.codes) func oneRightAmongTwentyWrongIsAtMostOneSuccess(by: ProviderName) async throws {
+    let desk = try await TestDesk(by: by)
     try await desk.registered()
     let id = try await desk.begun()
     let (code, wrong) = (desk.code, desk.wrong)
@@ -200,10 +200,10 @@ import Testing
     #expect(results.count { $0.refusal?.code == .invalidCode } <= 5)
   }
 
-  @Test func tenParallelSignInsOfOneAccountAllSucceed() async throws {
-    let desk = try await TestDesk {
-      $0.policies[TestDesk.phone] = .test(
-        TestDesk.phone, resendAfter: [], limits: [.test("verify", on: .verify, per: .phone, max: 5, window: .seconds(86_400), lock: [.seconds(900)])])
+  @Test(arguments: TestDesk.codes) func tenParallelSignInsOfOneAccountAllSucceed(by: ProviderName) async throws {
+    let desk = try await TestDesk(by: by) {
+      $0.policies[by] = .test(
+        by, resendAfter: [], limits: [.test("verify", on: .verify, per: .identifier, max: 5, window: .seconds(86_400), lock: [.seconds(900)])])
     }
     try await desk.registered()
     var flows: [(FlowID, String)] = []

@@ -1,0 +1,50 @@
+import MoongateSDK
+
+/// What people are told about their account without having asked (exact.md, "More"). All its words are in this file.
+package enum Notice: Sendable, Equatable {
+  case newDevice
+  /// nil: until an operator ends it.
+  case locked(for: Duration?)
+  case emailChanged
+  case phoneChanged
+  case pinSet
+  case pinChanged
+  case pinRemoved
+  case passwordChanged
+
+  /// What has happened, in one sentence without an end.
+  private var event: String {
+    switch self {
+    case .newDevice: "Somebody signed in to your account on a new device"
+    case .locked(let duration?): "Signing in to your account is locked for \(duration.spokenLength) after too many wrong tries"
+    case .locked(nil): "Signing in to your account was turned off after too many wrong tries"
+    case .emailChanged: "The email address of your account was changed"
+    case .phoneChanged: "The phone number of your account was changed"
+    case .pinSet: "A passcode was set for your account"
+    case .pinChanged: "The passcode of your account was changed"
+    case .pinRemoved: "The passcode of your account was turned off"
+    case .passwordChanged: "The password of your account was changed"
+    }
+  }
+
+  /// The subject of a mail.
+  package func subject(service: String) -> String {
+    let subject =
+      switch self {
+      case .newDevice: "New sign-in"
+      case .locked: "Too many wrong tries"
+      case .emailChanged: "Email address changed"
+      case .phoneChanged: "Phone number changed"
+      case .pinSet: "Passcode set"
+      case .pinChanged: "Passcode changed"
+      case .pinRemoved: "Passcode turned off"
+      case .passwordChanged: "Password changed"
+      }
+    return "\(service): \(subject)"
+  }
+
+  /// The whole text; the same for mail and SMS. It holds no link: people shall not learn to follow one.
+  package func text(service: String) -> String {
+    "\(service): \(event). If this was not you, please sign in, look at your account, and contact us."
+  }
+}

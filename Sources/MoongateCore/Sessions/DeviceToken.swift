@@ -1,0 +1,85 @@
+import MoongateSDK
+
+/// What a device carries that has passed steps before, so that strangers who try someone's identifier do not lock its owner out (exact.md,
+/// "Tries, limits, locks"). Sealed by the core; a client can neither read nor make one.
+///
+/// It names accounts and the providers by which this device has passed for them, as keyed hashes.
+///
+/// Attack: who can pass one step (a stolen SIM) signs in again and again, for fresh counters of another (the PIN). A mark is for one
+/// provider and one account: where this device has never passed the PIN, its tries at it are a stranger's.
+package struct DeviceToken: Sendable, Equatable {
+  /// How long it is good for after the last sign-in.
+  package static let lifetime: Duration = .seconds(365 * 86_400)
+  private static let version: UInt8 = 1
+  private static let idLength = 16
+  private static let markLength = 12
+  /// Older ones are forgotten.
+  private static let mostMarks = 24
+
+  /// Which device: 128 random bits.
+  let id: [UInt8]
+  private let marks: [[UInt8]]
+  private let issuedAt: Timestamp
+
+  /// A device that has passed nothing yet.
+  init(from random: any RandomSource, at now: Timestamp) {
+    self.init(id: random.bytes(Self.idLength), marks: [], issuedAt: now)
+  }
+
+  private init(id: [UInt8], marks: [[UInt8]], issuedAt: Timestamp) {
+    self.id = id
+    self.marks = marks
+    self.issuedAt = issuedAt
+  }
+
+  /// - Returns: nil where the bytes are none, or too old.
+  fileprivate init?(bytes: [UInt8], at now: Timestamp) {
+    let head = 1 + Self.idLength + 8
+    guard bytes.count >= head, bytes[0] == Self.version, (bytes.count - head).isMultiple(of: Self.markLength) else { return nil }
+    let issued = Timestamp(milliseconds: bytes[(1 + Self.idLength)..<head].reduce(Int64(0)) { $0 << 8 | Int64($1) })
+    guard now < issued + Self.lifetime else { return nil }
+    self.init(
+      id: Array(bytes[1...Self.idLength]),
+      marks: stride(from: head, to: bytes.count, by: Self.markLength).map { Array(bytes[$0..<($0 + Self.markLength)]) }, issuedAt: issued)
+  }
+
+  fileprivate var bytes: [UInt8] {
+    let time = (0..<8).map { UInt8(truncatingIfNeeded: issuedAt.milliseconds >> (56 - 8 * Int64($0))) }
+    return [Self.version] + id + time + marks.flatMap(\.self)
+  }
+
+  fileprivate func holds(_ mark: [UInt8]) -> Bool { marks.contains { KeyRing.equal($0, mark) } }
+
+  fileprivate func adding(_ new: [[UInt8]], at now: Timestamp) -> Self {
+    DeviceToken(id: id, marks: Array((marks.filter { !new.contains($0) } + new).suffix(Self.mostMarks)), issuedAt: now)
+  }
+
+  fileprivate static func mark(_ keys: KeyRing, _ account: String, _ provider: ProviderName?) -> [UInt8] {
+    Array(keys.counterKey([Array("device".utf8), Array((provider?.rawValue ?? "").utf8), Array(account.utf8)]).prefix(markLength))
+  }
+}
+
+extension KeyRing {
+  private static let deviceOwner = "device"
+
+  /// Reads what a client sent.
+  /// - Returns: nil where it is forged, damaged, another installation's, or too old.
+  func device(_ text: SecretText?, at now: Timestamp) -> DeviceToken? {
+    guard let text = text?.reveal(), text.utf8.count <= 1024, let sealed = Base64URL.decode(text),
+      let bytes = try? open(sealed, for: Self.deviceOwner)
+    else { return nil }
+    return DeviceToken(bytes: bytes, at: now)
+  }
+
+  /// Whether the device has passed the provider for the account before; nil: any provider.
+  func knows(_ device: DeviceToken?, _ account: String?, by provider: ProviderName?) -> Bool {
+    guard let device, let account else { return false }
+    return device.holds(DeviceToken.mark(self, account, provider))
+  }
+
+  /// The token of a device that has just passed the providers for the account.
+  func remember(_ device: DeviceToken, _ account: String, _ providers: [ProviderName], at now: Timestamp) throws -> SecretText {
+    let marks = [DeviceToken.mark(self, account, nil)] + providers.map { DeviceToken.mark(self, account, $0) }
+    return SecretText(Base64URL.encode(try seal(device.adding(marks, at: now).bytes, for: Self.deviceOwner)))
+  }
+}

@@ -1,0 +1,118 @@
+import MoongateCore
+import MoongateSDK
+import Testing
+
+// What becomes of accounts: claims, changed identifiers, two accounts that are one person, sessions that are replaced.
+
+extension StoreConformance {
+  static let changing: [StoreConformance] = [
+    StoreConformance("the newest claimant with a record is found; a proof makes it no claim any more") { bench async throws in
+      let password = ProviderName(test: "password")
+      #expect(try await bench.store.account(claiming: bench.email(), having: password) == nil)
+      for id in ["ac_1", "ac_2", "ac_3"] {
+        bench.clock.advance(by: .seconds(1))
+        try await bench.apply(.createAccount(bench.account(id, claimed: [bench.email()])))
+        if id != "ac_3" { try await bench.apply(.putProviderRecord(account: id, password, sealed: [1])) }
+      }
+      #expect(try await bench.store.account(claiming: bench.email(), having: password)?.id == "ac_2", "the third has no password")
+      #expect(try await bench.store.account(claiming: bench.email(), having: ProviderName(test: "pin")) == nil)
+      #expect(try await bench.store.account(claiming: bench.email("other@example.com"), having: password) == nil)
+      try await bench.apply(.verifyIdentifier(account: "ac_2", bench.email()))
+      #expect(try await bench.store.account(claiming: bench.email(), having: password) == nil)
+    },
+    StoreConformance("a claim is held unverified, once, and opens nothing") { bench async throws in
+      try await bench.apply(.createAccount(bench.account("ac_1", verified: [bench.phone()])))
+      for _ in 0..<2 { #expect(try await bench.apply(.claimIdentifier(account: "ac_1", bench.email())) == .applied(locks: [])) }
+      #expect(try await bench.apply(.claimIdentifier(account: "ac_1", bench.phone())) == .applied(locks: []))
+      let held = try #require(try await bench.store.account("ac_1")).identifiers
+      #expect(held.map(\.identifier) == [bench.phone(), bench.email()])
+      #expect(held.map { $0.verifiedAt != nil } == [true, false])
+      #expect(try await bench.store.account(holding: bench.email()) == nil)
+      #expect(try await bench.apply(.claimIdentifier(account: "ac_9", bench.email())) == .conflict(.accountUnavailable))
+    },
+    StoreConformance("a kind's identifiers go, but for the one that takes their place") { bench async throws in
+      let old = bench.email("old@example.com")
+      try await bench.apply(.createAccount(bench.account("ac_1", verified: [bench.phone(), old], claimed: [bench.email("typo@example.com")])))
+      let before = try await bench.store.sessionChanges(after: .max).latest
+      try await bench.apply(.verifyIdentifier(account: "ac_1", bench.email()), .dropIdentifiers(account: "ac_1", .email, except: bench.email()))
+      #expect(try await bench.store.account("ac_1")?.identifiers.map(\.identifier) == [bench.phone(), bench.email()])
+      #expect(try await bench.store.account(holding: old) == nil)
+      #expect(try await bench.store.sessionChanges(after: before).accounts.contains("ac_1"), "caches are told")
+      #expect(try await bench.apply(.createAccount(bench.account("ac_2", verified: [old]))) == .applied(locks: []), "it is free again")
+    },
+    StoreConformance("names are filled in, never replaced") { bench async throws in
+      let account = Account(id: "ac_1", createdAt: bench.now, lastSeenAt: bench.now)
+      try await bench.apply(.createAccount(account), .nameAccount(account: "ac_1", firstName: "Asha", lastName: nil))
+      try await bench.apply(.nameAccount(account: "ac_1", firstName: "Mallory", lastName: "Rao"))
+      let named = try #require(try await bench.store.account("ac_1"))
+      #expect(named.firstName == "Asha" && named.lastName == "Rao")
+    },
+    StoreConformance("two accounts become one: what is verified moves, the rest is gone") { bench async throws in
+      let google = Identifier(kind: .federated, value: "google 1", display: "Asha")
+      let pin = ProviderName(test: "pin")
+      try await bench.apply(
+        .createAccount(bench.account("ac_1", verified: [google, bench.email()], claimed: [bench.phone("+911111111111")])),
+        .putProviderRecord(account: "ac_1", pin, sealed: [1]), .putSession(bench.session("se_1", of: "ac_1")))
+      try await bench.apply(
+        .createAccount(bench.account("ac_2", verified: [bench.phone()])), .putSession(bench.session("se_2", of: "ac_2")))
+      let before = try await bench.store.sessionChanges(after: .max).latest
+      #expect(try await bench.apply(.absorbAccount("ac_1", into: "ac_2")) == .applied(locks: []))
+      #expect(try await bench.store.account("ac_1") == nil)
+      #expect(try await bench.store.providerRecord(of: "ac_1", for: pin) == nil)
+      #expect(try await bench.store.session(bench.session("se_1", of: "ac_1").token) == nil)
+      let heir = try #require(try await bench.store.account("ac_2"))
+      #expect(heir.identifiers.map(\.identifier) == [bench.phone(), google, bench.email()])
+      #expect(heir.credentials.isEmpty)
+      for identifier in [google, bench.email(), bench.phone()] { #expect(try await bench.store.account(holding: identifier)?.id == "ac_2") }
+      #expect(try await bench.store.sessions(of: "ac_2").map(\.id) == ["se_2"])
+      let changes = try await bench.store.sessionChanges(after: before)
+      #expect(Set(changes.accounts).isSuperset(of: ["ac_1", "ac_2"]))
+    },
+    StoreConformance("an account is not absorbed into one that is gone or locked, nor one that is gone itself") { bench async throws in
+      var locked = bench.account("ac_2", verified: [bench.phone()])
+      locked.isLocked = true
+      try await bench.apply(.createAccount(bench.account("ac_1", verified: [bench.email()])))
+      try await bench.apply(.createAccount(locked))
+      for (from, into) in [("ac_1", "ac_2"), ("ac_1", "ac_9"), ("ac_9", "ac_1"), ("ac_2", "ac_1")] {
+        #expect(try await bench.apply(.absorbAccount(from, into: into)) == .conflict(.accountUnavailable))
+      }
+      #expect(try await bench.store.account("ac_1")?.identifiers.count == 1)
+    },
+    StoreConformance("a session is replaced once, and one that has ended is not revived") { bench async throws in
+      try await bench.apply(
+        .createAccount(bench.account("ac_1", verified: [bench.phone()])), .putSession(bench.session("se_1", of: "ac_1", token: "old")))
+      let old = bench.session("se_1", of: "ac_1", token: "old").token
+      let results = try await withThrowingTaskGroup(of: ApplyResult.self) { group in
+        for number in 0..<20 {
+          group.addTask { try await bench.apply(.replaceSession(old, by: bench.session("se_1", of: "ac_1", token: "new \(number)"))) }
+        }
+        return try await group.reduce(into: []) { $0.append($1) }
+      }
+      #expect(results.count { $0 == .applied(locks: []) } == 1)
+      #expect(results.count { $0 == .conflict(.sessionEnded) } == 19)
+      #expect(try await bench.store.session(old) == nil)
+      let left = try await bench.store.sessions(of: "ac_1")
+      #expect(left.count == 1 && left[0].id == "se_1")
+      try await bench.apply(.endSessions(account: "ac_1", except: nil))
+      #expect(try await bench.apply(.replaceSession(left[0].token, by: left[0])) == .conflict(.sessionEnded))
+      #expect(try await bench.store.sessions(of: "ac_1").isEmpty)
+    },
+    StoreConformance("cleared counters begin anew, whether locked, off or half full; escalation remembers") { bench async throws in
+      let locked = bench.limit("locked", max: 1, lock: [.seconds(10), .seconds(20)])
+      let off = bench.limit("off", max: 1, window: nil, counts: .consecutiveFailures, disables: true)
+      let half = bench.limit("half", max: 3)
+      for limit in [locked, off, half] { try await bench.attempt([limit], .failure) }
+      let untouched = bench.limit("untouched", max: 3)
+      try await bench.attempt([untouched], .failure)
+      let pending = try await bench.reserve([half])
+      try await bench.apply(.clearCounters([locked, off, half, bench.limit("never used")]))
+      #expect(try await bench.store.locks(at: bench.now).isEmpty)
+      for limit in [locked, off, half] { #expect(try await bench.state(limit).used == 0) }
+      #expect(try await bench.state(untouched).used == 1)
+      try await bench.settle(pending.id, [half], .failure)
+      #expect(try await bench.state(half).used == 0, "a try from before does not count after")
+      try await bench.attempt([locked], .failure)
+      #expect(try await bench.state(locked).lockedUntil == bench.now + .seconds(20))
+    },
+  ]
+}

@@ -1,0 +1,76 @@
+import Crypto
+import MoongateSDK
+import MoongateStore
+import MoongateTesting
+import Testing
+
+@testable import MoongateCore
+
+/// An app that takes over what a browser completed (exact.md, "JSON").
+@Suite struct AppReturnTests {
+  private let verifier = String(repeating: "v", count: 43)
+
+  private var app: AppReturn? {
+    AppReturn(challenge: Base64URL.encode(SHA256.hash(data: Array(verifier.utf8))), address: "https://app.example.com/back?x=1")
+  }
+
+  private func completed(_ desk: TestDesk) async throws -> (FlowView, code: String) {
+    let app = try #require(app)
+    let id = try await desk.engine.create("enter", returnTo: nil, browser: nil, app: app, client: desk.client()).get().id
+    _ = try await desk.engine.begin(id, provider: "phone_otp", fields: ["phone": .text("911111")], client: desk.client()).get()
+    let view = try await desk.engine.submit(id, fields: ["code": .text(desk.code)], client: desk.client()).get()
+    let next = try #require(view.next)
+    #expect(next.hasPrefix("https://app.example.com/back?x=1&code="))
+    return (view, String(next.dropFirst("https://app.example.com/back?x=1&code=".count)))
+  }
+
+  private func redeem(_ desk: TestDesk, _ id: FlowID, _ code: String, _ verifier: String) async -> Result<FlowView, Refusal> {
+    await desk.engine.submit(id, fields: ["code": .text(code), "code_verifier": .text(verifier)], client: desk.client())
+  }
+
+  @Test func theCodeIsRedeemedOnceByWhoMadeTheChallenge() async throws {
+    let desk = try await TestDesk.full()
+    let (view, code) = try await completed(desk)
+    #expect(view.session == nil, "the browser gets no session of its own")
+    let account = try #require(view.account).id
+    #expect(try await desk.store.sessions(of: account).isEmpty)
+    // Attack: whoever began the flow and sent its link sees the flow, but neither code nor token.
+    let seen = try await desk.engine.view(view.id, client: desk.client()).get()
+    #expect(seen.session == nil && seen.next == nil)
+    #expect(await redeem(desk, view.id, code, String(repeating: "w", count: 43)).refusal?.code == .invalidCode)
+    #expect(await redeem(desk, view.id, "wrong", verifier).refusal?.code == .invalidCode)
+    let redeemed = try await redeem(desk, view.id, code, verifier).get()
+    #expect(redeemed.session?.token != nil)
+    #expect(try await desk.store.sessions(of: account).count == 1)
+    #expect(await redeem(desk, view.id, code, verifier).refusal?.code == .stepNotOpen)
+  }
+
+  @Test func ofFiftyAtOnceOneIsRedeemed() async throws {
+    let desk = try await TestDesk.full()
+    let (view, code) = try await completed(desk)
+    let wins = try await withThrowingTaskGroup(of: Bool.self) { group in
+      for _ in 0..<50 { group.addTask { await redeem(desk, view.id, code, verifier).refusal == nil } }
+      return try await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+    }
+    #expect(wins == 1)
+    #expect(try await desk.store.sessions(of: try #require(view.account).id).count == 1)
+  }
+
+  @Test func itLivesAMinute() async throws {
+    let desk = try await TestDesk.full()
+    let (view, code) = try await completed(desk)
+    desk.clock.advance(by: .seconds(60))
+    #expect(await redeem(desk, view.id, code, verifier).refusal?.code == .codeExpired)
+  }
+
+  @Test(arguments: ["", "short", "ÄÖÜ", String(repeating: "A", count: 42), String(repeating: "A", count: 44)]) func aChallengeIsAHash(text: String) {
+    #expect(AppReturn(challenge: text, address: "/") == nil)
+  }
+
+  @Test func anAccountsOwnFlowIsNotHandedOver() async throws {
+    let desk = try await TestDesk.full()
+    let own = try #require(try await desk.session(try await desk.pass("register", TestDesk.phone, "911111", by: desk.client())))
+    let refusal = await desk.engine.create("step_up", returnTo: nil, browser: nil, app: app, client: desk.client(session: own)).refusal
+    #expect(refusal?.code == .invalidInput)
+  }
+}

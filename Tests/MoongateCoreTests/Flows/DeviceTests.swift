@@ -1,0 +1,153 @@
+import MoongateSDK
+import MoongateStore
+import MoongateTesting
+import Synchronization
+import Testing
+
+@testable import MoongateCore
+
+/// A device that has passed before (exact.md, "Tries, limits, locks"): strangers do not lock its owner out, and it gives nothing to anyone else.
+@Suite struct DeviceTests {
+  /// Signs in and keeps what the device is given.
+  private func device(_ desk: TestDesk, _ provider: ProviderName = TestDesk.phone, _ typed: String = "911111") async throws -> SecretText {
+    try #require(try await desk.pass("enter", provider, typed, by: desk.client()).deviceToken)
+  }
+
+  /// Wrong codes until it is locked.
+  private func lock(_ desk: TestDesk, _ number: String = "911111", device: SecretText? = nil) async throws {
+    let client = desk.client(device: device)
+    let id = try await desk.engine.create("login", returnTo: nil, browser: nil, client: client).get().id
+    _ = try await desk.engine.begin(id, provider: "phone_otp", fields: ["phone": .text(number)], client: client).get()
+    let wrong = desk.wrong
+    for _ in 0..<5 { _ = await desk.engine.submit(id, fields: ["code": .text(wrong)], client: client) }
+    #expect(await begin(desk, number, device: device).refusal?.code == .tooManyAttempts)
+  }
+
+  private func begin(_ desk: TestDesk, _ number: String = "911111", device: SecretText?) async -> Result<FlowView, Refusal> {
+    let client = desk.client(device: device)
+    switch await desk.engine.create("login", returnTo: nil, browser: nil, client: client) {
+    case .failure(let refusal): return .failure(refusal)
+    case .success(let view):
+      return await desk.engine.begin(view.id, provider: "phone_otp", fields: ["phone": .text(number)], client: client)
+    }
+  }
+
+  @Test func aStrangersTriesDoNotLockTheOwnerOut() async throws {
+    let desk = try await TestDesk.full()
+    let own = try await device(desk)
+    try await lock(desk)
+    let client = desk.client(device: own)
+    let begun = try await begin(desk, device: own).get()
+    #expect(begun.step?.attemptsLeft == 5)
+    #expect(try await desk.engine.submit(begun.id, fields: ["code": .text(desk.code)], client: client).get().status == .complete)
+    // And the owner's do not help the stranger: the stranger's lock stands.
+    #expect(await begin(desk, device: nil).refusal?.code == .tooManyAttempts)
+  }
+
+  @Test func itsOwnTriesLockItToo() async throws {
+    let desk = try await TestDesk.full()
+    let own = try await device(desk)
+    try await lock(desk, device: own)
+    #expect(await begin(desk, device: own).refusal?.code == .tooManyAttempts)
+    #expect(try await begin(desk, device: nil).get().step?.attemptsLeft == 5)
+  }
+
+  @Test func aForgedOrForeignTokenGivesNothing() async throws {
+    let desk = try await TestDesk.full()
+    let own = try await device(desk)
+    let other = try await device(desk, TestDesk.phone, "922222")
+    let account = try #require(try await desk.store.account(holding: phone("911111")))
+    let elsewhere = try KeyRing(master: [UInt8](repeating: 8, count: 32)).remember(
+      DeviceToken(from: SystemRandom(), at: desk.clock.now()), account.id, [TestDesk.phone], at: desk.clock.now())
+    try await lock(desk)
+    let text = own.reveal()
+    let forged = [
+      other, elsewhere, SecretText(""), SecretText("x"), SecretText(String(text.dropLast())), SecretText(text + "A"),
+      SecretText("A" + text.dropFirst()),
+      SecretText(String(repeating: "A", count: text.count)), SecretText(String(repeating: "A", count: 1_000_000)),
+    ]
+    for token in forged { #expect(await begin(desk, device: token).refusal?.code == .tooManyAttempts) }
+    desk.clock.advance(by: DeviceToken.lifetime)
+    desk.clock.advance(by: .seconds(-1))
+    try await lock(desk)
+    #expect(try await begin(desk, device: own).get().status == .pending, "to its last second")
+    desk.clock.advance(by: .seconds(1))
+    #expect(await begin(desk, device: own).refusal?.code == .tooManyAttempts)
+  }
+
+  /// Attack: who can pass one step signs in again and again, for fresh counters of another.
+  @Test func passingTheCodeGivesNoFreshBudgetOfPINs() async throws {
+    let desk = try await TestDesk.full()
+    let first = try #require(try await desk.session(try await desk.pass("enter", TestDesk.phone, "911111", by: desk.client())))
+    _ = try await desk.secret("pin_set", ["new_secret": "1"], by: desk.client(session: first)).get()
+    var refusals: [RefusalCode?] = []
+    for _ in 0..<6 {
+      let view = try await desk.pass("login", TestDesk.phone, "911111", by: desk.client())
+      let token = try #require(view.deviceToken)
+      let client = desk.client(session: try await desk.session(view), device: token)
+      refusals.append(await desk.secret("pin_unlock", ["secret": "2"], by: client).refusal?.code)
+    }
+    #expect(refusals == [.invalidPIN, .invalidPIN, .tooManyAttempts, .tooManyAttempts, .tooManyAttempts, .tooManyAttempts])
+  }
+
+  /// Attack: the number has a new owner; the old one's device must not have tries of its own at their codes.
+  @Test func aDeviceIsKnownToAnAccountAndNotToANumber() async throws {
+    let desk = try await TestDesk.full()
+    let old = try await device(desk)
+    let own = try #require(try await desk.session(try await desk.pass("login", TestDesk.phone, "911111", by: desk.client())))
+    _ = try await desk.pass("change_phone", TestDesk.phone, "933333", by: desk.client(session: own))
+    _ = try await desk.pass("register", TestDesk.phone, "911111", by: desk.client())
+    try await lock(desk)
+    #expect(await begin(desk, device: old).refusal?.code == .tooManyAttempts)
+  }
+
+  @Test func theResendTimerIsItsOwn() async throws {
+    let desk = try await TestDesk.full { $0.policies[TestDesk.phone] = .test(TestDesk.phone) }
+    let own = try await device(desk)
+    _ = try await begin(desk, device: nil).get()
+    #expect(await begin(desk, device: nil).refusal?.code == .resendTooSoon)
+    _ = try await begin(desk, device: own).get()
+    #expect(await begin(desk, device: own).refusal?.code == .resendTooSoon)
+  }
+
+  @Test func policiesSeeWhetherItIsNewAndPeopleAreTold() async throws {
+    let seen = Mutex<[Bool]>([])
+    let verify = FunctionName("policies.phone_otp.verify")
+    let desk = try await TestDesk.full { generation in
+      let phone = ProviderPolicy.test(TestDesk.phone, resendAfter: [], limits: [])
+      generation.policies[TestDesk.phone] = ProviderPolicy(
+        provider: phone.provider, code: phone.code, resendAfter: [], limits: [], unknownAccount: .reveal, message: phone.message, send: nil,
+        verify: verify, locations: [:])
+      generation.verdicts[verify] = { facts in
+        seen.withLock { $0.append(facts.client.isNewDevice) }
+        return .allow
+      }
+    }
+    let own = try await device(desk)
+    await desk.engine.deliveriesEnd()
+    #expect(desk.delivery.notices.isEmpty, "who has just registered knows")
+    let again = try await desk.pass("login", TestDesk.phone, "911111", by: desk.client(device: own))
+    await desk.engine.deliveriesEnd()
+    #expect(desk.delivery.notices.isEmpty)
+    _ = try await desk.pass("login", TestDesk.phone, "911111", by: desk.client())
+    await desk.engine.deliveriesEnd()
+    #expect(desk.delivery.notices.map(\.to) == ["+911111"])
+    #expect(desk.delivery.notices.first?.text.contains("new device") == true)
+    #expect(seen.withLock { $0 } == [true, false, true])
+    #expect(again.deviceToken != nil)
+  }
+
+  @Test func aNoticeNeverFailsASignIn() async throws {
+    let desk = try await TestDesk.full()
+    _ = try await device(desk)
+    let id = try await desk.engine.create("login", returnTo: nil, browser: nil, client: desk.client()).get().id
+    _ = try await desk.engine.begin(id, provider: "phone_otp", fields: ["phone": .text("911111")], client: desk.client()).get()
+    let code = desk.code
+    desk.delivery.fails = true
+    #expect(try await desk.engine.submit(id, fields: ["code": .text(code)], client: desk.client()).get().status == .complete)
+    await desk.engine.deliveriesEnd()
+    #expect(try await desk.audit.events(limit: 100).contains { $0.kind == .deliveryFailed && $0.detail["notice"] == "newDevice" })
+  }
+
+  private func phone(_ digits: String) -> Identifier { Identifier(kind: .phone, value: "+" + digits, display: "") }
+}

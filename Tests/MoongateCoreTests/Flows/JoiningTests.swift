@@ -1,0 +1,156 @@
+import MoongateSDK
+import MoongateStore
+import MoongateTesting
+import Testing
+
+@testable import MoongateCore
+
+/// Whose account an identity elsewhere is: security.md 16, and the pre-hijackings of "Registering an address…" (exact.md).
+@Suite struct JoiningTests {
+  @Test(arguments: ["login", "register", "enter"]) func aVerifiedAddressLeadsToItsAccount(flow: String) async throws {
+    let desk = try await TestDesk.full()
+    let known = try #require(try await desk.pass("register", TestDesk.mail, "911111", by: desk.client()).account)
+    let joined = try await desk.google(flow, sub: "asha", email: "911111", by: desk.client()).get()
+    #expect(joined.account?.id == known.id)
+    #expect(joined.account?.isNewUser == false)
+    #expect(joined.account?.firstName == "Asha", "a name that was missing")
+    // From then on the identity alone is enough, whatever became of the address.
+    #expect(try await desk.google(sub: "asha", email: "922222", verified: false, by: desk.client()).get().account?.id == known.id)
+  }
+
+  @Test(arguments: ["login", "register", "enter"]) func anUnknownOneIsANewAccountWhateverTheFlowSays(flow: String) async throws {
+    let desk = try await TestDesk.full()
+    let new = try await desk.google(flow, sub: "asha", email: "911111", by: desk.client()).get()
+    #expect(new.account?.isNewUser == true)
+    #expect(new.account?.isEmailVerified == true)
+    #expect(new.next == "/profile-setup")
+    #expect(try await desk.google(flow, sub: "asha", email: "911111", by: desk.client()).get().account?.isNewUser == false)
+  }
+
+  /// Attack: an account at the other site with the victim's address, which nobody verified there.
+  @Test func anUnverifiedAddressNeverJoins() async throws {
+    let desk = try await TestDesk.full()
+    let asha = try #require(try await desk.pass("register", TestDesk.mail, "911111", by: desk.client()).account)
+    let mallory = try await desk.google(sub: "mallory", email: "911111", verified: false, by: desk.client()).get()
+    #expect(mallory.account?.id != asha.id)
+    #expect(mallory.account?.isEmailVerified == false)
+    #expect(try await desk.store.account(asha.id)?.identifiers.count == 1)
+    // And the other way round: who only claims the address here is not joined to who has it verified there.
+    let claimant = try await desk.google(sub: "eve", email: "933333", verified: false, by: desk.client()).get()
+    let owner = try await desk.google(sub: "owner", email: "933333", by: desk.client()).get()
+    #expect(owner.account?.id != claimant.account?.id)
+    #expect(try await desk.store.account(try #require(claimant.account).id)?.identifiers.map(\.identifier.kind) == [.federated], "and loses it")
+  }
+
+  /// Attack: someone registers a stranger's address with a password of theirs, and waits.
+  @Test func whoProvesAnAddressTakesItFromAllWhoClaimedIt() async throws {
+    let desk = try await TestDesk.full()
+    let view = try await desk.secret("register_email", ["email": "911111", "new_secret": "mallorys"], provider: "password", by: desk.client()).get()
+    let mallory = try await desk.engine.skip(view.id, client: desk.client()).get()
+    let asha = try await desk.pass("enter", TestDesk.mail, "911111", by: desk.client())
+    #expect(asha.account?.id != mallory.account?.id)
+    #expect(try await desk.session(mallory) == nil)
+    let account = try #require(mallory.account)
+    let left = try #require(try await desk.store.account(account.id))
+    #expect(left.identifiers.isEmpty && left.credentials.isEmpty)
+    let refusal = await desk.secret("login_password", ["email": "911111", "secret": "mallorys"], provider: "password", by: desk.client()).refusal
+    #expect(refusal?.code == .invalidPIN)
+  }
+
+  /// Attack: the stranger "recovers the password" of an account that the attacker can open by other means as well.
+  @Test func anAddressThatIsOnlyClaimedDoesNotRecoverAnAccountThatIsSomeoneElses() async throws {
+    let desk = try await TestDesk.full()
+    let view = try await desk.secret("register_email", ["email": "911111", "new_secret": "mallorys"], provider: "password", by: desk.client()).get()
+    let mallory = try #require(try await desk.session(try await desk.engine.skip(view.id, client: desk.client()).get()))
+    _ = try await desk.pass("change_phone", TestDesk.phone, "922222", by: desk.client(session: mallory))
+    let sent = desk.delivery.messages.count
+    let id = try await desk.engine.create("password_reset", returnTo: nil, browser: nil, client: desk.client()).get().id
+    _ = try await desk.engine.begin(id, provider: nil, fields: ["phone": .text("911111")], client: desk.client()).get()
+    await desk.engine.deliveriesEnd()
+    #expect(desk.delivery.messages.count == sent, "concealed: as if it were nobody's")
+  }
+
+  @Test func aClaimedAddressAloneIsRecovered() async throws {
+    let desk = try await TestDesk.full()
+    let view = try await desk.secret("register_email", ["email": "911111", "new_secret": "old"], provider: "password", by: desk.client()).get()
+    let asha = try await desk.engine.skip(view.id, client: desk.client()).get()
+    let id = try await desk.engine.create("password_reset", returnTo: nil, browser: nil, client: desk.client()).get().id
+    _ = try await desk.engine.begin(id, provider: nil, fields: ["phone": .text("911111")], client: desk.client()).get()
+    await desk.engine.deliveriesEnd()
+    let done = try await desk.engine.submit(id, fields: ["code": .text(desk.code), "new_secret": .text("new")], client: desk.client()).get()
+    #expect(done.account?.id == asha.account?.id)
+    #expect(done.account?.isEmailVerified == true)
+    #expect(try await desk.session(asha) == nil)
+  }
+
+  @Test func aNumberThatIsProvedAfterGoogleJoinsTheAccountThatHasIt() async throws {
+    let desk = try await TestDesk.full()
+    let phone = try #require(try await desk.pass("register", TestDesk.phone, "911111", by: desk.client()).account)
+    let google = try await desk.google(sub: "asha", email: "922222", by: desk.client()).get()
+    let own = try #require(try await desk.session(google))
+    let joined = try await desk.pass("join_phone", TestDesk.phone, "911111", by: desk.client(session: own))
+    #expect(joined.account?.id == phone.id)
+    #expect(joined.account?.email == "+922222")
+    #expect(try await desk.session(google) == nil)
+    let after = try #require(try await desk.session(joined))
+    #expect(after.account.id == phone.id)
+    #expect(after.session.id == own.session.id && after.session.expiresAt == own.session.expiresAt)
+    #expect(Set(after.session.passed.map(\.provider)) == [TestDesk.google, TestDesk.phone])
+    #expect(try await desk.store.account(own.account.id) == nil, "the empty account is gone")
+    #expect(try await desk.google(sub: "asha", by: desk.client()).get().account?.id == phone.id)
+    #expect(try await desk.pass("login", TestDesk.mail, "922222", by: desk.client()).account?.id == phone.id)
+  }
+
+  @Test func aNumberThatIsNobodysIsAdded() async throws {
+    let desk = try await TestDesk.full()
+    let own = try #require(try await desk.session(try await desk.google(sub: "asha", by: desk.client()).get()))
+    let added = try await desk.pass("join_phone", TestDesk.phone, "911111", by: desk.client(session: own))
+    #expect(added.account?.id == own.account.id && added.account?.isPhoneVerified == true)
+  }
+
+  /// Attack: an account with something of its own must not disappear into another by one code.
+  @Test func onlyAnEmptyAccountIsJoined() async throws {
+    let desk = try await TestDesk.full()
+    _ = try await desk.pass("register", TestDesk.phone, "911111", by: desk.client())
+    let google = try #require(try await desk.session(try await desk.google(sub: "asha", by: desk.client()).get()))
+    let own = try #require(try await desk.session(try await desk.secret("pin_set", ["new_secret": "1"], by: desk.client(session: google)).get()))
+    let client = desk.client(session: own)
+    let id = try await desk.engine.create("join_phone", returnTo: nil, browser: nil, client: client).get().id
+    _ = try await desk.engine.begin(id, provider: nil, fields: ["phone": .text("911111")], client: client).get()
+    #expect(await desk.engine.submit(id, fields: ["code": .text(desk.code)], client: client).refusal?.code == .alreadyRegistered)
+    #expect(try await desk.store.account(own.account.id) != nil)
+  }
+
+  @Test func aStateFindsItsFlowInItsBrowserAlone() async throws {
+    let desk = try await TestDesk.full()
+    let browser = TokenHash(of: "browser".utf8)
+    func begun(_ browser: TokenHash?) async throws -> (FlowID, String) {
+      let client = desk.client(browser: browser)
+      let id = try await desk.engine.create("login", returnTo: nil, browser: browser, client: client).get().id
+      let site = try #require(try await desk.engine.begin(id, provider: "google_oauth", fields: [:], client: client).get().step?.redirectTo)
+      #expect(site.hasSuffix("&to=http://localhost:8080/auth/callback/google_oauth"))
+      return (id, String(site.dropFirst("https://google.example/?state=".count).prefix { $0 != "&" }))
+    }
+    let (id, state) = try await begun(browser)
+    let found = { (state: String, provider: ProviderName, browser: TokenHash?) in
+      await desk.engine.flow(ofCallback: state, provider: provider, client: desk.client(browser: browser))
+    }
+    #expect(try await found(state, TestDesk.google, browser).get() == id)
+    #expect(await found(state, TestDesk.google, nil).refusal?.code == .flowNotFound)
+    #expect(await found(state, TestDesk.google, TokenHash(of: "other".utf8)).refusal?.code == .flowNotFound)
+    #expect(await found(state, TestDesk.pin, browser).refusal?.code == .flowNotFound)
+    for forged in ["", "x", String(state.dropLast()), String(repeating: "A", count: 100_000), id.secret.reveal()] {
+      #expect(await found(forged, TestDesk.google, browser).refusal?.code == .flowNotFound)
+    }
+    // Attack: login CSRF. The attacker's flow, begun without a browser, must not sign a victim's browser in as the attacker.
+    #expect(await found(try await begun(nil).1, TestDesk.google, nil).refusal?.code == .flowNotFound)
+  }
+
+  @Test func cancellingIsGivenBack() async throws {
+    let desk = try await TestDesk.full()
+    let id = try await desk.engine.create("login", returnTo: nil, browser: nil, client: desk.client()).get().id
+    _ = try await desk.engine.begin(id, provider: "google_oauth", fields: [:], client: desk.client()).get()
+    #expect(await desk.engine.submit(id, fields: [:], client: desk.client()).refusal?.code == .oauthCancelled)
+    #expect(try await desk.engine.submit(id, fields: ["sub": .text("asha")], client: desk.client()).get().status == .complete)
+  }
+}

@@ -1,0 +1,181 @@
+import MoongateSDK
+import MoongateStore
+import MoongateTesting
+import Synchronization
+
+@testable import MoongateCore
+
+/// A secret of the tests' own, with everything that a PIN or password may do: `weak` is too weak, `broken` breaks it. Its record is the secret.
+struct ToySecret: FullProvider {
+  struct Broken: Error {}
+
+  let name: ProviderName
+  var hashes = false
+
+  private static let old = InputField(name: "secret", kind: .text)
+  private static let new = InputField(name: "new_secret", kind: .text)
+
+  var descriptor: ProviderDescriptor {
+    ProviderDescriptor(
+      name: name, beginFields: [InputField(name: "email", kind: .email, isRequired: false)],
+      submitFields: [Self.old, InputField(name: "new_secret", kind: .text, isRequired: false)], settings: [],
+      policy: PolicySource(file: "toy.lua", text: ""), identifierKinds: name.rawValue == "password" ? [.email] : [], hashesSecrets: hashes)
+  }
+
+  func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier? {
+    try input.optionalText("email").map { Identifier(kind: .email, value: "+" + $0.filter(\.isNumber), display: $0) }
+  }
+
+  func check(_ step: StepContext, _ input: ProviderInput) throws(InputProblem) {
+    guard step.purpose == .set || step.purpose == .change, let new = try input.optionalText("new_secret") else { return }
+    let isOwn = step.account?.names.contains(new) ?? false
+    if new == "weak" || isOwn { throw InputProblem(field: "new_secret", reason: .weakPIN, detail: "too weak") }
+  }
+
+  func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
+    switch step.purpose {
+    case .set: .ask([Self.new], state: [1, 2, 3])
+    case .change: .ask([Self.old, Self.new], state: [])
+    case .prove, .disable: .ask([Self.old], state: [])
+    }
+  }
+
+  func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
+    if hashes, step.tools.hasher == nil { throw Broken() }
+    let record = step.account?.record
+    if step.purpose == .set {
+      guard step.state == [1, 2, 3] else { throw Broken() }
+      if record != nil, step.flow == "pin_set" { return .refused(.alreadySet) }
+      return .proved(
+        Proof(
+          claimed: [step.identifier].compactMap(\.self), firstName: try input.optionalText("first_name"),
+          record: .replace(Array(try input.text("new_secret").utf8))))
+    }
+    let typed = try input.text("secret")
+    if typed == "broken" { throw Broken() }
+    if record == nil, name.rawValue == "pin" { return .refused(.noPIN) }
+    guard let record, record == Array(typed.utf8) else { return .refused(.invalidPIN) }
+    return switch step.purpose {
+    case .change: .proved(Proof(record: .replace(Array(try input.text("new_secret").utf8))))
+    case .disable: .proved(Proof(record: .remove))
+    case .prove, .set: .proved(Proof())
+    }
+  }
+}
+
+/// An identity elsewhere: submit says who came back.
+struct ToyGoogle: FullProvider {
+  var descriptor: ProviderDescriptor {
+    ProviderDescriptor(
+      name: TestDesk.google, beginFields: [], submitFields: [InputField(name: "sub", kind: .text, isRequired: false)], settings: [],
+      policy: PolicySource(file: "toy.lua", text: ""), identifierKinds: [.federated, .email])
+  }
+
+  func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
+    .redirect(to: "https://google.example/?state=\(step.callback?.state ?? "")&to=\(step.callback?.address ?? "")", state: Array("nonce".utf8))
+  }
+
+  func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
+    guard step.state == Array("nonce".utf8), let sub = try input.optionalText("sub") else { return .refused(.oauthCancelled) }
+    let email = try input.optionalText("email").map { Identifier(kind: .email, value: "+" + $0, display: $0) }
+    let isVerified = input.fields["verified"] == .flag(true)
+    return .proved(
+      Proof(
+        proved: [Identifier(kind: .federated, value: "google \(sub)", display: sub)] + (isVerified ? [email].compactMap(\.self) : []),
+        claimed: isVerified ? [] : [email].compactMap(\.self), firstName: "Asha", lastName: "Rao"))
+  }
+}
+
+/// So many places, and no thread.
+final class CountedPlaces: HashingPlaces {
+  private struct NoHasher: SecretHasher {
+    func hash(_ secret: [UInt8]) async throws -> String { "" }
+    func verify(_ secret: [UInt8], against hash: String?) async throws -> HashVerdict { .wrong }
+  }
+
+  private let left: Mutex<Int>
+
+  init(_ places: Int) { left = Mutex(places) }
+
+  func slot() -> (any SecretHasher)? {
+    left.withLock { left in
+      guard left > 0 else { return nil }
+      left -= 1
+      return NoHasher()
+    }
+  }
+}
+
+extension TestDesk {
+  /// A desk with every flow of the seeds, a PIN, a password and Google.
+  static func full(hashing: any HashingPlaces = NoHashingPlaces(), hashes: Bool = false, _ change: (inout TestGeneration) -> Void = { _ in })
+    async throws
+    -> TestDesk
+  {
+    try await TestDesk(
+      others: [ToySecret(name: pin, hashes: hashes), ToySecret(name: "password", hashes: hashes), ToyGoogle()], hashing: hashing
+    ) { generation in
+      let any = StepRule.test(phone, mail, pin, google)
+      for (name, steps) in [
+        ("verify_email", [StepRule.test(mail, isSkippable: true)]), ("change_email", [.test(mail)]), ("change_phone", [.test(phone)]),
+        ("join_phone", [.test(phone)]), ("step_up", [any]), ("pin_set", [.test(pin)]), ("pin_change", [.test(pin)]),
+        ("pin_unlock", [.test(pin)]), ("pin_disable", [.test(pin)]), ("pin_reset", [.test(mail, phone), .test(pin)]),
+        ("password_reset", [.test(mail), .test("password")]), ("login_password", [.test("password")]), ("backwards", [.test(pin)]),
+      ] {
+        generation.flows[name] = .test(name, account: .existing, steps: steps)
+      }
+      generation.flows["register_email"] = .test(
+        "register_email", account: .new, steps: [.test("password"), .test(mail, isSkippable: true)])
+      for (name, rule) in [("login", AccountRule.existing), ("register", .new), ("enter", .any)] {
+        generation.flows[name] = .test(name, account: rule, steps: [.test(phone, mail, google)])
+      }
+      // Each test is quick: timers are another suite's.
+      for name in [phone, mail] {
+        generation.policies[name] = .test(
+          name, resendAfter: [],
+          limits: [
+            .test("verify", on: .verify, per: .identifier, max: 5, window: .seconds(86_400), lock: [.seconds(900), .seconds(3600)]),
+            .test("send_ip", on: .send, per: .ip, max: 1000, window: .seconds(3600)),
+          ], unknownAccount: name == mail ? .conceal : .reveal)
+      }
+      generation.policies["password"] = .test("password", limits: Self.perAccount, unknownAccount: .conceal)
+      change(&generation)
+    }
+  }
+
+  /// The session of a completed flow, as the store has it; nil where it is none any more.
+  func session(_ view: FlowView) async throws -> SessionSnapshot? {
+    guard let token = view.session?.token else { return nil }
+    return try await SessionDirectory(store: store, clock: clock).find(TokenHash(of: token.reveal().utf8))
+  }
+
+  /// Runs a flow of one code to its end.
+  func pass(_ flow: String, _ provider: ProviderName, _ typed: String?, by client: ClientContext) async throws -> FlowView {
+    let id = try await engine.create(flow, returnTo: nil, browser: nil, client: client).get().id
+    _ = try await engine.begin(id, provider: provider.rawValue, fields: typed.map { ["phone": .text($0)] } ?? [:], client: client).get()
+    await engine.deliveriesEnd()
+    return try await engine.submit(id, fields: ["code": .text(code)], client: client).get()
+  }
+
+  /// Begins a full provider with all that it needs.
+  func secret(_ flow: String, _ fields: [String: String], provider: ProviderName = Self.pin, by client: ClientContext) async -> Result<
+    FlowView, Refusal
+  > {
+    switch await engine.create(flow, returnTo: nil, browser: nil, client: client) {
+    case .failure(let refusal): .failure(refusal)
+    case .success(let view):
+      await engine.begin(view.id, provider: provider.rawValue, fields: fields.mapValues { .text($0) }, client: client)
+    }
+  }
+
+  /// Somebody who comes back from Google.
+  func google(_ flow: String = "login", sub: String, email: String? = nil, verified: Bool = true, by client: ClientContext) async throws
+    -> Result<FlowView, Refusal>
+  {
+    let id = try await engine.create(flow, returnTo: nil, browser: nil, client: client).get().id
+    _ = try await engine.begin(id, provider: "google_oauth", fields: [:], client: client).get()
+    var fields: [String: InputValue] = ["sub": .text(sub), "verified": .flag(verified)]
+    fields["email"] = email.map { .text($0) }
+    return await engine.submit(id, fields: fields, client: client)
+  }
+}
