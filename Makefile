@@ -7,7 +7,7 @@ SHELL := /bin/bash
 .ONESHELL:
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: bench-policy fuzz fuzz-slice help deps test-deps build run test unit-test end-to-end bench format lint clean
+.PHONY: bench-policy fuzz fuzz-slice help deps test-deps build run test soak unit-test end-to-end bench format lint clean
 
 CONFIGURATION ?= debug
 CONFIG ?= config
@@ -15,7 +15,7 @@ CONFIG ?= config
 SWIFT_BUILD := swift build -c $(CONFIGURATION) --explicit-target-dependency-import-check error
 SWIFT_FILES := Sources Plugins Tests Package.swift
 
-BUILD_PACKAGES := liblua5.4-dev libsqlite3-dev libphonenumber-dev libargon2-dev libcrypt-dev
+BUILD_PACKAGES := liblua5.4-dev libsqlite3-dev libphonenumber-dev libargon2-dev libcrypt-dev libcurl4-openssl-dev
 TEST_PACKAGES := curl openssl chromium chromium-driver python3-venv nginx haproxy
 BENCH_PACKAGES := wrk nginx
 VENV := .build-e2e/venv
@@ -93,6 +93,11 @@ $(VENV)/ready: Tests/EndToEnd/requirements.txt
 	$(VENV)/bin/pip install -q --disable-pip-version-check -r Tests/EndToEnd/requirements.txt
 	touch $@
 
+# What takes too long for `make test`: needs any build first.
+soak: test-deps $(VENV)/ready
+	@MOONGATE_BIN=$$($(SWIFT_BUILD) --show-bin-path) MOONGATE_API_SECONDS=600 MOONGATE_API_EXAMPLES=500 \
+	  $(VENV)/bin/python -m pytest Tests/EndToEnd/test_description.py -q
+
 # CLua under AddressSanitizer and UndefinedBehaviorSanitizer. LUA_SOURCE=…/lua-5.4.4/src has Lua itself built so too; without
 # it Lua is the system's, and its heap is still watched.
 FUZZ_ROUNDS ?= 300000
@@ -122,6 +127,7 @@ bench: deps bench-policy
 	@$(call need,$(BENCH_PACKAGES) curl python3-venv)
 	swift build -c release
 	MOONGATE_BIN=$$(swift build -c release --show-bin-path) python3 Tests/Bench/bench.py
+	MOONGATE_BIN=$$(swift build -c release --show-bin-path) python3 Tests/Bench/signins.py
 
 format:
 	@swift format --in-place --parallel --recursive $(SWIFT_FILES)

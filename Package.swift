@@ -66,7 +66,9 @@ let package = Package(
     .target(name: "CLua", linkerSettings: [.linkedLibrary("lua5.4")]),
     .target(name: "MoongatePolicy", dependencies: ["MoongateSDK", "MoongateCore", "CLua", crypto, logging], swiftSettings: strict),
     .target(name: "MoongateStore", dependencies: ["MoongateSDK", "MoongateCore", grdb, logging], swiftSettings: strict),
-    .target(name: "MoongateDelivery", dependencies: ["MoongateSDK", "MoongateCore", httpClient, nioCore, nioHTTP1, logging], swiftSettings: strict),
+    .target(name: "CCurl", linkerSettings: [.linkedLibrary("curl")]),
+    .target(
+      name: "MoongateDelivery", dependencies: ["MoongateSDK", "MoongateCore", "CCurl", httpClient, nioCore, nioHTTP1, logging], swiftSettings: strict),
     .target(
       name: "MoongateProxy",
       dependencies: [
@@ -150,15 +152,15 @@ let package = Package(
       name: "MoongateHTTPTests",
       dependencies: [
         "MoongateSDK", "MoongateCore", "MoongateHTTP", "MoongateProxy", "MoongateTesting", "MoongateStore", "MoongateDelivery", "PhoneOTP",
-        "EmailCode", "GoogleOAuth", "MoongateMockGoogle", crypto, hummingbird, .product(name: "HummingbirdTesting", package: "hummingbird"),
-        httpTypes, nioCore, nioPosix, nioEmbedded, logging,
+        "EmailCode", "GoogleOAuth", "MoongateMockGoogle", "PIN", "Password", crypto, hummingbird,
+        .product(name: "HummingbirdTesting", package: "hummingbird"), httpTypes, nioCore, nioPosix, nioEmbedded, logging,
       ],
       swiftSettings: strict),
     .testTarget(
       name: "MoongateDeliveryTests",
       dependencies: [
         "MoongateSDK", "MoongateCore", "MoongateDelivery", "MoongateTesting", hummingbird,
-        .product(name: "HummingbirdTesting", package: "hummingbird"), httpTypes, nioCore,
+        .product(name: "HummingbirdTesting", package: "hummingbird"), httpTypes, nioCore, nioPosix, logging,
       ],
       swiftSettings: strict),
     .testTarget(

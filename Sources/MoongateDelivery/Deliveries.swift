@@ -1,16 +1,54 @@
+import Logging
 import MoongateCore
 import MoongateSDK
+import Synchronization
 
-/// Finds the way that gateway.lua names for a message. All providers that say `outbox()` share the one.
-package struct Deliveries: DeliveryService {
+/// Finds the way that gateway.lua names for a message. All providers that say `outbox()` share the one, and so do those
+/// that name the same server in the same words: its line and its circuit are theirs together, over reloads too.
+package final class Deliveries: DeliveryService {
+  /// How many ways are remembered: those of the active generation and some that it replaced.
+  private static let most = 32
+
   /// What `GET /outbox` shows.
   package let outbox: Outbox
+  private let clock: any GatewayClock
+  private let random: any RandomSource
+  private let web: any WebClient
+  private let logger: Logger
+  /// The one that was asked for last comes last.
+  private let known = Mutex<[(settings: DeliverySettings, messenger: GuardedMessenger)]>([])
 
-  package init(outbox: Outbox) { self.outbox = outbox }
+  package init(outbox: Outbox, clock: any GatewayClock, random: any RandomSource, web: any WebClient, logger: Logger) {
+    self.outbox = outbox
+    self.clock = clock
+    self.random = random
+    self.web = web
+    self.logger = logger
+  }
 
   package func messenger(for settings: DeliverySettings) -> any Messenger {
+    if settings == .outbox { return outbox }
+    return known.withLock { known -> any Messenger in
+      if let index = known.firstIndex(where: { $0.settings == settings }) {
+        let found = known.remove(at: index)
+        known.append(found)
+        return found.messenger
+      }
+      guard let carrier = carrier(for: settings) else { return outbox }
+      let messenger = GuardedMessenger(carrier, clock: clock, logger: logger)
+      if known.count >= Self.most { known.removeFirst() }
+      known.append((settings, messenger))
+      return messenger
+    }
+  }
+
+  /// nil for the outbox.
+  private func carrier(for settings: DeliverySettings) -> (any Carrier)? {
     switch settings {
-    case .outbox: outbox
+    case .outbox: nil
+    case .smtp(let settings): MailCarrier(settings, clock: clock, random: random)
+    case .webhook(let settings): WebhookCarrier(settings: settings, web: web)
+    case .twilio(let settings): TwilioCarrier(settings: settings, web: web)
     }
   }
 }

@@ -30,9 +30,12 @@ package struct PublicApplication: Service, CustomStringConvertible {
     let driver = FlowDriver(engine: engine, sessions: SessionDirectory(store: store, clock: clock), flows: store, random: random)
     let ending = SessionEnding(store: store, clock: clock, random: random)
     let sessions = SessionCalls(driver: driver, ending: ending)
-    let endpoints: [[Endpoint]] = [
+    let api: [[Endpoint]] = [
       FlowCalls(driver: driver).endpoints, sessions.endpoints, PhoneFormatCall(providers: providers).endpoints,
-      SeedCalls(driver: driver, sessions: sessions, clock: clock).endpoints, KeySetCall(document: keySet).endpoints,
+      SeedCalls(driver: driver, sessions: sessions, clock: clock).endpoints, ClientEventCall(driver: driver, clock: clock, audit: audit).endpoints,
+    ]
+    let endpoints: [[Endpoint]] = [
+      api.flatMap { $0 }, OpenAPICall(describing: api.flatMap { $0 }).endpoints, KeySetCall(document: keySet).endpoints,
       NumberForm.login(driver, pages).endpoints, NumberForm.register(driver, pages).endpoints,
       CallbackPage(driver: driver, pages: pages, providers: providers).endpoints,
       VerifyPage(driver: driver, pages: pages, clock: clock).endpoints, LogoutPage(driver: driver, ending: ending, pages: pages).endpoints,

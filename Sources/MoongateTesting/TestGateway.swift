@@ -33,8 +33,10 @@ package struct TestGateway: Sendable {
     keys = try KeyRing(master: Array(repeating: 7, count: 32))
     audit = AuditTrail(store: self.store, logger: log.logger)
     engine = FlowEngine(
-      store: self.store, generations: generations, providers: self.providers, delivery: Deliveries(outbox: outbox), web: web, clock: clock,
-      random: random, keys: keys, audit: audit, logger: log.logger)
+      store: self.store, generations: generations, providers: self.providers,
+      delivery: Deliveries(outbox: outbox, clock: clock, random: random, web: web, logger: log.logger),
+      web: web, hashing: HashingPool(keys: keys, random: random, cost: .cheap), clock: clock, random: random, keys: keys, audit: audit,
+      logger: log.logger)
   }
 
   /// How many messages went out.

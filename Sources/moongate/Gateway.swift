@@ -51,7 +51,8 @@ struct Gateway {
     let outbox = Outbox(clock: clock)
     let web = SiteClient()
     let engine = FlowEngine(
-      store: store, generations: generations, providers: registry, delivery: Deliveries(outbox: outbox), web: web, clock: clock,
+      store: store, generations: generations, providers: registry,
+      delivery: Deliveries(outbox: outbox, clock: clock, random: random, web: web, logger: logger), web: web, clock: clock,
       random: random, keys: key.keys, audit: audit, logger: logger)
     let watch = SessionWatch(store: store, logger: logger)
     let tls = try PublicServer.tls(settings.tls)

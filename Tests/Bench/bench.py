@@ -120,8 +120,8 @@ def flows(port, admin, count):
     return done[-1]["session"]["token"], count / (beginning + submitting)
 
 
-def wrk(port, connections, seconds, headers=(), path="/small"):
-    command = ["wrk", "-t", "2", "-c", str(connections), "-d", f"{seconds}s", "-s", str(HERE / "wrk.lua"), f"http://127.0.0.1:{port}{path}"]
+def wrk(port, connections, seconds, headers=(), path="/small", script="wrk.lua"):
+    command = ["wrk", "-t", "2", "-c", str(connections), "-d", f"{seconds}s", "-s", str(HERE / script), f"http://127.0.0.1:{port}{path}"]
     told = subprocess.run(command + [part for header in headers for part in ("-H", header)], capture_output=True, text=True, check=True).stdout
     figures = json.loads(next(line[5:] for line in told.splitlines() if line.startswith("JSON ")))
     if figures["refused"] or figures["broken"]:

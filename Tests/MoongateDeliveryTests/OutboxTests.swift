@@ -38,7 +38,8 @@ import Testing
   }
 
   @Test("is what every provider that says outbox() sends to") func shared() async throws {
-    let deliveries = Deliveries(outbox: Outbox(clock: clock))
+    let deliveries = Deliveries(
+      outbox: Outbox(clock: clock), clock: clock, random: SeededRandom(seed: 1), web: UnreachableWeb(), logger: CapturedLog().logger)
     try await deliveries.messenger(for: .outbox).send(Message(channel: .sms, to: "+91", text: "one"))
     try await deliveries.messenger(for: .outbox).send(Message(channel: .sms, to: "+91", text: "two"))
     #expect(deliveries.outbox.entries.count == 2)

@@ -4,6 +4,7 @@ import Hummingbird
 import HummingbirdTesting
 import MoongateCore
 import MoongateHTTP
+import MoongateSDK
 import MoongateTesting
 import NIOCore
 import NIOPosix
@@ -14,26 +15,31 @@ import Testing
 struct HTTPGateway: Sendable {
   let gateway: TestGateway
   let application: Application<GatewayResponder>
+  let responder: GatewayResponder
   static let keySet = #"{"keys":[{"kty":"EC"}]}"#
 
   init(
-    settings: GatewaySettings = .test(), routes: [Route] = [], patience: Duration = .seconds(10), store: (any Store)? = nil,
+    providers: [any Provider] = [PhoneOTP()], settings: GatewaySettings = .test(), routes: [Route] = [], patience: Duration = .seconds(10),
+    store: (any Store)? = nil,
     change: (inout TestGeneration) -> Void = { _ in }
   ) throws {
-    var generation = TestGeneration.gateway(for: [PhoneOTP()], settings: settings, routes: routes)
+    var generation = TestGeneration.gateway(for: providers, settings: settings, routes: routes)
     change(&generation)
-    gateway = try TestGateway(providers: [PhoneOTP()], generation: generation, store: store)
-    application =
-      PublicApplication(
-        engine: gateway.engine, store: gateway.store, generations: gateway.generations, providers: gateway.providers, clock: gateway.clock,
-        random: gateway.random, audit: gateway.audit, keySet: { Self.keySet }, pages: try PageRenderer(), bodies: BodyReader(patience: patience),
-        eventLoops: MultiThreadedEventLoopGroup.singleton, logger: gateway.log.logger
-      ).application
+    gateway = try TestGateway(providers: providers, generation: generation, store: store)
+    let part = PublicApplication(
+      engine: gateway.engine, store: gateway.store, generations: gateway.generations, providers: gateway.providers, clock: gateway.clock,
+      random: gateway.random, audit: gateway.audit, keySet: { Self.keySet }, pages: try PageRenderer(), bodies: BodyReader(patience: patience),
+      eventLoops: MultiThreadedEventLoopGroup.singleton, logger: gateway.log.logger)
+    application = part.application
+    responder = part.responder
   }
 
   /// Runs a test against the responder, without sockets.
   func run(_ body: @escaping @Sendable (Client) async throws -> Void) async throws {
-    try await application.test(.router) { client in try await body(Client(client: client, gateway: gateway)) }
+    try await application.test(.router) { client in
+      let description = try await client.execute(uri: "/api/auth/openapi.json", method: .get)
+      try await body(Client(client: client, gateway: gateway, description: try APIDescription(String(buffer: description.body))))
+    }
   }
 }
 
@@ -41,11 +47,16 @@ struct HTTPGateway: Sendable {
 struct Client: Sendable {
   let client: any TestClientProtocol
   let gateway: TestGateway
+  var description: APIDescription?
 
   func send(_ method: HTTPRequest.Method, _ path: String, headers: [(String, String)] = [], body: String? = nil) async throws -> Answer {
     var fields = HTTPFields()
     for (name, value) in headers { fields.append(HTTPField(name: try #require(HTTPField.Name(name)), value: value)) }
     let response = try await client.execute(uri: path, method: method, headers: fields, body: body.map { ByteBuffer(string: $0) })
+    // Whatever a test asks of the API: the answer is as openapi.json says.
+    let faults = description?.faults(
+      method.rawValue, path, status: response.status.code, type: response.headers[.contentType], body: Data(response.body.readableBytesView))
+    #expect(faults ?? [] == [])
     return Answer(response: response)
   }
 

@@ -133,7 +133,7 @@ import Testing
     Mistake(
       "gateway.lua", "return gateway {\n  providers = { phone_otp = { sms = webhook { url = \"x\" } } },\n}",
       "1: public_url: is missing: how people reach the gateway, such as \"https://auth.example.com\"",
-      "2: providers.phone_otp.sms: this version cannot send by webhook; use outbox()"),
+      "2: providers.phone_otp.sms.url: \"x\" is no address of a site, such as \"https://sms.example.com/send\""),
     Mistake("gateway.lua", "return routes {}", " must return gateway { … }, and returns `routes`"),
     Mistake("gateway.lua", "return gateway { service = os.getenv(\"X\") }", "1: `os` is not offered: a policy has no clock of its own; use f.now"),
   ]

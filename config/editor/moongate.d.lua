@@ -8,7 +8,7 @@
 
 ---@class (exact) moongate.File what a file returns
 ---@class (exact) moongate.Secret made by env or file
----@class (exact) moongate.Delivery made by outbox
+---@class (exact) moongate.Delivery made by outbox, smtp, webhook or twilio
 ---@class (exact) moongate.Vary made by vary
 ---@class (exact) moongate.AnyOf made by any_of
 ---@class (exact) moongate.Case made by case
@@ -55,6 +55,27 @@
 ---@class (exact) moongate.AddressLimits
 ---@field connections? integer a whole number
 ---@field requests? string a rate, such as "100/s"
+
+---A mail server.
+---@class (exact) moongate.SMTP
+---@field url string "smtps://mail.example.com", or "smtp://mail.example.com:587" for STARTTLS
+---@field from string who mails are from, such as "Moongate <no-reply@example.com>"
+---@field user? string|moongate.Secret the name to sign in with
+---@field password? moongate.Secret env "NAME" or file "path"
+---@field starttls? boolean whether smtp:// must become TLS before anything is said; true unless the server is this machine
+---@field ca? string a PEM file of the authorities to believe, in place of the system's
+
+---A site that takes messages as JSON: {"to","text"}.
+---@class (exact) moongate.Webhook
+---@field url string where to post, such as "https://sms.example.com/send"
+---@field headers? table<string, string|moongate.Secret> headers to send along, as in { ["Authorization"] = env "SMS_TOKEN" }
+
+---Twilio's Messages API.
+---@class (exact) moongate.Twilio
+---@field account_sid string|moongate.Secret AC and 32 characters
+---@field auth_token moongate.Secret env "NAME" or file "path"
+---@field from string a number such as "+15550100", a name, or a messaging service (MG…)
+---@field url? string an API that speaks like it (default: "https://api.twilio.com")
 
 ---One provider's codes, timers and limits. What is left out keeps the provider's default.
 ---@class (exact) moongate.Policy
@@ -411,18 +432,18 @@ function file(path) end
 ---@return moongate.Delivery
 function outbox() end
 
----Posts messages to a URL.
----@param settings table
+---Posts messages to a site.
+---@param settings moongate.Webhook
 ---@return moongate.Delivery
 function webhook(settings) end
 
----Sends by Twilio.
----@param settings table
+---Sends SMS by Twilio.
+---@param settings moongate.Twilio
 ---@return moongate.Delivery
 function twilio(settings) end
 
----Sends mail by SMTP.
----@param settings table
+---Sends mail by a mail server.
+---@param settings moongate.SMTP
 ---@return moongate.Delivery
 function smtp(settings) end
 

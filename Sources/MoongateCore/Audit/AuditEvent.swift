@@ -46,6 +46,8 @@ package struct AuditEvent: Sendable, Equatable, Codable {
     case sessionEnded = "session_ended"
     case generationActive = "generation_active"
     case generationRefused = "generation_refused"
+    /// A page tells what only the browser knows (`client-events`); its name is in the detail.
+    case client
   }
 
   package init(

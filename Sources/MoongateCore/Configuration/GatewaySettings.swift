@@ -164,12 +164,6 @@ package struct ProviderSettings: Sendable {
   }
 }
 
-/// A way for messages to leave.
-package enum DeliverySettings: Sendable, Hashable {
-  /// Kept in memory and shown on the admin listener, for demos and tests.
-  case outbox
-}
-
 /// Bounds on connections of the public listener.
 package struct ConnectionLimits: Sendable, Hashable {
   /// In all.

@@ -33,9 +33,14 @@ struct FlowDriver: Sendable {
   }
 
   /// Begins a flow. One whose creation carries an `Origin` is the browser's that sent it (exact.md, "JSON").
-  /// - Parameter app: the app that takes over what it ends in.
-  func create(_ name: String, returnTo: String?, app: AppReturn? = nil, _ exchange: Exchange) async throws(Refusal) -> Driven {
-    let client = try await caller(exchange)
+  /// - Parameters:
+  ///   - app: the app that takes over what it ends in.
+  ///   - session: whose flow it is, where that is a session that the same request has begun.
+  func create(
+    _ name: String, returnTo: String?, app: AppReturn? = nil, in session: SessionSnapshot? = nil, _ exchange: Exchange
+  ) async throws(Refusal) -> Driven {
+    var client = try await caller(exchange)
+    if let session { client = client.with(session: session) }
     let returnTo = exchange.targets.accept(returnTo)
     guard !exchange.credentials.origins.isEmpty else {
       return Driven(view: try await engine.create(name, returnTo: returnTo, browser: nil, app: app, client: client).get())
@@ -47,12 +52,16 @@ struct FlowDriver: Sendable {
   }
 
   /// Does something with a flow; where that completes one that is bound to the browser, the browser is signed in.
-  /// - Parameter created: what made the flow, where that was in the same request: then its cookie is not there yet.
+  /// - Parameters:
+  ///   - created: what made the flow, where that was in the same request: then its cookie is not there yet.
+  ///   - session: as for `create`.
   func drive(
-    _ exchange: Exchange, as created: Driven? = nil, _ verb: (FlowEngine, ClientContext) async -> Result<FlowView, Refusal>
+    _ exchange: Exchange, as created: Driven? = nil, in session: SessionSnapshot? = nil,
+    _ verb: (FlowEngine, ClientContext) async -> Result<FlowView, Refusal>
   ) async throws(Refusal) -> Driven {
     var client = try await caller(exchange)
     if let browser = created?.browser { client = client.with(browser: browser) }
+    if let session { client = client.with(session: session) }
     let view = try await verb(engine, client).get()
     guard let token = view.session?.token else { return Driven(view: view) }
     let record = try await exchange.asking { () async throws(StoreFault) in try await flows.flow(view.id.hash) }
@@ -67,6 +76,10 @@ struct FlowDriver: Sendable {
 
 extension ClientContext {
   fileprivate func with(browser: TokenHash) -> ClientContext {
+    ClientContext(decision: decision, address: address, userAgent: userAgent, browser: browser, session: session, device: device)
+  }
+
+  fileprivate func with(session: SessionSnapshot) -> ClientContext {
     ClientContext(decision: decision, address: address, userAgent: userAgent, browser: browser, session: session, device: device)
   }
 }

@@ -9,71 +9,84 @@ struct SeedCalls: Sendable {
   let driver: FlowDriver
   let sessions: SessionCalls
   let clock: any GatewayClock
+  let remembered = RememberedFlows()
 
-  private static let flows: Set<String> = ["login", "register", "enter"]
-
-  var endpoints: [Endpoint] {
-    [
-      Endpoint(.call, .post, "/api/auth/send-otp", toleratesSlash: true) { exchange throws(Refusal) in try await sendOTP(exchange) },
-      Endpoint(.call, .post, "/api/auth/verify-otp", toleratesSlash: true) { exchange throws(Refusal) in try await verifyOTP(exchange) },
-      Endpoint(.call, .post, "/api/auth/logout", toleratesSlash: true) { exchange throws(Refusal) in
-        _ = try await CallFields(exchange)
-        return try await sessions.signOut(exchange)
-      },
-    ]
+  init(driver: FlowDriver, sessions: SessionCalls, clock: any GatewayClock) {
+    self.driver = driver
+    self.sessions = sessions
+    self.clock = clock
   }
 
-  private func sendOTP(_ exchange: Exchange) async throws(Refusal) -> Response {
-    let fields = try await CallFields(exchange)
-    let flow = try fields.optionalText("flow") ?? "enter"
-    guard Self.flows.contains(flow) else { throw exchange.refusal(.invalidInput, detail: "flow must be login, register or enter.", field: "flow") }
-    var inputs: [String: InputValue] = ["phone": .text(try fields.text("phone_number"))]
-    if let region = try fields.optionalText("region") { inputs["region"] = .text(region) }
-    let created = try await driver.create(flow, returnTo: nil, exchange)
-    let begun: FlowDriver.Driven
+  var endpoints: [Endpoint] { phoneEndpoints + emailEndpoints + passcodeEndpoints }
+
+  /// One of them; a slash at the end of the path is let through.
+  func endpoint(
+    _ name: String, _ operation: Operation, _ handle: @escaping @Sendable (Exchange, CallFields) async throws(Refusal) -> Response
+  ) -> Endpoint {
+    Endpoint(.call, .post, "/api/auth/\(name)", operation, toleratesSlash: true) { exchange throws(Refusal) in
+      try await handle(exchange, try await CallFields(exchange))
+    }
+  }
+
+  // MARK: - What they share
+
+  /// Begins a flow whose first step is judged or sent by the same call.
+  /// - Parameter names: what the app calls a field that we call otherwise: `field` of a refusal is the app's own name.
+  func run(
+    _ flow: String, _ provider: String, _ inputs: [String: InputValue], naming names: [String: String] = [:], in session: SessionSnapshot? = nil,
+    _ exchange: Exchange
+  ) async throws(Refusal) -> FlowDriver.Driven {
+    let created = try await driver.create(flow, returnTo: nil, in: session, exchange)
+    var driven: FlowDriver.Driven
     do throws(Refusal) {
-      begun = try await driver.drive(exchange, as: created) { engine, client in
-        await engine.begin(created.view.id, provider: "phone_otp", fields: inputs, client: client)
+      driven = try await driver.drive(exchange, as: created, in: session) { engine, client in
+        await engine.begin(created.view.id, provider: provider, fields: inputs, client: client)
       }
     } catch {
-      throw renamed(error)
+      throw error.renamed(names)
     }
-    let now = clock.now()
-    let seconds = { (moment: Timestamp?) in JSONValue.optional(moment.map { max(0, Int((($0 - now).wholeMilliseconds + 999) / 1000)) }) }
-    var response = Response.json(
-      .members([
-        "verification_id": .text(begun.view.id.secret.reveal()), "expires_in": seconds(begun.view.step?.expiresAt),
-        "resend_in": seconds(begun.view.step?.resendAt),
-      ]))
-    response.setCookies(created.cookies)
-    return response
+    driven.cookies = created.cookies + driven.cookies
+    driven.browser = created.browser
+    return driven
   }
 
-  private func verifyOTP(_ exchange: Exchange) async throws(Refusal) -> Response {
-    let fields = try await CallFields(exchange)
-    let id = FlowID(text: try fields.text("verification_id"))
-    let code = try fields.text("code")
-    let driven = try await driver.drive(exchange) { engine, client in await engine.submit(id, fields: ["code": .text(code)], client: client) }
-    guard let account = driven.view.account, let token = driven.view.session?.token else {
-      var refusal = exchange.refusal(.stepUpRequired)
-      refusal.provider = driven.view.choices.first
-      refusal.flow = driven.view.flow
-      return .problem(refusal, ["flow_id": driven.view.id.secret.reveal()])
-    }
-    var response = Response.json(.members(["user": user(account), "token": .text(token.reveal())]))
+  /// The answer to a flow that is complete; 403 with the flow's id where it wants another step (exact.md).
+  func complete(
+    _ driven: FlowDriver.Driven, _ exchange: Exchange, _ body: (AccountView, SecretText) -> JSONValue, status: HTTPResponse.Status = .ok
+  ) -> Response {
+    guard let account = driven.view.account, let token = driven.view.session?.token else { return another(driven, exchange) }
+    var response = Response.json(body(account, token), status: status)
     response.setCookies(driven.cookies)
     return response
   }
 
-  private func user(_ account: AccountView) -> JSONValue {
+  /// The flow wants another step.
+  func another(_ driven: FlowDriver.Driven, _ exchange: Exchange) -> Response {
+    var refusal = exchange.refusal(.stepUpRequired)
+    exchange.note(refusal)
+    refusal.flow = driven.view.flow
+    var response = Response.problem(refusal, ["flow_id": driven.view.id.secret.reveal()])
+    response.setCookies(driven.cookies)
+    return response
+  }
+
+  func user(_ account: AccountView) -> JSONValue {
     guard case .object(let members) = JSONValue.account(account) else { return .null }
     return .object(members + [JSONMember(name: "account_type", value: .text("free"))])
   }
 
+  func signedIn(_ account: AccountView, _ token: SecretText) -> JSONValue {
+    .members(["user": user(account), "token": .text(token.reveal())])
+  }
+}
+
+extension Refusal {
   /// `field` is the name that the client sent (exact.md).
-  private func renamed(_ refusal: Refusal) -> Refusal {
-    var refusal = refusal
-    if refusal.field == "phone" { refusal.field = "phone_number" }
+  func renamed(_ names: [String: String]) -> Refusal {
+    guard let field, let name = names[field] else { return self }
+    var refusal = self
+    refusal.field = name
+    if let detail { refusal.detail = detail.replacing(field + " ", with: name + " ") }
     return refusal
   }
 }

@@ -8,18 +8,18 @@ struct SessionCalls: Sendable {
 
   var endpoints: [Endpoint] {
     [
-      Endpoint(.call, .get, "/api/auth/session") { exchange throws(Refusal) in
+      Endpoint(.call, .get, "/api/auth/session", .session) { exchange throws(Refusal) in
         let found = try await signedIn(exchange)
         return .json(
           .members(["account": .account(AccountView(found.account, isNew: false)), "session": .session(SessionView(found.session, token: nil))]))
       },
-      Endpoint(.call, .delete, "/api/auth/session") { exchange throws(Refusal) in try await signOut(exchange) },
-      Endpoint(.call, .get, "/api/auth/sessions") { exchange throws(Refusal) in
+      Endpoint(.call, .delete, "/api/auth/session", .signOut) { exchange throws(Refusal) in try await signOut(exchange) },
+      Endpoint(.call, .get, "/api/auth/sessions", .sessions) { exchange throws(Refusal) in
         let own = try await signedIn(exchange).session
         let all = try await sessions(of: own.account, exchange)
         return .json(.list(all.map { document($0, isCurrent: $0.id == own.id) }))
       },
-      Endpoint(.call, .delete, "/api/auth/sessions/{}") { exchange throws(Refusal) in
+      Endpoint(.call, .delete, "/api/auth/sessions/{}", .endSession) { exchange throws(Refusal) in
         let own = try await signedIn(exchange).session
         // Among one's own only: whether there is such a session of somebody else is not told.
         guard let session = try await sessions(of: own.account, exchange).first(where: { $0.id == exchange.parameters[0] }) else {

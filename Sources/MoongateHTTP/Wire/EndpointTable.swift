@@ -20,16 +20,19 @@ struct Endpoint: Sendable {
   let path: [Substring]
   /// Whether a slash at the end of the path is let through (http.md, "The seeds' own calls").
   let toleratesSlash: Bool
+  /// What `openapi.json` tells of it; nil where it is none of the API.
+  let operation: Operation?
   let handle: @Sendable (Exchange) async throws(Refusal) -> Response
 
   init(
-    _ kind: Kind, _ method: HTTPRequest.Method, _ path: String, toleratesSlash: Bool = false,
+    _ kind: Kind, _ method: HTTPRequest.Method, _ path: String, _ operation: Operation? = nil, toleratesSlash: Bool = false,
     handle: @escaping @Sendable (Exchange) async throws(Refusal) -> Response
   ) {
     self.kind = kind
     self.method = method
     self.path = path.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
     self.toleratesSlash = toleratesSlash
+    self.operation = operation
     self.handle = handle
   }
 }
@@ -48,6 +51,13 @@ struct EndpointTable: Sendable {
   private let endpoints: [Int: [Endpoint]]
 
   init(_ endpoints: [Endpoint]) { self.endpoints = Dictionary(grouping: endpoints, by: \.path.count) }
+
+  /// Calls of the API that `openapi.json` does not tell of: there are none, as a test holds.
+  var undescribed: [String] {
+    endpoints.values.flatMap { $0 }.filter { $0.operation == nil && $0.path.starts(with: ["api", "auth"]) }.map {
+      "\($0.method.rawValue) /\($0.path.joined(separator: "/"))"
+    }
+  }
 
   /// - Parameter path: as received, without its query. HEAD goes with GET.
   func find(_ method: HTTPRequest.Method, _ path: Substring) -> Match {

@@ -14,12 +14,16 @@ package struct GatewayResponder: HTTPResponder {
   /// What is asked of a request before its endpoint sees it.
   let guarded: @Sendable (Exchange, Endpoint.Kind) throws(Refusal) -> Void
 
+  /// `EndpointTable.undescribed`.
+  package var undescribed: [String] { table.undescribed }
+
   package func respond(to request: Request, context: ConnectionContext) async throws -> Response {
     let path = (request.head.path ?? "").prefix { $0 != "?" }
     if let mount = mounts.first(where: { $0.holds(path) }) { return await mount.respond(request) }
     let decision = DecisionID(from: random)
     let generation = generations.current
     let client = ForwardedClient(request, peer: context.peer ?? .unspecified, gateway: generation.gateway)
+    let elsewhere = CrossOrigin.covers(path) ? CrossOrigin(generation.gateway) : nil
     var kind = path.hasPrefix("/api/") || path.hasPrefix("/.well-known/") ? Endpoint.Kind.call : .page
     var response: Response
     do throws(Refusal) {
@@ -27,8 +31,12 @@ package struct GatewayResponder: HTTPResponder {
       switch table.find(request.method, path) {
       case .nothing: throw refuse(.notFound)
       case .wrongMethod(let allowed):
-        response = answer(refuse(.methodNotAllowed), as: kind, to: request, generation: generation)
-        response.headers[.allow] = allowed.joined(separator: ", ")
+        if let preflight = elsewhere?.preflight(request, methods: allowed) {
+          response = preflight
+        } else {
+          response = answer(refuse(.methodNotAllowed), as: kind, to: request, generation: generation)
+          response.headers[.allow] = allowed.joined(separator: ", ")
+        }
       case .found(let endpoint, let parameters):
         kind = endpoint.kind
         let credentials: Credentials
@@ -48,6 +56,7 @@ package struct GatewayResponder: HTTPResponder {
     } catch {
       response = answer(error, as: kind, to: request, generation: generation)
     }
+    elsewhere?.mark(&response, for: request)
     return request.method == .head ? response.createHeadResponse() : response
   }
 
@@ -87,12 +96,14 @@ extension Exchange {
     case .get, .head, .options: return
     default: break
     }
+    var own = [gateway.publicURL.description, client.origin]
     switch kind {
     case .asset: return
-    case .call: guard credentials.holdsCookie else { return }
+    case .call:
+      guard credentials.holdsCookie else { return }
+      if CrossOrigin.covers((request.head.path ?? "").prefix { $0 != "?" }) { own += CrossOrigin(gateway).origins }
     case .page: break
     }
-    let own = [gateway.publicURL.description, client.origin]
     guard credentials.origins.count == 1, own.contains(credentials.origins[0]) else { throw refusal(.originRefused) }
   }
 }

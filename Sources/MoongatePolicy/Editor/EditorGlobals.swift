@@ -54,9 +54,9 @@ enum EditorGlobals {
     Function("env", [("name", "string")], "moongate.Secret", "A secret from the environment."),
     Function("file", [("path", "string")], "moongate.Secret", "A secret from a file."),
     Function("outbox", [], "moongate.Delivery", "Sends nothing: keeps messages in memory and shows them on the admin listener."),
-    Function("webhook", [("settings", "table")], "moongate.Delivery", "Posts messages to a URL."),
-    Function("twilio", [("settings", "table")], "moongate.Delivery", "Sends by Twilio."),
-    Function("smtp", [("settings", "table")], "moongate.Delivery", "Sends mail by SMTP."),
+    Function("webhook", [("settings", "moongate.Webhook")], "moongate.Delivery", "Posts messages to a site."),
+    Function("twilio", [("settings", "moongate.Twilio")], "moongate.Delivery", "Sends SMS by Twilio."),
+    Function("smtp", [("settings", "moongate.SMTP")], "moongate.Delivery", "Sends mail by a mail server."),
     Function("deny", [("reason", "string")], "moongate.Decision", "Refuses; the reason, in snake case, reaches the log and the client."),
     Function("require_also", [("provider", "string")], "moongate.Decision", "Lets through only after this provider was passed as well."),
   ]

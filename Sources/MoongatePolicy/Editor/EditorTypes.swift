@@ -32,7 +32,7 @@ package struct EditorTypes: Sendable {
 
     ---@class (exact) moongate.File what a file returns
     ---@class (exact) moongate.Secret made by env or file
-    ---@class (exact) moongate.Delivery made by outbox
+    ---@class (exact) moongate.Delivery made by outbox, smtp, webhook or twilio
     ---@class (exact) moongate.Vary made by vary
     ---@class (exact) moongate.AnyOf made by any_of
     ---@class (exact) moongate.Case made by case

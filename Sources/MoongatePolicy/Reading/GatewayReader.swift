@@ -28,9 +28,6 @@ struct GatewayReader {
     let providers = readProviders(reader)
     let limits = readLimits(reader)
     let origins = readOrigins(reader)
-    if !origins.isEmpty, let node = reader.said("cors_origins") {
-      problems.warn(node.location, "cors_origins", "read, and not obeyed by this version: /api/auth sends no CORS headers")
-    }
     if let publicURL, !publicURL.isSecure, !Self.isLoopback(publicURL.host), let node = reader.said("public_url") {
       problems.warn(node.location, "public_url", "codes, PINs and cookies would travel unencrypted: use https outside this machine")
     }
@@ -43,7 +40,7 @@ struct GatewayReader {
       connectionLimits: limits, corsOrigins: origins, locations: Self.locations(node))
   }
 
-  private static func isLoopback(_ host: String) -> Bool {
+  static func isLoopback(_ host: String) -> Bool {
     // 127.example.com is a name like any other.
     host == "localhost" || host.hasSuffix(".localhost") || IPAddressText.parseV4(Array(host.utf8))?.first == 127 || host == "[::1]"
   }
@@ -281,19 +278,11 @@ struct GatewayReader {
         } else {
           settings.secrets[field.name] = secrets.read(node, "\(path).\(field.name)", problems)
         }
-      case .messages: settings.deliveries[field.name] = readDelivery(node, "\(path).\(field.name)")
+      case .messages(let channel):
+        settings.deliveries[field.name] = DeliveryReader(folder: folder, secrets: secrets, problems: problems).read(
+          node, "\(path).\(field.name)", for: channel)
       }
     }
     return settings
-  }
-
-  private func readDelivery(_ node: LuaNode, _ path: String) -> DeliverySettings? {
-    switch node.value {
-    case .tagged("outbox", _): return .outbox
-    case .tagged(let name, _) where ["webhook", "twilio", "smtp"].contains(name):
-      problems.add(node.location, path, "this version cannot send by \(name); use outbox()")
-    default: problems.add(node.location, path, "must say how messages leave, as in outbox(), not \(node.value.described)")
-    }
-    return nil
   }
 }

@@ -1,0 +1,143 @@
+#define _GNU_SOURCE
+#include "CCurl.h"
+
+#include <curl/curl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct ccurl_session {
+  CURL *easy;
+};
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static bool is_ready;
+
+static void prepare(void) { is_ready = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK; }
+
+ccurl_session *ccurl_session_new(void) {
+  pthread_once(&once, prepare);
+  if (!is_ready) return NULL;
+  ccurl_session *session = calloc(1, sizeof *session);
+  if (!session) return NULL;
+  session->easy = curl_easy_init();
+  if (!session->easy) {
+    free(session);
+    return NULL;
+  }
+  return session;
+}
+
+// A server that has hung up answers a write with SIGPIPE, which would end the program. libcurl is told to leave signals
+// alone (it changes them for the whole process), so it is held back for this thread, and taken away if it came.
+static bool hold_pipe_signal(sigset_t *before) {
+  sigset_t pipe_signal, pending;
+  sigemptyset(&pipe_signal);
+  sigaddset(&pipe_signal, SIGPIPE);
+  sigemptyset(&pending);
+  sigpending(&pending);
+  pthread_sigmask(SIG_BLOCK, &pipe_signal, before);
+  return !sigismember(&pending, SIGPIPE);
+}
+
+static void release_pipe_signal(const sigset_t *before, bool is_ours) {
+  if (is_ours) {
+    sigset_t pipe_signal;
+    sigemptyset(&pipe_signal);
+    sigaddset(&pipe_signal, SIGPIPE);
+    const struct timespec at_once = {0, 0};
+    while (sigtimedwait(&pipe_signal, NULL, &at_once) > 0) {}
+  }
+  pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
+void ccurl_session_free(ccurl_session *session) {
+  if (!session) return;
+  sigset_t before;
+  bool is_ours = hold_pipe_signal(&before);
+  curl_easy_cleanup(session->easy);
+  release_pipe_signal(&before, is_ours);
+  free(session);
+}
+
+struct reading {
+  const char *bytes;
+  size_t left;
+};
+
+static size_t read_mail(char *buffer, size_t size, size_t items, void *context) {
+  struct reading *reading = context;
+  size_t count = size * items < reading->left ? size * items : reading->left;
+  memcpy(buffer, reading->bytes, count);
+  reading->bytes += count;
+  reading->left -= count;
+  return count;
+}
+
+// What a server says is not ours to print.
+static size_t drop(char *bytes, size_t size, size_t items, void *context) {
+  (void)bytes;
+  (void)context;
+  return size * items;
+}
+
+static CURLcode set_up(CURL *easy, const ccurl_mail *mail, struct reading *reading, struct curl_slist *to, char *reason) {
+  CURLcode code = CURLE_OK;
+#define SET(option, value) if (code == CURLE_OK) code = curl_easy_setopt(easy, option, value)
+  SET(CURLOPT_ERRORBUFFER, reason);
+  SET(CURLOPT_PROTOCOLS_STR, "smtp,smtps");
+  SET(CURLOPT_URL, mail->url);
+  SET(CURLOPT_PROXY, "");
+  SET(CURLOPT_NOSIGNAL, 1L);
+  SET(CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+  SET(CURLOPT_USE_SSL, mail->must_encrypt ? (long)CURLUSESSL_ALL : (long)CURLUSESSL_NONE);
+  if (mail->authority) {
+    SET(CURLOPT_CAINFO, mail->authority);
+    SET(CURLOPT_CAPATH, NULL);
+  }
+  if (mail->user && mail->password) {
+    SET(CURLOPT_USERNAME, mail->user);
+    SET(CURLOPT_PASSWORD, mail->password);
+  }
+  SET(CURLOPT_SASL_IR, 1L);
+  SET(CURLOPT_CONNECTTIMEOUT_MS, mail->connect_milliseconds);
+  SET(CURLOPT_TIMEOUT_MS, mail->total_milliseconds);
+  SET(CURLOPT_MAXAGE_CONN, 30L);
+  SET(CURLOPT_MAIL_FROM, mail->from);
+  SET(CURLOPT_MAIL_RCPT, to);
+  SET(CURLOPT_UPLOAD, 1L);
+  SET(CURLOPT_READFUNCTION, read_mail);
+  SET(CURLOPT_READDATA, reading);
+  SET(CURLOPT_INFILESIZE_LARGE, (curl_off_t)mail->count);
+  SET(CURLOPT_WRITEFUNCTION, drop);
+#undef SET
+  return code;
+}
+
+ccurl_outcome ccurl_send_mail(ccurl_session *session, const ccurl_mail *mail) {
+  ccurl_outcome outcome = {0};
+  struct reading reading = {mail->bytes, mail->count};
+  struct curl_slist *to = curl_slist_append(NULL, mail->to);
+  char reason[CURL_ERROR_SIZE] = "";
+  sigset_t before;
+  bool is_ours = hold_pipe_signal(&before);
+  // Options go, connections stay.
+  curl_easy_reset(session->easy);
+  CURLcode code = to ? set_up(session->easy, mail, &reading, to, reason) : CURLE_OUT_OF_MEMORY;
+  if (code == CURLE_OK) {
+    code = curl_easy_perform(session->easy);
+    curl_easy_getinfo(session->easy, CURLINFO_RESPONSE_CODE, &outcome.reply);
+  }
+  curl_easy_setopt(session->easy, CURLOPT_ERRORBUFFER, NULL);
+  release_pipe_signal(&before, is_ours);
+  curl_slist_free_all(to);
+  outcome.error = code;
+  // libcurl calls it so when MAIL, RCPT or DATA is refused; and so a greeting, unless the mail has gone before.
+  bool has_gone = reading.left < mail->count;
+  outcome.of_this_mail = outcome.reply >= 400 && (code == CURLE_SEND_ERROR || (code == CURLE_WEIRD_SERVER_REPLY && has_gone));
+  if (code != CURLE_OK) snprintf(outcome.reason, sizeof outcome.reason, "%s", reason[0] ? reason : curl_easy_strerror(code));
+  return outcome;
+}

@@ -1,0 +1,63 @@
+import Hummingbird
+import MoongateCore
+
+/// `POST /api/auth/client-events`: what only the browser knows (rows 1.13 and 2.12 of the seeds), for `/events`.
+struct ClientEventCall: Sendable {
+  /// In one request.
+  private static let most = 50
+
+  let driver: FlowDriver
+  let clock: any GatewayClock
+  let audit: AuditTrail
+  private let allowance = EventAllowances()
+
+  init(driver: FlowDriver, clock: any GatewayClock, audit: AuditTrail) {
+    self.driver = driver
+    self.clock = clock
+    self.audit = audit
+  }
+
+  var endpoints: [Endpoint] {
+    [Endpoint(.call, .post, "/api/auth/client-events", .clientEvents) { exchange throws(Refusal) in try await take(exchange) }]
+  }
+
+  private func take(_ exchange: Exchange) async throws(Refusal) -> Response {
+    let body = try await exchange.object()
+    guard case .list(let items)? = body["events"], items.count <= Self.most else {
+      throw exchange.refusal(.invalidInput, detail: "events must be a list of at most \(Self.most).", field: "events")
+    }
+    var events: [ClientEvent] = []
+    for (index, item) in items.enumerated() {
+      guard let event = ClientEvent(item) else {
+        throw exchange.refusal(.invalidInput, detail: "There is no such event, or a value of it cannot be.", field: "events[\(index)]")
+      }
+      events.append(event)
+    }
+    var flow: FlowID?
+    switch body["flow"] {
+    case .text(let id): flow = FlowID(text: id)
+    case nil, .null: break
+    default: throw exchange.refusal(.invalidInput, detail: "flow must be a string.", field: "flow")
+    }
+    if let wait = allowance.take(events.count, from: exchange.client.address.countingKey, at: clock.now()) {
+      var refusal = exchange.refusal(.rateLimited)
+      refusal.retryAfter = wait
+      throw refusal
+    }
+    let about = try await subject(flow, exchange)
+    for event in events {
+      audit.record(
+        AuditEvent(
+          id: DecisionID(from: driver.random), at: clock.now(), kind: .client, flow: about?.flow, flowPrefix: flow?.prefix, provider: about?.provider,
+          account: about?.account, identifier: about?.identifier, address: exchange.client.address.description, detail: event.detail))
+    }
+    return .nothing
+  }
+
+  /// Whose events they are: the flow's, where it is this browser's own. The number itself is never told, only its keyed hash.
+  private func subject(_ flow: FlowID?, _ exchange: Exchange) async throws(Refusal) -> FlowSubject? {
+    guard let flow else { return nil }
+    let client = try await driver.caller(exchange)
+    return await driver.engine.about(flow, client: client)
+  }
+}

@@ -1,0 +1,70 @@
+import HTTPTypes
+import MoongateCore
+
+/// What one endpoint of the API takes and answers. `openapi.json` is written from these, and each hangs on its endpoint:
+/// there is no list that could be forgotten.
+struct Operation: Sendable {
+  /// What an answer holds.
+  enum Content: Sendable {
+    case nothing
+    case json(JSONValue)
+  }
+
+  /// One field of the query.
+  struct Query: Sendable {
+    let name: String
+    let help: String
+    let isRequired: Bool
+  }
+
+  /// `operationId`.
+  let id: String
+  let summary: String
+  /// The part of the manual that it belongs to.
+  let tag: Tag
+  /// What stands in the place of each `{}` of the path.
+  var path: [String] = []
+  var query: [Query] = []
+  var body: JSONValue?
+  /// The answer where all is well.
+  let status: Int
+  let content: Content
+  /// Whether it is nothing without a session.
+  var needsSession = false
+  /// What it may be refused with, besides what everything may.
+  var refusals: [RefusalCode] = []
+
+  enum Tag: String, Sendable, CaseIterable {
+    case flows = "Flows"
+    case sessions = "Sessions"
+    case apps = "Calls for apps"
+    case more = "More"
+  }
+
+  /// Everything that it may be refused with.
+  var allRefusals: [RefusalCode] {
+    var all: [RefusalCode] = [.badRequest, .storeUnavailable] + refusals
+    if body != nil { all += [.notJSON, .timeout, .tooLarge, .originRefused] }
+    if !query.isEmpty || body != nil { all.append(.invalidInput) }
+    if needsSession { all.append(.unauthenticated) }
+    return all
+  }
+}
+
+extension [RefusalCode] {
+  /// Of every step.
+  static let steps: [RefusalCode] = [
+    .flowNotFound, .flowExpired, .stepNotOpen, .denied, .disabled, .unauthenticated, .tooManyAttempts, .rateLimited, .policyError, .busy,
+  ]
+  /// Of a step that sends something.
+  static let sending: [RefusalCode] =
+    steps + [
+      .sendLimit, .resendTooSoon, .deliveryFailed, .accountNotFound, .alreadyRegistered, .invalidPhone, .invalidEmail, .stepUpRequired,
+    ]
+  /// Of a step that judges something.
+  static let judging: [RefusalCode] =
+    steps + [
+      .invalidCode, .invalidPIN, .invalidPassword, .oauthFailed, .oauthCancelled, .codeExpired, .alreadyRegistered, .alreadySet, .noPIN, .weakPIN,
+      .pinMismatch, .weakPassword, .stepUpRequired, .emailNotVerified, .accountNotFound,
+    ]
+}

@@ -1,0 +1,65 @@
+// Every call of the API, one by one.
+import MoongateCore
+
+extension Operation {
+  private static let flow = Content.json(Schema.named("Flow"))
+  /// What providers ask for; which of them a step needs stands in its `fields`. `provider` is of `begin` only.
+  private static let inputs: KeyValuePairs<String, JSONValue> = [
+    "provider": Schema.optionalText, "phone": Schema.text, "region": Schema.text, "email": Schema.text, "code": Schema.text, "pin": Schema.text,
+    "new_pin": Schema.text,
+    "password": Schema.text, "first_name": Schema.optionalText, "last_name": Schema.optionalText, "id_token": Schema.text,
+    "code_verifier": Schema.text,
+  ]
+
+  static let createFlow = Operation(
+    id: "createFlow", summary: "Begin a flow, such as a sign-in", tag: .flows,
+    body: Schema.body(
+      ["flow": Schema.text],
+      perhaps: ["return_to": Schema.optionalText, "code_challenge": Schema.optionalText, "redirect_to": Schema.optionalText]),
+    status: 201, content: flow, refusals: [.denied, .unauthenticated, .stepUpRequired, .policyError, .disabled])
+  static let viewFlow = Operation(
+    id: "viewFlow", summary: "The flow as it stands; never a token", tag: .flows, path: ["flow"], status: 200, content: flow,
+    refusals: [.flowNotFound, .flowExpired, .unauthenticated, .policyError])
+  static let beginStep = Operation(
+    id: "beginStep", summary: "Begin a step: send a code, ask for a PIN, lead to another site", tag: .flows, path: ["flow"],
+    body: Schema.body([:], perhaps: inputs), status: 200, content: flow, refusals: .sending + .judging)
+  static let submitStep = Operation(
+    id: "submitStep", summary: "Send what the step asks for", tag: .flows, path: ["flow"], body: Schema.body([:], perhaps: inputs), status: 200,
+    content: flow, refusals: .judging)
+  static let resendCode = Operation(
+    id: "resendCode", summary: "Send another code; the one before it is dead", tag: .flows, path: ["flow"], body: Schema.body([:]), status: 200,
+    content: flow, refusals: .sending)
+  static let skipStep = Operation(
+    id: "skipStep", summary: "Leave the step out, where it may be", tag: .flows, path: ["flow"], body: Schema.body([:]), status: 200, content: flow,
+    refusals: .steps)
+  static let deleteFlow = Operation(
+    id: "deleteFlow", summary: "End the flow", tag: .flows, path: ["flow"], status: 204, content: .nothing,
+    refusals: [.flowNotFound, .flowExpired, .stepNotOpen, .unauthenticated, .originRefused])
+
+  static let session = Operation(
+    id: "session", summary: "Who is signed in", tag: .sessions, status: 200,
+    content: .json(Schema.answer(["account": Schema.named("Account"), "session": Schema.named("Session")])), needsSession: true)
+  static let signOut = Operation(
+    id: "signOut", summary: "Sign out", tag: .sessions, status: 204, content: .nothing, needsSession: true, refusals: [.originRefused])
+  static let sessions = Operation(
+    id: "sessions", summary: "Where this account is signed in", tag: .sessions, status: 200,
+    content: .json(Schema.list(of: Schema.named("SessionEntry"))), needsSession: true)
+  static let endSession = Operation(
+    id: "endSession", summary: "Sign out there", tag: .sessions, path: ["session"], status: 204, content: .nothing, needsSession: true,
+    refusals: [.notFound, .originRefused])
+
+  static let phoneFormat = Operation(
+    id: "phoneFormat", summary: "How a number looks while it is typed", tag: .more,
+    query: [
+      Query(name: "input", help: "What was typed so far", isRequired: true),
+      Query(name: "region", help: "The country in two letters, where it has no +", isRequired: false),
+    ], status: 200, content: .json(Schema.answer(["formatted": Schema.text, "e164": Schema.optionalText, "valid": Schema.flag])),
+    refusals: [.notFound])
+  static let clientEvents = Operation(
+    id: "clientEvents", summary: "What only the browser knows, for /events; a closed list", tag: .more,
+    body: Schema.body(
+      ["events": Schema.list(of: Schema.body(["name": Schema.oneOf(ClientEvent.Name.allCases.map(\.rawValue))]))],
+      perhaps: ["flow": Schema.optionalText]), status: 204, content: .nothing, refusals: [.rateLimited])
+  static let openAPI = Operation(
+    id: "openAPI", summary: "This document", tag: .more, status: 200, content: .json(Schema.body(["openapi": Schema.text])))
+}

@@ -1,0 +1,104 @@
+import Hummingbird
+import MoongateCore
+import MoongateSDK
+
+/// `register`, `login`, `verify-email` and `resend-verification`.
+extension SeedCalls {
+  var emailEndpoints: [Endpoint] {
+    [
+      endpoint("register", .register) { exchange, fields throws(Refusal) in try await register(exchange, fields) },
+      endpoint("login", .login) { exchange, fields throws(Refusal) in
+        let inputs: [String: InputValue] = ["email": .text(try fields.text("email")), "password": .text(try fields.text("password"))]
+        return complete(try await run("login_password", "password", inputs, exchange), exchange, signedIn)
+      },
+      endpoint("verify-email", .verifyEmail) { exchange, fields throws(Refusal) in try await verifyEmail(exchange, fields) },
+      endpoint("resend-verification", .resendVerification) { exchange, fields throws(Refusal) in try await resendVerification(exchange, fields) },
+    ]
+  }
+
+  private func register(_ exchange: Exchange, _ fields: CallFields) async throws(Refusal) -> Response {
+    var inputs: [String: InputValue] = ["email": .text(try fields.text("email")), "password": .text(try fields.text("password"))]
+    for name in ["first_name", "last_name"] { if let text = try fields.optionalText(name) { inputs[name] = .text(text) } }
+    var driven = try await run("register_email", "password", inputs, exchange)
+    // The address is proved by `verify-email`, whenever the person likes: a step for it that may be left out is left out here.
+    while driven.view.status == .pending {
+      let before = driven
+      do throws(Refusal) {
+        driven = try await driver.drive(exchange, as: before) { engine, client in await engine.skip(before.view.id, client: client) }
+      } catch {
+        return another(before, exchange)
+      }
+      driven.cookies = before.cookies + driven.cookies
+      driven.browser = before.browser
+    }
+    if let token = driven.view.session?.token {
+      let hash = TokenHash(of: token.reveal().utf8)
+      // The account is made, whether its mail leaves or not; a failure is in the audit trail, and resend-verification tries again.
+      if let session = try await exchange.asking({ () async throws(StoreFault) in try await driver.sessions.find(hash) }) {
+        _ = try? await sendVerification(in: session, exchange)
+      }
+    }
+    return complete(driven, exchange, signedIn, status: .created)
+  }
+
+  private func verifyEmail(_ exchange: Exchange, _ fields: CallFields) async throws(Refusal) -> Response {
+    let own = try await sessions.signedIn(exchange)
+    let code = try fields.text("code")
+    guard let flow = remembered.find(.verification(session: own.session.id), at: clock.now()) else { throw exchange.refusal(.flowNotFound) }
+    let driven = try await driver.drive(exchange) { engine, client in await engine.submit(flow.id, fields: ["code": .text(code)], client: client) }
+    return complete(driven, exchange) { account, token in
+      .members(["message": .text("Success"), "user": user(account), "token": .text(token.reveal())])
+    }
+  }
+
+  /// The same answer for addresses that are unknown or verified already, and nothing is mailed to those (exact.md). Without a
+  /// session the mail goes to whoever registered the address last and has not proved it: their code works in their app only.
+  private func resendVerification(_ exchange: Exchange, _ fields: CallFields) async throws(Refusal) -> Response {
+    let typed = try fields.text("email")
+    let address: String
+    do throws(InputProblem) {
+      address = try ProviderInput(fields: ["email": .text(typed)], defaultRegion: exchange.gateway.region).email().value
+    } catch {
+      throw exchange.refusal(.invalidEmail, field: "email")
+    }
+    let sent = JSONValue.members(["message": .text("Verification email sent")])
+    if let own = try await driver.session(exchange), own.isHolder(of: address) {
+      if own.unverifiedEmail != nil { try await sendVerification(in: own, exchange) }
+    } else if let flow = remembered.find(.address(address), at: clock.now()) {
+      let found = try await exchange.asking { () async throws(StoreFault) -> SessionSnapshot? in
+        guard let session = try await driver.sessions.sessions(of: flow.account).first(where: { $0.id == flow.session }) else { return nil }
+        return try await driver.sessions.find(session.token)
+      }
+      if let own = found, own.unverifiedEmail != nil { _ = try? await sendVerification(in: own, exchange) }
+    }
+    return .json(sent)
+  }
+
+  /// Mails a code to the address that the account claims, by the session's flow where it has one.
+  private func sendVerification(in session: SessionSnapshot, _ exchange: Exchange) async throws(Refusal) {
+    let key = RememberedFlows.Key.verification(session: session.session.id)
+    if let flow = remembered.find(key, at: clock.now()) {
+      do throws(Refusal) {
+        _ = try await driver.drive(exchange, in: session) { engine, client in await engine.resend(flow.id, client: client) }
+        return
+      } catch {
+        // That flow is over: a new one.
+        guard [.flowNotFound, .flowExpired, .stepNotOpen].contains(error.code) else { throw error }
+      }
+    }
+    let begun = try await run("verify_email", "email_code", [:], in: session, exchange)
+    guard let address = session.unverifiedEmail else { return }
+    remembered.put(begun.view, under: [key, .address(address)], for: session, at: clock.now())
+  }
+}
+
+extension SessionSnapshot {
+  /// The address that the account claims and nobody has proved.
+  fileprivate var unverifiedEmail: String? {
+    account.identifiers.first { $0.identifier.kind == .email && $0.verifiedAt == nil }?.identifier.value
+  }
+
+  fileprivate func isHolder(of address: String) -> Bool {
+    account.identifiers.contains { $0.identifier.kind == .email && $0.identifier.value == address }
+  }
+}

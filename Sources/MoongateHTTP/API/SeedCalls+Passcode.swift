@@ -1,0 +1,71 @@
+import Hummingbird
+import MoongateCore
+import MoongateSDK
+
+/// The passcode's calls: flows of whoever is signed in. Each that passes a step changes the token.
+extension SeedCalls {
+  private static let current = "current_passcode"
+  private static let new = "new_passcode"
+
+  var passcodeEndpoints: [Endpoint] {
+    [
+      endpoint("set-passcode", .setPasscode) { exchange, fields throws(Refusal) in
+        try await change("pin_set", ["new_pin": "passcode"], "Passcode set", exchange, fields)
+      },
+      endpoint("change-passcode", .changePasscode) { exchange, fields throws(Refusal) in
+        try await change("pin_change", ["pin": Self.current, "new_pin": Self.new], "Passcode changed", exchange, fields)
+      },
+      endpoint("verify-passcode", .verifyPasscode) { exchange, fields throws(Refusal) in
+        let driven = try await prove("pin_unlock", ["pin": "passcode"], exchange, fields)
+        return complete(driven, exchange) { _, token in .members(["unlocked": .flag(true), "token": .text(token.reveal())]) }
+      },
+      endpoint("disable-passcode", .disablePasscode) { exchange, fields throws(Refusal) in
+        try await change("pin_disable", ["pin": "passcode"], "Passcode turned off", exchange, fields)
+      },
+      endpoint("request-passcode-reset", .requestPasscodeReset) { exchange, _ throws(Refusal) in try await requestReset(exchange) },
+      endpoint("reset-passcode", .resetPasscode) { exchange, fields throws(Refusal) in try await reset(exchange, fields) },
+    ]
+  }
+
+  private func change(
+    _ flow: String, _ names: KeyValuePairs<String, String>, _ message: String, _ exchange: Exchange, _ fields: CallFields
+  ) async throws(Refusal) -> Response {
+    complete(try await prove(flow, names, exchange, fields), exchange) { _, token in
+      .members(["message": .text(message), "token": .text(token.reveal())])
+    }
+  }
+
+  /// - Parameter names: what the app calls each of the PIN's fields.
+  private func prove(
+    _ flow: String, _ names: KeyValuePairs<String, String>, _ exchange: Exchange, _ fields: CallFields
+  ) async throws(Refusal) -> FlowDriver.Driven {
+    _ = try await sessions.signedIn(exchange)
+    var inputs: [String: InputValue] = [:]
+    for (ours, theirs) in names { inputs[ours] = .text(try fields.text(theirs)) }
+    return try await run(flow, "pin", inputs, naming: Dictionary(names.map { ($0.key, $0.value) }) { first, _ in first }, exchange)
+  }
+
+  private func requestReset(_ exchange: Exchange) async throws(Refusal) -> Response {
+    let own = try await sessions.signedIn(exchange)
+    let hasEmail = own.account.identifiers.contains { $0.identifier.kind == .email && $0.verifiedAt != nil }
+    let isConfigured = exchange.gateway.providers.keys.contains { $0.rawValue == "email_code" }
+    let begun = try await run("pin_reset", hasEmail && isConfigured ? "email_code" : "phone_otp", [:], exchange)
+    remembered.put(begun.view, under: [.reset(session: own.session.id)], for: own, at: clock.now())
+    var response = Response.json(.members(["message": .text("Reset code sent")]))
+    response.setCookies(begun.cookies)
+    return response
+  }
+
+  private func reset(_ exchange: Exchange, _ fields: CallFields) async throws(Refusal) -> Response {
+    let own = try await sessions.signedIn(exchange)
+    let inputs: [String: InputValue] = ["code": .text(try fields.text("code")), "new_pin": .text(try fields.text(Self.new))]
+    guard let flow = remembered.find(.reset(session: own.session.id), at: clock.now()) else { throw exchange.refusal(.flowNotFound) }
+    let driven: FlowDriver.Driven
+    do throws(Refusal) {
+      driven = try await driver.drive(exchange) { engine, client in await engine.submit(flow.id, fields: inputs, client: client) }
+    } catch {
+      throw error.renamed(["new_pin": Self.new])
+    }
+    return complete(driven, exchange) { _, token in .members(["message": .text("Passcode reset"), "token": .text(token.reveal())]) }
+  }
+}

@@ -1,0 +1,40 @@
+import Hummingbird
+import MoongateCore
+import MoongateSDK
+
+/// `send-otp`, `verify-otp` and `logout`.
+extension SeedCalls {
+  private static let flows: Set<String> = ["login", "register", "enter"]
+
+  var phoneEndpoints: [Endpoint] {
+    [
+      endpoint("send-otp", .sendOTP) { exchange, fields throws(Refusal) in try await sendOTP(exchange, fields) },
+      endpoint("verify-otp", .verifyOTP) { exchange, fields throws(Refusal) in try await verifyOTP(exchange, fields) },
+      endpoint("logout", .logout) { exchange, _ throws(Refusal) in try await sessions.signOut(exchange) },
+    ]
+  }
+
+  private func sendOTP(_ exchange: Exchange, _ fields: CallFields) async throws(Refusal) -> Response {
+    let flow = try fields.optionalText("flow") ?? "enter"
+    guard Self.flows.contains(flow) else { throw exchange.refusal(.invalidInput, detail: "flow must be login, register or enter.", field: "flow") }
+    var inputs: [String: InputValue] = ["phone": .text(try fields.text("phone_number"))]
+    if let region = try fields.optionalText("region") { inputs["region"] = .text(region) }
+    let begun = try await run(flow, "phone_otp", inputs, naming: ["phone": "phone_number"], exchange)
+    let now = clock.now()
+    let seconds = { (moment: Timestamp?) in JSONValue.optional(moment.map { max(0, Int((($0 - now).wholeMilliseconds + 999) / 1000)) }) }
+    var response = Response.json(
+      .members([
+        "verification_id": .text(begun.view.id.secret.reveal()), "expires_in": seconds(begun.view.step?.expiresAt),
+        "resend_in": seconds(begun.view.step?.resendAt),
+      ]))
+    response.setCookies(begun.cookies)
+    return response
+  }
+
+  private func verifyOTP(_ exchange: Exchange, _ fields: CallFields) async throws(Refusal) -> Response {
+    let id = FlowID(text: try fields.text("verification_id"))
+    let code = try fields.text("code")
+    let driven = try await driver.drive(exchange) { engine, client in await engine.submit(id, fields: ["code": .text(code)], client: client) }
+    return complete(driven, exchange, signedIn)
+  }
+}

@@ -1,0 +1,162 @@
+import MoongateCore
+import MoongateSDK
+
+/// Reads `outbox()`, `smtp { … }`, `webhook { … }` and `twilio { … }`.
+struct DeliveryReader {
+  /// The configuration folder, for relative paths.
+  let folder: String
+  let secrets: SecretReader
+  let problems: Problems
+
+  /// - Parameter channel: what is to leave by it.
+  func read(_ node: LuaNode, _ path: String, for channel: MessageChannel) -> DeliverySettings? {
+    guard case .tagged(let name, let arguments) = node.value, ["outbox", "smtp", "webhook", "twilio"].contains(name) else {
+      problems.add(
+        node.location, path, "must say how messages leave, as in outbox(), smtp { … }, webhook { … } or twilio { … }, not \(node.value.described)")
+      return nil
+    }
+    if name == "outbox" { return .outbox }
+    guard let body = arguments.first else { return nil }
+    switch (name, channel) {
+    case ("smtp", .mail): return smtp(body, path).map { .smtp($0) }
+    case ("twilio", .sms): return twilio(body, path).map { .twilio($0) }
+    case ("webhook", _): return webhook(body, path).map { .webhook($0) }
+    case ("smtp", _): problems.add(node.location, path, "smtp sends mail, not SMS; use webhook { … }, twilio { … } or outbox()")
+    default: problems.add(node.location, path, "\(name) sends SMS, not mail; use smtp { … }, webhook { … } or outbox()")
+    }
+    return nil
+  }
+
+  // MARK: mail
+
+  private func smtp(_ node: LuaNode, _ path: String) -> SMTPSettings? {
+    let before = problems.all.count
+    guard let reader = TableReader(node, .smtp, path: path, problems: problems) else { return nil }
+    let server = reader.take("url").flatMap { readServer($0, reader.path("url")) }
+    let from = reader.take("from").flatMap { readSender($0, reader.path("from")) }
+    let user = reader.take("user").flatMap { textOrSecret($0, reader.path("user")) }
+    let password = reader.take("password").flatMap { secret($0, reader.path("password")) }
+    for (said, other) in [("user", "password"), ("password", "user")] {
+      if let node = reader.said(said), reader.said(other) == nil {
+        problems.add(node.location, reader.path(said), "goes with \(other), which is missing")
+      }
+    }
+    var authority: String?
+    if let node = reader.take("ca"), let file = Field.text(node, reader.path("ca"), problems) {
+      let resolved = file.hasPrefix("/") ? file : "\(folder)/\(file)"
+      if case .failure(let failure) = ConfigurationFiles.read(resolved) {
+        problems.add(node.location, reader.path("ca"), "\(file): \(failure.sentence)")
+      }
+      authority = resolved
+    }
+    let starttls = reader.said("starttls").flatMap { node in Field.flag(node, reader.path("starttls"), problems).map { (node, $0) } }
+    if let server, server.isImplicit, let (node, _) = starttls {
+      problems.add(node.location, reader.path("starttls"), "belongs to smtp://; what begins with smtps:// is TLS from its first byte")
+    }
+    guard problems.all.count == before, let server, let from else { return nil }
+    let isLocal = GatewayReader.isLoopback(server.host)
+    let isRequired = starttls?.1 ?? !isLocal
+    if !server.isImplicit, !isRequired, !isLocal, let (node, _) = starttls {
+      problems.warn(node.location, reader.path("starttls"), "codes would travel unencrypted: leave it out, or use smtps://")
+    }
+    return SMTPSettings(
+      host: server.host, port: server.port, encryption: server.isImplicit ? .implicit : isRequired ? .required : .none, from: from, user: user,
+      password: password, authority: authority)
+  }
+
+  private func readServer(_ node: LuaNode, _ path: String) -> (host: String, port: Int, isImplicit: Bool)? {
+    guard let text = Field.text(node, path, problems) else { return nil }
+    let isImplicit = text.hasPrefix("smtps://")
+    guard isImplicit || text.hasPrefix("smtp://"), let host = HostName(String(text.dropFirst(isImplicit ? 8 : 7))) else {
+      problems.add(
+        node.location, path, "\"\(text)\" is no mail server; write \"smtps://mail.example.com\", or \"smtp://mail.example.com:587\" for STARTTLS")
+      return nil
+    }
+    return (host.name, host.port ?? (isImplicit ? 465 : 587), isImplicit)
+  }
+
+  private func readSender(_ node: LuaNode, _ path: String) -> MailSender? {
+    guard let text = Field.text(node, path, problems) else { return nil }
+    if let sender = MailSender(text) { return sender }
+    problems.add(node.location, path, "\"\(text)\" is no sender; write \"no-reply@example.com\" or \"Moongate <no-reply@example.com>\"")
+    return nil
+  }
+
+  // MARK: SMS
+
+  private func webhook(_ node: LuaNode, _ path: String) -> WebhookSettings? {
+    let before = problems.all.count
+    guard let reader = TableReader(node, .webhook, path: path, problems: problems) else { return nil }
+    let url = reader.take("url").flatMap { site($0, reader.path("url")) }
+    var headers: [WebhookSettings.Header] = []
+    if let node = reader.take("headers"), let table = TableReader(node, nil, path: reader.path("headers"), problems: problems) {
+      for name in table.names {
+        guard let node = table.take(name) else { continue }
+        let isToken = !name.isEmpty && name.utf8.allSatisfy { (0x21...0x7e).contains($0) && !"\"(),/:;<=>?@[\\]{}".utf8.contains($0) }
+        if !isToken || ["host", "content-type", "content-length", "transfer-encoding", "connection"].contains(name.lowercased()) {
+          problems.add(node.location, table.path(name), "is no header that can be set here")
+        } else if let value = textOrSecret(node, table.path(name)) {
+          headers.append(WebhookSettings.Header(name: name, value: value))
+        }
+      }
+    }
+    guard problems.all.count == before, let url else { return nil }
+    return WebhookSettings(url: url, headers: headers)
+  }
+
+  private func twilio(_ node: LuaNode, _ path: String) -> TwilioSettings? {
+    let before = problems.all.count
+    guard let reader = TableReader(node, .twilio, path: path, problems: problems) else { return nil }
+    let account = reader.take("account_sid").flatMap { node -> String? in
+      guard let text = textOrSecret(node, reader.path("account_sid"))?.reveal() else { return nil }
+      if text.wholeMatch(of: /AC[0-9A-Za-z]{2,62}/) != nil { return text }
+      problems.add(node.location, reader.path("account_sid"), "is no account of Twilio: AC and 32 characters")
+      return nil
+    }
+    let token = reader.take("auth_token").flatMap { secret($0, reader.path("auth_token")) }
+    let from = reader.take("from").flatMap { node -> String? in
+      guard let text = Field.text(node, reader.path("from"), problems) else { return nil }
+      if text.wholeMatch(of: /\+[0-9]{3,15}|MG[0-9A-Za-z]{2,62}|[0-9A-Za-z ]{1,11}/) != nil { return text }
+      problems.add(
+        node.location, reader.path("from"), "\"\(text)\" is no sender: a number such as \"+15550100\", a name of 11 letters at most, or MG…")
+      return nil
+    }
+    let url = reader.take("url").flatMap { site($0, reader.path("url")) }
+    guard problems.all.count == before, let account, let token, let from, let url else { return nil }
+    return TwilioSettings(url: url.hasSuffix("/") ? String(url.dropLast()) : url, account: account, token: token, from: from)
+  }
+
+  // MARK: what they share
+
+  /// An address of another site. One that would be reached in the clear over a network is warned of.
+  private func site(_ node: LuaNode, _ path: String) -> String? {
+    guard let text = Field.text(node, path, problems) else { return nil }
+    let isSecure = text.hasPrefix("https://")
+    let authority = text.dropFirst(isSecure ? 8 : 7).prefix { !"/?".contains($0) }
+    guard isSecure || text.hasPrefix("http://"), let host = HostName(String(authority)),
+      text.utf8.allSatisfy({ (0x21...0x7e).contains($0) && !"\"#<>\\^`{|}".utf8.contains($0) })
+    else {
+      problems.add(node.location, path, "\"\(text)\" is no address of a site, such as \"https://sms.example.com/send\"")
+      return nil
+    }
+    if !isSecure, !GatewayReader.isLoopback(host.name) {
+      problems.warn(node.location, path, "codes would travel unencrypted: use https outside this machine")
+    }
+    return text
+  }
+
+  private func textOrSecret(_ node: LuaNode, _ path: String) -> SecretText? {
+    if case .text = node.value { return Field.text(node, path, problems).flatMap { oneLine(SecretText($0), node, path) } }
+    return secret(node, path)
+  }
+
+  private func secret(_ node: LuaNode, _ path: String) -> SecretText? {
+    secrets.read(node, path, problems).flatMap { oneLine($0, node, path) }
+  }
+
+  private func oneLine(_ secret: SecretText, _ node: LuaNode, _ path: String) -> SecretText? {
+    if secret.reveal().unicodeScalars.allSatisfy({ $0.value >= 32 && $0.value != 127 }) { return secret }
+    problems.add(node.location, path, "must be one line without control characters")
+    return nil
+  }
+}

@@ -1,0 +1,192 @@
+"""What sign-ins cost, beside SQLite alone, and what a flood of PINs costs those who only pass through: `make bench`.
+
+1. Sign-ins a second by phone code and by email code (create, begin, submit of people who have an account). Beside it, in the same run, bare SQLite
+   writes as many rows as those sign-ins did, each in a transaction of its own, on the same disk with the same pragmas.
+2. p99 of proxied requests at half of the possible load, alone and while 100 clients send PINs.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+
+from bench import BIN, FLOW, HERE, ROUTES, Runs, call, free_port, in_parallel, wrk
+import http.client
+import peers
+
+GATEWAY = """return gateway {{
+  listen = "127.0.0.1:{port}", admin = "127.0.0.1:{admin}", public_url = "http://localhost:{port}", store = "sqlite:data/moongate.db",
+  key = file "data/master.key", region = "IN", service = "Moongate",
+  providers = {{ phone_otp = {{ sms = outbox() }}, email_code = {{ mail = outbox() }}, pin = {{}} }},
+}}
+"""
+# One address makes all the load, and PINs are to be hashed however often they are wrong: those limits would be what is measured.
+LIMITS = """return policy "{name}" {{
+  limits = {{
+    send   = {{ on = "send",   per = "{kind}", max = 4, window = "15m" }},
+    verify = {{ on = "verify", per = "{kind}", max = 5, window = "24h", counts = "failures", lock = {{ "15m", "1h" }} }},
+  }},
+}}
+"""
+PIN = 'return policy "pin" { limits = { verify = { on = "verify", per = "account", max = 1000000, window = "1h" } } }\n'
+
+
+def configuration(folder, port, admin, backend):
+    for inner in ("policies", "flows"):
+        (folder / inner).mkdir(parents=True)
+    (folder / "gateway.lua").write_text(GATEWAY.format(port=port, admin=admin))
+    (folder / "routes.lua").write_text(ROUTES.format(backend=backend))
+    for name, kind in (("phone_otp", "phone"), ("email_code", "email")):
+        (folder / f"policies/{name}.lua").write_text(LIMITS.format(name=name, kind=kind))
+    (folder / "policies/pin.lua").write_text(PIN)
+    both = FLOW.replace('{{ "phone_otp" }}', 'any_of {{ "phone_otp", "email_code" }}')
+    for name, account in (("login", "existing"), ("register", "new")):
+        (folder / f"flows/{name}.lua").write_text(both.format(name=name, account=account))
+    for name in ("pin_set", "pin_unlock"):
+        (folder / f"flows/{name}.lua").write_text(FLOW.replace("phone_otp", "pin").format(name=name, account="existing"))
+
+
+def people(provider, count, first=0):
+    return [{"provider": provider, **({"phone": f"+9198{index:08d}"} if provider == "phone_otp" else {"email": f"p{index}@example.com"})}
+            for index in range(first, first + count)]
+
+
+def run_flows(port, admin, name, who):
+    """Runs the flow for each; their tokens, and the seconds that the calls took."""
+    def begin(connection, person):
+        flow = call(connection, "POST", "/api/auth/flows", {"flow": name})["id"]
+        call(connection, "POST", f"/api/auth/flows/{flow}/begin", person)
+        return person.get("phone") or person["email"], flow
+
+    begun, beginning = in_parallel(port, who, begin)
+    outbox = call(http.client.HTTPConnection("127.0.0.1", admin, timeout=30), "GET", "/outbox")
+    codes = {entry["to"]: entry["code"] for entry in reversed(outbox)}
+    done, submitting = in_parallel(
+        port, begun, lambda connection, job: call(connection, "POST", f"/api/auth/flows/{job[1]}/submit", {"code": codes[job[0]]}))
+    return [answer["session"]["token"] for answer in done], beginning + submitting
+
+
+def count_writes(file, install):
+    """Puts a counter of written rows on every table of the store, or reads it and takes it away."""
+    with sqlite3.connect(file, isolation_level=None, timeout=20) as database:
+        tables = [row[0] for row in database.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name <> 'bench_writes'")]
+        if install:
+            database.execute("CREATE TABLE bench_writes (n INTEGER)")
+            database.execute("INSERT INTO bench_writes VALUES (0)")
+            for table in tables:
+                for event in ("INSERT", "UPDATE", "DELETE"):
+                    database.execute(
+                        f"CREATE TRIGGER bench_{table}_{event} AFTER {event} ON {table} BEGIN UPDATE bench_writes SET n = n + 1; END")
+            return None
+        written = database.execute("SELECT n FROM bench_writes").fetchone()[0]
+        for table in tables:
+            for event in ("INSERT", "UPDATE", "DELETE"):
+                database.execute(f"DROP TRIGGER bench_{table}_{event}")
+        database.execute("DROP TABLE bench_writes")
+        return written
+
+
+def bare_sqlite(folder, count):
+    """One-row write transactions a second, with the store's own pragmas, in C from Python's module."""
+    with sqlite3.connect(folder / "bare.db", isolation_level=None) as database:
+        database.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 4096; PRAGMA cache_size = -8192;")
+        database.execute("CREATE TABLE rows (id INTEGER PRIMARY KEY, a BLOB, b INTEGER)")
+        began = time.monotonic()
+        for index in range(count):
+            database.execute("INSERT INTO rows VALUES (?, ?, ?)", (index, b"x" * 64, index))
+        return count / (time.monotonic() - began)
+
+
+def paced(port, connections, seconds, header, per_second):
+    """wrk at a part of the possible load."""
+    os.environ["MOONGATE_DELAY"] = str(max(1, round(connections * 1000 / per_second)))
+    os.environ["MOONGATE_WRK"] = str(HERE / "wrk.lua")
+    return wrk(port, connections, seconds, [header], script="paced.lua")
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--people", type=int, default=800, help="who sign in, by each way")
+    options.add_argument("--seconds", type=int, default=6, help="of one measurement of the flood")
+    options.add_argument("--json", type=pathlib.Path)
+    options = options.parse_args()
+    runs = Runs()
+    figures = {}
+    with tempfile.TemporaryDirectory(prefix="moongate-bench-") as scratch:
+        scratch = pathlib.Path(scratch)
+        backend, port, admin = (free_port() for _ in range(3))
+        store = scratch / "config/data/moongate.db"
+        try:
+            runs.start(peers.backend(scratch / "backend", backend), backend, scratch / "backend")
+            configuration(scratch / "config", port, admin, backend)
+            runs.start([str(BIN / "moongate"), "serve", "--config", str(scratch / "config")], port, scratch)
+            tokens = []
+            for provider in ("phone_otp", "email_code"):
+                who = people(provider, options.people)
+                tokens, _ = run_flows(port, admin, "register", who)
+                _, seconds = run_flows(port, admin, "login", who)
+                sample = people(provider, 20, options.people)
+                run_flows(port, admin, "register", sample)
+                time.sleep(1)
+                count_writes(store, True)
+                run_flows(port, admin, "login", sample)
+                time.sleep(1)
+                rows = count_writes(store, False) / len(sample)
+                bare = bare_sqlite(scratch, round(rows * options.people))
+                (scratch / "bare.db").unlink()
+                figures[provider] = {
+                    "per_second": options.people / seconds, "rows": rows, "bare_rows_per_second": bare,
+                    "ratio": rows * options.people / seconds / bare}
+
+            header = f"Cookie: moongate={tokens[0]}"
+            possible = wrk(port, 32, options.seconds, [header])["per_second"]
+            alone = paced(port, 32, options.seconds, header, possible / 2)
+            locked = set_pins(port, tokens[1:101])
+            (scratch / "tokens").write_text("\n".join(locked) + "\n")
+            flood = subprocess.Popen(
+                ["wrk", "-t", "1", "-c", "100", "-d", f"{options.seconds + 4}s", "-s", str(HERE / "pins.lua"), f"http://127.0.0.1:{port}"],
+                env={**os.environ, "MOONGATE_TOKENS": str(scratch / "tokens")}, stdout=subprocess.PIPE, text=True)
+            time.sleep(2)
+            beside = paced(port, 32, options.seconds, header, possible / 2)
+            told = flood.communicate()[0]
+            figures["flood"] = {
+                "possible": possible, "alone": alone, "beside": beside, "ratio": beside["p99_ms"] / alone["p99_ms"],
+                "pins_per_second": float(re.search(r"Requests/sec:\s+([\d.]+)", told).group(1))}
+        finally:
+            runs.end()
+
+    print("\nSign-ins a second on SQLite, beside bare SQLite writing the same rows, one transaction each\n")
+    print(f"{'':14}{'sign-ins/s':>12}{'rows each':>11}{'bare rows/s':>13}{'of it':>8}{'aim':>7}")
+    for provider in ("phone_otp", "email_code"):
+        f = figures[provider]
+        print(f"{provider:14}{f['per_second']:12,.0f}{f['rows']:11.1f}{f['bare_rows_per_second']:13,.0f}{f['ratio']:8.2f}{0.33:7.2f}")
+    f = figures["flood"]
+    print(f"\nProxied requests at half of the possible {f['possible']:,.0f}/s: p99 {f['alone']['p99_ms']:.2f} ms alone, {f['beside']['p99_ms']:.2f} ms while "
+          f"100 clients send {f['pins_per_second']:,.0f} PINs/s: {f['ratio']:.1f} times (aim: at most 5)")
+    if options.json:
+        options.json.write_text(json.dumps(figures, indent=2))
+
+
+def set_pins(port, tokens):
+    """Gives each a PIN; their new tokens."""
+    def set_pin(connection, token):
+        connection.request("POST", "/api/auth/set-passcode", '{"passcode":"739164"}',
+                           {"Content-Type": "application/json", "Authorization": f"Bearer {token}"})
+        answer = connection.getresponse()
+        content = json.loads(answer.read())
+        if answer.status != 200:
+            sys.exit(f"set-passcode: {answer.status} {content}")
+        return content["token"]
+
+    return in_parallel(port, tokens, set_pin)[0]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+"""Messages that really leave: mail to a real server, SMS to a webhook. Read back as a stranger's program reads them."""
+
+import http.server
+import json
+import re
+import threading
+
+import pytest
+import requests
+
+from house import problem, wait_for
+from mail_server import PASSWORD, USER, MailServer
+
+
+def mail_by(house, server, **more):
+    fields = {"url": f'"{server.url}"', "from": '"Größe \\"Wallet\\" <no-reply@example.com>"', "user": f'"{USER}"', "password": 'env "MAIL_PASSWORD"', **more}
+    if server.tls:
+        fields.setdefault("ca", f'"{server.certificate}"')
+    if server.tls == "starttls":
+        fields.setdefault("starttls", "true")
+    smtp = "smtp { " + ", ".join(f"{name} = {value}" for name, value in fields.items() if value) + " }"
+    house.edit("gateway.lua", lambda text: re.sub(r"email_code = \{ mail = outbox\(\) \}", lambda _: f"email_code = {{ mail = {smtp} }}", text))
+
+
+def change_email(house, token, address):
+    """Begins to give an account an address; the answer to `begin`, and the flow."""
+    own = {"headers": {"Authorization": f"Bearer {token}"}}
+    flow = house.api("POST", "/flows", {"flow": "change_email"}, **own).json()["id"]
+    return house.api("POST", f"/flows/{flow}/begin", {"provider": "email_code", "email": address}, **own), flow
+
+
+@pytest.mark.parametrize("tls", ["implicit", "starttls", None])
+def test_sign_in_by_a_code_that_came_by_mail(empty_house, tmp_path, number, tls):
+    with MailServer(tmp_path, tls) as server:
+        mail_by(empty_house, server)
+        empty_house.start(MAIL_PASSWORD=PASSWORD)
+        address = "o'neill+test@example.com"
+        token = empty_house.register(number)["session"]["token"]
+        begun, flow = change_email(empty_house, token, "O'Neill+Test@Example.com")
+        assert begun.status_code == 200, begun.text
+        envelope, mail = server.mail(1)
+        assert server.logins[0] == (USER, PASSWORD)
+        assert envelope.mail_from == "no-reply@example.com"
+        assert envelope.rcpt_tos == [address]
+        assert mail["To"] == address
+        assert mail["From"].addresses[0].display_name == 'Größe "Wallet"'
+        assert mail["From"].addresses[0].addr_spec == "no-reply@example.com"
+        assert mail["Subject"] == "Your Moongate verification code"
+        assert mail["Auto-Submitted"] == "auto-generated"
+        assert re.fullmatch(r"<[\w-]{24}@example\.com>", mail["Message-ID"])
+        assert mail["Date"].datetime.tzinfo is not None
+        assert not [name for name in mail.keys() if name.lower().startswith("list-")]
+        assert mail.get_content_type() == "multipart/alternative"
+        assert not mail.defects
+        text = mail.get_body(("plain",)).get_content()
+        page = mail.get_body(("html",)).get_content()
+        code = re.search(r"\b\d{6}\b", text).group()
+        assert code in page and code not in mail["Subject"]
+        assert '<html lang="en">' in page
+        done = empty_house.api("POST", f"/flows/{flow}/submit", {"code": code}, headers={"Authorization": f"Bearer {token}"})
+        assert done.status_code == 200, done.text
+        assert done.json()["account"]["is_email_verified"] is True
+
+        # And a sign-in by it.
+        flow = empty_house.flow("login")
+        begun = empty_house.api("POST", f"/flows/{flow}/begin", {"provider": "email_code", "email": address})
+        if begun.status_code == 429:
+            # The timer of the address is running: it is the same for every flow.
+            problem(begun, 429, "resend_too_soon")
+        else:
+            code = re.search(r"\b\d{6}\b", server.mail(2)[1].get_body(("plain",)).get_content()).group()
+            done = empty_house.submit(flow, code).json()
+            assert done["status"] == "complete" and done["account"]["email"] == address
+    assert PASSWORD not in empty_house.log and code not in empty_house.log
+
+
+@pytest.mark.parametrize("case", ["wrong password", "unknown authority", "another name", "no starttls", "refused", "gone"])
+def test_mail_that_cannot_leave(empty_house, tmp_path, number, case):
+    with MailServer(tmp_path, None if case in ("no starttls", "refused", "gone") else "implicit", auth=case == "wrong password") as server:
+        more = {"unknown authority": {"ca": None}, "no starttls": {"starttls": "true"}}.get(case, {})
+        if case == "another name":
+            more = {"url": f'"{server.url.replace("localhost", "127.0.0.1")}"'}
+        if case == "refused":
+            server.refuse = "550 nobody here"
+        mail_by(empty_house, server, **more)
+        empty_house.edit("policies/email_code.lua", lambda text: re.sub(r'unknown_account = "\w+"', 'unknown_account = "reveal"', text))
+        # A case of the folder holds the policy to conceal.
+        (empty_house.config / "tests/email_code.lua").unlink()
+        if case == "gone":
+            server.stop()
+        empty_house.start(MAIL_PASSWORD="wrong" if case == "wrong password" else PASSWORD)
+        token = empty_house.register(number)["session"]["token"]
+        # Not charged, and no timer begins: each answers the same, more often than the policy's four sends.
+        for _ in range(5):
+            begun, _ = change_email(empty_house, token, "a@example.com")
+            problem(begun, 503, "delivery_failed")
+        assert not server.envelopes
+        if case in ("unknown authority", "another name", "no starttls"):
+            assert not server.logins
+    assert "a code could not be delivered" in empty_house.log
+    assert "a@example.com" not in empty_house.log and PASSWORD not in empty_house.log
+
+
+def test_where_the_policy_conceals_a_mail_that_cannot_leave_is_told_to_the_operator(empty_house, tmp_path, number):
+    with MailServer(tmp_path, None, auth=False) as server:
+        server.refuse = "550 nobody here"
+        mail_by(empty_house, server)
+        empty_house.start(MAIL_PASSWORD=PASSWORD)
+        token = empty_house.register(number)["session"]["token"]
+        begun, _ = change_email(empty_house, token, "a@example.com")
+        assert begun.status_code == 200, begun.text
+        failed = wait_for(
+            lambda: [event for event in requests.get(f"{empty_house.admin}/events", timeout=10).json() if event["kind"] == "delivery_failed"], "an event")
+        assert failed[0]["provider"] == "email_code" and "550" in failed[0]["detail"]["fault"]
+        assert "a@example.com" not in json.dumps(failed)
+
+
+class Hook(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.taken.append((self.path, dict(self.headers), json.loads(body)))
+        self.send_response(self.server.status)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+def test_sms_by_a_webhook(empty_house, number):
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hook)
+    server.taken, server.status = [], 202
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        hook = f'webhook {{ url = "http://127.0.0.1:{server.server_port}/sms", headers = {{ Authorization = env "SMS_TOKEN" }} }}'
+        empty_house.edit("gateway.lua", lambda text: text.replace("sms = outbox()", f"sms = {hook}"))
+        empty_house.start(SMS_TOKEN="Bearer s3cret")
+        flow = empty_house.flow("register")
+        assert empty_house.begin(flow, number).status_code == 200
+        path, headers, body = server.taken[0]
+        assert path == "/sms" and headers["Authorization"] == "Bearer s3cret" and headers["Content-Type"] == "application/json"
+        assert set(body) == {"to", "text"} and body["to"] == number
+        code = re.search(r"@localhost #(\d{6})$", body["text"]).group(1)
+        done = empty_house.submit(flow, code)
+        assert done.json()["status"] == "complete", done.text
+
+        server.status = 500
+        flow = empty_house.flow("register")
+        problem(empty_house.begin(flow, number[:-1] + "9" if number[-1] != "9" else number[:-1] + "8"), 503, "delivery_failed")
+    finally:
+        server.shutdown()
+    assert "s3cret" not in empty_house.log

@@ -1,0 +1,97 @@
+import MoongateCore
+import MoongateSDK
+import MoongateTesting
+import Testing
+
+@testable import MoongateDelivery
+
+@Suite("A mail") struct MailDocumentTests {
+  static let sender = MailSender("Moongate <no-reply@example.com>")
+
+  private func text(
+    to: String = "a@example.com", subject: String? = "Your code", text: String = "Your code is 012345.", code: String? = "012345",
+    from: MailSender? = sender
+  ) throws -> String {
+    let document = try MailDocument(
+      Message(channel: .mail, to: to, subject: subject, text: text, code: code), from: try #require(from), at: ManualClock.start,
+      random: SeededRandom(seed: 1))
+    return String(decoding: document.bytes, as: UTF8.self)
+  }
+
+  /// The names of its headers, in order.
+  private func names(_ text: String) -> [String] {
+    let head = text.prefix(upTo: text.firstRange(of: "\r\n\r\n")?.lowerBound ?? text.endIndex)
+    return head.split(separator: "\r\n").filter { !$0.hasPrefix(" ") }.map { String($0.prefix { $0 != ":" }) }
+  }
+
+  private let usual = [
+    "Date", "From", "To", "Message-ID", "Subject", "Auto-Submitted", "X-Auto-Response-Suppress", "MIME-Version", "Content-Type",
+  ]
+
+  @Test("says when it was sent, from whom, and that a machine wrote it") func head() throws {
+    let text = try text()
+    #expect(names(text) == usual)
+    #expect(text.hasPrefix("Date: Fri, 20 Nov 2026 12:00:00 +0000\r\nFrom: \"Moongate\" <no-reply@example.com>\r\nTo: a@example.com\r\n"))
+    #expect(text.firstMatch(of: /\r\nMessage-ID: <[A-Za-z0-9_-]{24}@example\.com>\r\n/) != nil)
+    #expect(text.contains("\r\nSubject: Your code\r\nAuto-Submitted: auto-generated\r\n"))
+  }
+
+  @Test("is ASCII in lines of 76 characters at most that end in CR LF, whatever is in it") func lines() throws {
+    let text = try text(
+      subject: "Größe 🌙 " + String(repeating: "ü", count: 100), text: ".\nline = end \r\n" + String(repeating: "äx", count: 200) + "\t")
+    let bytes = Array(text.utf8)
+    #expect(bytes.allSatisfy { $0 < 0x80 })
+    for (index, byte) in bytes.enumerated() where byte == 0x0a { #expect(bytes[index - 1] == 0x0d) }
+    for line in text.split(separator: "\r\n", omittingEmptySubsequences: false) {
+      #expect(line.utf8.count <= 78, "\(line)")
+      #expect(!line.hasPrefix("."))
+    }
+    #expect(text.contains("\r\n=2E\r\nline =3D end=20\r\n"))
+  }
+
+  @Test(
+    "has no header that its subject, its address or its sender wrote",
+    arguments: ["x\r\nBcc: b@example.com", "x\nBcc: b@example.com", "x\rBcc: b", "x\u{2028}Bcc: b", "x\u{0}\r\n\r\nbody"])
+  func injection(_ attack: String) throws {
+    #expect(names(try text(subject: attack)) == usual)
+    #expect(throws: CarryFault("the address cannot stand in a mail", isOfMessage: true)) { try text(to: "a@example.com" + attack) }
+    #expect(throws: CarryFault.self) { try text(to: attack + "@example.com") }
+    #expect(MailSender("\(attack) <a@example.com>") == nil || !attack.unicodeScalars.contains { $0.value < 32 })
+    #expect(MailSender("a@example.com\(attack)") == nil)
+  }
+
+  @Test("goes to addresses that can stand in one") func addresses() {
+    for good in [
+      "a@b", "a.b+c@example.com", "\"a b\"@example.com", "\"a\\\"b\"@example.com", "o'neill@xn--bcher-kva.example", "!#$%&'*+-/=?^_`{|}~@a.b",
+    ] {
+      #expect(MailSender.isAddress(good), "\(good)")
+    }
+    let long = String(repeating: "a", count: 65)
+    for bad in [
+      "", "@", "a@", "@b", "a", "a b@c", "a@b c", "a@b>", "<a@b>", "a@b,c@d", "a@-b", "a@b.", "ä@b", "a@ä", "\"a@b", "\"a\"b\"@c", "\"\\\"@b",
+      "a(b)@c",
+      "\(long)@b", "a@" + String(repeating: "b", count: 254), "a@[127.0.0.1]", "a;b@c",
+    ] { #expect(!MailSender.isAddress(bad), "\(bad)") }
+  }
+
+  @Test("tells the same in HTML, with the code large, and nothing in it that is markup of another's") func page() throws {
+    let html = MailPage.html(
+      Message(channel: .mail, to: "a@b", text: "Your <Moongate> code is 012345.\n\nIt is good for 15 minutes.\nBye", code: "012345"),
+      subject: "\"A&B\" <script>")
+    #expect(html.contains("<title>&quot;A&amp;B&quot; &lt;script&gt;</title>"))
+    #expect(html.contains("<html lang=\"en\">"))
+    #expect(html.contains("<p>Your &lt;Moongate&gt; code is <strong style="))
+    #expect(html.contains(">012345</strong>.</p>\n<p>It is good for 15 minutes.<br>\nBye</p>"))
+    #expect(!html.contains("http"))
+    #expect(try text().contains("Content-Type: text/html; charset=utf-8\r\n"))
+  }
+
+  @Test("has a date for every day", arguments: [(0, "Thu, 01 Jan 1970 00:00:00 +0000"), (951_827_696, "Tue, 29 Feb 2000 12:34:56 +0000")])
+  func date(seconds: Int64, text: String) { #expect(MailText.date(Timestamp(milliseconds: seconds * 1000)) == text) }
+
+  @Test("names people in any script") func names() {
+    #expect(MailText.displayName("A \"B\" \\C") == #""A \"B\" \\C""#)
+    #expect(MailText.displayName("Mönd") == "=?utf-8?q?M=C3=B6nd?=")
+    #expect(MailText.header("=?utf-8?q?x?=") == "=?utf-8?q?=3D=3Futf=2D8=3Fq=3Fx=3F=3D?=")
+  }
+}

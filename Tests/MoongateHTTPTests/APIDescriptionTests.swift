@@ -1,0 +1,62 @@
+import Foundation
+import HTTPTypes
+import MoongateCore
+import MoongateHTTP
+import MoongateTesting
+import Testing
+
+/// `GET /api/auth/openapi.json`. That real answers are as it says is checked on every answer of every test here (`Client.send`).
+@Suite struct APIDescriptionTests {
+  /// http.md, call by call.
+  static let calls: Set<String> = [
+    "post /api/auth/flows", "get /api/auth/flows/{flow}", "delete /api/auth/flows/{flow}", "post /api/auth/flows/{flow}/begin",
+    "post /api/auth/flows/{flow}/submit", "post /api/auth/flows/{flow}/resend", "post /api/auth/flows/{flow}/skip", "get /api/auth/session",
+    "delete /api/auth/session", "get /api/auth/sessions", "delete /api/auth/sessions/{session}", "get /api/auth/phone/format",
+    "post /api/auth/client-events", "get /api/auth/openapi.json", "post /api/auth/send-otp", "post /api/auth/verify-otp", "post /api/auth/register",
+    "post /api/auth/login", "post /api/auth/verify-email", "post /api/auth/resend-verification", "post /api/auth/set-passcode",
+    "post /api/auth/change-passcode", "post /api/auth/verify-passcode", "post /api/auth/request-passcode-reset", "post /api/auth/reset-passcode",
+    "post /api/auth/disable-passcode", "post /api/auth/logout",
+  ]
+
+  @Test func listsEveryCallAndTheyAreAllThere() async throws {
+    try await HTTPGateway().run { client in
+      let answer = try await client.call(.get, "/api/auth/openapi.json")
+      #expect(answer.status == 200)
+      #expect(answer["openapi"] as? String == "3.1.0")
+      let description = try APIDescription(answer.text)
+      #expect(Set(description.paths.flatMap { path, methods in methods.keys.map { "\($0) \(path)" } }) == Self.calls)
+      var names: Set<String> = []
+      for (path, methods) in description.paths {
+        let there = try await client.send(.patch, path.replacing(/\{[a-z]+\}/, with: "x"))
+        #expect(there.status == 405)
+        #expect(Set((there.header("Allow") ?? "").lowercased().components(separatedBy: ", ")).subtracting(["head"]) == Set(methods.keys), "\(path)")
+        for operation in methods.values {
+          #expect(names.insert(try #require(operation["operationId"] as? String)).inserted)
+          #expect((operation["summary"] as? String)?.isEmpty == false)
+        }
+      }
+    }
+  }
+
+  /// Whoever adds an endpoint of the API describes it.
+  @Test func everyEndpointUnderTheAPIIsDescribed() throws {
+    let endpoints = try HTTPGateway().responder.undescribed
+    #expect(endpoints == [], "say what they take and answer in API/Description")
+  }
+
+  @Test func theCheckerSeesWhatIsWrong() throws {
+    let text = """
+      {"components":{"schemas":{"A":{"type":"object","required":["n"],"properties":{"n":{"type":"integer","minimum":0}},"additionalProperties":false}}},
+      "paths":{"/x/{y}":{"get":{"responses":{"200":{"content":{"application/json":{"schema":{"$ref":"#/components/schemas/A"}}}},"204":{}}}}}}
+      """
+    let description = try APIDescription(text)
+    let faults = { (status: Int, body: String) in
+      description.faults("GET", "/x/1", status: status, type: "application/json", body: Data(body.utf8)).count
+    }
+    #expect(faults(200, #"{"n":1}"#) == 0)
+    for bad in [#"{"n":-1}"#, #"{"n":true}"#, #"{"n":"1"}"#, "{}", #"{"n":1,"m":1}"#, "[]", "x"] { #expect(faults(200, bad) == 1, "\(bad)") }
+    #expect(faults(201, "{}") == 1)
+    #expect(faults(204, "") == 0)
+    #expect(faults(204, "{}") == 1)
+  }
+}
