@@ -95,7 +95,7 @@ $(VENV)/ready: Tests/EndToEnd/requirements.txt
 
 # What takes too long for `make test`: needs any build first.
 soak: test-deps $(VENV)/ready
-	@MOONGATE_BIN=$$($(SWIFT_BUILD) --show-bin-path) MOONGATE_API_SECONDS=600 MOONGATE_API_EXAMPLES=500 \
+	@MOONGATE_BIN=$$($(SWIFT_BUILD) --show-bin-path) MOONGATE_API_SECONDS=600 MOONGATE_API_EXAMPLES=500 MOONGATE_API_PHASES=coverage,fuzzing \
 	  $(VENV)/bin/python -m pytest Tests/EndToEnd/test_description.py -q
 
 # CLua under AddressSanitizer and UndefinedBehaviorSanitizer. LUA_SOURCE=…/lua-5.4.4/src has Lua itself built so too; without
