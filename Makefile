@@ -7,7 +7,7 @@ SHELL := /bin/bash
 .ONESHELL:
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: bench-policy fuzz fuzz-slice help deps test-deps build run test soak unit-test end-to-end bench format lint clean
+.PHONY: bench-hash bench-policy fuzz fuzz-slice help deps test-deps build run test soak unit-test end-to-end bench format lint clean
 
 CONFIGURATION ?= debug
 CONFIG ?= config
@@ -123,7 +123,11 @@ bench-policy: deps
 	@swift build -c release --product policy-bench
 	$$(swift build -c release --show-bin-path)/policy-bench
 
-bench: deps bench-policy
+bench-hash: deps
+	@swift build -c release --product hash-bench
+	$$(swift build -c release --show-bin-path)/hash-bench
+
+bench: deps bench-policy bench-hash
 	@$(call need,$(BENCH_PACKAGES) curl python3-venv)
 	swift build -c release
 	MOONGATE_BIN=$$(swift build -c release --show-bin-path) python3 Tests/Bench/bench.py

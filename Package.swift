@@ -88,8 +88,8 @@ let package = Package(
       name: "moongate",
       dependencies: [
         "MoongateSDK", "MoongateCore", "MoongatePolicy", "MoongateStore", "MoongateDelivery", "MoongateProxy", "MoongateHTTP",
-        "MoongateMockGoogle", "GoogleOAuth", "PhoneOTP", "EmailCode", jwt, arguments, lifecycle, unixSignals, logging, hummingbird, hummingbirdCore,
-        nioCore, nioPosix, nioSSL, metrics,
+        "MoongateMockGoogle", "GoogleOAuth", "PIN", "Password", "PhoneOTP", "EmailCode", jwt, arguments, lifecycle, unixSignals, logging, hummingbird,
+        hummingbirdCore, nioCore, nioPosix, nioSSL, metrics,
       ],
       swiftSettings: strict),
     .executableTarget(name: "demo-service", dependencies: [hummingbird, httpTypes, logging, arguments], swiftSettings: strict),
@@ -126,7 +126,8 @@ let package = Package(
     .testTarget(
       name: "MoongatePolicyTests",
       dependencies: [
-        "MoongateSDK", "MoongateCore", "MoongatePolicy", "MoongateStore", "PhoneOTP", "EmailCode", "GoogleOAuth", "CLua", "MoongateTesting",
+        "MoongateSDK", "MoongateCore", "MoongatePolicy", "MoongateStore", "PIN", "Password", "PhoneOTP", "EmailCode", "GoogleOAuth", "CLua",
+        "MoongateTesting",
       ],
       swiftSettings: strict),
     // What policies cost, beside Lua without us: `make bench`.
@@ -134,6 +135,9 @@ let package = Package(
     .executableTarget(
       name: "policy-bench", dependencies: ["MoongateSDK", "MoongateCore", "MoongatePolicy", "CBareLua"], path: "Tests/Bench/Policy",
       swiftSettings: strict),
+    // PIN checks, beside bare libargon2: `make bench-hash`.
+    .executableTarget(
+      name: "hash-bench", dependencies: ["MoongateSDK", "MoongateCore", "CArgon2"], path: "Tests/Bench/Hash", swiftSettings: strict),
     // Is killed by the store's tests, again and again.
     .executableTarget(
       name: "store-writer", dependencies: ["MoongateSDK", "MoongateCore", "MoongateStore", "MoongateTesting"], path: "Tests/StoreWriter",

@@ -61,5 +61,9 @@ return gateway {
       client_id = "moongate-demo",
       client_secret = file "data/google.secret",
     },
+    -- A passcode of six digits, for whoever is signed in.
+    pin = {},
+    -- An email address and a password.
+    password = {},
   },
 }

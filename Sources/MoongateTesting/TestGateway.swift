@@ -22,8 +22,10 @@ package struct TestGateway: Sendable {
   ///   - generation: see `TestGeneration.gateway(for:)` for the usual one.
   ///   - store: nil for one in memory.
   ///   - web: how providers reach other sites; nobody, unless a test says otherwise.
+  ///   - cost: of hashing PINs and passwords.
   package init(
-    providers: [any Provider], generation: TestGeneration, store: (any Store)? = nil, web: any WebClient = UnreachableWeb(), seed: UInt64 = 1
+    providers: [any Provider], generation: TestGeneration, store: (any Store)? = nil, web: any WebClient = UnreachableWeb(), seed: UInt64 = 1,
+    cost: HashCost = .cheap
   ) throws {
     self.providers = try ProviderRegistry(providers)
     self.store = try store ?? SQLiteStore.memory()
@@ -34,10 +36,12 @@ package struct TestGateway: Sendable {
     audit = AuditTrail(store: self.store, logger: log.logger)
     engine = FlowEngine(
       store: self.store, generations: generations, providers: self.providers,
-      delivery: Deliveries(outbox: outbox, clock: clock, random: random, web: web, logger: log.logger),
-      web: web, hashing: HashingPool(keys: keys, random: random, cost: .cheap), clock: clock, random: random, keys: keys, audit: audit,
-      logger: log.logger)
+      delivery: Deliveries(outbox: outbox, clock: clock, random: random, web: web, logger: log.logger), web: web,
+      hashing: HashingPool(keys: keys, random: random, cost: cost), clock: clock, random: random, keys: keys, audit: audit, logger: log.logger)
   }
+
+  /// What an operator does to people.
+  package var desk: AccountDesk { AccountDesk(store: store, providers: providers, keys: keys, clock: clock, random: random) }
 
   /// How many messages went out.
   package var sent: Int { outbox.entries.count }

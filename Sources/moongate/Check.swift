@@ -78,12 +78,15 @@ struct Check: AsyncParsableCommand {
       let guessesPerDay: Int?
       let guessesPer30Days: Int?
       let probability30Days: Double?
+      /// Of a secret that people choose: which part of the 1,000 most common ones the guesses cover.
+      let commonShare30Days: Double?
 
       enum CodingKeys: String, CodingKey {
         case provider
         case guessesPerDay = "guesses_per_day"
         case guessesPer30Days = "guesses_per_30d"
         case probability30Days = "probability_30d"
+        case commonShare30Days = "common_share_30d"
       }
 
       func encode(to encoder: any Encoder) throws {
@@ -92,6 +95,7 @@ struct Check: AsyncParsableCommand {
         try container.encode(guessesPerDay, forKey: .guessesPerDay)
         try container.encode(guessesPer30Days, forKey: .guessesPer30Days)
         try container.encode(probability30Days, forKey: .probability30Days)
+        try container.encodeIfPresent(commonShare30Days, forKey: .commonShare30Days)
       }
     }
 
@@ -104,7 +108,8 @@ struct Check: AsyncParsableCommand {
       self.warnings = warnings.map(Line.init)
       self.budgets = budgets.map {
         Budget(
-          provider: $0.provider.rawValue, guessesPerDay: $0.perDay, guessesPer30Days: $0.per30Days, probability30Days: $0.probability30Days)
+          provider: $0.provider.rawValue, guessesPerDay: $0.perDay, guessesPer30Days: $0.per30Days, probability30Days: $0.probability30Days,
+          commonShare30Days: $0.commonShare30Days)
       }
     }
   }

@@ -57,6 +57,7 @@ struct ConfigurationFolder: Sendable {
     providers.all.compactMap { provider in
       guard let policy = generation.policies[provider.descriptor.name] else { return nil }
       if provider is any CodeProvider { return GuessBudget(codesOf: policy) }
+      if provider.descriptor.hashesSecrets { return GuessBudget(chosenBy: policy, provider.descriptor) }
       return provider.descriptor.identifierKinds.contains(.federated) ? GuessBudget(nothingToGuessOf: policy.provider) : nil
     }
   }

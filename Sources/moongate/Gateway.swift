@@ -52,8 +52,8 @@ struct Gateway {
     let web = SiteClient()
     let engine = FlowEngine(
       store: store, generations: generations, providers: registry,
-      delivery: Deliveries(outbox: outbox, clock: clock, random: random, web: web, logger: logger), web: web, clock: clock,
-      random: random, keys: key.keys, audit: audit, logger: logger)
+      delivery: Deliveries(outbox: outbox, clock: clock, random: random, web: web, logger: logger), web: web,
+      hashing: HashingPool(keys: key.keys, random: random), clock: clock, random: random, keys: key.keys, audit: audit, logger: logger)
     let watch = SessionWatch(store: store, logger: logger)
     let tls = try PublicServer.tls(settings.tls)
     let reload = ConfigurationReload(
@@ -76,7 +76,8 @@ struct Gateway {
       keySet: { proxy.keySet }, pages: pages, server: server, mounts: google.map { [$0] } ?? [], eventLoops: eventLoops,
       logger: logger, onListening: { _ in readiness.isListening(.gateway) })
     let adminApplication = AdminApplication(
-      store: store, generations: generations, audit: audit, clock: clock, random: random, pages: pages, eventLoops: eventLoops, logger: logger,
+      store: store, accounts: AccountDesk(store: store, providers: registry, keys: key.keys, clock: clock, random: random), generations: generations,
+      audit: audit, clock: clock, random: random, pages: pages, eventLoops: eventLoops, logger: logger,
       reload: { await reload.reload()?.problems ?? [] }, outbox: { outbox.entries.map(OutboxEntry.init) },
       metrics: { await proxy.metrics() + metrics.families }, onListening: { _ in readiness.isListening(.admin) })
     self.store = store

@@ -5,7 +5,7 @@ import Foundation
 struct Moongate: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "moongate", abstract: "An authentication gateway: it makes every caller prove who they are before a request reaches a service.",
-    subcommands: [Serve.self, Check.self, Policy.self, MockGoogleCommand.self, Version.self])
+    subcommands: [Serve.self, Check.self, Policy.self, AccountCommand.self, LocksCommand.self, MockGoogleCommand.self, Version.self])
 }
 
 /// Where every tool looks for its configuration.

@@ -2,13 +2,15 @@ import EmailCode
 import GoogleOAuth
 import MoongateCore
 import MoongateSDK
+import PIN
+import Password
 import PhoneOTP
 
 /// The providers that are compiled in, in the order in which they are offered. To add one: depend on its target in
 /// Package.swift, and name it here.
 enum Providers {
   static let all: [any Provider] = [
-    PhoneOTP(), EmailCode(), GoogleOAuth(),
+    PhoneOTP(), EmailCode(), PIN(), Password(), GoogleOAuth(),
   ]
 
   /// - Throws: a sentence where two have one name or a name is ill-formed: a mistake in this list.

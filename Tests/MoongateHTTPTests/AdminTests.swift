@@ -26,7 +26,8 @@ import Testing
     _ gateway: TestGateway, reloads: Reloads = Reloads(), _ body: @escaping @Sendable (Client) async throws -> Void
   ) async throws {
     let application = AdminApplication(
-      store: gateway.store, generations: gateway.generations, audit: gateway.audit, clock: gateway.clock, random: gateway.random,
+      store: gateway.store, accounts: gateway.desk, generations: gateway.generations, audit: gateway.audit, clock: gateway.clock,
+      random: gateway.random,
       pages: try PageRenderer(),
       eventLoops: MultiThreadedEventLoopGroup.singleton, logger: gateway.log.logger,
       reload: {
@@ -188,7 +189,8 @@ import Testing
   func onlyByNamesThatNobodyCanRebind(_ host: String, _ isOurs: Bool) async throws {
     let gateway = try Self.gateway()
     let application = AdminApplication(
-      store: gateway.store, generations: gateway.generations, audit: gateway.audit, clock: gateway.clock, random: gateway.random,
+      store: gateway.store, accounts: gateway.desk, generations: gateway.generations, audit: gateway.audit, clock: gateway.clock,
+      random: gateway.random,
       pages: try PageRenderer(),
       eventLoops: MultiThreadedEventLoopGroup.singleton, logger: gateway.log.logger, reload: { [] }, outbox: { [] })
     for path in ["/outbox", "/policy", "/healthz", "/events"] {

@@ -162,6 +162,8 @@
 ---@field phone_verified? boolean true or false (default: true)
 ---@field email_verified? boolean true or false (default: true)
 ---@field has_pin? boolean true or false (default: false)
+---@field pin? string the PIN that it has
+---@field password? string the password that it has
 ---@field locked? boolean true: an operator locked it (default: false)
 
 ---Where requests come from, from here on.
@@ -218,12 +220,19 @@
 ---@field client_id string Who we are to the provider: what it gave when we were registered there.
 ---@field client_secret moongate.Secret What proves it: env "NAME" or file "path".
 ---@field apps? string The client ids of your own apps, separated by spaces: ID tokens that were made for them are taken too.
+---What `pin` needs.
+---@class (exact) moongate.Provider.pin
+
+---What `password` needs.
+---@class (exact) moongate.Provider.password
 
 ---The steps that flows may use, and what each needs.
 ---@class (exact) moongate.Providers
 ---@field phone_otp? moongate.Provider.phone_otp
 ---@field email_code? moongate.Provider.email_code
 ---@field google_oauth? moongate.Provider.google_oauth
+---@field pin? moongate.Provider.pin
+---@field password? moongate.Provider.password
 
 ---@class (exact) moongate.Facts.flow
 ---@field name string the flow's name
@@ -386,6 +395,11 @@ function wrong(how) end
 ---Enters the code that was sent last.
 ---@return moongate.Act
 function right() end
+
+---Gives these fields to the step that is open, or due.
+---@param what table<string, string>
+---@return moongate.Act
+function enter(what) end
 
 ---Passes the step over.
 ---@return moongate.Act

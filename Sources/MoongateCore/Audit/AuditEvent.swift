@@ -42,6 +42,11 @@ package struct AuditEvent: Sendable, Equatable, Codable {
     case locked
     case lockLifted = "lock_lifted"
     case accountCreated = "account_created"
+    case accountLocked = "account_locked"
+    case accountUnlocked = "account_unlocked"
+    case accountDisabled = "account_disabled"
+    case accountDeleted = "account_deleted"
+    case accountsImported = "accounts_imported"
     case sessionStarted = "session_started"
     case sessionEnded = "session_ended"
     case generationActive = "generation_active"
@@ -65,5 +70,10 @@ package struct AuditEvent: Sendable, Equatable, Codable {
     self.address = address
     self.code = code
     self.detail = detail
+  }
+
+  /// The same happening, of nobody: what is left of a person who was deleted.
+  package var anonymous: AuditEvent {
+    AuditEvent(id: id, at: at, kind: kind, flow: flow, provider: provider, code: code, detail: [:])
   }
 }

@@ -7,6 +7,20 @@ package protocol HashingPlaces: Sendable {
   func slot() -> (any SecretHasher)?
 }
 
+/// A place for everyone, where whoever asks waits: for policy cases and the simulator, whose hashing is cheap and whose run must be the
+/// same every time. Nothing that serves people may use it.
+package struct HashingInPlace: HashingPlaces, SecretHasher {
+  private let hashing: SecretHashing
+
+  package init(_ hashing: SecretHashing) { self.hashing = hashing }
+
+  package func slot() -> (any SecretHasher)? { self }
+
+  package func hash(_ secret: [UInt8]) async throws -> String { try hashing.hash(secret) }
+
+  package func verify(_ secret: [UInt8], against hash: String?) async throws -> HashVerdict { try hashing.verify(secret, against: hash) }
+}
+
 /// Why a secret was neither hashed nor compared. Each of them is a fault: the try is refunded.
 package enum HashingFault: Error, Sendable, Equatable {
   /// It has waited too long for a thread.

@@ -38,6 +38,13 @@ package protocol FlowStore: Sendable {
 /// The people.
 package protocol AccountStore: Sendable {
   func account(_ id: String) async throws(StoreFault) -> Account?
+  /// Accounts in the order of their ids.
+  /// - Parameters:
+  ///   - id: the one before the first of them; nil: from the beginning.
+  ///   - limit: at most so many, 1 or more.
+  func accounts(after id: String?, limit: Int) async throws(StoreFault) -> [Account]
+  /// All accounts that have the identifier, proved or only claimed: the one that holds it verified first, then the newest.
+  func accounts(naming identifier: Identifier) async throws(StoreFault) -> [Account]
   /// The account that holds the identifier verified.
   func account(holding identifier: Identifier) async throws(StoreFault) -> Account?
   /// The newest account that claims the identifier without having proved it, among those for which the provider keeps something.
@@ -101,6 +108,11 @@ package enum Change: Sendable {
   case clearCounters([ResolvedLimit])
   /// The account was here.
   case seen(account: String)
+  /// An operator locks the account, and all its sessions end; or lets people in again. Conflicts where it is gone.
+  case setLocked(account: String, Bool)
+  /// Removes the account with identifiers, records, sessions, and the flows that name it. Events of it, or of one of the traces
+  /// (`KeyRing.logHash` of its identifiers), stay without account, identifier, address and facts. Conflicts where it is gone.
+  case deleteAccount(String, traces: [String])
   /// Conflicts where the account is gone or locked by an operator.
   case putSession(Session)
   /// Stores the session in place of the one with the token. Conflicts where that one has ended meanwhile: a step-up revives nothing.

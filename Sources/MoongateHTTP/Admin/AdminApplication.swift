@@ -16,12 +16,14 @@ package struct AdminApplication: Service, CustomStringConvertible {
   private let logger: Logger
 
   /// - Parameters:
+  ///   - accounts: what an operator does to people.
   ///   - reload: builds a generation from the folder and switches to it; gives the problems for which it was refused.
   ///   - outbox: the messages of the outbox, newest first.
   ///   - metrics: what other parts have counted.
   ///   - onListening: called with the listening channel once there is one.
   package init(
-    store: any Store, generations: ActiveGeneration, audit: AuditTrail, clock: any GatewayClock, random: any RandomSource, pages: PageRenderer,
+    store: any Store, accounts: AccountDesk, generations: ActiveGeneration, audit: AuditTrail, clock: any GatewayClock, random: any RandomSource,
+    pages: PageRenderer,
     eventLoops: any EventLoopGroup, logger: Logger, reload: @escaping @Sendable () async -> [ConfigurationProblem],
     outbox: @escaping @Sendable () -> [OutboxEntry],
     metrics: @escaping @Sendable () async -> [MetricFamily] = { [] }, onListening: @escaping @Sendable (any Channel) async -> Void = { _ in }
@@ -30,7 +32,7 @@ package struct AdminApplication: Service, CustomStringConvertible {
     let endpoints: [[Endpoint]] = [
       HealthCalls(store: store).endpoints, PolicyCalls(generations: generations, reload: reload).endpoints,
       MetricCalls(generations: generations, audit: audit, others: metrics).endpoints, LockCalls(store: store, audit: audit, clock: clock).endpoints,
-      EventCalls(audit: audit).endpoints,
+      EventCalls(audit: audit).endpoints, AccountCalls(desk: accounts).endpoints,
       OutboxCalls(entries: outbox, pages: pages).endpoints, pages.endpoints,
     ]
     let entrance = AdminGuard(listen: address)

@@ -35,13 +35,14 @@ struct JSONReader {
     return true
   }
 
-  private mutating func value(depth: Int) throws(JSONFault) -> JSONValue {
+  /// - Parameter allowsNUL: of a password, in which every character is one like any other.
+  private mutating func value(depth: Int, allowsNUL: Bool = false) throws(JSONFault) -> JSONValue {
     guard depth < Self.deepest else { throw JSONFault(reason: "The request is nested too deeply.") }
     skipSpace()
     switch next {
     case UInt8(ascii: "{"): return try object(depth: depth)
     case UInt8(ascii: "["): return try list(depth: depth)
-    case UInt8(ascii: "\""): return .text(try text())
+    case UInt8(ascii: "\""): return .text(try text(allowsNUL: allowsNUL))
     case UInt8(ascii: "t"): return try word("true", .flag(true))
     case UInt8(ascii: "f"): return try word("false", .flag(false))
     case UInt8(ascii: "n"): return try word("null", .null)
@@ -69,7 +70,7 @@ struct JSONReader {
       guard names.insert(name).inserted else { throw JSONFault(reason: "The request names a field twice.") }
       skipSpace()
       guard take(UInt8(ascii: ":")) else { throw Self.notJSON }
-      members.append(JSONMember(name: name, value: try value(depth: depth + 1)))
+      members.append(JSONMember(name: name, value: try value(depth: depth + 1, allowsNUL: name == "password")))
       skipSpace()
       if take(UInt8(ascii: "}")) { return .object(members) }
       guard take(UInt8(ascii: ",")) else { throw Self.notJSON }
@@ -107,14 +108,14 @@ struct JSONReader {
     return at - start
   }
 
-  private mutating func text() throws(JSONFault) -> String {
+  private mutating func text(allowsNUL: Bool = false) throws(JSONFault) -> String {
     at += 1
     var text: [UInt8] = []
     while let byte = next {
       at += 1
       switch byte {
       case UInt8(ascii: "\""): return String(decoding: text, as: UTF8.self)
-      case UInt8(ascii: "\\"): text += try escape()
+      case UInt8(ascii: "\\"): text += try escape(allowsNUL: allowsNUL)
       case ..<0x20: throw Self.notJSON
       default: text.append(byte)
       }
@@ -122,7 +123,7 @@ struct JSONReader {
     throw Self.notJSON
   }
 
-  private mutating func escape() throws(JSONFault) -> [UInt8] {
+  private mutating func escape(allowsNUL: Bool) throws(JSONFault) -> [UInt8] {
     guard let byte = next else { throw Self.notJSON }
     at += 1
     switch byte {
@@ -140,7 +141,7 @@ struct JSONReader {
         guard (0xdc00..<0xe000).contains(low) else { throw JSONFault(reason: "The request holds half a character.") }
         unit = 0x10000 + (unit - 0xd800) << 10 + (low - 0xdc00)
       }
-      guard unit != 0 else { throw JSONFault(reason: "The request holds a NUL character.") }
+      guard unit != 0 || allowsNUL else { throw JSONFault(reason: "The request holds a NUL character.") }
       guard let scalar = Unicode.Scalar(unit) else { throw JSONFault(reason: "The request holds half a character.") }
       return Array(String(Character(scalar)).utf8)
     default: throw Self.notJSON

@@ -16,6 +16,7 @@ extension PolicyCase.Kind: CustomStringConvertible {
     case .wrong(.untilLocked): "wrong { until_locked = true }"
     case .wrong(.times(let times)): times == 1 ? "wrong()" : "wrong { times = \(times) }"
     case .right: "right()"
+    case .enter(let fields): "enter { \(fields.keys.sorted().map { "\($0) = \"\(fields[$0] ?? "")\"" }.joined(separator: ", ")) }"
     case .skip: "skip()"
     case .request(let request): request.asWritten
     case .expect(let expected): "expect { \(expected.fields.map { "\($0.name) = \($0.value)" }.joined(separator: ", ")) }"

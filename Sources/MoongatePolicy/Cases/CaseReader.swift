@@ -12,7 +12,7 @@ struct CaseReader {
   /// The words of a case with an example of each, for the sentence about anything else.
   private static let words = [
     "flow \"login\"", "phone \"+91…\"", "email \"…\"", "account { … }", "client { … }", "provider \"…\"", "send()", "resend()", "wrong()", "right()",
-    "skip()", "request { … }", "expect { … }", "wait \"15m\"",
+    "enter { … }", "skip()", "request { … }", "expect { … }", "wait \"15m\"",
   ]
 
   /// What holds no fields, only a list.
@@ -51,7 +51,7 @@ struct CaseReader {
       switch kind {
       case .flow: (hasFlow, hasAnswer) = (true, true)
       case .request: hasAnswer = true
-      case .send, .resend, .wrong, .right, .skip:
+      case .send, .resend, .wrong, .right, .enter, .skip:
         guard hasFlow else {
           problems.add(item.location, "", "comes before any flow: begin with flow \"login\"")
           hasFlow = true
@@ -84,6 +84,7 @@ struct CaseReader {
     case ("resend", let argument): return untilSent(argument, word).map { .resend(untilSent: $0) }
     case ("wrong", let argument): return tries(argument).map { .wrong($0) }
     case ("right", _): return .right
+    case ("enter", let argument?): return entered(argument).map { .enter($0) }
     case ("skip", _): return .skip
     case ("request", let argument?): return request(argument).map { .request($0) }
     case ("expect", let argument?): return expectation(argument).map { .expect($0) }
@@ -121,6 +122,8 @@ struct CaseReader {
     account.isPhoneVerified = reader.flag("phone_verified") ?? true
     account.isEmailVerified = reader.flag("email_verified") ?? true
     account.hasPIN = reader.flag("has_pin") ?? false
+    account.pin = reader.text("pin")
+    account.password = reader.text("password")
     account.isLocked = reader.flag("locked") ?? false
     return account
   }

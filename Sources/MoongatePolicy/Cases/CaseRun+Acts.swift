@@ -41,9 +41,17 @@ extension CaseRun {
       }
     case .wrong(let tries): return try await wrong(tries, act)
     case .right:
+      if let step = try await secretStep() {
+        guard let secret = secrets[step.field] else { throw fail(act, "the account has no \(step.field): say account { \(step.field) = \"…\" }") }
+        await give([step.field: secret], to: step.provider)
+        return told
+      }
       guard let code = lastCode else { throw fail(act, "no code has been sent to \(recipient), so there is none to enter") }
       await submit(code)
       return told
+    case .enter(let fields):
+      try await makeAccount(act)
+      return try await enter(fields)
     case .skip:
       if let flow { take(await gateway.skip(flow.id, by: client)) }
       return told
@@ -81,7 +89,7 @@ extension CaseRun {
       ProviderInput(fields: fields(of: provider.descriptor, [kind: typed]), defaultRegion: generation.gateway.region))
   }
 
-  private func fields(of descriptor: ProviderDescriptor, _ typed: [IdentifierKind: String]) -> [String: InputValue] {
+  func fields(of descriptor: ProviderDescriptor, _ typed: [IdentifierKind: String]) -> [String: InputValue] {
     var fields: [String: InputValue] = [:]
     for field in descriptor.beginFields {
       switch field.kind {
@@ -112,7 +120,11 @@ extension CaseRun {
       id: "ac_" + Base64URL.encode(Array("case \(act.location.line)".utf8)), createdAt: now - setup.age, lastSeenAt: now - setup.idle,
       isLocked: setup.isLocked, identifiers: held)
     var changes: [Change] = [.createAccount(account)]
-    if setup.hasPIN { changes.append(.putProviderRecord(account: account.id, "pin", sealed: [0])) }
+    secrets = ["pin": setup.pin ?? (setup.hasPIN ? "739154" : nil), "password": setup.password].compactMapValues(\.self)
+    for (name, secret) in secrets.sorted(by: { $0.key < $1.key }) {
+      guard let provider = ProviderName(rawValue: name) else { continue }
+      changes.append(.putProviderRecord(account: account.id, provider, sealed: try gateway.record(of: secret, for: provider, account: account.id)))
+    }
     guard case .applied = try await gateway.store.apply(changes, at: now) else {
       throw fail(act, "there is an account with this name in this case already")
     }
@@ -184,17 +196,20 @@ extension CaseRun {
   }
 
   private mutating func wrong(_ tries: PolicyCase.WrongTries, _ act: PolicyCase.Act) async throws -> String {
+    let secret = try await secretStep()
     let code = await wrongCode()
     let most = if case .times(let times) = tries { times } else { Self.mostTries }
     var made = 0
     while made < most {
       try checkTime()
-      await submit(code)
+      if let secret { await give([secret.field: wrongSecret(secret)], to: secret.provider) } else { await submit(code) }
       made += 1
       if tries == .untilLocked {
         guard case .refusal(let refusal)? = answer else { break }
-        if [.tooManyAttempts, .disabled].contains(refusal.code) { return "\(told), after \(made) wrong code\(made == 1 ? "" : "s")" }
-        guard refusal.code == .invalidCode else { throw fail(act, "no lock after \(made) tries, but \(refusal.code.status) \(refusal.code.name)") }
+        if [.tooManyAttempts, .disabled].contains(refusal.code) { return "\(told), after \(made) wrong one\(made == 1 ? "" : "s")" }
+        guard [.invalidCode, .invalidPIN, .invalidPassword].contains(refusal.code) else {
+          throw fail(act, "no lock after \(made) tries, but \(refusal.code.status) \(refusal.code.name)")
+        }
       }
     }
     if tries == .untilLocked { throw fail(act, "\(made) wrong codes and no lock: no limit on verify stops them") }

@@ -31,6 +31,8 @@ struct CaseRun {
   var chosen: ProviderName?
   /// The account of the case, once it is made.
   var account: String?
+  /// What the account's secrets are, by the field that asks for them.
+  var secrets: [String: String] = [:]
   /// An account that is made before the next request: by then it is known whom it belongs to.
   var pending: (setup: PolicyCase.AccountSetup, location: SourceLocation)?
   var flow: (id: FlowID, name: String)?

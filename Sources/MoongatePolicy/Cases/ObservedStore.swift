@@ -34,6 +34,8 @@ struct ObservedStore: Store {
   func liftLock(_ id: String, at now: Timestamp) async throws(StoreFault) -> Bool { try await observed.liftLock(id, at: now) }
   func flow(_ id: TokenHash) async throws(StoreFault) -> FlowRecord? { try await observed.flow(id) }
   func account(_ id: String) async throws(StoreFault) -> Account? { try await observed.account(id) }
+  func accounts(after id: String?, limit: Int) async throws(StoreFault) -> [Account] { try await observed.accounts(after: id, limit: limit) }
+  func accounts(naming identifier: Identifier) async throws(StoreFault) -> [Account] { try await observed.accounts(naming: identifier) }
   func account(holding identifier: Identifier) async throws(StoreFault) -> Account? { try await observed.account(holding: identifier) }
   func account(claiming identifier: Identifier, having provider: ProviderName) async throws(StoreFault) -> Account? {
     try await observed.account(claiming: identifier, having: provider)

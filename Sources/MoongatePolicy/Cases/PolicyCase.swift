@@ -29,10 +29,12 @@ package struct PolicyCase: Sendable {
     case send(untilSent: Bool)
     /// Asks for another code in the same step; as above.
     case resend(untilSent: Bool)
-    /// Enters a code that is not the one that was sent.
+    /// Enters a code that is not the one that was sent, or a secret that is not the account's.
     case wrong(WrongTries)
-    /// Enters the code that was sent last.
+    /// Enters the code that was sent last, or the account's secret where the step asks for one.
     case right
+    /// `enter { pin = "…" }`: gives these fields to the step that is open, or begins the one that is due with them.
+    case enter([String: String])
     case skip
     /// Asks for a page behind the gateway, signed in as by the flow that was completed last.
     case request(RequestFacts)
@@ -70,6 +72,9 @@ package struct PolicyCase: Sendable {
     package var isPhoneVerified = true
     package var isEmailVerified = true
     package var hasPIN = false
+    /// What they are; `hasPIN` alone is some PIN.
+    package var pin: String?
+    package var password: String?
     /// By an operator.
     package var isLocked = false
   }

@@ -19,6 +19,11 @@ extension GuessBudget {
         + Columns.right(budget.probability30Days.map(percent) ?? "unknown", to: 20)
       lines.append(row + (alone.contains(budget.provider) ? "" : "  not alone"))
     }
+    for budget in budgets {
+      guard let share = budget.commonShare30Days else { continue }
+      lines.append(
+        paint.dim("\(budget.provider): if people chose evenly; the guesses cover \(percent(share)) of the \(grouped(common)) most common ones"))
+    }
     if let accepted {
       let sum = budgets.filter { alone.contains($0.provider) }.compactMap(\.probability30Days).reduce(0, +)
       let bar = Bar.text(sum / accepted)
@@ -32,4 +37,6 @@ extension GuessBudget {
     if probability >= 1 { return "100 %" }
     return "\(String(format: "%.3g", probability * 100)) %"
   }
+
+  private static func grouped(_ number: Int) -> String { "\(number / 1000),\(String(format: "%03d", number % 1000))" }
 }

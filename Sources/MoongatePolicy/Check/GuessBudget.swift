@@ -16,11 +16,19 @@ package struct GuessBudget: Sendable, Equatable {
   package let per30Days: Int?
   /// That one of the guesses of 30 days is right; nil where the secret's space is not known (a password).
   package let probability30Days: Double?
+  /// Where people choose the secret themselves and its space is known: which part of the 1,000 most common ones the guesses of 30 days
+  /// cover. The probability assumes that people choose evenly, and they do not.
+  package let commonShare30Days: Double?
+
+  /// How many of the secrets that people choose are looked at as the most common ones.
+  package static let common = 1_000
 
   private static let day: Duration = .seconds(86_400)
 
-  /// - Parameter space: how many secrets there are, each equally likely; nil where that is not known.
-  package init(_ policy: ProviderPolicy, space: Double?) {
+  /// - Parameters:
+  ///   - space: how many secrets there are, each equally likely; nil where that is not known.
+  ///   - isChosen: whether people choose it, and do not do so evenly.
+  package init(_ policy: ProviderPolicy, space: Double?, isChosen: Bool = false) {
     provider = policy.provider
     let bounds = policy.limits.filter { $0.action == .verify }.compactMap(GuessBound.init)
     perDay = bounds.map { $0.most(in: Self.day) }.min()
@@ -30,6 +38,13 @@ package struct GuessBudget: Sendable, Equatable {
     } else {
       probability30Days = nil
     }
+    commonShare30Days = isChosen && space != nil ? min(1, Double(per30Days ?? .max) / Double(Self.common)) : nil
+  }
+
+  /// For a provider whose secret people choose.
+  /// - Parameter descriptor: says how many they may choose from.
+  package init(chosenBy policy: ProviderPolicy, _ descriptor: ProviderDescriptor) {
+    self.init(policy, space: descriptor.secretSpace.map(Double.init), isChosen: true)
   }
 
   /// For a provider that is proved by a signature made elsewhere: it has no secret here.
@@ -38,6 +53,7 @@ package struct GuessBudget: Sendable, Equatable {
     perDay = 0
     per30Days = 0
     probability30Days = 0
+    commonShare30Days = nil
   }
 
   /// For a provider whose secret is a code of the policy.

@@ -3,11 +3,16 @@ import MoongateSDK
 
 extension PolicyGeneration {
   /// The providers that open an account alone: those with whom, and nobody else, some flow for known people can be
-  /// completed. Steps that may be skipped, or whose `when` may not hold, are no obstacle to one who chooses the moment.
+  /// completed. Steps that may be skipped, or whose `when` may not hold, are no obstacle to one who chooses the moment; nor is one
+  /// that sets a secret. A flow that is begun with a session opens nothing to one who has none.
   package var providersThatOpenAlone: Set<ProviderName> {
     var alone: Set<ProviderName> = []
     for flow in flows.values where flow.account != .new {
-      for name in Set(flow.steps.flatMap(\.choices)) where flow.steps.allSatisfy({ $0.choices.contains(name) || $0.isSkippable || $0.when != nil }) {
+      let purpose = FlowPurpose(flow: flow.name)
+      if purpose.needsSession { continue }
+      let proves = { (name: ProviderName) in purpose.step(of: name) == .prove }
+      for name in Set(flow.steps.flatMap(\.choices)).filter(proves)
+      where flow.steps.allSatisfy({ $0.choices.contains(name) || $0.isSkippable || $0.when != nil || !$0.choices.allSatisfy(proves) }) {
         alone.insert(name)
       }
     }

@@ -43,6 +43,7 @@ enum EditorGlobals {
     Function("resend", [("how?", "moongate.CaseSend")], "moongate.Act", "Asks for another code."),
     Function("wrong", [("how?", "moongate.CaseWrong")], "moongate.Act", "Enters a code that is not the one that was sent."),
     Function("right", [], "moongate.Act", "Enters the code that was sent last."),
+    Function("enter", [("what", "table<string, string>")], "moongate.Act", "Gives these fields to the step that is open, or due."),
     Function("skip", [], "moongate.Act", "Passes the step over."),
     Function("request", [("what", "moongate.CaseRequest")], "moongate.Act", "Asks for a page behind the gateway, signed in as by the last flow."),
     Function("wait", [("what", "moongate.Duration|moongate.CaseWait")], "moongate.Act", "Moves the clock."),

@@ -13,6 +13,8 @@ extension TableShape {
       .optional("phone_verified", "boolean", "true or false", .flag(true)),
       .optional("email_verified", "boolean", "true or false", .flag(true)),
       .optional("has_pin", "boolean", "true or false", .flag(false)),
+      .optional("pin", "string", "the PIN that it has"),
+      .optional("password", "string", "the password that it has"),
       .optional("locked", "boolean", "true: an operator locked it", .flag(false)),
     ])
 

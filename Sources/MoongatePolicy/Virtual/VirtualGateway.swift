@@ -13,6 +13,8 @@ package struct VirtualGateway: Sendable {
   package let audit: AuditTrail
   private let engine: FlowEngine
   private let random: any RandomSource
+  private let keys: KeyRing
+  private let hashing: SecretHashing
 
   /// - Parameters:
   ///   - store: empty, and nobody else's.
@@ -27,9 +29,11 @@ package struct VirtualGateway: Sendable {
     mailbox = Mailbox()
     let logger = Logger(label: "virtual", factory: { _ in SwiftLogNoOpLogHandler() })
     audit = AuditTrail(store: store, logger: logger)
+    keys = try KeyRing(master: random.bytes(32))
+    hashing = SecretHashing(keys: keys, random: random, cost: .cheap)
     engine = FlowEngine(
-      store: store, generations: generations, providers: providers, delivery: mailbox, clock: clock, random: random,
-      keys: try KeyRing(master: random.bytes(32)), audit: audit, logger: logger)
+      store: store, generations: generations, providers: providers, delivery: mailbox, hashing: HashingInPlace(hashing), clock: clock,
+      random: random, keys: keys, audit: audit, logger: logger)
   }
 
   /// A client of this gateway.
@@ -114,6 +118,11 @@ package struct VirtualGateway: Sendable {
       identifiers: identifiers.map { HeldIdentifier(identifier: $0, verifiedAt: now) })
     _ = try await store.apply([.createAccount(account)], at: now)
     return account
+  }
+
+  /// What a provider that hashes secrets would keep of this one.
+  package func record(of secret: String, for provider: ProviderName, account: String) throws -> [UInt8] {
+    try keys.seal(Array(hashing.hash(Array(secret.utf8)).utf8), for: "\(provider) \(account)")
   }
 
   /// Makes a session as a sign-in just now would have.

@@ -127,6 +127,32 @@ enum AccountRows {
     try SessionRows.announce(account: account, at: now, db)
   }
 
+  /// In their order, from the one after `id`.
+  static func ids(after id: String?, limit: Int, _ db: Database) throws -> [String] {
+    try db.rows("SELECT id FROM account WHERE id > ? ORDER BY id LIMIT ?", [id ?? "", max(0, limit)]).map { $0[0] }
+  }
+
+  /// All that have the identifier: who holds it verified first, then the newest.
+  static func ids(naming identifier: Identifier, _ db: Database) throws -> [String] {
+    try db.rows(
+      """
+      SELECT account.id FROM identifier JOIN account ON account.id = identifier.account
+      WHERE kind = :kind AND value = :value AND verified_at IS NOT NULL
+      UNION ALL
+      SELECT * FROM (
+        SELECT account.id FROM identifier JOIN account ON account.id = identifier.account
+        WHERE kind = :kind AND value = :value AND verified_at IS NULL ORDER BY account.created_at DESC, account.id)
+      """, ["kind": identifier.kind.rawValue, "value": identifier.value]
+    ).map { $0[0] }
+  }
+
+  /// An operator's lock, which ends all sessions; or its end.
+  static func setLocked(_ account: String, _ isLocked: Bool, at now: Timestamp, _ db: Database) throws {
+    guard try db.run("UPDATE account SET is_locked = ? WHERE id = ?", [isLocked, account]) > 0 else { throw ChangeConflict(.accountUnavailable) }
+    if isLocked { try db.run("DELETE FROM session WHERE account = ?", [account]) }
+    try SessionRows.announce(account: account, at: now, db)
+  }
+
   /// Conflicts where the account is gone or locked by an operator.
   static func demandAvailable(_ account: String, _ db: Database) throws {
     let isLocked: Bool? = try db.row("SELECT is_locked FROM account WHERE id = ?", [account])?[0]

@@ -43,6 +43,8 @@ struct PreparedChange: Sendable {
         try counter.forget(at: now, db)
       }
     case .seen(let account): try AccountRows.seen(account, at: now, db)
+    case .setLocked(let account, let isLocked): try AccountRows.setLocked(account, isLocked, at: now, db)
+    case .deleteAccount(let account, let traces): try Deleting.delete(account, traces: traces, at: now, db)
     case .putSession(let session): try SessionRows.put(session, passed: encoded, at: now, db)
     case .replaceSession(let token, let session):
       try SessionRows.demand(token, db)

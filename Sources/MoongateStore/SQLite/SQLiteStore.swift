@@ -142,6 +142,14 @@ extension SQLiteStore {
 
   package func account(_ id: String) async throws(StoreFault) -> Account? { try await read { db in try AccountRows.find(id, db) } }
 
+  package func accounts(after id: String?, limit: Int) async throws(StoreFault) -> [Account] {
+    try await read { db in try AccountRows.ids(after: id, limit: limit, db).compactMap { try AccountRows.find($0, db) } }
+  }
+
+  package func accounts(naming identifier: Identifier) async throws(StoreFault) -> [Account] {
+    try await read { db in try AccountRows.ids(naming: identifier, db).compactMap { try AccountRows.find($0, db) } }
+  }
+
   package func account(holding identifier: Identifier) async throws(StoreFault) -> Account? {
     try await read { db in try AccountRows.holder(of: identifier, db).flatMap { try AccountRows.find($0, db) } }
   }

@@ -58,4 +58,31 @@ import Testing
       #expect(holds, "\(policy)\n\(text)")
     }
   }
+
+  /// The same for providers that send no codes.
+  @Test(arguments: [("pin", "account"), ("password", "email")]) func anyNumbersOfASecretWillDo(provider: String, key: String) async throws {
+    let random = SeededRandom(seed: 43)
+    let durations = ["1s", "20s", "90s", "10m", "1h", "5h"]
+    func pick(_ most: Int) -> Int { Int(random.uniform(below: UInt32(most))) + 1 }
+    func duration() -> String { "\"\(random.pick(durations) ?? "1h")\"" }
+    for _ in 0..<12 {
+      let policy = """
+        return policy "\(provider)" {
+          limits = {
+            verify = { on = "verify", per = "\(key)", max = \(pick(9)), window = \(duration()), lock = { \(duration()), \(duration()) } },
+          },
+        }
+        """
+      let folder = try ScratchFolder()
+      let flows = try FileManager.default.contentsOfDirectory(atPath: TestFolder.root + "/config/flows").map { "flows/" + $0 }
+      for name in ["gateway.lua", "routes.lua", "tests/\(provider).lua"] + flows {
+        try folder.write(try String(contentsOfFile: TestFolder.root + "/config/" + name, encoding: .utf8), to: name)
+      }
+      try folder.write(policy, to: "policies/\(provider).lua")
+      let report = try await run(folder.path)
+      let text = report.text(colour: false)
+      let holds = report.holds
+      #expect(holds, "\(policy)\n\(text)")
+    }
+  }
 }

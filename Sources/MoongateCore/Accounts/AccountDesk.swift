@@ -1,0 +1,214 @@
+import MoongateSDK
+
+/// What an operator does to accounts: by `moongate account` and by the admin listener alike. Each deed is one transaction with its line
+/// in the audit trail, and is seen by every process of the store within a second.
+package struct AccountDesk: Sendable {
+  private let store: any Store
+  private let providers: ProviderRegistry
+  private let keys: KeyRing
+  private let clock: any GatewayClock
+  private let random: any RandomSource
+
+  package init(store: any Store, providers: ProviderRegistry, keys: KeyRing, clock: any GatewayClock, random: any RandomSource) {
+    self.store = store
+    self.providers = providers
+    self.keys = keys
+    self.clock = clock
+    self.random = random
+  }
+
+  // MARK: looking
+
+  /// Accounts by their ids.
+  /// - Parameters:
+  ///   - id: the last one that was told; nil: from the first.
+  ///   - limit: at most so many, 1 or more.
+  package func accounts(after id: String? = nil, limit: Int) async throws(StoreFault) -> [Account] {
+    try await store.accounts(after: id, limit: limit)
+  }
+
+  /// The accounts that a text names: by id, or by a number or an address in any spelling, whether proved or only claimed; the one
+  /// that holds it verified first.
+  /// - Parameter region: ISO 3166-1 alpha-2, for numbers without `+`.
+  package func accounts(named text: String, region: String) async throws(StoreFault) -> [Account] {
+    if let account = try await store.account(text) { return [account] }
+    var found: [Account] = []
+    for identifier in identifiers(named: text, region: region) {
+      for account in try await store.accounts(naming: identifier) where !found.contains(where: { $0.id == account.id }) { found.append(account) }
+    }
+    return found
+  }
+
+  /// An account's sessions, newest first, dead ones left out.
+  package func sessions(of account: String) async throws(StoreFault) -> [Session] {
+    let now = clock.now()
+    return try await store.sessions(of: account).filter { now < $0.deadline }
+  }
+
+  /// What a text may name, in its one spelling.
+  package func identifiers(named text: String, region: String) -> [Identifier] {
+    if let address = EmailAddress(text) { return [Identifier(address)] }
+    return providers.all.compactMap { $0 as? any CodeProvider }.compactMap { provider in
+      let names = provider.descriptor.beginFields.filter(\.isRequired).map(\.name)
+      return try? provider.readIdentifier(
+        ProviderInput(fields: Dictionary(names.map { ($0, .text(text)) }) { first, _ in first }, defaultRegion: region))
+    } + [Identifier(kind: .federated, value: text, display: text)]
+  }
+
+  // MARK: deeds
+
+  /// What came of a deed.
+  package enum Outcome: Sendable, Equatable {
+    case done
+    /// There is no such account.
+    case unknown
+  }
+
+  /// Locks the account: its sessions end, and nobody signs in to it until it is unlocked.
+  package func lock(_ account: String) async throws(StoreFault) -> Outcome {
+    try await apply([.setLocked(account: account, true)], .accountLocked, account)
+  }
+
+  /// Lets people sign in again.
+  package func unlock(_ account: String) async throws(StoreFault) -> Outcome {
+    try await apply([.setLocked(account: account, false)], .accountUnlocked, account)
+  }
+
+  /// For an account that somebody else got into: locks it and forgets its PIN, its password and whatever else its providers keep, so
+  /// that after an unlocking only a code to what it holds opens it.
+  package func disable(_ account: String) async throws(StoreFault) -> Outcome {
+    guard let found = try await store.account(account) else { return .unknown }
+    let forgotten = found.credentials.sorted().map { Change.putProviderRecord(account: account, $0, sealed: nil) }
+    return try await apply([.setLocked(account: account, true)] + forgotten, .accountDisabled, account)
+  }
+
+  /// Ends its sessions; signing in stays as it is.
+  package func endSessions(of account: String) async throws(StoreFault) -> Outcome {
+    guard try await store.account(account) != nil else { return .unknown }
+    return try await apply([.endSessions(account: account, except: nil)], .sessionEnded, account)
+  }
+
+  /// Removes the account and all that tells of the person: identifiers, names, records, sessions, flows under way; lines of the audit
+  /// trail stay without account, identifier, address and facts. Counters and timers are rows of keyed hashes that name nobody; they stay
+  /// until they expire, since to be deleted must not be a way out of a lock.
+  package func delete(_ account: String) async throws(StoreFault) -> Outcome {
+    guard let found = try await store.account(account) else { return .unknown }
+    let traces = found.identifiers.map { keys.logHash($0.identifier.value) }
+    let now = clock.now()
+    let event = AuditEvent(id: DecisionID(from: random), at: now, kind: .accountDeleted, detail: [:])
+    switch try await store.apply([.deleteAccount(account, traces: traces), .audit(event)], at: now) {
+    case .applied: return .done
+    case .conflict: return .unknown
+    }
+  }
+
+  private func apply(_ changes: [Change], _ kind: AuditEvent.Kind, _ account: String) async throws(StoreFault) -> Outcome {
+    let now = clock.now()
+    let event = AuditEvent(id: DecisionID(from: random), at: now, kind: kind, account: account, detail: [:])
+    switch try await store.apply(changes + [.audit(event)], at: now) {
+    case .applied: return .done
+    case .conflict: return .unknown
+    }
+  }
+
+  // MARK: locks of limits
+
+  /// The locks that stand.
+  package func locks() async throws(StoreFault) -> [LockRecord] { try await store.locks(at: clock.now()) }
+
+  /// Ends a lock, or turns on again what a limit turned off.
+  package func clearLock(_ id: String) async throws(StoreFault) -> Outcome {
+    let now = clock.now()
+    guard try await store.liftLock(id, at: now) else { return .unknown }
+    try await store.append([AuditEvent(id: DecisionID(from: random), at: now, kind: .lockLifted, detail: ["lock": id])])
+    return .done
+  }
+}
+
+// MARK: - Moving people in and out
+
+extension AccountDesk {
+  /// Stores accounts, all of them or none.
+  /// - Returns: nil where all are in; else the index of the first that someone else's account is in the way of.
+  package func add(_ accounts: [ImportedAccount]) async throws(StoreFault) -> Int? {
+    let now = clock.now()
+    var changes: [Change] = []
+    for (index, imported) in accounts.enumerated() {
+      for held in imported.identifiers where held.isVerified {
+        if try await store.account(holding: held.identifier) != nil { return index }
+      }
+      var id = "ac_" + Base64URL.encode(random.bytes(16))
+      if let own = imported.id {
+        if try await store.account(own) != nil { return index }
+        id = own
+      }
+      let created = imported.createdAt ?? now
+      changes.append(
+        .createAccount(
+          Account(
+            id: id, firstName: imported.firstName, lastName: imported.lastName, createdAt: created, lastSeenAt: created, isLocked: imported.isLocked,
+            identifiers: imported.identifiers.map { HeldIdentifier(identifier: $0.identifier, verifiedAt: $0.isVerified ? created : nil) })))
+      for (provider, hash) in imported.hashes.sorted(by: { $0.key < $1.key }) {
+        do {
+          changes.append(.putProviderRecord(account: id, provider, sealed: try keys.seal(Array(hash.utf8), for: "\(provider) \(id)")))
+        } catch {
+          throw StoreFault("a record of \(provider) could not be sealed")
+        }
+      }
+    }
+    guard !changes.isEmpty else { return nil }
+    changes.append(
+      .audit(AuditEvent(id: DecisionID(from: random), at: now, kind: .accountsImported, detail: ["count": String(accounts.count)])))
+    let all = changes
+    switch try await store.apply(all, at: now) {
+    case .applied: return nil
+    case .conflict: throw StoreFault("an account was made meanwhile that is in the way of one of these: try again")
+    }
+  }
+
+  /// The hash that a provider keeps of the account; nil where it keeps none, or something else.
+  package func hash(of account: String, for provider: ProviderName) async throws(StoreFault) -> String? {
+    guard let sealed = try await store.providerRecord(of: account, for: provider) else { return nil }
+    guard let record = try? keys.open(sealed, for: "\(provider) \(account)") else {
+      throw StoreFault("the record of \(provider) for \(account) cannot be opened: it was changed, or sealed under another key")
+    }
+    return String(validating: record, as: UTF8.self)
+  }
+}
+
+/// An account that comes from elsewhere, read and judged.
+package struct ImportedAccount: Sendable {
+  /// One of its names.
+  package struct Name: Sendable {
+    package let identifier: Identifier
+    package let isVerified: Bool
+
+    package init(identifier: Identifier, isVerified: Bool) {
+      self.identifier = identifier
+      self.isVerified = isVerified
+    }
+  }
+
+  /// Of an account that was exported; nil: a new one.
+  package var id: String?
+  package var identifiers: [Name]
+  package var firstName: String?
+  package var lastName: String?
+  package var createdAt: Timestamp?
+  package var isLocked: Bool
+  /// By provider (`password`, `pin`), each readable by `StoredHash`.
+  package var hashes: [ProviderName: String]
+
+  package init(
+    id: String? = nil, identifiers: [Name], firstName: String? = nil, lastName: String? = nil, createdAt: Timestamp? = nil, isLocked: Bool = false,
+    hashes: [ProviderName: String] = [:]
+  ) {
+    self.id = id
+    self.identifiers = identifiers
+    self.firstName = firstName
+    self.lastName = lastName
+    self.createdAt = createdAt
+    self.isLocked = isLocked
+    self.hashes = hashes
+  }
+}

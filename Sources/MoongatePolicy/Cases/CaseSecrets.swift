@@ -1,0 +1,74 @@
+import MoongateCore
+import MoongateSDK
+
+// PINs, passwords and whatever else a step asks for: `enter { … }`, and what `right()` and `wrong()` are where no code was sent.
+
+extension CaseReader {
+  /// The fields of `enter { … }`: each provider has its own.
+  func entered(_ node: LuaNode) -> [String: String]? {
+    guard let reader = TableReader(node, nil, path: "enter", problems: problems) else { return nil }
+    if reader.names.isEmpty { problems.add(node.location, "enter", "enters nothing; as in enter { pin = \"739154\" }") }
+    var fields: [String: String] = [:]
+    for name in reader.names { fields[name] = reader.text(name) }
+    return fields
+  }
+}
+
+/// A step that asks for a secret.
+struct SecretStep {
+  let provider: any FullProvider
+  /// The first field that it asks for: `pin`, `password`.
+  let field: String
+  let kind: InputField.Kind
+}
+
+extension CaseRun {
+  /// The step that is open or due, where its provider judges a secret by itself.
+  func secretStep() async throws -> SecretStep? {
+    let view = await view()
+    let due = view?.step.map { [$0.provider] } ?? view?.choices ?? []
+    let name = chosen.flatMap { due.contains($0) ? $0 : nil } ?? due.first
+    guard let full = name.flatMap({ providers[$0] }) as? any FullProvider, let field = full.descriptor.submitFields.first(where: \.isRequired) else {
+      return nil
+    }
+    return SecretStep(provider: full, field: field.name, kind: field.kind)
+  }
+
+  /// A secret of the right form that is not the account's.
+  func wrongSecret(_ step: SecretStep) -> String {
+    guard let own = secrets[step.field] else { return step.kind == .digits ? "739155" : "not the right one" }
+    guard step.kind == .digits, let last = own.last?.wholeNumberValue else { return own + "x" }
+    return own.dropLast() + String((last + 1) % 10)
+  }
+
+  mutating func enter(_ typed: [String: String]) async throws -> String {
+    let view = await view()
+    let choices = view?.choices ?? []
+    let name =
+      chosen.flatMap { choices.contains($0) ? $0 : nil }
+      ?? choices.first { name in
+        guard let descriptor = providers[name]?.descriptor else { return false }
+        return (descriptor.beginFields + descriptor.submitFields).contains { typed[$0.name] != nil }
+      } ?? choices.first
+    await give(typed, to: (view?.step?.provider ?? name).flatMap { providers[$0] })
+    // What was set is what is right from now on.
+    if case .view(let view)? = answer, view.status == .complete {
+      if let pin = typed["new_pin"] { secrets["pin"] = pin }
+      if let password = typed["password"] { secrets["password"] = password }
+    }
+    return told
+  }
+
+  /// Submits to the open step, or begins the one that is due, with who it is and these fields.
+  mutating func give(_ typed: [String: String], to provider: (any Provider)?) async {
+    guard let flow else { return }
+    let entered = typed.mapValues { InputValue.text($0) }
+    if await view()?.step != nil {
+      take(await gateway.submit(flow.id, fields: entered, by: client))
+      return
+    }
+    let named = provider.map { fields(of: $0.descriptor, identifiers) } ?? [:]
+    take(
+      await gateway.begin(flow.id, provider: provider?.descriptor.name, fields: named.merging(entered) { $1 }, by: client))
+  }
+}

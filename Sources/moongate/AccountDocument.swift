@@ -1,0 +1,98 @@
+import MoongateCore
+import MoongateSDK
+
+/// An account as `moongate account` tells it.
+struct AccountDocument: Encodable {
+  struct Name: Encodable {
+    let kind: String
+    let value: String
+    let verifiedAt: String?
+
+    enum CodingKeys: String, CodingKey {
+      case kind, value
+      case verifiedAt = "verified_at"
+    }
+  }
+
+  let id: String
+  let firstName: String?
+  let lastName: String?
+  let createdAt: String
+  let lastSeenAt: String
+  let locked: Bool
+  let identifiers: [Name]
+  let credentials: [String]
+
+  enum CodingKeys: String, CodingKey {
+    case id, locked, identifiers, credentials
+    case firstName = "first_name"
+    case lastName = "last_name"
+    case createdAt = "created_at"
+    case lastSeenAt = "last_seen_at"
+  }
+
+  init(_ account: Account) {
+    id = account.id
+    firstName = account.firstName
+    lastName = account.lastName
+    createdAt = account.createdAt.text
+    lastSeenAt = account.lastSeenAt.text
+    locked = account.isLocked
+    identifiers = account.identifiers.map {
+      Name(kind: $0.identifier.kind.rawValue, value: $0.identifier.value, verifiedAt: $0.verifiedAt?.text)
+    }
+    credentials = account.credentials.sorted().map(\.rawValue)
+  }
+
+  /// In a list.
+  var line: String {
+    let names = identifiers.map { $0.value + ($0.verifiedAt == nil ? " (claimed)" : "") }.joined(separator: ", ")
+    return "\(id)  \(names)\(locked ? "  LOCKED" : "")"
+  }
+
+  /// Alone.
+  var text: String {
+    let name = [firstName, lastName].compactMap(\.self).joined(separator: " ")
+    var lines = ["\(id)\(locked ? "  LOCKED" : "")"]
+    if !name.isEmpty { lines.append("  name       \(name)") }
+    for identifier in identifiers {
+      let kind = identifier.kind + String(repeating: " ", count: max(0, 10 - identifier.kind.count))
+      lines.append("  \(kind) \(identifier.value)  \(identifier.verifiedAt.map { "verified \($0)" } ?? "claimed")")
+    }
+    lines.append("  has        \(credentials.isEmpty ? "no PIN or password" : credentials.joined(separator: ", "))")
+    lines.append("  made       \(createdAt)")
+    lines.append("  last here  \(lastSeenAt)")
+    return lines.joined(separator: "\n")
+  }
+}
+
+/// A session as `moongate account sessions` tells it.
+struct SessionLine: Encodable {
+  let id: String
+  let createdAt: String
+  let lastSeenAt: String
+  let expiresAt: String
+  let passed: [String]
+  let userAgent: String?
+
+  enum CodingKeys: String, CodingKey {
+    case id, passed
+    case createdAt = "created_at"
+    case lastSeenAt = "last_seen_at"
+    case expiresAt = "expires_at"
+    case userAgent = "user_agent"
+  }
+
+  init(_ session: Session) {
+    id = session.id
+    createdAt = session.createdAt.text
+    lastSeenAt = session.lastSeenAt.text
+    expiresAt = session.deadline.text
+    passed = session.passed.map(\.provider.rawValue)
+    userAgent = session.userAgent
+  }
+
+  var text: String {
+    "\(id)  since \(createdAt)  last here \(lastSeenAt)  until \(expiresAt)  by \(passed.joined(separator: ", "))\(userAgent.map { "  \($0)" } ?? "")"
+  }
+}

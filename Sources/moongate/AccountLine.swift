@@ -1,0 +1,146 @@
+import Foundation
+import MoongateCore
+import MoongateSDK
+
+/// One line of an import: an account as JSON.
+///
+///     {"identifiers":[{"phone":"+919999999999","verified":true},{"email":"asha@example.com","verified":false}],
+///      "first_name":"Asha","last_name":"Rao","password":"$2b$12$…","pin":"$argon2id$…","created_at":"2024-05-01T12:00:00Z","locked":false}
+///
+/// Only `identifiers` has to be there, with one at least. `federated` is an issuer, a space and a subject.
+struct AccountLine {
+  /// Every problem of the line, in words.
+  struct Problems: Error {
+    var sentences: [String]
+  }
+
+  /// Whose hashes a line may bring.
+  static let credentials: [ProviderName] = ["password", "pin"]
+  private static let fields = ["id", "identifiers", "first_name", "last_name", "password", "pin", "created_at", "last_seen_at", "locked"]
+
+  let desk: AccountDesk
+  /// ISO 3166-1 alpha-2, for numbers without `+`.
+  let region: String
+
+  /// - Throws: all that is wrong with it.
+  func read(_ line: Data) throws(Problems) -> ImportedAccount {
+    guard let fields = (try? JSONSerialization.jsonObject(with: line)) as? [String: Any] else {
+      throw Problems(sentences: ["it is no JSON object"])
+    }
+    var problems: [String] = []
+    for name in fields.keys.sorted() where !Self.fields.contains(name) {
+      problems.append("unknown field `\(name)`; there are \(Self.fields.joined(separator: ", "))")
+    }
+    var account = ImportedAccount(identifiers: names(fields["identifiers"], &problems))
+    account.id = text("id", fields, &problems)
+    if let id = account.id, id.wholeMatch(of: /ac_[A-Za-z0-9_-]{1,64}/) == nil { problems.append("`id` is none: they look like ac_…") }
+    account.firstName = name("first_name", fields, &problems)
+    account.lastName = name("last_name", fields, &problems)
+    if let created = text("created_at", fields, &problems) {
+      if let date = try? Date(created, strategy: .iso8601) {
+        account.createdAt = Timestamp(milliseconds: Int64(date.timeIntervalSince1970 * 1000))
+      } else {
+        problems.append("`created_at` is no time such as 2024-05-01T12:00:00Z")
+      }
+    }
+    switch fields["locked"] {
+    case nil, is NSNull: break
+    case let flag as Bool: account.isLocked = flag
+    default: problems.append("`locked` is true or false")
+    }
+    for provider in Self.credentials {
+      guard let hash = text(provider.rawValue, fields, &problems) else { continue }
+      // The hash itself is never told: a bad line is often a good password in the wrong place.
+      do { _ = try StoredHash(hash) } catch { problems.append("`\(provider)` is no hash that can be judged: \(error.rawValue)") }
+      account.hashes[provider] = hash
+    }
+    guard problems.isEmpty else { throw Problems(sentences: problems) }
+    return account
+  }
+
+  private func text(_ name: String, _ fields: [String: Any], _ problems: inout [String]) -> String? {
+    switch fields[name] {
+    case nil, is NSNull: return nil
+    case let text as String: return text
+    default:
+      problems.append("`\(name)` is a text")
+      return nil
+    }
+  }
+
+  private func name(_ field: String, _ fields: [String: Any], _ problems: inout [String]) -> String? {
+    guard let text = text(field, fields, &problems) else { return nil }
+    if text.isEmpty || text.unicodeScalars.count > 100 || text.unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) {
+      problems.append("`\(field)` is 1 to 100 characters, without control characters")
+    }
+    return text
+  }
+
+  private func names(_ value: Any?, _ problems: inout [String]) -> [ImportedAccount.Name] {
+    guard let list = value as? [Any], !list.isEmpty else {
+      problems.append("`identifiers` is a list with one at least, such as [{\"phone\":\"+919999999999\",\"verified\":true}]")
+      return []
+    }
+    var names: [ImportedAccount.Name] = []
+    for item in list {
+      guard let fields = item as? [String: Any], let kind = IdentifierKind.allCases.first(where: { fields[$0.rawValue] != nil }),
+        let text = fields[kind.rawValue] as? String, Set(fields.keys).isSubset(of: [kind.rawValue, "verified"])
+      else {
+        problems.append("an identifier is {\"phone\" or \"email\" or \"federated\": text, \"verified\": true or false}")
+        continue
+      }
+      let isVerified: Bool
+      switch fields["verified"] {
+      case nil: isVerified = false
+      case let flag as Bool: isVerified = flag
+      default:
+        problems.append("`verified` is true or false")
+        continue
+      }
+      let found = desk.identifiers(named: text, region: region).first { $0.kind == kind }
+      guard let identifier = found, kind != .federated || text.split(separator: " ").count == 2 else {
+        problems.append("\"\(text)\" is no \(kind.rawValue)\(kind == .federated ? ": write an issuer, a space and a subject" : "")")
+        continue
+      }
+      if names.contains(where: { $0.identifier == identifier }) { problems.append("\"\(text)\" is there twice") }
+      names.append(ImportedAccount.Name(identifier: identifier, isVerified: isVerified))
+    }
+    return names
+  }
+}
+
+/// One line of an export: what an import reads.
+struct ExportedLine: Encodable {
+  struct Name: Encodable {
+    let identifier: HeldIdentifier
+
+    func encode(to encoder: any Encoder) throws {
+      var container = encoder.container(keyedBy: Key.self)
+      try container.encode(identifier.identifier.value, forKey: Key(stringValue: identifier.identifier.kind.rawValue))
+      try container.encode(identifier.verifiedAt != nil, forKey: Key(stringValue: "verified"))
+    }
+  }
+
+  struct Key: CodingKey {
+    let stringValue: String
+    let intValue: Int? = nil
+
+    init(stringValue: String) { self.stringValue = stringValue }
+    init?(intValue: Int) { nil }
+  }
+
+  let account: Account
+  let hashes: [ProviderName: String]
+
+  func encode(to encoder: any Encoder) throws {
+    var container = encoder.container(keyedBy: Key.self)
+    try container.encode(account.id, forKey: Key(stringValue: "id"))
+    try container.encode(account.identifiers.map(Name.init), forKey: Key(stringValue: "identifiers"))
+    try container.encodeIfPresent(account.firstName, forKey: Key(stringValue: "first_name"))
+    try container.encodeIfPresent(account.lastName, forKey: Key(stringValue: "last_name"))
+    try container.encode(account.createdAt.text, forKey: Key(stringValue: "created_at"))
+    try container.encode(account.lastSeenAt.text, forKey: Key(stringValue: "last_seen_at"))
+    try container.encode(account.isLocked, forKey: Key(stringValue: "locked"))
+    for (provider, hash) in hashes { try container.encode(hash, forKey: Key(stringValue: provider.rawValue)) }
+  }
+}

@@ -1,0 +1,68 @@
+import Foundation
+import MoongateCore
+import MoongatePolicy
+import MoongateSDK
+import MoongateStore
+
+/// The store of a configuration, opened beside the gateway that may be running on it: what is changed here is seen there within a second.
+struct OperatorStore {
+  let desk: AccountDesk
+  let gateway: GatewaySettings
+  private let store: SQLiteStore
+
+  /// - Parameter makes: whether a store and a key that are not there yet are made.
+  /// - Throws: a sentence, with exit status 2, where there is nothing to open.
+  init(_ configuration: ConfigurationOption, makes: Bool = false) async throws {
+    gateway = try configuration.generation().gateway
+    guard case .sqlite(let path) = gateway.store else {
+      throw StartProblem("This build keeps its state in SQLite only: say store = \"sqlite:data/moongate.db\" in gateway.lua.", status: .couldNotRun)
+    }
+    if !makes {
+      guard FileManager.default.fileExists(atPath: path) else {
+        throw StartProblem("There is no store at \(path): a gateway that has run makes it.", status: .couldNotRun)
+      }
+      if case .file(let key) = gateway.key, !FileManager.default.fileExists(atPath: key) {
+        throw StartProblem("The key file \(key) is not there, and the store answers to no other.", status: .couldNotRun)
+      }
+    }
+    let key = try MasterKey(gateway.key)
+    do {
+      store = try SQLiteStore(path: path, keyFingerprint: key.keys.fingerprint)
+    } catch {
+      key.undo()
+      throw StartProblem("\(error)", status: .couldNotRun)
+    }
+    let clock: SystemClock
+    do {
+      clock = SystemClock(floor: try await store.latestMoment())
+    } catch {
+      throw StartProblem("The store cannot be read: \(error)", status: .couldNotRun)
+    }
+    desk = AccountDesk(store: store, providers: try Providers.registry(), keys: key.keys, clock: clock, random: SystemRandom())
+  }
+
+  /// Works on the store and closes it.
+  /// - Throws: what the body throws; a sentence, with exit status 2, where the store does not answer.
+  static func with<Value>(
+    _ configuration: ConfigurationOption, makes: Bool = false, _ body: (OperatorStore) async throws -> Value
+  ) async throws -> Value {
+    let opened = try await OperatorStore(configuration, makes: makes)
+    defer { try? opened.store.close() }
+    do {
+      return try await body(opened)
+    } catch let fault as StoreFault {
+      throw StartProblem("The store could not do it: \(fault)", status: .couldNotRun)
+    }
+  }
+
+  /// The one account of the name.
+  /// - Throws: a sentence, with exit status 1, where there is none, or more than one.
+  func account(named name: String) async throws -> Account {
+    let found = try await desk.accounts(named: name, region: gateway.region)
+    guard let account = found.first else { throw StartProblem("There is no account \(name).") }
+    guard found.count == 1 else {
+      throw StartProblem("\(name) names \(found.count) accounts; say which by its id: \(found.map(\.id).joined(separator: ", ")).")
+    }
+    return account
+  }
+}

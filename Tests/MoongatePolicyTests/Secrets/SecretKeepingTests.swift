@@ -1,0 +1,143 @@
+import Foundation
+import MoongateCore
+import MoongateSDK
+import MoongateStore
+import MoongateTesting
+import Testing
+
+/// security.md, "Secrets", for PINs and passwords.
+@Suite struct SecretKeepingTests {
+  /// 12.
+  @Test func whatIsKeptIsArgon2idWithSaltAndPepper() async throws {
+    let bench = try SecretsBench(cost: .shipped)
+    try await bench.person(pin: nil, password: nil)
+    let session = try await bench.session()
+    #expect(await bench.enter("pin_set", "pin", ["new_pin": SecretsBench.pin], by: bench.client(session)).told == "complete")
+    let kept = try #require(try await bench.record("pin"))
+    #expect(kept.hasPrefix("$argon2id$v=19$m=19456,t=2,p=1,keyid="))
+    guard case .argon2(let hash) = try StoredHash(kept) else {
+      Issue.record("no Argon2")
+      return
+    }
+    #expect(hash.salt.count == 16)
+    // Without the pepper the PIN does not fit: a copy of the database is not enough to try a million of them.
+    let bare = try Argon2Hash(Array(SecretsBench.pin.utf8), cost: hash.cost, pepper: nil, salt: hash.salt)
+    #expect(bare.digest != hash.digest)
+  }
+
+  /// 12: parameters go with the hash, and are raised at the next success.
+  @Test func anOldHashIsMadeAnewAtTheNextSuccess() async throws {
+    let old = try SecretsBench(cost: .cheap)
+    try await old.person()
+    let bench = try SecretsBench(store: old.store, cost: .shipped)
+    let session = try await bench.session()
+    #expect(await bench.enter("pin_unlock", "pin", ["pin": SecretsBench.pin], by: bench.client(session)).told == "complete")
+    #expect(await bench.login(SecretsBench.password).told == "complete")
+    for provider in ["pin", "password"] as [ProviderName] {
+      #expect(try await bench.record(provider)?.hasPrefix("$argon2id$v=19$m=19456,t=2,p=1,keyid=") == true)
+    }
+    #expect(await bench.login(SecretsBench.password).told == "complete")
+    #expect(await bench.login("wrong one").told == "invalid_password")
+  }
+
+  /// 12: those who come from elsewhere sign in with what they have.
+  @Test func importedHashesOpenOnceAndAreThenOurOwn() async throws {
+    let bench = try SecretsBench()
+    let address = try #require(EmailAddress("old@example.com"))
+    let desk = AccountDesk(
+      store: bench.store, providers: try ProviderRegistry(ShippedProviders.all), keys: bench.keys, clock: bench.clock, random: bench.random)
+    let imported = ImportedAccount(
+      identifiers: [ImportedAccount.Name(identifier: Identifier(address), isVerified: true)], firstName: "Old",
+      hashes: ["password": "$2b$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW"])
+    #expect(try await desk.add([imported]) == nil)
+    #expect(try await desk.add([imported]) == 0, "someone holds the address now")
+    #expect(await bench.login("U*V", as: "old@example.com").told == "invalid_password")
+    #expect(await bench.login("U*U", as: "old@example.com").told == "complete")
+    let id = try #require(try await bench.store.account(holding: Identifier(address))?.id)
+    #expect(try await desk.hash(of: id, for: "password")?.hasPrefix("$argon2id$") == true)
+    #expect(await bench.login("U*U", as: "old@example.com").told == "complete")
+  }
+
+  /// 13.
+  @Test func nothingSecretIsWrittenAnywhere() async throws {
+    let folder = try ScratchFolder()
+    let store = try SQLiteStore(path: folder.path("moongate.db"), keyFingerprint: [UInt8](repeating: 7, count: 16))
+    let bench = try SecretsBench(store: store, cost: .cheap)
+    try await bench.person(pin: nil, password: nil)
+    let session = try await bench.session()
+    var refusals: [Refusal?] = []
+    #expect(await bench.enter("pin_set", "pin", ["new_pin": SecretsBench.pin], by: bench.client(session)).told == "complete")
+    let next = try await bench.session()
+    refusals.append(await bench.enter("pin_change", "pin", ["pin": "860493", "new_pin": "597382"], by: bench.client(next)).refusal)
+    refusals.append(await bench.enter("pin_change", "pin", ["pin": SecretsBench.pin, "new_pin": "111111"], by: bench.client(next)).refusal)
+    refusals.append(await bench.enter("pin_unlock", "pin", ["pin": "86049"], by: bench.client(next)).refusal)
+    let names = ["first_name": "Asha", "last_name": "Rao", "email": "new@example.com"]
+    _ = await bench.enter("register_email", "password", names.merging(["password": SecretsBench.password]) { $1 }, by: bench.client())
+    refusals.append(await bench.enter("register_email", "password", names.merging(["password": "asha-rao-1"]) { $1 }, by: bench.client()).refusal)
+    refusals.append(await bench.login("a wrong password of mine").refusal)
+    #expect(refusals.count == 5 && refusals.allSatisfy { $0 != nil })
+    try await bench.audit.flush()
+    let events = try await bench.store.events(limit: 1_000)
+    #expect(!events.isEmpty)
+    let pepper = bench.keys.peppered([])
+    try store.close()
+    let secrets = [SecretsBench.pin, "860493", "597382", SecretsBench.password, "asha-rao-1", "a wrong password of mine", "$argon2id$"]
+    for name in try FileManager.default.contentsOfDirectory(atPath: folder.path) {
+      let bytes = try Data(contentsOf: URL(fileURLWithPath: folder.path(name)))
+      for secret in secrets { #expect(bytes.range(of: Data(secret.utf8)) == nil, "\(secret) is in \(name)") }
+      #expect(bytes.range(of: Data(pepper)) == nil)
+    }
+    let told = bench.log.lines + events.map { "\($0)" } + refusals.compactMap(\.self).map { "\($0) \($0.sentence)" }
+    for secret in secrets { #expect(!told.contains { $0.contains(secret) }, "\(secret)") }
+  }
+
+  /// 14, counted: the same work whoever it is.
+  @Test func unknownPeopleCostTheSameWork() async throws {
+    let places = CountedPlaces(SecretHashing(keys: try SecretsBench.keys(), random: SeededRandom(seed: 2), cost: .cheap))
+    let bench = try SecretsBench(places: places)
+    try await bench.person()
+    let known = await bench.login("wrong one")
+    let after = places.verified
+    let unknown = await bench.login("wrong one", as: "nobody@example.com")
+    #expect(after == 1 && places.verified == 2)
+    var left = try #require(known.refusal)
+    let right = try #require(unknown.refusal)
+    left.decision = right.decision
+    #expect(left == right, "one answer, byte for byte")
+    // And they lock alike.
+    for _ in 1...3 { _ = await bench.login("wrong one", as: "nobody@example.com") }
+    #expect(await bench.login("wrong one", as: "nobody@example.com").refusal?.retryAfter == .seconds(900))
+  }
+
+  /// 14, measured, at the cost that ships: the processor's time, which does not depend on what else the machine does. Pairs are taken in turn;
+  /// of several rounds one has to show no difference, which no round would if there were one.
+  @Test func unknownPeopleTakeTheSameTime() async throws {
+    var differences: [Double] = []
+    for _ in 0..<5 {
+      let bench = try SecretsBench(cost: .shipped)
+      try await bench.person()
+      var (known, unknown): ([Double], [Double]) = ([], [])
+      for index in 0..<30 {
+        // Four tries each before a lock; then the clock goes on.
+        if index % 4 == 0 { bench.clock.advance(by: .seconds(86_400 * 2)) }
+        let start = Self.processorTime()
+        #expect(await bench.login("wrong one").told == "invalid_password")
+        let middle = Self.processorTime()
+        #expect(await bench.login("wrong one", as: "nobody@example.com").told == "invalid_password")
+        known.append(middle - start)
+        unknown.append(Self.processorTime() - middle)
+      }
+      let (left, right) = (known.sorted()[known.count / 2], unknown.sorted()[unknown.count / 2])
+      differences.append(abs(left / right - 1))
+      if differences.last ?? 1 <= 0.05 { return }
+    }
+    Issue.record("medians differ by \(differences.map { "\(Int($0 * 1000)) ‰" })")
+  }
+
+  /// Seconds that this process has had.
+  private static func processorTime() -> Double {
+    var time = timespec()
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
+    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+  }
+}

@@ -1,0 +1,12 @@
+-- Choosing a PIN, for someone who has none. The name says what the flow does: it is begun with a session in which some step was passed
+-- within the last ten minutes (else 403 step_up_required), so that a stolen session cannot make the PIN that is missing.
+return flow "pin_set" {
+  account = "existing",
+
+  steps = {
+    { "pin" },
+  },
+
+  lifetime = "15m",
+  next = { returning = "/home" },
+}
