@@ -69,9 +69,8 @@ extension ClientConnection {
   private static func reason(_ status: Int) -> String {
     let known: [HTTPResponse.Status] = [
       .ok, .found, .seeOther, .badRequest, .unauthorized, .forbidden, .notFound, .methodNotAllowed, .requestTimeout, .conflict, .gone,
-      .contentTooLarge,
-      .unsupportedMediaType, .unprocessableContent, .tooManyRequests, .requestHeaderFieldsTooLarge, .badGateway, .serviceUnavailable, .gatewayTimeout,
-      .httpVersionNotSupported,
+      .contentTooLarge, .unsupportedMediaType, .unprocessableContent, .tooManyRequests, .requestHeaderFieldsTooLarge, .badGateway,
+      .serviceUnavailable, .gatewayTimeout, .httpVersionNotSupported,
     ]
     return known.first { $0.code == status }?.reasonPhrase ?? ""
   }

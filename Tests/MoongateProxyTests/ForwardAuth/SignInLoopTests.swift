@@ -82,6 +82,18 @@ import Testing
     await gateway.stop()
   }
 
+  /// What the manual says that the page says, it says.
+  @Test func theManualQuotesThePage() throws {
+    let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+      .deletingLastPathComponent()
+    let text = { (path: String) in try String(contentsOf: root.appending(path: path), encoding: .utf8) }
+    let section = try #require(try text("config/README.md").components(separatedBy: "## When people go round in circles").last)
+    let quoted = try #require(section.components(separatedBy: "\n## ").first).matches(of: /(?m)^\| `([^`]+)` \|/).map { String($0.1) }
+    let source = try text("Sources/MoongateProxy/Connection/ClientConnection+Returning.swift")
+    #expect(quoted.count == 5)
+    for sentence in quoted { #expect(source.contains(sentence), "nothing says `\(sentence)`") }
+  }
+
   @Test func memoryIsBoundedAndTimePasses() throws {
     let returns = SignInReturns()
     let start = ManualClock.start
