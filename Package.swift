@@ -148,7 +148,8 @@ let package = Package(
     .testTarget(
       name: "MoongateProxyTests",
       dependencies: [
-        "MoongateSDK", "MoongateCore", "MoongateProxy", "MoongateTesting", hpack, metrics, nioCore, nioPosix, nioEmbedded, nioHTTP1, nioHTTPTypes,
+        "MoongateSDK", "MoongateCore", "MoongateProxy", "MoongateTesting", http2, hpack, metrics, nioCore, nioPosix, nioEmbedded, nioHTTP1,
+        nioHTTPTypes,
         httpTypes, crypto, logging,
       ],
       swiftSettings: strict),

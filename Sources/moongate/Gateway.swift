@@ -52,7 +52,7 @@ struct Gateway {
     let web = SiteClient()
     let engine = FlowEngine(
       store: store, generations: generations, providers: registry,
-      delivery: Deliveries(outbox: outbox, clock: clock, random: random, web: web, logger: logger), web: web,
+      delivery: CountedDeliveries(base: Deliveries(outbox: outbox, clock: clock, random: random, web: web, logger: logger)), web: web,
       hashing: HashingPool(keys: key.keys, random: random), clock: clock, random: random, keys: key.keys, audit: audit, logger: logger)
     let watch = SessionWatch(store: store, logger: logger)
     let tls = try PublicServer.tls(settings.tls)

@@ -68,6 +68,7 @@ def test_metrics(house):
     assert value(families, "moongate_refusals", code="unauthenticated") >= 1
     assert value(families, "moongate_session_lookups", result="live") + value(families, "moongate_session_lookups", result="asked") >= 5
     assert value(families, "moongate_upstream_connections_opened") >= 1
+    assert value(families, "moongate_deliveries", channel="sms", outcome="delivered") == 1
     assert value(families, "process_resident_memory_bytes") > 1e6
     histogram = families["moongate_request_duration_seconds"]
     mine = [sample for sample in histogram.samples if sample.labels.get("route") == route]

@@ -214,25 +214,26 @@
 ---@class (exact) moongate.Provider.email_code
 ---@field mail moongate.Delivery How mail leaves: outbox() keeps it for the demo.
 
----What `google_oauth` needs.
----@class (exact) moongate.Provider.google_oauth
----@field issuer? string The OpenID provider, as its discovery document names itself; Google's own unless said otherwise.
----@field client_id string Who we are to the provider: what it gave when we were registered there.
----@field client_secret moongate.Secret What proves it: env "NAME" or file "path".
----@field apps? string The client ids of your own apps, separated by spaces: ID tokens that were made for them are taken too.
 ---What `pin` needs.
 ---@class (exact) moongate.Provider.pin
 
 ---What `password` needs.
 ---@class (exact) moongate.Provider.password
 
+---What `google_oauth` needs.
+---@class (exact) moongate.Provider.google_oauth
+---@field issuer? string The OpenID provider, as its discovery document names itself; Google's own unless said otherwise.
+---@field client_id string Who we are to the provider: what it gave when we were registered there.
+---@field client_secret moongate.Secret What proves it: env "NAME" or file "path".
+---@field apps? string The client ids of your own apps, separated by spaces: ID tokens that were made for them are taken too.
+
 ---The steps that flows may use, and what each needs.
 ---@class (exact) moongate.Providers
 ---@field phone_otp? moongate.Provider.phone_otp
 ---@field email_code? moongate.Provider.email_code
----@field google_oauth? moongate.Provider.google_oauth
 ---@field pin? moongate.Provider.pin
 ---@field password? moongate.Provider.password
+---@field google_oauth? moongate.Provider.google_oauth
 
 ---@class (exact) moongate.Facts.flow
 ---@field name string the flow's name

@@ -96,7 +96,7 @@ import Testing
             0s      wrong()                        401 invalid_code, 4 left
             0s      wait "1m30s"                   1m30s
             +1m30s  wrong { until_locked = true }  429 too_many_attempts, retry after
-                                                   15m, after 4 wrong codes
+                                                   15m, after 4 wrong ones
             +1m30s  expect { status = 429, code = "denied", retry_after = "1h" }
 
             tests/a.lua:5
@@ -179,7 +179,7 @@ import Testing
 
           function                                calls  answered
           flows/login.steps[2].when                   0  never: flows/login.lua:1
-          policies/phone_otp.limits.verify.max        3  5
+          policies/phone_otp.limits.verify.max        4  5
           policies/phone_otp.send                     1  allow
         """)
     #expect(report.coverage.limits.filter { $0.provider == "phone_otp" }.map(\.charged) == [false, true, true])

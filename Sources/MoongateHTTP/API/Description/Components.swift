@@ -1,11 +1,13 @@
 /// `components/schemas`: what several calls answer.
 enum Components {
   static let schemas: KeyValuePairs<String, JSONValue> = [
-    "Flow": Schema.answer([
-      "id": Schema.text, "flow": Schema.text, "status": Schema.oneOf(["pending", "complete", "failed"]), "expires_at": Schema.moment,
-      "choices": Schema.list(of: Schema.text), "step": Schema.nullable(Schema.named("Step")), "passed": Schema.list(of: Schema.named("PassedStep")),
-      "account": Schema.nullable(Schema.named("Account")), "session": Schema.nullable(Schema.named("Session")), "next": Schema.optionalText,
-    ]),
+    "Flow": Schema.answer(
+      [
+        "id": Schema.text, "flow": Schema.text, "status": Schema.oneOf(["pending", "complete", "failed"]), "expires_at": Schema.moment,
+        "choices": Schema.list(of: Schema.text), "step": Schema.nullable(Schema.named("Step")),
+        "passed": Schema.list(of: Schema.named("PassedStep")), "account": Schema.nullable(Schema.named("Account")),
+        "session": Schema.nullable(Schema.named("Session")), "next": Schema.optionalText,
+      ], perhaps: ["device_token": Schema.text]),
     "Step": Schema.answer(
       [
         "provider": Schema.text, "fields": Schema.list(of: Schema.named("Field")), "sent_to": Schema.optionalText,

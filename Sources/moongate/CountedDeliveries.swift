@@ -1,0 +1,33 @@
+import CoreMetrics
+import MoongateCore
+import MoongateSDK
+
+/// Counts what leaves, and how long it took, whichever way it goes.
+struct CountedDeliveries: DeliveryService {
+  let base: any DeliveryService
+
+  func messenger(for settings: DeliverySettings) -> any Messenger { CountedMessenger(base: base.messenger(for: settings)) }
+}
+
+private struct CountedMessenger: Messenger {
+  let base: any Messenger
+
+  func send(_ message: Message) async throws(DeliveryFault) {
+    let began = ContinuousClock.now
+    do {
+      try await base.send(message)
+    } catch {
+      count(message, "failed", since: began)
+      throw error
+    }
+    count(message, "delivered", since: began)
+  }
+
+  private func count(_ message: Message, _ outcome: String, since began: ContinuousClock.Instant) {
+    let channel = message.channel.rawValue
+    Counter(label: "moongate_deliveries_total", dimensions: [("channel", channel), ("outcome", outcome)]).increment()
+    let took = (ContinuousClock.now - began).components
+    Timer(label: "moongate_delivery_seconds", dimensions: [("channel", channel)])
+      .recordNanoseconds(took.seconds * 1_000_000_000 + took.attoseconds / 1_000_000_000)
+  }
+}
