@@ -28,7 +28,7 @@ enum GoogleDemo {
     for (name, settings) in gateway.providers.sorted(by: { $0.key < $1.key }) {
       for (setting, file) in settings.missingFiles.sorted(by: { $0.key < $1.key }) where !(name == provider && isOn(gateway)) {
         let path = "providers.\(name).\(setting)"
-        problems.append(ConfigurationProblem(location: place(path), path: path, message: "\(file): there is no such file"))
+        problems.append(ConfigurationProblem(location: place(path), path: path, message: missing(file, of: name, gateway)))
       }
     }
     guard let issuer = gateway.providers[provider]?.texts["issuer"] else { return problems }
@@ -46,6 +46,16 @@ enum GoogleDemo {
         ))
     }
     return problems
+  }
+
+  /// A folder that began as the demo and now has an address of its own is told what became of its Google.
+  private static func missing(_ file: String, of name: ProviderName, _ gateway: GatewaySettings) -> String {
+    let message = "\(file): there is no such file"
+    guard name == provider, let named = gateway.providers[provider]?.texts["issuer"], named.hasSuffix(path) else { return message }
+    return """
+      \(message). The demo's own Google would be \(issuer(gateway)), and `issuer` is \(named): make them the same, or leave `issuer` out and \
+      put in what Google gave you, or take google_oauth out
+      """
   }
 
   /// The provider, to be served by the public listener; nil where gateway.lua does not make the gateway one.

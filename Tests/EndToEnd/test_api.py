@@ -16,7 +16,7 @@ def test_the_documents_are_as_written(shared, number):
     assert created.status_code == 201 and created.headers["Cache-Control"] == "no-store"
     flow = created.json()
     assert set(flow) == FLOW_FIELDS
-    assert (flow["flow"], flow["status"], flow["choices"], flow["step"]) == ("register", "pending", ["phone_otp"], None)
+    assert (flow["flow"], flow["status"], flow["choices"], flow["step"]) == ("register", "pending", ["phone_otp", "google_oauth"], None)
     assert re.fullmatch(r"fl_[A-Za-z0-9_-]{43}", flow["id"])
 
     begun = shared.begin(flow["id"], number).json()
