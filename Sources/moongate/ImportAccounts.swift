@@ -28,19 +28,14 @@ struct ImportAccounts: AsyncParsableCommand {
     let problems: [Line]
   }
 
-  func run() async throws {
-    let data: Data
-    if file == "-" {
-      data = FileHandle.standardInput.readDataToEndOfFile()
-    } else {
-      guard let read = FileManager.default.contents(atPath: file) else { throw StartProblem("\(file) cannot be read.", status: .couldNotRun) }
-      data = read
-    }
-    try await OperatorStore.with(configuration, makes: true) { opened in
-      let reader = AccountLine(desk: opened.desk, region: opened.gateway.region)
-      var accounts: [ImportedAccount] = []
-      var lines: [Int] = []
-      var problems: [Report.Line] = []
+  /// A file as it was read: what it holds, and what is wrong with it.
+  private struct Lines {
+    private(set) var accounts: [ImportedAccount] = []
+    /// The line of each account, from 1.
+    private(set) var numbers: [Int] = []
+    private(set) var problems: [Report.Line] = []
+
+    init(_ data: Data, by reader: AccountLine) {
       var seen: [Identifier: Int] = [:]
       var ids: [String: Int] = [:]
       for (index, line) in data.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).enumerated() {
@@ -57,15 +52,30 @@ struct ImportAccounts: AsyncParsableCommand {
             }
           }
           accounts.append(account)
-          lines.append(number)
+          numbers.append(number)
         } catch {
           problems += error.sentences.map { Report.Line(line: number, problem: $0) }
         }
       }
-      if problems.isEmpty, !dryRun, let index = try await opened.desk.add(accounts) {
-        problems.append(Report.Line(line: lines[index], problem: "an account that is here has its id, or holds one of its identifiers verified"))
+    }
+  }
+
+  func run() async throws {
+    let data: Data
+    if file == "-" {
+      data = FileHandle.standardInput.readDataToEndOfFile()
+    } else {
+      guard let read = FileManager.default.contents(atPath: file) else { throw StartProblem("\(file) cannot be read.", status: .couldNotRun) }
+      data = read
+    }
+    try await OperatorStore.with(configuration, makes: true) { opened in
+      let lines = Lines(data, by: AccountLine(desk: opened.desk, region: opened.gateway.region))
+      guard lines.problems.isEmpty, !dryRun else { return try tell(Report(imported: 0, problems: lines.problems), of: lines.accounts.count) }
+      let rejected = try await opened.desk.add(lines.accounts)
+      let problems = rejected.map {
+        Report.Line(line: lines.numbers[$0], problem: "an account that is here has its id, or holds one of its identifiers verified")
       }
-      try tell(Report(imported: problems.isEmpty && !dryRun ? accounts.count : 0, problems: problems), of: accounts.count)
+      try tell(Report(imported: rejected == nil ? lines.accounts.count : 0, problems: problems.map { [$0] } ?? []), of: lines.accounts.count)
     }
   }
 
