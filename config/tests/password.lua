@@ -43,6 +43,11 @@ return tests {
     flow "login_password", enter { password = "correct horse" }, expect { status = "refused" },
   },
 
+  case "who has nothing but a password steps up by it" {
+    email "asha@example.com", account { email_verified = false, password = "correct horse" },
+    flow "step_up", right(), expect { status = "complete" },
+  },
+
   case "nobody's password is not chosen anew, and nobody is told" {
     flow "password_reset", email "nobody@example.com", send(), expect { status = "pending", messages = 0 },
   },

@@ -50,6 +50,9 @@ extension FlowEngine {
 
   /// The flow. Malformed comes before all else (exact.md, order of checks): it says nothing about the flow.
   private func load(_ id: FlowID, for named: (any Provider)?, _ input: ProviderInput, _ visit: Visit) async throws(Halt) -> FlowMachine {
+    if let full = named as? any FullProvider {
+      do throws(InputProblem) { _ = try full.readIdentifier(input) } catch { throw visit.refusal(error) }
+    }
     guard let code = named as? any CodeProvider else { return try await load(id, visit) }
     if code.isNamed(in: input) { _ = try read(code, input, visit) }
     do {
@@ -103,7 +106,7 @@ extension FlowEngine {
     try demandRight(to: identifier, of: own, machine.record, visit)
     let conceals = policy.unknownAccount == .conceal
     let open = machine.record.step.flatMap { $0.provider == name && $0.identifier == identifier ? $0 : nil }
-    let subject = subject(policy, identifier, account: account?.id, flow: id.hash, visit)
+    let subject = subject(policy, identifier, account: counted(identifier, account?.id, machine.record), flow: id.hash, visit)
     let facts = facts(machine.record, subject: subject, account: account, visit)
     let expiredAt = open?.challenge.map(\.expiresAt).flatMap { visit.now >= $0 ? $0 : nil }
     let limits = try limits(policy, subject, facts: facts, expiredAt: expiredAt, visit)

@@ -116,8 +116,13 @@ extension FlowEngine {
     for identifier in record.proved {
       let held = outcome.account.identifiers.firstIndex { $0.identifier == identifier }
       if let held, outcome.account.identifiers[held].verifiedAt != nil { continue }
-      // Signing in by Google goes on when another account has proved the address since: it is theirs.
-      if isFederated, identifier.kind != .federated, let holder = try await holder(of: identifier), holder.id != account.id { continue }
+      if isFederated, identifier.kind != .federated, identifier.kind != record.purpose.given {
+        // Attack: an address that its owner has left behind (`change_email`, a former employer's) comes back by the next sign-in by Google, and
+        // whoever reads its mail gets in again. An account that has proved another address keeps to that one.
+        if outcome.account.identifiers.contains(where: { $0.identifier.kind == identifier.kind && $0.verifiedAt != nil }) { continue }
+        // Another account has proved the address since: it is theirs, and signing in goes on.
+        if let holder = try await holder(of: identifier), holder.id != account.id { continue }
+      }
       if let held { outcome.account.identifiers.remove(at: held) }
       outcome.account.identifiers.append(HeldIdentifier(identifier: identifier, verifiedAt: visit.now))
       outcome.changes.append(.verifyIdentifier(account: account.id, identifier))
@@ -192,6 +197,7 @@ extension FlowEngine {
     switch purpose {
     case .passwordReset:
       outcome.changes.append(.endSessions(account: outcome.account.id, except: nil))
+      try forgetTries(at: "password", record.proved.last { $0.kind == .email }, &outcome, record, visit)
       // Attack: who claimed the address first may have left a PIN behind for the day its owner recovers the account.
       let before = try await loadAccount(record.account)
       guard let before, !before.identifiers.contains(where: { $0.verifiedAt != nil }) else { return }
@@ -199,19 +205,28 @@ extension FlowEngine {
         outcome.account.credentials.remove(provider)
         outcome.changes.append(.putProviderRecord(account: outcome.account.id, provider, sealed: nil))
       }
-    case .pinReset:
-      let name: ProviderName = "pin"
-      guard let policy = visit.generation.policies[name] else { return }
-      let account = outcome.account
-
-      // The stranger's counters and this device's.
-      for isOwnDevice in Set([false, visit.device != nil]) {
-        var subject = subject(policy, nil, account: account.id, flow: record.id, visit)
-        subject.isOwnDevice = isOwnDevice
-        let limits = try limits(policy, subject, facts: facts(record, subject: subject, account: account, visit), expiredAt: nil, visit)
-        outcome.changes.append(.clearCounters(limits.verify.filter(\.key.isPersonal)))
+    case .pinReset: try forgetTries(at: "pin", nil, &outcome, record, visit)
+    case .changeEmail, .changePhone:
+      for step in record.passed where providers[step.provider] is any CodeProvider {
+        try forgetTries(at: step.provider, nil, &outcome, record, visit)
       }
     default: break
+    }
+  }
+
+  /// What takes another's place begins anew: the locks, and the turning off (policy.md, `disable`), were of what was there before.
+  /// - Parameter identifier: by which the provider's tries are counted besides the account, where it is.
+  private func forgetTries(
+    at name: ProviderName, _ identifier: Identifier?, _ outcome: inout Outcome, _ record: FlowRecord, _ visit: Visit
+  ) throws(Halt) {
+    guard let policy = visit.generation.policies[name] else { return }
+    let account = outcome.account
+    // The stranger's counters and this device's.
+    for isOwnDevice in Set([false, visit.device != nil]) {
+      var subject = subject(policy, identifier, account: account.id, flow: record.id, visit)
+      subject.isOwnDevice = isOwnDevice
+      let limits = try limits(policy, subject, facts: facts(record, subject: subject, account: account, visit), expiredAt: nil, visit)
+      outcome.changes.append(.clearCounters(limits.verify.filter(\.key.isPersonal)))
     }
   }
 

@@ -36,8 +36,10 @@ extension FlowEngine {
     if record.startedIn == nil, isNewDevice { tell(.newDevice, to: after.noticeAddress, visit) }
     if let given = record.purpose.given, record.proved.contains(where: { $0.kind == given }) {
       // The old one is told: who took the account over by a new one must not be the only one who knows.
+      // Attack: accounts that claim a stranger's address and change it away, again and again, each time with a mail to the stranger that no
+      // limit counts. What nobody has proved is nobody's in particular.
       let gone = before.identifiers.filter { held in
-        held.identifier.kind == given && !after.identifiers.contains { $0.identifier == held.identifier }
+        held.identifier.kind == given && held.verifiedAt != nil && !after.identifiers.contains { $0.identifier == held.identifier }
       }
       let notice: Notice = given == .email ? .emailChanged : .phoneChanged
       var addresses = gone.compactMap { NoticeAddress($0.identifier) }

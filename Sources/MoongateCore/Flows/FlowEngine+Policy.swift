@@ -85,7 +85,15 @@ extension FlowEngine {
 
   /// Whom an open step counts against.
   func subject(of step: StepRecord, _ policy: ProviderPolicy, _ record: FlowRecord, _ visit: Visit) -> StepSubject {
-    subject(policy, step.identifier, account: step.account ?? record.account, challenge: step.challenge, flow: record.id, visit)
+    subject(
+      policy, step.identifier, account: counted(step.identifier, step.account ?? record.account, record), challenge: step.challenge, flow: record.id,
+      visit)
+  }
+
+  /// The account that a step's tries count against. A code to an address or number that the account is to be given says nothing of the one that
+  /// it has: where tries at that one have turned it off, this is the way to turn it on again (policy.md, `disable`: "or a rebind").
+  func counted(_ identifier: Identifier?, _ account: String?, _ record: FlowRecord) -> String? {
+    identifier?.kind != nil && identifier?.kind == record.purpose.given ? nil : account
   }
 
   private func fixed<Value>(_ varying: Varying<Value>) throws(PolicyFault) -> Value {
@@ -172,7 +180,21 @@ extension FlowEngine {
   private func hasFactor(_ account: Account?, _ name: ProviderName, _ visit: Visit) -> Bool {
     guard let account, let provider = providers[name], visit.generation.policies[name] != nil else { return false }
     if account.credentials.contains(name) { return true }
-    return provider is any CodeProvider && provider.descriptor.identifierKinds.contains { account.identifier($0)?.verifiedAt != nil }
+    let kinds = provider.descriptor.identifierKinds
+    if provider is any CodeProvider { return kinds.contains { account.identifier($0)?.verifiedAt != nil } }
+    // Of an identity elsewhere nothing else is kept.
+    return kinds.contains(.federated) && account.identifier(.federated)?.verifiedAt != nil
+  }
+
+  /// Whether a step by the provider can lead anywhere for the account, as far as the core knows: a code needs somewhere to go, a secret and an
+  /// identity have to be there, unless the step is to make them.
+  func isOpen(_ name: ProviderName, to account: Account, in purpose: FlowPurpose) -> Bool {
+    guard let provider = providers[name] else { return false }
+    let kinds = provider.descriptor.identifierKinds
+    if purpose.step(of: name) == .set || purpose.given.map(kinds.contains) ?? false { return true }
+    if provider is any CodeProvider { return purpose.meant(of: kinds, in: account) != nil }
+    if kinds.contains(.federated) { return account.identifier(.federated)?.verifiedAt != nil }
+    return !provider.descriptor.hashesSecrets || account.credentials.contains(name)
   }
 
   func loadAccount(_ id: String?) async throws(Halt) -> Account? {

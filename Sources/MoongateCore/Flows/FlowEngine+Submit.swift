@@ -98,11 +98,14 @@ extension FlowEngine {
       return try await finish(machine, proved.changes, refunding: [proved.charged], id: id, visit)
     }
     let codeOnly = machine
+    // What goes wrong from here on leaves the next step open, so that the same call may be made again with another secret.
+    var reached = machine
     do throws(Halt) {
       let opened = try await opening(following.provider, input, following.policy, machine, id: id, visit)
       guard opened.isComplete else {
         return try await finish(codeOnly, proved.changes, refunding: [proved.charged], id: id, visit)
       }
+      reached = opened.machine
       let context = try await context(following.provider, opened.step, opened.machine.record, id: id, visit)
       do throws(InputProblem) { try following.provider.check(context, input) } catch { throw visit.refusal(error) }
       let judged = try await judgement(
@@ -115,7 +118,7 @@ extension FlowEngine {
       }
     } catch {
       // Whatever was refused, the code was right. (Where the flow has changed meanwhile, its rival has said so already.)
-      if case .refused = error { try await settle(proved.changes + [.putFlow(codeOnly.record)], visit) }
+      if case .refused = error { try await settle(proved.changes + [.putFlow(reached.record)], visit) }
       throw error
     }
   }

@@ -12,9 +12,18 @@ extension FlowEngine {
     let account = isTold ? try await loadAccount(record.account) : nil
     return FlowView(
       id: id, flow: record.name, status: record.status, expiresAt: record.expiresAt,
-      choices: record.step == nil ? (due?.choices ?? []).filter { visit.generation.policies[$0] != nil } : [],
+      choices: record.step == nil ? try await choices(due, of: record, visit) : [],
       step: try await step(of: record, visit), passed: record.passed, account: account.map { AccountView($0, isNew: record.isNewAccount) },
       session: nil, next: isTold ? record.completedNext : nil)
+  }
+
+  /// What may be begun. Of several, those that lead somewhere for the person, once it is proved who that is: before, it would tell a stranger
+  /// what they have.
+  private func choices(_ due: StepRule?, of record: FlowRecord, _ visit: Visit) async throws(Halt) -> [ProviderName] {
+    let configured = (due?.choices ?? []).filter { visit.generation.policies[$0] != nil }
+    guard configured.count > 1, let account = try await loadAccount(record.account) else { return configured }
+    let open = configured.filter { isOpen($0, to: account, in: record.purpose) }
+    return open.isEmpty ? configured : open
   }
 
   private func step(of record: FlowRecord, _ visit: Visit) async throws(Halt) -> StepView? {

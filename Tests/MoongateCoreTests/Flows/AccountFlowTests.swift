@@ -45,6 +45,36 @@ import Testing
   }
 
   /// Attack: a stolen session makes the PIN that is missing.
+  /// Attack: a stranger's address is claimed and changed away, and each time the stranger gets a mail that no limit counts.
+  @Test func anAddressThatNobodyProvedIsNotToldOfItsChange() async throws {
+    let desk = try await TestDesk.full()
+    let view = try await desk.secret("register_email", ["email": "955555", "new_secret": "s"], provider: "password", by: desk.client()).get()
+    let own = try #require(try await desk.session(try await desk.engine.skip(view.id, client: desk.client()).get()))
+    let changed = try await desk.pass("change_email", TestDesk.mail, "966666", by: desk.client(session: own))
+    let now = try #require(try await desk.session(changed))
+    _ = try await desk.pass("change_email", TestDesk.mail, "977777", by: desk.client(session: now))
+    await desk.engine.deliveriesEnd()
+    #expect(desk.delivery.notices.map(\.to) == ["+966666"], "the old one, which was proved, is told")
+  }
+
+  /// Of several choices a person is offered those that lead somewhere for them; all of them before it is proved who it is.
+  @Test func whatIsOfferedIsWhatThePersonHas() async throws {
+    let desk = try await TestDesk.full()
+    let offered = { (flow: String, own: SessionSnapshot?) in
+      Set(try await desk.engine.create(flow, returnTo: nil, browser: nil, client: desk.client(session: own)).get().choices)
+    }
+    let asha = try #require(try await desk.session(try await desk.google(sub: "asha", by: desk.client()).get()))
+    #expect(try await offered("step_up", asha) == [TestDesk.google, TestDesk.pin], "a toy PIN that hashes nothing may keep nothing either")
+    let ravi = try #require(try await desk.session(try await desk.pass("register", TestDesk.phone, "911111", by: desk.client())))
+    #expect(try await offered("step_up", ravi) == [TestDesk.phone, TestDesk.pin])
+    #expect(try await offered("pin_reset", ravi) == [TestDesk.phone])
+    #expect(try await offered("login", nil) == [TestDesk.phone, TestDesk.mail, TestDesk.google])
+    let strict = try await TestDesk.full(hashing: CountedPlaces(9), hashes: true)
+    let noor = try #require(try await strict.session(try await strict.pass("register", TestDesk.mail, "911111", by: strict.client())))
+    let client = strict.client(session: noor)
+    #expect(try await strict.engine.create("step_up", returnTo: nil, browser: nil, client: client).get().choices == [TestDesk.mail])
+  }
+
   @Test func aPINIsSetOnlyAfterAFreshProof() async throws {
     let desk = try await TestDesk.full()
     let first = try await desk.pass("register", TestDesk.phone, "919999999999", by: desk.client())

@@ -83,6 +83,25 @@ import Testing
     #expect(try await desk.session(asha) == nil)
   }
 
+  /// Attack: whoever reads the mail of the old address, a former employer's, gets in again once its owner has signed in by Google.
+  @Test func anAddressThatWasLeftBehindDoesNotComeBackByGoogle() async throws {
+    let desk = try await TestDesk.full()
+    let own = try #require(try await desk.session(try await desk.google(sub: "asha", email: "911111", by: desk.client()).get()))
+    _ = try await desk.pass("change_email", TestDesk.mail, "922222", by: desk.client(session: own))
+    let again = try await desk.google(sub: "asha", email: "911111", by: desk.client()).get()
+    #expect(again.account?.id == own.account.id && again.account?.email == "+922222")
+    let held = try #require(try await desk.store.account(own.account.id)).identifiers.filter { $0.identifier.kind == .email }
+    #expect(held.map(\.identifier.value) == ["+922222"])
+    // One who has none, or only claims one, is given it.
+    for claims in [false, true] {
+      let sub = claims ? "eve" : "noor"
+      let before = try await desk.google(sub: sub, email: claims ? "933333" : nil, verified: false, by: desk.client()).get()
+      let after = try await desk.google(sub: sub, email: claims ? "944444" : "955555", by: desk.client()).get()
+      #expect(after.account?.id == before.account?.id)
+      #expect(after.account?.email == (claims ? "+944444" : "+955555") && after.account?.isEmailVerified == true)
+    }
+  }
+
   @Test func aNumberThatIsProvedAfterGoogleJoinsTheAccountThatHasIt() async throws {
     let desk = try await TestDesk.full()
     let phone = try #require(try await desk.pass("register", TestDesk.phone, "911111", by: desk.client()).account)
@@ -135,7 +154,7 @@ import Testing
     let found = { (state: String, provider: ProviderName, browser: TokenHash?) in
       await desk.engine.flow(ofCallback: state, provider: provider, client: desk.client(browser: browser))
     }
-    #expect(try await found(state, TestDesk.google, browser).get() == id)
+    #expect(try await found(state, TestDesk.google, browser).get().id == id)
     #expect(await found(state, TestDesk.google, nil).refusal?.code == .flowNotFound)
     #expect(await found(state, TestDesk.google, TokenHash(of: "other".utf8)).refusal?.code == .flowNotFound)
     #expect(await found(state, TestDesk.pin, browser).refusal?.code == .flowNotFound)

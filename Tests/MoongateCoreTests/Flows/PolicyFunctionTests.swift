@@ -74,6 +74,29 @@ import Testing
     #expect(await desk.submit(id, desk.code).refusal?.code == .denied)
   }
 
+  @Test func anIdentityElsewhereCanBeRequiredOfWhoHasOne() async throws {
+    let name = FunctionName("policies/phone_otp.verify")
+    let desk = try await TestDesk.full {
+      $0.policies[TestDesk.phone] = .test(TestDesk.phone, resendAfter: [], unknownAccount: .reveal, verify: name)
+      $0.verdicts[name] = { $0.flow?.name == "login" ? .requireAlso(TestDesk.google) : .allow }
+    }
+    let own = try #require(try await desk.session(try await desk.google(sub: "asha", by: desk.client()).get()))
+    _ = try await desk.pass("join_phone", TestDesk.phone, "911111", by: desk.client(session: own))
+    let half = try await desk.pass("login", TestDesk.phone, "911111", by: desk.client())
+    #expect(half.status == .pending && half.choices == [TestDesk.google] && half.session == nil)
+    // Attack: another identity at the other site, of whoever has the phone.
+    for (sub, isOwn) in [("mallory", false), ("asha", true)] {
+      _ = try await desk.engine.begin(half.id, provider: "google_oauth", fields: [:], client: desk.client()).get()
+      let answer = await desk.engine.submit(half.id, fields: ["sub": .text(sub)], client: desk.client())
+      if isOwn { #expect(try answer.get().status == .complete) } else { #expect(answer.refusal?.code == .denied) }
+    }
+    // Who has none is denied, as anybody is who lacks the factor.
+    _ = try await desk.pass("register", TestDesk.phone, "922222", by: desk.client())
+    let id = try await desk.engine.create("login", returnTo: nil, browser: nil, client: desk.client()).get().id
+    _ = try await desk.engine.begin(id, provider: "phone_otp", fields: ["phone": .text("922222")], client: desk.client()).get()
+    #expect(await desk.submit(id, desk.code).refusal?.code == .denied)
+  }
+
   @Test func aFullProvidersTriesAreCharged() async throws {
     let desk = try await TestDesk {
       $0.flows["both"] = .test("both", account: .existing, steps: [.test(TestDesk.phone), .test(TestDesk.pin)])

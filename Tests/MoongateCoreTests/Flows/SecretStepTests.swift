@@ -127,6 +127,57 @@ import Testing
     #expect(desk.delivery.notices.contains { $0.text.contains("password of your account was changed") && $0.to == "+955555" })
   }
 
+  /// What is refused only after the code was proved leaves the next step open: the same call works again with another secret.
+  @Test func aSecretThatIsRefusedAfterItsCodeMayBeSentAgain() async throws {
+    let desk = try await TestDesk.full()
+    let first = try await desk.secret(
+      "register_email", ["email": "955555", "new_secret": "old", "first_name": "Asha"], provider: "password", by: desk.client()
+    ).get()
+    _ = try await desk.engine.skip(first.id, client: desk.client()).get()
+    let id = try await desk.engine.create("password_reset", returnTo: nil, browser: nil, client: desk.client()).get().id
+    _ = try await desk.engine.begin(id, provider: nil, fields: ["phone": .text("955555")], client: desk.client()).get()
+    await desk.engine.deliveriesEnd()
+    let send = { (secret: String) in
+      await desk.engine.submit(id, fields: ["code": .text(desk.code), "new_secret": .text(secret)], client: desk.client())
+    }
+    #expect(await send("Asha").refusal?.code == .weakPIN)
+    #expect(try await desk.engine.view(id, client: desk.client()).get().step?.provider.rawValue == "password")
+    #expect(await send("weak").refusal?.code == .weakPIN)
+    #expect(try await send("new").get().status == .complete)
+  }
+
+  /// policy.md, `disable`: "until an operator or a rebind turns it on".
+  @Test func whatTakesItsPlaceTurnsOnAgainWhatALimitTurnedOff() async throws {
+    let off = Limit.test("hard", on: .verify, per: .account, max: 2, counts: .consecutiveFailures, disables: true)
+    let desk = try await TestDesk.full {
+      $0.policies["password"] = .test("password", limits: [off], unknownAccount: .conceal)
+      $0.policies[TestDesk.phone] = .test(TestDesk.phone, resendAfter: [], limits: [off], unknownAccount: .reveal)
+    }
+    func signIn(_ secret: String) async -> Result<FlowView, Refusal> {
+      await desk.secret("login_password", ["email": "955555", "secret": secret], provider: "password", by: desk.client())
+    }
+    let first = try await desk.secret("register_email", ["email": "955555", "new_secret": "old"], provider: "password", by: desk.client()).get()
+    let own = try #require(try await desk.session(try await desk.engine.skip(first.id, client: desk.client()).get()))
+    for _ in 0..<2 { _ = await signIn("x") }
+    #expect(await signIn("old").refusal?.code == .disabled)
+    let id = try await desk.engine.create("password_reset", returnTo: nil, browser: nil, client: desk.client()).get().id
+    _ = try await desk.engine.begin(id, provider: nil, fields: ["phone": .text("955555")], client: desk.client()).get()
+    await desk.engine.deliveriesEnd()
+    let reset = try await desk.engine.submit(id, fields: ["code": .text(desk.code), "new_secret": .text("new")], client: desk.client()).get()
+    #expect(try await signIn("new").get().status == .complete)
+
+    // The same for a number: wrong codes have turned it off, and another one takes its place.
+    let now = try #require(try await desk.session(try await signIn("new").get()))
+    #expect(now.account.id == own.account.id && reset.status == .complete)
+    let added = try #require(try await desk.session(try await desk.pass("change_phone", TestDesk.phone, "911111", by: desk.client(session: now))))
+    let login = try await desk.engine.create("login", returnTo: nil, browser: nil, client: desk.client()).get().id
+    _ = try await desk.engine.begin(login, provider: "phone_otp", fields: ["phone": .text("911111")], client: desk.client()).get()
+    for _ in 0..<2 { _ = await desk.submit(login, desk.wrong) }
+    #expect(await desk.submit(login, desk.code).refusal?.code == .disabled)
+    _ = try await desk.pass("change_phone", TestDesk.phone, "922222", by: desk.client(session: added))
+    #expect(try await desk.pass("login", TestDesk.phone, "922222", by: desk.client()).account?.id == own.account.id)
+  }
+
   /// Attack: a flow that an operator wrote in the wrong order sets a password for whoever asks.
   @Test func nothingIsSetBeforeSomethingIsProved() async throws {
     let desk = try await TestDesk.full {
