@@ -5,6 +5,7 @@ import logging
 import os
 import stat
 import subprocess
+import time
 
 import pytest
 import requests
@@ -14,7 +15,7 @@ from joserfc import jwt
 from joserfc.jwk import KeySet
 from oidc_provider_mock import User, run_server_in_thread
 
-from house import BIN, problem
+from house import BIN, problem, wait_for
 from mockgoogle import MockGoogle, Visitor, choose, field, pkce
 
 ASHA, RAVI, MINA = (f"10000000000000000000{number}" for number in (1, 2, 3))
@@ -123,6 +124,33 @@ def test_apps(house):
     token = done.json()["session"]["token"]
     assert house.api("GET", "/session", headers={"Authorization": f"Bearer {token}"}).status_code == 200
     problem(house.api("POST", f"/flows/{flow}/submit", {"code": code, "code_verifier": verifier}), 409, "step_not_open")
+
+    # Who presses "Cancel" is not left on a page of ours.
+    for action, error in (("cancel", "oauth_cancelled"), ("error", "oauth_failed")):
+        flow = house.api("POST", "/flows", {"flow": "login", "code_challenge": challenge, "redirect_to": "https://app.example.com/in?a=1#b"}).json()["id"]
+        away = house.api("POST", f"/flows/{flow}/begin", {"provider": "google_oauth"}).json()["step"]["redirect_to"]
+        back = Visitor(house).get(choose(away, action=action))
+        assert (back.status_code, back.headers["Location"]) == (303, f"https://app.example.com/in?a=1&error={error}#b")
+
+
+def test_an_address_that_was_left_behind_does_not_come_back(house):
+    """Attack: the mail of a former employer, at whose Google the person once signed in."""
+    person = Visitor(house)
+    person.get(choose(person.continues(), account=ASHA))
+    owner = {"Authorization": f"Bearer {person.session.cookies['moongate']}"}
+    flow = house.api("POST", "/flows", {"flow": "change_email"}, headers=owner).json()["id"]
+    house.api("POST", f"/flows/{flow}/begin", {"email": "new@example.com"}, headers=owner)
+    wait_for(lambda: [entry for entry in house.outbox() if entry["to"] == "new@example.com"], "the mail")
+    done = house.api("POST", f"/flows/{flow}/submit", {"code": house.code("new@example.com")}, headers=owner)
+    assert done.json()["status"] == "complete", done.text
+    again = Visitor(house)
+    again.get(choose(again.continues(), account=ASHA))
+    assert again.account()["id"] == done.json()["account"]["id"] and again.account()["email"] == "new@example.com"
+    sent = len(house.outbox())
+    flow = house.flow("login")
+    assert house.api("POST", f"/flows/{flow}/begin", {"provider": "email_code", "email": "asha@example.com"}).status_code == 200
+    time.sleep(0.5)
+    assert not [entry for entry in house.outbox()[: len(house.outbox()) - sent] if entry["code"]], "it is nobody's: nothing is sent"
 
 
 # A stranger's provider: our client against oidc-provider-mock.

@@ -25,10 +25,16 @@ package struct AppReturn: Sendable, Equatable, Codable {
   }
 
   /// The address with the code in its query.
-  func address(with code: SecretText) -> String {
+  func address(with code: SecretText) -> String { adding("code", code.reveal()) }
+
+  /// The address with the code of a refusal in its query, as `error`.
+  package func address(refused code: RefusalCode) -> String { adding("error", code.name) }
+
+  /// - Parameter value: of letters, digits, `-` and `_`.
+  private func adding(_ name: String, _ value: String) -> String {
     let end = address.firstIndex(of: "#") ?? address.endIndex
     let base = address[..<end]
-    return base + (base.contains("?") ? "&" : "?") + "code=" + code.reveal() + address[end...]
+    return base + (base.contains("?") ? "&" : "?") + name + "=" + value + address[end...]
   }
 }
 

@@ -21,7 +21,7 @@ extension FlowEngine {
   /// browser that began the flow and in no other, and not at all for a flow that no browser began, unless an app takes it over by a
   /// code that only it can redeem.
   /// - Returns: `flowNotFound` for whatever is not a living flow of this browser.
-  package func flow(ofCallback state: String, provider: ProviderName, client: ClientContext) async -> Result<FlowID, Refusal> {
+  package func flow(ofCallback state: String, provider: ProviderName, client: ClientContext) async -> Result<CalledBack, Refusal> {
     await answer(client, flow: nil) { visit throws(Halt) in
       guard state.utf8.count <= 1024, let sealed = Base64URL.decode(state),
         let text = try? keys.open(sealed, for: "\(Self.callbackOwner) \(provider)")
@@ -29,7 +29,16 @@ extension FlowEngine {
       let id = FlowID(text: String(decoding: text, as: UTF8.self))
       let machine = try await load(id, visit)
       guard machine.record.browser != nil || machine.record.app != nil else { throw visit.refusal(.flowNotFound) }
-      return id
+      return CalledBack(id: id, returnTo: machine.record.returnTo, app: machine.record.app)
     }
   }
+}
+
+/// The flow that another site sends a person back to.
+package struct CalledBack: Sendable {
+  package let id: FlowID
+  /// Where they were going when it began. Judged already (`RedirectTargets`).
+  package let returnTo: String?
+  /// The app that takes over what it ends in: it is told too where it ends in nothing.
+  package let app: AppReturn?
 }

@@ -26,15 +26,16 @@ struct CallbackPage: Sendable {
         let query = try exchange.query()
         guard let state = query["state"] else { throw exchange.refusal(.flowNotFound) }
         let caller = try await driver.caller(exchange)
-        let id = try await driver.engine.flow(ofCallback: state, provider: name, client: caller).get()
-        return try await judge(id, of: name, query, caller, exchange)
+        let called = try await driver.engine.flow(ofCallback: state, provider: name, client: caller).get()
+        return try await judge(called, of: name, query, caller, exchange)
       }
     ]
   }
 
   private func judge(
-    _ id: FlowID, of provider: ProviderName, _ query: FormFields, _ caller: ClientContext, _ exchange: Exchange
+    _ called: CalledBack, of provider: ProviderName, _ query: FormFields, _ caller: ClientContext, _ exchange: Exchange
   ) async throws(Refusal) -> Response {
+    let id = called.id
     guard case .success(let before) = await driver.engine.view(id, client: caller), before.step?.provider == provider else {
       throw exchange.refusal(.stepNotOpen)
     }
@@ -48,7 +49,9 @@ struct CallbackPage: Sendable {
       exchange.note(error)
       // The state is spent with the answer that came with it. What was proved before in this flow is not lost.
       if before.passed.isEmpty { _ = await driver.engine.delete(id, client: caller) }
-      return .seeOther(NextPage.refused(error.code, flow: before.flow, id: before.passed.isEmpty ? nil : id))
+      // The person began in the app, and is not left on a page of ours.
+      if let app = called.app { return .seeOther(app.address(refused: NextPage.told(error.code))) }
+      return .seeOther(NextPage.refused(error.code, flow: before.flow, id: before.passed.isEmpty ? nil : id, returnTo: called.returnTo))
     }
   }
 }
@@ -68,10 +71,12 @@ enum NextPage {
     return FormFields.address(page(of: view.flow), ["id": id])
   }
 
+  /// What is told of a refusal.
+  static func told(_ code: RefusalCode) -> RefusalCode { shown.contains(code) ? code : .oauthFailed }
+
   /// The page on which the flow begins, with the sentence of a refusal.
-  static func refused(_ code: RefusalCode, flow: String, id: FlowID?) -> String {
-    let told = shown.contains(code) ? code : .oauthFailed
-    return FormFields.address(page(of: flow), ["id": id?.secret.reveal(), "refused": told.name])
+  static func refused(_ code: RefusalCode, flow: String, id: FlowID?, returnTo: String?) -> String {
+    FormFields.address(page(of: flow), ["id": id?.secret.reveal(), "refused": told(code).name, "return_to": returnTo])
   }
 
   private static func page(of flow: String) -> String { flow == "register" ? "/auth/register" : "/auth/login" }

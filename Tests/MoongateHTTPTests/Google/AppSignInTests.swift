@@ -105,6 +105,21 @@ import Testing
     }
   }
 
+  @Test(
+    "who cancels, or is refused, comes back to the app and not to a page of ours",
+    arguments: [(["action": "cancel"], "oauth_cancelled"), (["action": "error"], "oauth_failed")])
+  func refused(choice: [String: String], code: String) async throws {
+    try await world.run { client in
+      let (id, away) = try await begun(client, app)
+      let back = try await world.google.choose(away, choice)
+      let answer = try await Browser(client).returns(back)
+      #expect(answer.status == 303)
+      #expect(answer.header("Location") == Self.address + "&error=\(code)")
+      #expect(try await client.call(.get, "/api/auth/flows/\(id)").status == 404, "the state is spent with the answer")
+      #expect(try await Browser(client).returns(back).status == 404)
+    }
+  }
+
   @Test("a one-time code lives for a minute") func expires() async throws {
     try await world.run { client in
       let (id, away) = try await begun(client, app)

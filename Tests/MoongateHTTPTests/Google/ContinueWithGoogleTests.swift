@@ -49,6 +49,12 @@ import Testing
       let next = try await browser.continuesWithGoogle()
       _ = try await browser.returns(try await world.google.choose(next, ["account": GoogleWorld.asha]))
       #expect(browser.isSignedIn, "the way is open again")
+
+      // Where they were going is not lost.
+      let other = Browser(client)
+      let wanted = try await other.continuesWithGoogle(returnTo: "/pay?x=1")
+      let refused = try await other.returns(try await world.google.choose(wanted, ["action": action]))
+      #expect(refused.header("Location") == "/auth/login?refused=\(code)&return_to=%2Fpay%3Fx%3D1")
     }
   }
 
