@@ -7,7 +7,8 @@ import MoongateSDK
 ///     {"identifiers":[{"phone":"+919999999999","verified":true},{"email":"asha@example.com","verified":false}],
 ///      "first_name":"Asha","last_name":"Rao","password":"$2b$12$…","pin":"$argon2id$…","created_at":"2024-05-01T12:00:00Z","locked":false}
 ///
-/// Only `identifiers` has to be there, with one at least. `federated` is an issuer, a space and a subject.
+/// Only `identifiers` has to be there, with one at least, unless the line has the `id` of an account that was exported: somebody else may have
+/// proved its only address since. `federated` is an issuer, a space and a subject.
 struct AccountLine {
   /// Every problem of the line, in words.
   struct Problems: Error {
@@ -31,18 +32,14 @@ struct AccountLine {
     for name in fields.keys.sorted() where !Self.fields.contains(name) {
       problems.append("unknown field `\(name)`; there are \(Self.fields.joined(separator: ", "))")
     }
-    var account = ImportedAccount(identifiers: names(fields["identifiers"], &problems))
-    account.id = text("id", fields, &problems)
+    let id = text("id", fields, &problems)
+    var account = ImportedAccount(identifiers: names(fields["identifiers"], mayBeNone: id != nil, &problems))
+    account.id = id
     if let id = account.id, id.wholeMatch(of: /ac_[A-Za-z0-9_-]{1,64}/) == nil { problems.append("`id` is none: they look like ac_…") }
     account.firstName = name("first_name", fields, &problems)
     account.lastName = name("last_name", fields, &problems)
-    if let created = text("created_at", fields, &problems) {
-      if let date = try? Date(created, strategy: .iso8601) {
-        account.createdAt = Timestamp(milliseconds: Int64(date.timeIntervalSince1970 * 1000))
-      } else {
-        problems.append("`created_at` is no time such as 2024-05-01T12:00:00Z")
-      }
-    }
+    account.createdAt = time("created_at", fields, &problems)
+    account.lastSeenAt = time("last_seen_at", fields, &problems)
     switch fields["locked"] {
     case nil, is NSNull: break
     case let flag as Bool: account.isLocked = flag
@@ -68,16 +65,30 @@ struct AccountLine {
     }
   }
 
+  private func time(_ name: String, _ fields: [String: Any], _ problems: inout [String]) -> Timestamp? {
+    guard let text = text(name, fields, &problems) else { return nil }
+    guard let date = try? Date(text, strategy: .iso8601) else {
+      problems.append("`\(name)` is no time such as 2024-05-01T12:00:00Z")
+      return nil
+    }
+    return Timestamp(milliseconds: Int64(date.timeIntervalSince1970 * 1000))
+  }
+
   private func name(_ field: String, _ fields: [String: Any], _ problems: inout [String]) -> String? {
     guard let text = text(field, fields, &problems) else { return nil }
-    if text.isEmpty || text.unicodeScalars.count > 100 || text.unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) {
-      problems.append("`\(field)` is 1 to 100 characters, without control characters")
+    // Names go into headers, pages and mails: what registering refuses is refused here too.
+    let isPlain = text.unicodeScalars.allSatisfy { scalar in
+      ![.control, .lineSeparator, .paragraphSeparator, .surrogate, .unassigned, .privateUse].contains(scalar.properties.generalCategory)
+        && !scalar.properties.isBidiControl
+    }
+    if text.isEmpty || text.unicodeScalars.count > 100 || !isPlain {
+      problems.append("`\(field)` is 1 to 100 characters, without control characters and marks that turn the text around them")
     }
     return text
   }
 
-  private func names(_ value: Any?, _ problems: inout [String]) -> [ImportedAccount.Name] {
-    guard let list = value as? [Any], !list.isEmpty else {
+  private func names(_ value: Any?, mayBeNone: Bool, _ problems: inout [String]) -> [ImportedAccount.Name] {
+    guard let list = value as? [Any], mayBeNone || !list.isEmpty else {
       problems.append("`identifiers` is a list with one at least, such as [{\"phone\":\"+919999999999\",\"verified\":true}]")
       return []
     }

@@ -4,6 +4,8 @@ import json
 import subprocess
 import time
 
+import requests
+
 from house import BIN, problem, wait_for, wrong
 
 ARGON2 = "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4"  # of "password"
@@ -40,17 +42,36 @@ def test_locking_ends_sessions_within_a_second(house, number):
 
 
 def test_deleting_leaves_nothing(house, number):
-    house.register(number)
+    """While the gateway runs: neither in the file nor in its log, nor in what the gateway tells."""
+    address = "zquast@example.com"
+    registered = house.api(
+        "POST", "/register", {"email": address, "password": "correct horse", "first_name": "Zerlinde", "last_name": "Quast"},
+        headers={"User-Agent": "a phone of hers"})
+    token = registered.json()["token"]
+    wait_for(lambda: [entry for entry in house.outbox() if entry["to"] == address], "the mail")
+    verified = house.api("POST", "/verify-email", {"code": house.code(address)}, headers={"Authorization": f"Bearer {token}"})
+    owner = {"Authorization": f"Bearer {verified.json()['token']}"}
+    flow = house.api("POST", "/flows", {"flow": "change_phone"}, headers=owner).json()["id"]
+    assert house.api("POST", f"/flows/{flow}/begin", {"phone": number}, headers=owner).status_code == 200
+    assert house.api("POST", f"/flows/{flow}/submit", {"code": house.code(number)}, headers=owner).json()["status"] == "complete"
+    house.begin(house.flow("login"), number)
     account = json.loads(tool(house, "account", "show", number, "--json")[1])
+    assert len(account["identifiers"]) == 2 and account["last_name"] == "Quast"
+    traces = [address, "zquast", number, "Zerlinde", "Quast", "a phone of hers"]
+
+    def found(*also):
+        stored = b"".join(file.read_bytes() for file in (house.config / "data").glob("moongate.db*"))
+        return [trace for trace in [*traces, *also] if trace.encode() in stored]
+
+    assert found(account["id"]) == [*traces, account["id"]], "they are looked for where they are"
     status, text, _ = tool(house, "account", "delete", number)
     assert status == 0 and text == f"{account['id']} deleted\n"
+    assert found() == []
     assert tool(house, "account", "show", number)[0] == 1
     assert tool(house, "account", "list", "--json")[1] == "[\n\n]\n"
-    house.stop()
-    for file in (house.config / "data").iterdir():
-        content = file.read_bytes()
-        if not file.name.endswith("-wal"):  # what was overwritten there is gone with the next checkpoint
-            assert account["id"].encode() not in content, file
+    told = requests.get(f"{house.admin}/events?limit=100000", timeout=10).text
+    assert "account_deleted" in told and account["id"] not in told and address not in told
+    assert house.api("GET", "/session", headers=owner).status_code == 401
 
 
 def test_all_of_a_file_or_nothing(house):
@@ -90,7 +111,20 @@ def test_all_of_a_file_or_nothing(house):
     assert {name["email"] for line in exported for name in line["identifiers"] if "email" in name} == {"asha@example.com", "rao@example.com"}
     kept = next(line["password"] for line in exported if "password" in line)
     assert kept.startswith("$argon2id$v=19$m=19456,t=2,p=1,keyid="), "made anew, with the pepper"
-    assert "password" not in tool(house, "account", "export")[1]
+    plain = tool(house, "account", "export")[1]
+    assert "password" not in plain
+
+    # Moving house: what was exported is taken in elsewhere, one who has lost their only address and all.
+    moved = [json.loads(line) for line in plain.splitlines()] + [{"id": "ac_lost", "identifiers": [], "locked": False, "created_at": "2024-05-01T12:00:00Z"}]
+    moved[0]["last_seen_at"] = "2031-01-01T00:00:00Z"
+    for line in moved:
+        assert tool(house, "account", "delete", line["id"])[0] == (1 if line["id"] == "ac_lost" else 0)
+    file.write_text("\n".join(json.dumps(line) for line in moved))
+    assert tool(house, "account", "import", file)[:2] == (0, "3 accounts taken in\n")
+    again = {line["id"]: line for line in map(json.loads, tool(house, "account", "export")[1].splitlines())}
+    assert again[moved[0]["id"]]["last_seen_at"] == "2031-01-01T00:00:00Z" and again["ac_lost"]["identifiers"] == []
+    for bad in ({"identifiers": []}, {"identifiers": [{"email": "b@example.com"}], "first_name": "A\u202eb"}):
+        assert tool(house, "account", "import", "-", text=json.dumps(bad))[0] == 1
 
 
 def test_locks_are_listed_and_lifted(house, number):

@@ -146,7 +146,8 @@ extension AccountDesk {
       changes.append(
         .createAccount(
           Account(
-            id: id, firstName: imported.firstName, lastName: imported.lastName, createdAt: created, lastSeenAt: created, isLocked: imported.isLocked,
+            id: id, firstName: imported.firstName, lastName: imported.lastName, createdAt: created,
+            lastSeenAt: max(created, imported.lastSeenAt ?? created), isLocked: imported.isLocked,
             identifiers: imported.identifiers.map { HeldIdentifier(identifier: $0.identifier, verifiedAt: $0.isVerified ? created : nil) })))
       for (provider, hash) in imported.hashes.sorted(by: { $0.key < $1.key }) {
         do {
@@ -195,19 +196,22 @@ package struct ImportedAccount: Sendable {
   package var firstName: String?
   package var lastName: String?
   package var createdAt: Timestamp?
+  /// nil: not since it was made. A policy may take a number for a recycled one whose owner was away for long.
+  package var lastSeenAt: Timestamp?
   package var isLocked: Bool
   /// By provider (`password`, `pin`), each readable by `StoredHash`.
   package var hashes: [ProviderName: String]
 
   package init(
-    id: String? = nil, identifiers: [Name], firstName: String? = nil, lastName: String? = nil, createdAt: Timestamp? = nil, isLocked: Bool = false,
-    hashes: [ProviderName: String] = [:]
+    id: String? = nil, identifiers: [Name], firstName: String? = nil, lastName: String? = nil, createdAt: Timestamp? = nil,
+    lastSeenAt: Timestamp? = nil, isLocked: Bool = false, hashes: [ProviderName: String] = [:]
   ) {
     self.id = id
     self.identifiers = identifiers
     self.firstName = firstName
     self.lastName = lastName
     self.createdAt = createdAt
+    self.lastSeenAt = lastSeenAt
     self.isLocked = isLocked
     self.hashes = hashes
   }

@@ -22,6 +22,9 @@ struct PreparedChange: Sendable {
       }
   }
 
+  /// Whether afterwards nothing may tell of a person that was there.
+  var forgetsPerson: Bool { if case .deleteAccount = change { true } else { false } }
+
   /// - Returns: the locks that it began.
   /// - Throws: `ChangeConflict`.
   func apply(at now: Timestamp, _ db: Database) throws -> [LockBegun] {

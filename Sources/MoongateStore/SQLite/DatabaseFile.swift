@@ -80,10 +80,11 @@ enum SQLiteConfiguration {
       // NORMAL with WAL survives the death of the process at any point (sqlite.org/pragma.html#pragma_synchronous).
       // 8 MiB of cache: bounded memory, whatever number of people is attacked at once.
       // Checkpoints after 16 MiB of log: a page that changes often is written back once.
+      // What is deleted is overwritten, whatever SQLite was built with: people have a right to be forgotten.
       try db.execute(
         sql: """
           PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 4096; PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY;
-          PRAGMA trusted_schema = OFF
+          PRAGMA trusted_schema = OFF; PRAGMA secure_delete = ON
           """)
     }
     return configuration

@@ -70,7 +70,9 @@ package final class SQLiteStore: Store {
     do {
       let prepared = try changes.map(PreparedChange.init)
       return try await working {
-        .applied(locks: try await commits.write(at: now) { db in try prepared.flatMap { try $0.apply(at: now, db) } })
+        let locks = try await commits.write(at: now) { db in try prepared.flatMap { try $0.apply(at: now, db) } }
+        if prepared.contains(where: \.forgetsPerson) { await emptyLog() }
+        return .applied(locks: locks)
       }
     } catch let error as ChangeConflict {
       return .conflict(error.conflict)
@@ -107,6 +109,10 @@ package final class SQLiteStore: Store {
     }
     return try await body()
   }
+
+  /// Empties the log, which holds what pages were before a person was deleted. Where somebody reads or writes right then it is left as it is: the
+  /// next deletion, or the last process to end, empties it.
+  private func emptyLog() async { _ = try? await database.writeWithoutTransaction { db in try db.checkpoint(.truncate) } }
 
   private func closeFile() throws(StoreFault) { do { try database.close() } catch { throw StoreFault(error) } }
 }
