@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import random
 import re
 import shutil
 import signal
@@ -19,10 +20,23 @@ BIN = pathlib.Path(os.environ.get("MOONGATE_BIN", ROOT / ".build" / "debug"))
 SHIPPED = ("8080", "9901", "3000")
 
 
+_given = set()
+
+
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """One outside of the range from which the system takes the ports of outgoing connections: one of those may be somebody's before the
+    program that it was meant for has started. Never the same twice."""
+    while True:
+        port = random.randrange(10240, 20000)
+        if port in _given:
+            continue
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        _given.add(port)
+        return port
 
 
 def wait_for(condition, what, seconds=20):
