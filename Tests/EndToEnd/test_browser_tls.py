@@ -3,7 +3,7 @@
 import pytest
 from selenium import webdriver
 
-from house import wait_for
+from house import free_port, wait_for
 from test_story import CHROMIUM, DRIVER
 from test_tls import certificate, speak_tls
 
@@ -15,7 +15,7 @@ def browser(tmp_path):
     for argument in ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--ignore-certificate-errors", "--lang=en",
                      f"--user-data-dir={tmp_path}/chromium"]:
         options.add_argument(argument)
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER, port=free_port()))
     driver.set_page_load_timeout(30)
     yield driver
     driver.quit()

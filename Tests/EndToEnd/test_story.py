@@ -6,7 +6,7 @@ from selenium.common.exceptions import NoSuchElementException, StaleElementRefer
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
-from house import wait_for
+from house import free_port, wait_for
 
 CHROMIUM, DRIVER = "/usr/bin/chromium", "/usr/bin/chromedriver"
 
@@ -19,7 +19,8 @@ def browser(request, tmp_path):
         options.add_argument(argument)
     if not request.param:
         options.add_experimental_option("prefs", {"profile.managed_default_content_settings.javascript": 2})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+    # A port of ours: the one that selenium takes may be somebody's before its driver listens there.
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER, port=free_port()))
     driver.set_page_load_timeout(30)
     driver.scripted = request.param
     try:
