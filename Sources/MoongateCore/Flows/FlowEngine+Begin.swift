@@ -132,10 +132,11 @@ extension FlowEngine {
     let code = texts.rule.make(from: random)
     // Nobody is told the code of an unknown person whom the policy conceals: no answer to it can be right.
     let reaches = isWanted || isKnown
-    let mac =
-      reaches
-      ? keys.codeMAC(code, flow: id.hash, provider: name.rawValue, identifier: identifier.value, purpose: machine.record.name) : random.bytes(32)
-    let challenge = Challenge(mac: mac, issuedAt: visit.now, expiresAt: visit.now + texts.rule.lifetime, rule: texts.rule)
+    // Both are made, whichever is kept: the same work for the same time.
+    let answerable = keys.codeMAC(
+      code, flow: id.hash, provider: name.rawValue, identifier: identifier.value, purpose: machine.record.name)
+    let unanswerable = random.bytes(answerable.count)
+    let challenge = Challenge(mac: reaches ? answerable : unanswerable, issuedAt: visit.now, expiresAt: visit.now + texts.rule.lifetime, rule: texts.rule)
     let step = StepRecord(
       provider: name, identifier: identifier, isSkippable: machine.due?.isSkippable ?? false, account: account?.id, challenge: challenge)
     machine.opened(step)

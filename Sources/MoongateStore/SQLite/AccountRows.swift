@@ -6,6 +6,8 @@ import MoongateSDK
 /// Accounts with their identifiers.
 enum AccountRows {
   static func find(_ id: String, _ db: Database) throws -> Account? {
+    // Before it is known whether there is such an account: the same reads for whom there is none.
+    let identifiers = try identifiers(of: id, db)
     guard
       let row = try db.row(
         """
@@ -16,7 +18,7 @@ enum AccountRows {
     else { return nil }
     return Account(
       id: row[0], firstName: row[1], lastName: row[2], createdAt: row.moment(3), lastSeenAt: row.moment(4), isLocked: row[5],
-      identifiers: try identifiers(of: id, db),
+      identifiers: identifiers,
       credentials: Set((row[6] as String? ?? "").split(separator: " ").compactMap { ProviderName(rawValue: String($0)) }))
   }
 
