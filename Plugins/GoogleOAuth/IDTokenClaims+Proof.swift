@@ -12,9 +12,13 @@ extension IDTokenClaims {
       firstName: Self.readable(firstName) ?? Self.readable(name), lastName: Self.readable(lastName))
   }
 
-  /// A name as it may be shown: at most 100 characters, none of them invisible controls.
+  /// A name as it may be shown, and may go into headers: at most 100 characters, none of them a control, a line end, or a mark that turns the
+  /// text around it.
   private static func readable(_ name: String?) -> String? {
-    let scalars = (name ?? "").unicodeScalars.filter { $0.properties.generalCategory != .control }
+    let scalars = (name ?? "").unicodeScalars.filter { scalar in
+      ![.control, .lineSeparator, .paragraphSeparator, .surrogate, .unassigned, .privateUse].contains(scalar.properties.generalCategory)
+        && !scalar.properties.isBidiControl
+    }
     let text = String(String.UnicodeScalarView(scalars)).prefix(100)
     return text.allSatisfy(\.isWhitespace) ? nil : String(text)
   }

@@ -109,7 +109,8 @@ struct AccountLine {
         continue
       }
       let found = desk.identifiers(named: text, region: region).first { $0.kind == kind }
-      guard let identifier = found, kind != .federated || text.split(separator: " ").count == 2 else {
+      let isPair = text.split(separator: " ", omittingEmptySubsequences: false).count == 2 && text.utf8.allSatisfy { (0x20...0x7e).contains($0) }
+      guard let identifier = found, kind != .federated || isPair else {
         problems.append("\"\(text)\" is no \(kind.rawValue)\(kind == .federated ? ": write an issuer, a space and a subject" : "")")
         continue
       }

@@ -123,7 +123,8 @@ def test_all_of_a_file_or_nothing(house):
     assert tool(house, "account", "import", file)[:2] == (0, "3 accounts taken in\n")
     again = {line["id"]: line for line in map(json.loads, tool(house, "account", "export")[1].splitlines())}
     assert again[moved[0]["id"]]["last_seen_at"] == "2031-01-01T00:00:00Z" and again["ac_lost"]["identifiers"] == []
-    for bad in ({"identifiers": []}, {"identifiers": [{"email": "b@example.com"}], "first_name": "A\u202eb"}):
+    lone = [{"email": "b@example.com"}]
+    for bad in ({"identifiers": []}, {"identifiers": lone, "first_name": "A\u202eb"}, {"identifiers": [{"federated": "https://x \x1b[31m"}]}):
         assert tool(house, "account", "import", "-", text=json.dumps(bad))[0] == 1
 
 

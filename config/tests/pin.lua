@@ -65,6 +65,11 @@ return tests {
     flow "step_up", send(), right(), flow "pin_set", enter { new_pin = "402917" }, expect { status = "complete" },
   },
 
+  case "a route that asks for a PIN gets it by a step-up too" {
+    phone "+919999999999", account { pin = "739154" },
+    flow "step_up", provider "pin", right(), expect { status = "complete" },
+  },
+
   case "a PIN is for someone who is signed in" {
     flow "pin_unlock", expect { status = 401, code = "unauthenticated" },
   },

@@ -95,6 +95,22 @@ import Testing
     #expect(try await step.submit(["error": code, "state": "st_abc"]).reason == reason)
   }
 
+  @Test(
+    "names are what may be shown, and nothing that breaks a line or turns the text around it",
+    arguments: [
+      ("A\u{202E}sha", "Asha"), ("A\u{2066}sha\u{2069}", "Asha"), ("A\r\nSet-Cookie: x", "ASet-Cookie: x"), ("A\u{2028}sha", "Asha"),
+      ("\u{202E} ", nil),
+      (String(repeating: "a", count: 300), String(repeating: "a", count: 100)), ("नेहा", "नेहा"), ("👩‍🚀", "👩‍🚀"),
+    ] as [(String, String?)])
+  func names(given: String, kept: String?) async throws {
+    let web = TestProvider()
+    web.change { $0.published = [TestKey.rsa.published] }
+    let step = try await Attempted.begun(web)
+    let token = try TestKey.rsa.sign(["alg": "RS256", "kid": "rsa"], step.claims(["given_name": given, "name": given, "family_name": given]))
+    let proof = try #require(try await step.returns(token).proof)
+    #expect(proof.firstName == kept && proof.lastName == kept)
+  }
+
   @Test("Google's two names are one, and only Google has two") func googlesNames() async throws {
     for (issuer, isGood) in [(nil, true), (TestProvider.issuer, false)] as [(String?, Bool)] {
       let web = TestProvider()
