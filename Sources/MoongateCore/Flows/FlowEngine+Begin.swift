@@ -136,7 +136,8 @@ extension FlowEngine {
     let answerable = keys.codeMAC(
       code, flow: id.hash, provider: name.rawValue, identifier: identifier.value, purpose: machine.record.name)
     let unanswerable = random.bytes(answerable.count)
-    let challenge = Challenge(mac: reaches ? answerable : unanswerable, issuedAt: visit.now, expiresAt: visit.now + texts.rule.lifetime, rule: texts.rule)
+    let challenge = Challenge(
+      mac: reaches ? answerable : unanswerable, issuedAt: visit.now, expiresAt: visit.now + texts.rule.lifetime, rule: texts.rule)
     let step = StepRecord(
       provider: name, identifier: identifier, isSkippable: machine.due?.isSkippable ?? false, account: account?.id, challenge: challenge)
     machine.opened(step)
