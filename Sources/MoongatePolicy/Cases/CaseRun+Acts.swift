@@ -137,7 +137,10 @@ extension CaseRun {
   private mutating func begin() async throws {
     guard let flow else { return }
     let view = await view()
-    let choices = view?.choices ?? []
+    // A case cannot go to another site, and to be told that it is busy would help nobody.
+    let isElsewhere = { [providers] (name: ProviderName) in providers[name]?.descriptor.identifierKinds.contains(.federated) ?? false }
+    let offered = view?.choices ?? []
+    let choices = offered.allSatisfy(isElsewhere) ? offered : offered.filter { !isElsewhere($0) }
     let name =
       chosen ?? view?.step?.provider ?? choices.first { name in
         current.map { kind in providers[name]?.descriptor.identifierKinds.contains(kind) ?? false } ?? false

@@ -85,4 +85,19 @@ import Testing
       #expect(holds, "\(policy)\n\(text)")
     }
   }
+
+  /// Who takes a way in out of `login` is told which step the cases miss, and not that some other site is busy.
+  @Test func aCaseWhoseStepIsGoneIsNotSentElsewhere() async throws {
+    let folder = try ScratchFolder()
+    let flows = try FileManager.default.contentsOfDirectory(atPath: TestFolder.root + "/config/flows").map { "flows/" + $0 }
+    for name in ["gateway.lua", "routes.lua", "tests/email_code.lua"] + flows {
+      try folder.write(try String(contentsOfFile: TestFolder.root + "/config/" + name, encoding: .utf8), to: name)
+    }
+    try folder.write(
+      "return flow \"login\" { account = \"existing\", steps = { any_of { \"phone_otp\", \"google_oauth\" } } }", to: "flows/login.lua")
+    let report = try await run(folder.path)
+    let text = report.text(colour: false)
+    #expect(!report.holds)
+    #expect(text.contains("422 invalid_input") && !text.contains("busy"), "\(text)")
+  }
 }
