@@ -131,10 +131,10 @@ extension StoreConformance {
       for wait in [60, 120, 120] {
         #expect(try await bench.attempt([], .success, timer: bench.timer()).resendAt == bench.now + .seconds(wait))
         bench.clock.advance(by: .milliseconds(wait * 1000 - 1))
-        #expect(try await bench.store.resendAt(bench.timer(), at: bench.now) == bench.now + .milliseconds(1))
+        #expect(try await bench.resendAt(bench.timer()) == bench.now + .milliseconds(1))
         #expect(try await bench.reserve([], timer: bench.timer()).result.reason == .timer(until: bench.now + .milliseconds(1)))
         bench.clock.advance(by: .milliseconds(1))
-        #expect(try await bench.store.resendAt(bench.timer(), at: bench.now) == nil)
+        #expect(try await bench.resendAt(bench.timer()) == nil)
       }
       bench.clock.advance(by: .milliseconds(15 * 60_000 - 120_000 - 1))
       #expect(try await bench.attempt([], .success, timer: bench.timer()).resendAt == bench.now + .seconds(120))
@@ -143,13 +143,13 @@ extension StoreConformance {
     },
     StoreConformance("no intervals: no timer") { bench async throws in
       for _ in 0..<3 { #expect(try await bench.attempt([], .success, timer: bench.timer([])) == .reserved(places: [], resendAt: nil)) }
-      #expect(try await bench.store.resendAt(bench.timer([]), at: bench.now) == nil)
+      #expect(try await bench.resendAt(bench.timer([])) == nil)
     },
     StoreConformance("an expired code opens the next send at once, and of twenty at once one") { bench async throws in
       try await bench.attempt([], .success, timer: bench.timer([.seconds(600)]))
       bench.clock.advance(by: .seconds(30))
       let timer = bench.timer([.seconds(600)], expiredAt: bench.now)
-      #expect(try await bench.store.resendAt(timer, at: bench.now) == nil)
+      #expect(try await bench.resendAt(timer) == nil)
       bench.clock.advance(by: .seconds(1))
       let places = try await withThrowingTaskGroup(of: [Int]?.self) { group in
         for _ in 0..<20 { group.addTask { try await bench.attempt([], .success, timer: timer).places } }
@@ -160,22 +160,22 @@ extension StoreConformance {
     StoreConformance("a refund restores the timer; a success leaves nothing to restore") { bench async throws in
       for outcome in [Settlement.Outcome.refund, .refundPerson] {
         try await bench.attempt([], outcome, timer: bench.timer())
-        #expect(try await bench.store.resendAt(bench.timer(), at: bench.now) == nil)
+        #expect(try await bench.resendAt(bench.timer()) == nil)
       }
       let sent = try await bench.reserve([], timer: bench.timer())
       try await bench.settle(sent.id, [], .success, timer: bench.timer())
       try await bench.settle(sent.id, [], .refund, timer: bench.timer())
-      #expect(try await bench.store.resendAt(bench.timer(), at: bench.now) == bench.now + .seconds(60))
+      #expect(try await bench.resendAt(bench.timer()) == bench.now + .seconds(60))
       bench.clock.advance(by: .seconds(60))
       try await bench.attempt([], .refund, timer: bench.timer())
-      #expect(try await bench.store.resendAt(bench.timer(), at: bench.now) == nil)
+      #expect(try await bench.resendAt(bench.timer()) == nil)
       #expect(try await bench.attempt([], .success, timer: bench.timer()).resendAt == bench.now + .seconds(120), "the second of its sequence still")
     },
     StoreConformance("a send that a limit refuses leaves the timer as it is") { bench async throws in
       let limit = bench.limit("send", max: 1, counts: .all)
       try await bench.attempt([limit], .success)
       _ = try await bench.reserve([limit], timer: bench.timer())
-      #expect(try await bench.store.resendAt(bench.timer(), at: bench.now) == nil)
+      #expect(try await bench.resendAt(bench.timer()) == nil)
     },
     StoreConformance("clearing the timer begins its sequence anew") { bench async throws in
       try await bench.attempt([], .success, timer: bench.timer())

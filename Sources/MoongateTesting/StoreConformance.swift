@@ -51,6 +51,9 @@ struct StoreBench: Sendable {
     ResendTimer(key: [9, 9], intervals: intervals, expiredAt: expiredAt)
   }
 
+  /// When the timer lets the next send through.
+  func resendAt(_ timer: ResendTimer) async throws -> Timestamp? { try await store.standing([], timer, at: now).resendAt }
+
   func reserve(_ limits: [ResolvedLimit], timer: ResendTimer? = nil) async throws -> (id: ReservationID, result: ReservationResult) {
     let id = ReservationID(from: random)
     return (id, try await store.reserve(ReservationRequest(id: id, now: now, limits: limits, timer: timer)))

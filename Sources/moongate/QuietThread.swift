@@ -1,4 +1,5 @@
 import Foundation
+import MoongateCore
 import Synchronization
 
 /// One thread of low priority for work that nobody waits for: a candidate is read and tried out on it, so that a reload
@@ -18,8 +19,7 @@ final class QuietThread: TaskExecutor {
   static func run<Value: Sendable>(_ body: @Sendable () async -> Value) async -> Value {
     let executor = QuietThread()
     Thread.detachNewThread {
-      // Linux keeps a nice value for each thread; 0 is the calling one (setpriority(2), "C library/kernel differences").
-      setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 10)
+      ThreadPriority.quiet.take()
       executor.work()
     }
     let value = await withTaskExecutorPreference(executor, operation: body)

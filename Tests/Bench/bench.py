@@ -8,9 +8,12 @@ Load, contender and backend share the machine, so compare the figures, don't quo
 
 import argparse
 import http.client
+import itertools
 import json
 import os
 import pathlib
+import re
+import selectors
 import signal
 import socket
 import statistics
@@ -18,7 +21,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import peers
 
@@ -90,34 +92,80 @@ def call(connection, method, path, body=None):
     return json.loads(content)
 
 
-def in_parallel(port, jobs, work):
-    """work(connection, job) for each job, by some clients with a connection each; the results, and the seconds it took."""
-    shares = [jobs[index::CLIENTS] for index in range(CLIENTS)]
+class Client:
+    """One connection that always has a call under way. Little more than sockets: a client that is busy itself takes a core from who is measured."""
 
-    def client(share):
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-        return [work(connection, job) for job in share]
+    def __init__(self, port):
+        self.socket = socket.create_connection(("127.0.0.1", port))
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.index = None
+        self.received = b""
 
+    def send(self, index, request):
+        self.index, self.received = index, b""
+        self.socket.sendall(request)
+
+    def answer(self):
+        """The content of an answer that has come as a whole, else nothing."""
+        more = self.socket.recv(65536)
+        self.received += more
+        head, end, content = self.received.partition(b"\r\n\r\n")
+        length = re.search(rb"(?i)content-length: (\d+)", head) if end else None
+        if not more or (end and (length is None or not head.startswith((b"HTTP/1.1 200", b"HTTP/1.1 201")))):
+            raise RuntimeError(self.received.decode())
+        return content if length and len(content) >= int(length[1]) else None
+
+
+def posts(port, calls):
+    """POSTs each (path, body, device token), as many at a time as there are clients; the answers in order, and the seconds it took."""
+    requests = []
+    for path, body, device in calls:
+        body = json.dumps(body).encode()
+        fields = {"Host": f"localhost:{port}", "Content-Type": "application/json", "Content-Length": len(body), **({"Moongate-Device": device} if device else {})}
+        requests.append(f"POST {path} HTTP/1.1\r\n".encode() + b"".join(f"{name}: {value}\r\n".encode() for name, value in fields.items()) + b"\r\n" + body)
+    answers = [None] * len(requests)
+    waiting = iter(enumerate(requests))
+    chooser = selectors.DefaultSelector()
     began = time.monotonic()
-    with ThreadPoolExecutor(CLIENTS) as pool:
-        results = [result for share in pool.map(client, shares) for result in share]
-    return results, time.monotonic() - began
+    for index, request in itertools.islice(waiting, CLIENTS):
+        client = Client(port)
+        chooser.register(client.socket, selectors.EVENT_READ, client)
+        client.send(index, request)
+    left = len(requests)
+    while left:
+        for key, _ in chooser.select(30):
+            client = key.data
+            content = client.answer()
+            if content is None:
+                continue
+            answers[client.index] = content
+            left -= 1
+            following = next(waiting, None)
+            if following:
+                client.send(*following)
+    seconds = time.monotonic() - began
+    for key in list(chooser.get_map().values()):
+        key.fileobj.close()
+    return [json.loads(answer) for answer in answers], seconds
+
+
+def run_flows(port, admin, name, who, devices=None):
+    """Runs the flow for each of the `begin` bodies, on their devices, with codes from the outbox; the answers, and the seconds that the three calls took."""
+    devices = devices or [None] * len(who)
+    created, creating = posts(port, [("/api/auth/flows", {"flow": name}, device) for device in devices])
+    _, beginning = posts(port, [(f"/api/auth/flows/{flow['id']}/begin", person, device) for flow, person, device in zip(created, who, devices)])
+    outbox = call(http.client.HTTPConnection("127.0.0.1", admin, timeout=30), "GET", "/outbox")
+    codes = {entry["to"]: entry["code"] for entry in reversed(outbox)}
+    done, submitting = posts(
+        port, [(f"/api/auth/flows/{flow['id']}/submit", {"code": codes[person.get("phone") or person["email"]]}, device)
+               for flow, person, device in zip(created, who, devices)])
+    return done, creating + beginning + submitting
 
 
 def flows(port, admin, count):
     """Registers so many people; the last one's token, and flows per second over all three calls of each."""
-    def begin(connection, index):
-        phone = f"+9198{index:08d}"
-        flow = call(connection, "POST", "/api/auth/flows", {"flow": "register"})["id"]
-        call(connection, "POST", f"/api/auth/flows/{flow}/begin", {"provider": "phone_otp", "phone": phone})
-        return phone, flow
-
-    begun, beginning = in_parallel(port, list(range(count)), begin)
-    outbox = call(http.client.HTTPConnection("127.0.0.1", admin, timeout=30), "GET", "/outbox")
-    codes = {entry["to"]: entry["code"] for entry in reversed(outbox)}
-    done, submitting = in_parallel(
-        port, begun, lambda connection, job: call(connection, "POST", f"/api/auth/flows/{job[1]}/submit", {"code": codes[job[0]]}))
-    return done[-1]["session"]["token"], count / (beginning + submitting)
+    done, seconds = run_flows(port, admin, "register", [{"provider": "phone_otp", "phone": f"+9198{index:08d}"} for index in range(count)])
+    return done[-1]["session"]["token"], count / seconds
 
 
 def wrk(port, connections, seconds, headers=(), path="/small", script="wrk.lua"):

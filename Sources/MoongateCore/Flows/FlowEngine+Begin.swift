@@ -11,7 +11,7 @@ extension FlowEngine {
       visit.notes.note("act", LimitAction.send.rawValue)
       let input = ProviderInput(fields: fields, defaultRegion: visit.generation.gateway.region)
       let named = provider.flatMap(ProviderName.init(rawValue:)).flatMap { providers[$0] }
-      let machine = try await load(id, for: named, input, visit)
+      let (machine, said) = try await load(id, for: named, input, visit)
       guard case .offer(let choices) = machine.next else { throw visit.refusal(.stepNotOpen) }
       let chosen = provider == nil ? meant(of: choices, input) : named
       guard let chosen, choices.contains(chosen.descriptor.name), let policy = visit.generation.policies[chosen.descriptor.name] else {
@@ -19,7 +19,7 @@ extension FlowEngine {
       }
       if let code = chosen as? any CodeProvider {
         let own = try await loadAccount(machine.record.account)
-        let identifier = try recipient(of: code, input, machine.record, own, visit)
+        let identifier = try recipient(of: code, said, input, machine.record, own, visit)
         return try await send(code, to: identifier, policy, machine, of: own, id: id, visit)
       }
       guard let full = chosen as? any FullProvider else { throw visit.refusal(.stepNotOpen) }
@@ -48,15 +48,17 @@ extension FlowEngine {
     return fitting.count == 1 ? fitting[0] : nil
   }
 
-  /// The flow. Malformed comes before all else (exact.md, order of checks): it says nothing about the flow.
-  private func load(_ id: FlowID, for named: (any Provider)?, _ input: ProviderInput, _ visit: Visit) async throws(Halt) -> FlowMachine {
+  /// The flow, and whom the input names. Malformed comes before all else (exact.md, order of checks): it says nothing about the flow.
+  private func load(
+    _ id: FlowID, for named: (any Provider)?, _ input: ProviderInput, _ visit: Visit
+  ) async throws(Halt) -> (FlowMachine, said: Identifier?) {
     if let full = named as? any FullProvider {
       do throws(InputProblem) { _ = try full.readIdentifier(input) } catch { throw visit.refusal(error) }
     }
-    guard let code = named as? any CodeProvider else { return try await load(id, visit) }
-    if code.isNamed(in: input) { _ = try read(code, input, visit) }
+    guard let code = named as? any CodeProvider else { return (try await load(id, visit), nil) }
+    let said = code.isNamed(in: input) ? try read(code, input, visit) : nil
     do {
-      return try await load(id, visit)
+      return (try await load(id, visit), said)
     } catch {
       // Whom a code is for may be left unsaid in an account's own flow, and only there.
       if case .refused(let refusal) = error, refusal.code != .unauthenticated { _ = try read(code, input, visit) }
@@ -69,9 +71,11 @@ extension FlowEngine {
   }
 
   /// Whom a code is for: who was named; where nobody was, the account's own address or number, or the one that the flow was told before.
+  /// - Parameter said: who was named, where that has been read already.
   private func recipient(
-    of provider: any CodeProvider, _ input: ProviderInput, _ record: FlowRecord, _ own: Account?, _ visit: Visit
+    of provider: any CodeProvider, _ said: Identifier?, _ input: ProviderInput, _ record: FlowRecord, _ own: Account?, _ visit: Visit
   ) throws(Halt) -> Identifier {
+    if let said { return said }
     let kinds = provider.descriptor.identifierKinds
     let isGiven = record.purpose.given.map(kinds.contains) ?? false
     if isGiven || provider.isNamed(in: input) { return try read(provider, input, visit) }

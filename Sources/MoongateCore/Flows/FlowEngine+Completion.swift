@@ -85,7 +85,7 @@ extension FlowEngine {
     case .conflict(let conflict): throw visit.refusal(conflict)
     }
     let isNewDevice = !keys.knows(visit.device, outcome.account.id, by: nil)
-    tell(of: machine.record, before: known, after: outcome.account, isNewDevice: isNewDevice, visit)
+    tell(of: before.record, before: known, after: outcome.account, isNewDevice: isNewDevice, visit)
     var view = FlowView(
       id: id, flow: machine.record.name, status: .complete, expiresAt: machine.record.expiresAt, choices: [], step: nil,
       passed: machine.record.passed, account: AccountView(outcome.account, isNew: outcome.isNew),

@@ -37,7 +37,9 @@ extension FlowEngine {
     let subject = subject(of: step, policy, record, visit)
     let account = policy.hasVaryingNumbers ? try await loadAccount(subject.account) : nil
     let limits = try limits(policy, subject, facts: facts(record, subject: subject, account: account, visit), expiredAt: nil, visit)
-    let states = try await asking { () async throws(StoreFault) in try await store.counters(limits.all, at: visit.now) }
+    let timer = step.challenge == nil ? nil : limits.timer
+    let standing = try await asking { () async throws(StoreFault) in try await store.standing(limits.all, timer, at: visit.now) }
+    let states = standing.counters
     let send = zip(limits.send, states.prefix(limits.send.count))
     let verify = zip(limits.verify, states.dropFirst(limits.send.count))
     view.attemptsLeft = verify.map { $1.isLocked(at: visit.now) || $1.isDisabled ? 0 : max(0, $0.max - $1.used) }.min()
@@ -45,13 +47,12 @@ extension FlowEngine {
     guard let challenge = step.challenge else { return view }
     view.resendsLeft = send.map { $1.isLocked(at: visit.now) || $1.isDisabled ? 0 : max(0, $0.max - $1.used) }.min()
     // Once the code has expired a resend is open at once, unless a limit is full.
-    let timer = try await asking { () async throws(StoreFault) in try await store.resendAt(limits.timer, at: visit.now) }
     let open = send.compactMap { limit, state -> Timestamp? in
       if state.isLocked(at: visit.now) { return state.lockedUntil }
       guard state.used >= limit.max, let window = limit.window, let oldest = state.oldest else { return nil }
       return oldest + window
     }
-    view.resendAt = ([timer.map { min($0, challenge.expiresAt) }] + open).compactMap(\.self).max()
+    view.resendAt = ([standing.resendAt.map { min($0, challenge.expiresAt) }] + open).compactMap(\.self).max()
     return view
   }
 }

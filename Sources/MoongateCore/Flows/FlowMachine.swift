@@ -116,6 +116,7 @@ package struct FlowMachine: Sendable {
     record.account = account
     record.isNewAccount = isNew
     record.completedNext = next
+    record.close()
   }
 
   /// The app has its session: the code is spent.
@@ -124,6 +125,7 @@ package struct FlowMachine: Sendable {
   /// The flow can lead nowhere any more.
   package mutating func failed() {
     record.status = .failed
+    record.close()
     record.step = nil
   }
 }

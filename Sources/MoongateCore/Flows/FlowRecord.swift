@@ -45,12 +45,12 @@ package struct FlowRecord: Sendable, Equatable, Codable {
   package let session: SessionRule
   package let next: NextPaths
   /// How the code providers of its steps make and word their codes.
-  package let codes: [ProviderName: CodeTexts]
+  package private(set) var codes: [ProviderName: CodeTexts]
   package let returnTo: String?
   /// The hash of the browser's `moongate-flow` cookie, where the flow began in a browser.
   package let browser: TokenHash?
   /// The network that it began in.
-  package let network: [UInt8]
+  @Base64Coded package private(set) var network: [UInt8]
   /// The index of the step that is due.
   package var position: Int
   /// The step that was begun.
@@ -103,6 +103,13 @@ package struct FlowRecord: Sendable, Equatable, Codable {
     completedNext = nil
   }
 
+  /// Forgets what only a flow that goes on needs: of one that is over, its row keeps no sealed secret.
+  mutating func close() {
+    steps = []
+    codes = [:]
+    gathered = Gathered()
+  }
+
   /// What completing it does.
   package var purpose: FlowPurpose { FlowPurpose(flow: name) }
 }
@@ -128,7 +135,7 @@ package struct StepRecord: Sendable, Equatable, Codable {
   /// For code providers: what was issued last.
   package var challenge: Challenge?
   /// For full providers: what they asked to keep, sealed.
-  package var state: [UInt8]
+  @Base64Coded package var state: [UInt8]
   /// For full providers: what they ask for; nil where it is what they declare.
   package var fields: [InputField]?
   /// For full providers: the site that the person is sent to.
@@ -148,7 +155,7 @@ package struct StepRecord: Sendable, Equatable, Codable {
 /// flow's own change of version.
 package struct Challenge: Sendable, Equatable, Codable {
   /// `KeyRing.codeMAC`; of a code that nobody knows where nothing was sent (a concealed unknown account).
-  package let mac: [UInt8]
+  @Base64Coded package private(set) var mac: [UInt8]
   package let issuedAt: Timestamp
   package let expiresAt: Timestamp
   /// What the code looks like: kept from the step's beginning.

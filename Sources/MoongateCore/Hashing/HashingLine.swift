@@ -102,8 +102,7 @@ final class HashingLine: Sendable {
 
   /// The life of a thread.
   private func serve() {
-    // Linux keeps a nice value for each thread; 0 is the calling one (setpriority(2), "C library/kernel differences").
-    setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 15)
+    ThreadPriority.hashing.take()
     while true {
       state.withLock { $0.idle += 1 }
       work.wait()

@@ -5,7 +5,8 @@ import Foundation
 package struct KeyRing: Sendable {
   private let codes: SymmetricKey
   private let logs: SymmetricKey
-  private let counters: SymmetricKey
+  /// Begun: the key's own blocks are hashed once, not for each counter.
+  private let counters: HMAC<SHA256>
   private let records: SymmetricKey
   private let pepper: SymmetricKey
   /// Names the pepper in a hash that was made with it; says nothing about it.
@@ -24,7 +25,7 @@ package struct KeyRing: Sendable {
     }
     codes = derive("code")
     logs = derive("log")
-    counters = derive("counter")
+    counters = HMAC(key: derive("counter"))
     records = derive("record")
     pepper = derive("pepper")
     pepperName = derive("pepper name").withUnsafeBytes { Base64URL.encode($0.prefix(6)) }
@@ -63,7 +64,7 @@ package struct KeyRing: Sendable {
 
   /// The row of a counter in the ledger: what is counted by, without saying who it is.
   package func counterKey(_ parts: [[UInt8]]) -> [UInt8] {
-    var mac = HMAC<SHA256>(key: counters)
+    var mac = counters
     for part in parts {
       withUnsafeBytes(of: UInt32(part.count).bigEndian) { mac.update(data: $0) }
       mac.update(data: part)

@@ -18,15 +18,33 @@ package protocol Store: LedgerStore, FlowStore, AccountStore, SessionStore, Audi
 package protocol LedgerStore: Sendable {
   /// Charges one try against all limits, or none: in one transaction that locks the counters first, in sorted order.
   func reserve(_ request: ReservationRequest) async throws(StoreFault) -> ReservationResult
-  /// The counters' states, in the order of the limits. Charges nothing.
-  func counters(_ limits: [ResolvedLimit], at now: Timestamp) async throws(StoreFault) -> [CounterState]
-  /// When the timer lets the next send through; nil where none runs.
-  func resendAt(_ timer: ResendTimer, at now: Timestamp) async throws(StoreFault) -> Timestamp?
+  /// How counters stand, and a timer where one is given, at one moment. Charges nothing.
+  func standing(_ limits: [ResolvedLimit], _ timer: ResendTimer?, at now: Timestamp) async throws(StoreFault) -> LedgerStanding
   /// The locks that stand.
   func locks(at now: Timestamp) async throws(StoreFault) -> [LockRecord]
   /// Ends a lock (or a disabling) now; its limit starts from zero.
   /// - Returns: false where there is no such lock.
   func liftLock(_ id: String, at now: Timestamp) async throws(StoreFault) -> Bool
+}
+
+extension LedgerStore {
+  /// The counters' states, in the order of the limits.
+  package func counters(_ limits: [ResolvedLimit], at now: Timestamp) async throws(StoreFault) -> [CounterState] {
+    try await standing(limits, nil, at: now).counters
+  }
+}
+
+/// What has been counted so far.
+package struct LedgerStanding: Sendable, Equatable {
+  /// In the order of the limits that were asked for.
+  package let counters: [CounterState]
+  /// When the timer lets the next send through; nil where none runs.
+  package let resendAt: Timestamp?
+
+  package init(counters: [CounterState], resendAt: Timestamp?) {
+    self.counters = counters
+    self.resendAt = resendAt
+  }
 }
 
 /// The flows that were begun.

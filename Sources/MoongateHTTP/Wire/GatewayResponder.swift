@@ -18,6 +18,8 @@ package struct GatewayResponder: HTTPResponder {
   package var undescribed: [String] { table.undescribed }
 
   package func respond(to request: Request, context: ConnectionContext) async throws -> Response {
+    // Whichever of the pool's threads this is: a flood of sign-ins leaves the processor to those who pass through.
+    ThreadPriority.answering.take()
     let path = (request.head.path ?? "").prefix { $0 != "?" }
     if let mount = mounts.first(where: { $0.holds(path) }) { return await mount.respond(request) }
     let decision = DecisionID(from: random)

@@ -26,10 +26,9 @@ struct ObservedStore: Store {
 
   func latestMoment() async throws(StoreFault) -> Timestamp { try await observed.latestMoment() }
   func prune(at now: Timestamp) async throws(StoreFault) -> Bool { try await observed.prune(at: now) }
-  func counters(_ limits: [ResolvedLimit], at now: Timestamp) async throws(StoreFault) -> [CounterState] {
-    try await observed.counters(limits, at: now)
+  func standing(_ limits: [ResolvedLimit], _ timer: ResendTimer?, at now: Timestamp) async throws(StoreFault) -> LedgerStanding {
+    try await observed.standing(limits, timer, at: now)
   }
-  func resendAt(_ timer: ResendTimer, at now: Timestamp) async throws(StoreFault) -> Timestamp? { try await observed.resendAt(timer, at: now) }
   func locks(at now: Timestamp) async throws(StoreFault) -> [LockRecord] { try await observed.locks(at: now) }
   func liftLock(_ id: String, at now: Timestamp) async throws(StoreFault) -> Bool { try await observed.liftLock(id, at: now) }
   func flow(_ id: TokenHash) async throws(StoreFault) -> FlowRecord? { try await observed.flow(id) }

@@ -11,11 +11,7 @@ struct PreparedChange: Sendable {
     self.change = change
     encoded =
       switch change {
-      case .putFlow(var record):
-        try {
-          record.version += 1
-          return try JSON.encode(record)
-        }()
+      case .putFlow(let record): try JSON.encode(record.next)
       case .putSession(let session), .replaceSession(_, by: let session): try JSON.encode(session.passed)
       case .audit(let event): try JSON.encode(event)
       default: Data()
@@ -24,6 +20,9 @@ struct PreparedChange: Sendable {
 
   /// Whether afterwards nothing may tell of a person that was there.
   var forgetsPerson: Bool { if case .deleteAccount = change { true } else { false } }
+
+  /// The flow that it stores, as it is in the store afterwards.
+  var flow: (FlowRecord, encoded: Data)? { if case .putFlow(let record) = change { (record.next, encoded) } else { nil } }
 
   /// - Returns: the locks that it began.
   /// - Throws: `ChangeConflict`.
@@ -59,5 +58,14 @@ struct PreparedChange: Sendable {
     case .audit(let event): try EventRows.append(event, encoded: encoded, db)
     }
     return []
+  }
+}
+
+extension FlowRecord {
+  /// The same with the version that it is stored as.
+  fileprivate var next: FlowRecord {
+    var next = self
+    next.version += 1
+    return next
   }
 }

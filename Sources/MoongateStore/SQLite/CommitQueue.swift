@@ -16,12 +16,15 @@ final class CommitQueue: Sendable {
   private static let most = 64
 
   private let writer: any DatabaseWriter
+  private let runsInPlace: Bool
   private let state = Mutex(State())
   /// The latest moment that is known to be in the database.
   private let recorded: Mutex<Timestamp>
 
-  init(writer: any DatabaseWriter, recorded: Timestamp) {
+  /// - Parameter runsInPlace: for a database in memory, where a write is shorter than a change of threads.
+  init(writer: any DatabaseWriter, recorded: Timestamp, runsInPlace: Bool = false) {
     self.writer = writer
+    self.runsInPlace = runsInPlace
     self.recorded = Mutex(recorded)
   }
 
@@ -44,7 +47,12 @@ final class CommitQueue: Sendable {
       defer { state.isAtWork = true }
       return !state.isAtWork
     }
-    if isIdle { writer.asyncWriteWithoutTransaction { db in self.work(db) } }
+    guard isIdle else { return }
+    if runsInPlace { return writer.unsafeReentrantWrite(work) }
+    writer.asyncWriteWithoutTransaction { db in
+      ThreadPriority.answering.take()
+      self.work(db)
+    }
   }
 
   private func work(_ db: Database) {

@@ -73,8 +73,7 @@ enum SQLiteConfiguration {
     var configuration = Configuration()
     configuration.foreignKeysEnabled = true
     configuration.busyMode = .timeout(busyTimeout)
-    configuration.maximumReaderCount = 4
-    // `CommitQueue` begins and ends its transactions itself and leaves none open.
+    // `CommitQueue` and `LookQueue` begin and end their transactions themselves and leave none open.
     configuration.allowsUnsafeTransactions = true
     configuration.prepareDatabase { db in
       // NORMAL with WAL survives the death of the process at any point (sqlite.org/pragma.html#pragma_synchronous).
@@ -87,6 +86,23 @@ enum SQLiteConfiguration {
           PRAGMA trusted_schema = OFF; PRAGMA secure_delete = ON
           """)
     }
+    return configuration
+  }
+
+  /// How many connections read: one for each thread that runs tasks, and some for threads of other kinds.
+  static let readers = ProcessInfo.processInfo.activeProcessorCount + 2
+
+  /// The connection that writes a file: readers go on meanwhile.
+  static var writing: Configuration {
+    var configuration = base
+    configuration.journalMode = .wal
+    return configuration
+  }
+
+  /// A connection that reads a file.
+  static var reading: Configuration {
+    var configuration = base
+    configuration.readonly = true
     return configuration
   }
 }

@@ -8,10 +8,11 @@ import Synchronization
 ///
 /// It owns tables and transactions. What limits, locks and timers mean it asks of the core.
 package final class SQLiteStore: Store {
-  private let database: any DatabaseWriter
+  private let database: DatabaseQueue
   private let commits: CommitQueue
-  private let looks: LookQueue
+  private let readers: Readers
   private let pruning = Pruning()
+  private let decoded = DecodedFlows()
   private let door = Mutex(Door())
 
   /// Who is inside. GRDB does not survive a read of a connection that was closed, so the last one out closes it.
@@ -35,8 +36,7 @@ package final class SQLiteStore: Store {
     do {
       database =
         isFile
-        ? try DatabasePool(path: path, configuration: SQLiteConfiguration.base)
-        : try DatabaseQueue(configuration: SQLiteConfiguration.base)
+        ? try DatabaseQueue(path: path, configuration: SQLiteConfiguration.writing) : try DatabaseQueue(configuration: SQLiteConfiguration.base)
       let recorded = try database.writeWithoutTransaction { db in
         try Schema.migrate(db, path: path)
         try db.run("INSERT OR IGNORE INTO meta (id, fingerprint, moment) VALUES (1, ?, 0)", [Data(keyFingerprint)])
@@ -45,8 +45,10 @@ package final class SQLiteStore: Store {
         }
         return meta.moment(1)
       }
-      commits = CommitQueue(writer: database, recorded: recorded)
-      looks = LookQueue(reader: database)
+      commits = CommitQueue(writer: database, recorded: recorded, runsInPlace: !isFile)
+      readers = Readers(
+        isFile
+          ? try (0..<SQLiteConfiguration.readers).map { _ in try DatabaseQueue(path: path, configuration: SQLiteConfiguration.reading) } : [database])
       if isFile { try file.tighten() }
     } catch {
       throw file.refusal(error)
@@ -69,11 +71,13 @@ package final class SQLiteStore: Store {
   package func apply(_ changes: [Change], at now: Timestamp) async throws(StoreFault) -> ApplyResult {
     do {
       let prepared = try changes.map(PreparedChange.init)
-      return try await working {
+      let locks = try await working {
         let locks = try await commits.write(at: now) { db in try prepared.flatMap { try $0.apply(at: now, db) } }
         if prepared.contains(where: \.forgetsPerson) { await emptyLog() }
-        return .applied(locks: locks)
+        return locks
       }
+      for change in prepared { if let (record, encoded) = change.flow { decoded.keep(record, encoded: encoded) } }
+      return .applied(locks: locks)
     } catch let error as ChangeConflict {
       return .conflict(error.conflict)
     } catch {
@@ -85,8 +89,8 @@ package final class SQLiteStore: Store {
     try await write(at: now) { [pruning] db in try pruning.step(at: now, db) }
   }
 
-  private func read<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws(StoreFault) -> Value {
-    do { return try await working { try await looks.read(body) } } catch { throw StoreFault(error) }
+  private func read<Value>(_ body: (Database) throws -> Value) async throws(StoreFault) -> Value {
+    do { return try await working { try readers.read(body) } } catch { throw StoreFault(error) }
   }
 
   private func write<Value: Sendable>(
@@ -114,7 +118,15 @@ package final class SQLiteStore: Store {
   /// next deletion, or the last process to end, empties it.
   private func emptyLog() async { _ = try? await database.writeWithoutTransaction { db in try db.checkpoint(.truncate) } }
 
-  private func closeFile() throws(StoreFault) { do { try database.close() } catch { throw StoreFault(error) } }
+  private func closeFile() throws(StoreFault) {
+    do {
+      // The connection that writes is the last: it brings the log into the file.
+      try readers.close()
+      try database.close()
+    } catch {
+      throw StoreFault(error)
+    }
+  }
 }
 
 extension SQLiteStore {
@@ -122,14 +134,10 @@ extension SQLiteStore {
     try await write(at: request.now) { db in try request.reserve(db) }
   }
 
-  package func counters(_ limits: [ResolvedLimit], at now: Timestamp) async throws(StoreFault) -> [CounterState] {
-    try await read { db in try limits.map { try CounterRow($0, at: now, db).state } }
-  }
-
-  package func resendAt(_ timer: ResendTimer, at now: Timestamp) async throws(StoreFault) -> Timestamp? {
+  package func standing(_ limits: [ResolvedLimit], _ timer: ResendTimer?, at now: Timestamp) async throws(StoreFault) -> LedgerStanding {
     try await read { db in
-      guard let running = try TimerRow(timer.key, db), running.isClosed(to: timer, at: now) else { return nil }
-      return running.resendAt
+      let running = try timer.flatMap { timer in try TimerRow(timer.key, db).flatMap { $0.isClosed(to: timer, at: now) ? $0 : nil } }
+      return LedgerStanding(counters: try limits.map { try CounterRow($0, at: now, db).state }, resendAt: running?.resendAt)
     }
   }
 
@@ -142,8 +150,9 @@ extension SQLiteStore {
 
 extension SQLiteStore {
   package func flow(_ id: TokenHash) async throws(StoreFault) -> FlowRecord? {
-    guard let record = try await read({ db in try FlowRows.find(id, db) }) else { return nil }
-    return try decode(FlowRecord.self, record)
+    guard let encoded = try await read({ db in try FlowRows.find(id, db) }) else { return nil }
+    if let record = decoded.record(of: encoded, id) { return record }
+    return try decode(FlowRecord.self, encoded)
   }
 
   package func account(_ id: String) async throws(StoreFault) -> Account? { try await read { db in try AccountRows.find(id, db) } }
