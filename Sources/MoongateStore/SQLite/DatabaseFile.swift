@@ -73,7 +73,7 @@ enum SQLiteConfiguration {
     var configuration = Configuration()
     configuration.foreignKeysEnabled = true
     configuration.busyMode = .timeout(busyTimeout)
-    // `CommitQueue` and `LookQueue` begin and end their transactions themselves and leave none open.
+    // `CommitQueue` and `Readers` begin and end their transactions themselves and leave none open.
     configuration.allowsUnsafeTransactions = true
     configuration.prepareDatabase { db in
       // NORMAL with WAL survives the death of the process at any point (sqlite.org/pragma.html#pragma_synchronous).
