@@ -132,6 +132,7 @@ bench: deps bench-policy bench-hash
 	swift build -c release
 	MOONGATE_BIN=$$(swift build -c release --show-bin-path) python3 Tests/Bench/bench.py
 	MOONGATE_BIN=$$(swift build -c release --show-bin-path) python3 Tests/Bench/signins.py
+	MOONGATE_BIN=$$(swift build -c release --show-bin-path) python3 Tests/Bench/memory.py
 
 format:
 	@swift format --in-place --parallel --recursive $(SWIFT_FILES)
