@@ -22,7 +22,7 @@ struct ConfigurationFolder: Sendable {
   /// Reads the folder, and plays its cases, on a thread of low priority.
   /// - Parameter active: the id of a generation that passed all of this already: its cases are not played again.
   func load(unless active: String? = nil) async -> Result<any PolicyGeneration, RefusedConfiguration> {
-    await QuietThread.run { await judge(unless: active) }
+    await OwnThread.run(at: .quiet) { await judge(unless: active) }
   }
 
   /// The folder's generation, whatever it grants and whether its cases hold; nil where its files have problems.

@@ -85,7 +85,9 @@ struct Gateway {
     self.web = web
     // The last one is the first to be shut down: no new requests, then all that requests need.
     services = [
-      Background { await audit.run() }, Background { await watch.run() }, PruneLoop(store: store, clock: clock, logger: logger),
+      Background { await audit.run() },
+      Background { await OwnThread.run(at: nil) { await watch.run { OwnThread.block(for: $0) } } },
+      PruneLoop(store: store, clock: clock, logger: logger),
       FileReload(reload: reload, watcher: watcher), SignalReload(reload: reload, accessLog: accessLog, logger: logger),
       CertificateReload(reload: reload),
       Listener(name: "admin", address: settings.admin, service: adminApplication),

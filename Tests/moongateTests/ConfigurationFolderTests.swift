@@ -70,16 +70,4 @@ import Testing
     #expect(first.contains(/^gateway\.lua:\d+: risk_budget: someone who only guesses gets in with a chance of 3\.\d+ % per 30 days/), "\(first)")
     #expect(first.contains("phone_otp grants 36000 guesses per 30 days"), "\(first)")
   }
-
-  /// The thread is one, and the rest of the process goes on beside it.
-  @Test func quietWorkRunsOnAThreadOfItsOwn() async {
-    let names = await QuietThread.run { () async -> (UInt, UInt, Int32) in
-      let before = UInt(pthread_self())
-      await Task.yield()
-      let nice = getpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0)
-      return (before, UInt(pthread_self()), nice)
-    }
-    #expect(names.0 == names.1)
-    #expect(names.2 >= 10)
-  }
 }

@@ -64,7 +64,9 @@ package final class SessionWatch: Sendable {
   }
 
   /// Looks until the task is cancelled. The first look only learns where the changes begin.
-  package func run() async {
+  /// - Parameter pause: waits between two looks. A caller with a thread of its own blocks that one: a busy pool must not come late,
+  ///   since nobody's session is believed then without asking the store.
+  package func run(pause: @Sendable (Duration) async -> Void = { try? await Task.sleep(for: $0) }) async {
     var sequence: Int64?
     var wasFailing = false
     while !Task.isCancelled {
@@ -82,7 +84,7 @@ package final class SessionWatch: Sendable {
         if !wasFailing { logger.error("the store cannot be asked for session changes", metadata: ["fault": "\(error)"]) }
         wasFailing = true
       }
-      try? await Task.sleep(for: Self.interval)
+      await pause(Self.interval)
     }
   }
 }

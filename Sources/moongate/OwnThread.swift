@@ -2,9 +2,9 @@ import Foundation
 import MoongateCore
 import Synchronization
 
-/// One thread of low priority for work that nobody waits for: a candidate is read and tried out on it, so that a reload
-/// takes no processor from those who serve.
-final class QuietThread: TaskExecutor {
+/// One thread for one task: for work that must not take the processor from those who serve, such as trying out a candidate, and
+/// for work that must not wait until they are done, such as looking for sessions that have ended.
+final class OwnThread: TaskExecutor {
   private struct State {
     var jobs: [UnownedJob] = []
     var isOver = false
@@ -16,16 +16,20 @@ final class QuietThread: TaskExecutor {
   private init() {}
 
   /// Runs the body, and all that it awaits, on a thread of its own.
-  static func run<Value: Sendable>(_ body: @Sendable () async -> Value) async -> Value {
-    let executor = QuietThread()
+  /// - Parameter priority: nil: that of the event loops.
+  static func run<Value: Sendable>(at priority: ThreadPriority?, _ body: @Sendable () async -> Value) async -> Value {
+    let executor = OwnThread()
     Thread.detachNewThread {
-      ThreadPriority.quiet.take()
+      priority?.take()
       executor.work()
     }
     let value = await withTaskExecutorPreference(executor, operation: body)
     executor.end()
     return value
   }
+
+  /// Blocks the calling thread, which must be one of these: a timer would come by way of a pool that may be busy.
+  static func block(for duration: Duration) { Thread.sleep(forTimeInterval: duration / .seconds(1)) }
 
   func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)
