@@ -22,7 +22,8 @@ import Testing
 
   /// Attack on who is signed in: so many sign-ins that the look for ended sessions waits for them, and no session is believed meanwhile.
   @Test func theLookForEndedSessionsWaitsForNobody() async throws {
-    let watch = SessionWatch(store: try SQLiteStore(path: ":memory:", keyFingerprint: [1]), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+    let store = try SQLiteStore(path: ":memory:", keyFingerprint: [1])
+    let watch = SessionWatch(store: store, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
     let threads = Mutex<[UInt]>([])
     await OwnThread.run(at: nil) {
       threads.withLock { $0.append(UInt(pthread_self())) }
