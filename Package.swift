@@ -148,7 +148,7 @@ let package = Package(
     .testTarget(
       name: "MoongateProxyTests",
       dependencies: [
-        "MoongateSDK", "MoongateCore", "MoongateProxy", "MoongateTesting", http2, hpack, metrics, nioCore, nioPosix, nioEmbedded, nioHTTP1,
+        "MoongateSDK", "MoongateCore", "MoongateProxy", "MoongateTesting", http2, hpack, metrics, nioCore, nioPosix, nioTLS, nioEmbedded, nioHTTP1,
         nioHTTPTypes,
         httpTypes, crypto, logging,
       ],

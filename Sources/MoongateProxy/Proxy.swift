@@ -110,8 +110,8 @@ package final class Proxy: Sendable {
     accessLog?.end()
   }
 
-  /// Counts a connection in.
-  /// - Returns: whether it is within the limit.
+  /// Counts a connection in, until `connectionClosed`.
+  /// - Returns: whether it is within the limit; counted either way.
   func connectionOpened(limit: Int) -> Bool { connections.add(1, ordering: .relaxed).newValue <= limit }
 
   func connectionClosed() { connections.subtract(1, ordering: .relaxed) }

@@ -55,7 +55,7 @@ final class ProxyLoop {
     plan = made
     let used = Set(made.generation.routes.routes.flatMap(\.upstreams))
     for (upstream, target) in targets where !used.contains(upstream) {
-      target.closeIdle()
+      target.retire()
       targets[upstream] = nil
     }
     return made

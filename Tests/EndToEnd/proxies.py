@@ -85,9 +85,11 @@ class FrontProxy:
     def url(self):
         return f"http://localhost:{self.port}"
 
-    def raw(self, method, path, headers=(), body=b""):
+    def raw(self, method, path, headers=(), body=b"", host=None, close=True):
         """Sends exactly these bytes; the status, the headers in lower case, the body."""
-        lines = [f"{method} {path} HTTP/1.1", f"Host: localhost:{self.port}", *headers, "Connection: close"]
+        lines = [f"{method} {path} HTTP/1.1", f"Host: {host or f'localhost:{self.port}'}", *headers]
+        if close:
+            lines.append("Connection: close")
         if body:
             lines.append(f"Content-Length: {len(body)}")
         with socket.create_connection(("127.0.0.1", self.port), 10) as connection:

@@ -15,6 +15,7 @@ from proxies import FrontProxy
 IDENTITY = {"remote-user", "remote-email", "remote-phone", "remote-name", "x-moongate-assertion"}
 PHONE = "+919876500321"
 ROUTES = """return routes {
+  { host = "free.example", path = "/**", to = "http://127.0.0.1:1", allow = true },
   { path = "/open/**", to = "http://127.0.0.1:1", allow = true },
   { path = "/mail/**", to = "http://127.0.0.1:1", require = { email_verified = true } },
   { path = "/no/**", to = "http://127.0.0.1:1", decide = function(f) return deny "not_today" end },
@@ -224,6 +225,39 @@ def test_what_is_judged_is_what_is_sent(proxy, setting, path):
     assert re.fullmatch(r"/(open|%6fpen)/[^/;\\]*(/[^/;\\]+)*", sent) and not re.search(r"%2f|%5c|%00|%2e|/\.", sent.replace("%252e", ""), re.I), sent
     # Traefik alone asks about a form of its own, and sends that.
     assert sent == path or proxy.name == "traefik"
+
+
+def test_the_question_is_the_proxys_own(proxy, setting):
+    """Attack: the words of the question, from the client, about a page that is open; and a Connection that has the proxy's own removed."""
+    names = ["X-Original-URL", "X-Original-URI", "X-Original-Method", "X-Forwarded-Method", "X-Forwarded-Uri", "X-Forwarded-Host", "X-Forwarded-Proto",
+             "X-Forwarded-Prefix", "X-Rewrite-URL", "X-Envoy-Original-Path", "X-Envoy-Original-Host", "X-HTTP-Method-Override"]
+    values = {"X-Original-URL": "http://free.example/open/x", "X-Original-Method": "GET", "X-Forwarded-Method": "GET", "X-Forwarded-Host": "free.example",
+              "X-Forwarded-Proto": "http", "X-Envoy-Original-Host": "free.example", "X-HTTP-Method-Override": "GET"}
+    forged = [f"{name}: {values.get(name, '/open/x')}" for name in names]
+    before = len(setting.service.seen)
+    shapes = [forged, [line.replace("-", "_") for line in forged], [line.lower() for line in forged], forged + forged,
+              *[[line] for line in forged],
+              [*forged, "Connection: close, " + ", ".join(names)], ["Connection: close, X-Forwarded-Uri, X-Forwarded-Host, X-Original-URL"],
+              *[[f"Connection: close, {name}"] for name in names], *[[line, f"Connection: close, {line.split(':')[0]}"] for line in forged]]
+    for headers in shapes:
+        status, _, body = proxy.raw("GET", "/in/x", headers, close=not any(line.startswith("Connection") for line in headers))
+        assert status in (400, 401, 403, 404, 500, 503), f"{headers}: {status} {body}"
+    assert len(setting.service.seen) == before
+
+
+@pytest.mark.parametrize("target,hosts", [
+    ("http://free.example/in/x", ["localhost"]), ("http://localhost/in/x", ["free.example"]), ("/in/x", ["localhost", "free.example"]),
+    ("/in/x", ["free.example", "localhost"]), ("http://free.example@localhost/in/x", ["localhost"]), ("/in/x", ["localhost:80@free.example"]),
+    ("/in/x", ["free.example:80/"]), ("/in/x", ["free.example localhost"]), ("/in/x", ["free.example,localhost"]), ("//free.example/in/x", ["localhost"]),
+    ("http:/free.example/in/x", ["localhost"]), ("/in/x", ["FREE.example."]), ("/in/x", ["free.example"]),
+])
+def test_the_host_that_is_judged_is_the_host_that_is_sent(proxy, setting, target, hosts):
+    """Attack: a request that is one host's to the gateway, where all is open, and another's to the service."""
+    status, _, body = proxy.raw("GET", target, [f"Host: {host}" for host in hosts[1:]], host=hosts[0])
+    if status != 200:
+        return
+    seen = [value.lower().rstrip(".").partition(":")[0] for name, value in reached(body) if name == "host"]
+    assert seen == ["free.example"], f"{body}"
 
 
 def test_nobody_but_the_proxy_may_ask(proxy, setting):

@@ -11,7 +11,8 @@ import time
 import h2.events
 import h2.settings
 import pytest
-from hyperframe.frame import ContinuationFrame, HeadersFrame, PingFrame, RstStreamFrame, SettingsFrame
+from hyperframe.frame import (
+    ContinuationFrame, DataFrame, HeadersFrame, PingFrame, PriorityFrame, RstStreamFrame, SettingsFrame, WindowUpdateFrame)
 
 from house import wait_for
 from test_tls import certificate, speak_tls
@@ -378,7 +379,43 @@ def test_empty_continuations(house):
     assert flood(house, [head.serialize()] + [ContinuationFrame(1).serialize()] * 10_000)
 
 
-@pytest.mark.parametrize("frame", [PingFrame(0, b"12345678"), SettingsFrame(0)], ids=["ping", "settings"])
+def test_streams_that_we_are_made_to_reset(house, upstream):
+    """CVE-2025-8671: the client breaks a rule of each stream that it opens, so that it is we who reset it."""
+    client = H2Client(house.ports[0])
+    before = upstream.all.count(b"/open/made")
+    for number in range(2000):
+        stream = client.ask(client.headers("/open/made"))
+        nothing = WindowUpdateFrame(stream)
+        nothing.window_increment = 1
+        client.raw(nothing.serialize()[:-4] + b"\0\0\0\0")
+        if client.ended:
+            break
+    client.listen(lambda event: False, 3)
+    assert client.ended or client.goaway(1) == ENHANCE_YOUR_CALM
+    assert upstream.all.count(b"/open/made") - before <= 1000
+    assert curl(house, "/open/a")[1][1] == "200"
+
+
+def test_empty_data_frames(house, upstream):
+    client = H2Client(house.ports[0])
+    stream = client.ask(client.headers("/open/empty", "POST"), b"1", end=False)
+    empty = DataFrame(stream).serialize()
+    for _ in range(100):
+        client.raw(empty * 100)
+        if client.ended:
+            break
+    client.listen(lambda event: isinstance(event, h2.events.ConnectionTerminated), 5)
+    assert client.ended or client.goaway(1) is not None
+
+
+def priority():
+    frame = PriorityFrame(1)
+    frame.depends_on, frame.stream_weight, frame.exclusive = 3, 1, False
+    return frame
+
+
+@pytest.mark.parametrize(
+    "frame", [PingFrame(0, b"12345678"), SettingsFrame(0), priority()], ids=["ping", "settings", "priority"])
 def test_floods_of_what_wants_an_answer(house, frame):
     assert flood(house, [frame.serialize() * 100] * 100)
 

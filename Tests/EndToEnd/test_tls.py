@@ -138,6 +138,34 @@ def test_a_handshake_that_does_not_end(empty_house, files):
     assert serial(house)
 
 
+def test_handshakes_that_do_not_end_have_their_places(empty_house, files):
+    """Attack: sockets that say nothing, or half a hello. They count like any other connection."""
+    house = empty_house
+    speak_tls(house, *files)
+    house.edit("gateway.lua", lambda text: text.replace(
+        "limits = { connections = 50000 }", "limits = { connections = 100, per_ip = { connections = 4 } }"))
+    house.start()
+    silent = [socket.create_connection(("127.0.0.1", house.ports[0])) for _ in range(4)]
+    for connection in silent[2:]:
+        connection.sendall(b"\x16\x03\x01\x02\x00\x01")
+
+    def is_refused():
+        with socket.create_connection(("127.0.0.1", house.ports[0])) as one_more:
+            one_more.settimeout(1)
+            try:
+                return one_more.recv(1) == b""
+            except ConnectionResetError:
+                return True
+            except TimeoutError:
+                return False
+
+    assert is_refused()
+    for connection in silent:
+        connection.close()
+    wait_for(lambda: not is_refused(), "their places")
+    assert serial(house)
+
+
 @pytest.mark.parametrize("version,works", [("-tls1_1", False), ("-tls1_2", True), ("-tls1_3", True)])
 def test_versions(empty_house, files, version, works):
     house = empty_house

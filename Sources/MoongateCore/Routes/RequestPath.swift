@@ -46,8 +46,10 @@ package struct RequestPath: Sendable {
     var segmentStart = 0
     var inParameters = false
     var index = 0
+    var previous: UInt8 = 0
     while index < raw.count {
       var byte = raw[index]
+      defer { previous = byte }
       index += 1
       switch byte {
       case UInt8(ascii: "#"), UInt8(ascii: "\\"), 0...0x20, 0x7f...: return nil
@@ -56,7 +58,7 @@ package struct RequestPath: Sendable {
         index += 2
         byte = high << 4 | low
         // An encoded slash or backslash is a separator to some and a letter to others; control bytes end strings in C.
-        if byte < 0x20 || byte == 0x7f || byte == UInt8(ascii: "/") || byte == UInt8(ascii: "\\") { return nil }
+        if byte < 0x20 || byte == 0x7f || byte == UInt8(ascii: "/") || byte == UInt8(ascii: "\\") || isOverlong(previous, byte) { return nil }
       case UInt8(ascii: "/"):
         if !out.isEmpty, !isSegment(out, segmentStart) { return nil }
         out.append(byte)
@@ -71,6 +73,17 @@ package struct RequestPath: Sendable {
     // The last segment may be empty (`/a/`), but not dots.
     if segmentStart < out.count, !isSegment(out, segmentStart) { return nil }
     return out
+  }
+
+  /// Whether the two bytes begin a character in more bytes than it needs (RFC 3629 section 3). Attack: `%c0%ae` is a dot, and
+  /// `%c0%af` a slash, to whoever decodes UTF-8 without this look.
+  private static func isOverlong(_ first: UInt8, _ second: UInt8) -> Bool {
+    switch first {
+    case 0xc0, 0xc1: (0x80..<0xc0).contains(second)
+    case 0xe0: (0x80..<0xa0).contains(second)
+    case 0xf0: (0x80..<0x90).contains(second)
+    default: false
+    }
   }
 
   /// Whether the segment that ends the bytes so far is a name: not empty, not `.` or `..`.

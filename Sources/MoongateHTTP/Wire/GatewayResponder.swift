@@ -43,7 +43,7 @@ package struct GatewayResponder: HTTPResponder {
         kind = endpoint.kind
         let credentials: Credentials
         do throws(Credentials.Contradiction) {
-          credentials = try Credentials(request.headers, cookies: GatewayCookies(generation.gateway))
+          credentials = try Credentials(request.headers, gateway: generation.gateway)
         } catch {
           throw recorder.record(
             Refusal(.badRequest, decision: decision, detail: "The request's cookie and its Authorization name different sessions."),

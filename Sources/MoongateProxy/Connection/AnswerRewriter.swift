@@ -21,12 +21,13 @@ enum AnswerRewriter {
     out.writeStaticString("HTTP/1.1 ")
     out.copy(bytes, head.statusText)
     out.writeStaticString("\r\n")
+    let ended = head.fieldsOfConnection(bytes)
     var run = 0..<0
     for index in head.fields.indices {
       let field = head.fields[index]
       let start = field.name.lowerBound
       let end = index + 1 < head.fields.count ? head.fields[index + 1].name.lowerBound : bytes.count - 2
-      if isDropped(field, head, bytes) {
+      if isDropped(field, ended, bytes) {
         if !run.isEmpty { out.copy(bytes, run) }
         run = 0..<0
       } else {
@@ -60,12 +61,13 @@ enum AnswerRewriter {
     return out
   }
 
-  private static func isDropped(_ field: HeadField, _ head: ResponseHead, _ bytes: Span<UInt8>) -> Bool {
+  /// - Parameter ended: the names of fields that end here.
+  private static func isDropped(_ field: HeadField, _ ended: [Range<Int>], _ bytes: Span<UInt8>) -> Bool {
     switch field.kind {
     case .connection, .upgrade, .hopByHop, .transferEncoding, .contentLength: true
     // Attack: an upstream, or whoever writes pages there, that sets our cookie signs people in as somebody else.
-    case .setCookie: GatewayCookie.isSet(bytes, field.value) || head.connectionNamesFields && head.isNamedByConnection(field)
-    default: head.connectionNamesFields && head.isNamedByConnection(field)
+    case .setCookie: GatewayCookie.isSet(bytes, field.value) || !ended.isEmpty && ConnectionOptions.isNamed(field, by: ended, bytes)
+    default: !ended.isEmpty && ConnectionOptions.isNamed(field, by: ended, bytes)
     }
   }
 }

@@ -117,6 +117,7 @@ extension ClientConnection {
 
   func look(up key: SessionKey, for head: RequestHead) {
     phase = .looking
+    lastActivity = loop.now
     waitingHead = head
     let asked = serial
     loop.sessions.ask(key) { [weak self] answer in

@@ -33,25 +33,3 @@ extension ClientConnection {
     ).address
   }
 }
-
-extension ProxyLoop {
-  /// Counts a connection in: among all, and among those of its client's address.
-  /// - Returns: what its requests count by (nil for trusted proxies), and whether there may be so many.
-  func countIn(_ peer: ClientAddress, _ wire: LoopNumbers.Wire) -> (use: AddressUse?, isWithin: Bool) {
-    let plan = currentPlan()
-    numbers.connections[wire].open()
-    var use: AddressUse?
-    var isWithin = proxy.connectionOpened(limit: plan.settings.connectionLimits.connections)
-    if isWithin, peer != .unspecified, !ForwardedClient.trusts(peer, plan.trustedProxies) {
-      (use, isWithin) = proxy.addresses.connect(peer, limit: plan.settings.connectionLimits.connectionsPerAddress, at: now)
-    }
-    if !isWithin { numbers.refusedConnections += 1 }
-    return (use, isWithin)
-  }
-
-  func countOut(_ use: AddressUse?, _ wire: LoopNumbers.Wire) {
-    numbers.connections[wire].close()
-    proxy.connectionClosed()
-    use?.disconnect()
-  }
-}

@@ -138,9 +138,10 @@ extension ClientConnection {
   /// Whether the client takes more bytes.
   var takesAnswer: Bool { context?.channel.isWritable ?? true }
 
-  func answerContinue() {
+  /// An answer before the answer. Only the 100 that was asked for is passed on; each of them breaks the silence.
+  func answerInterim(_ status: Int) {
     lastActivity = loop.now
-    guard exchange.expectsContinue, !exchange.requestIsDone, !exchange.answerHasBegun else { return }
+    guard status == 100, exchange.expectsContinue, !exchange.requestIsDone, !exchange.answerHasBegun else { return }
     context?.writeAndFlush(wrapOutboundOut(ByteBuffer(staticString: "HTTP/1.1 100 Continue\r\n\r\n")), promise: nil)
   }
 
@@ -161,7 +162,7 @@ extension ClientConnection {
     var isUntilClose = false
     if case .untilClose = exchange.framing { isUntilClose = true }
     exchange.closesAfter = !exchange.keepsAlive || isQuiescing || !exchange.requestIsDone || isUntilClose
-    if let session = exchange.session, isEventStream(head) { boundSession = session }
+    if let session = exchange.session, isEventStream(head) { bind(session) }
     var room = 0
     if case .length(let length) = head.framing { room = min(length, Self.copied) }
     pending = AnswerRewriter.write(
@@ -220,6 +221,8 @@ extension ClientConnection {
       exchange.decision = record(.upstreamUnavailable, detail: ["upstream": names, "reason": "it died inside its answer"])
       return abort()
     }
+    // A connection that has been used before may end because it was idle; anything else says that something is wrong over there.
+    if case .closed = failure, exchange.isReused {} else { connection.target.failed(at: loop.now) }
     switch failure {
     case .silent: refuse(.upstreamTimeout, detail: ["upstream": names, "reason": "it does not answer"])
     case .unreadable(let reason): refuse(.upstreamUnavailable, detail: ["upstream": names, "reason": reason])
@@ -253,7 +256,9 @@ extension ClientConnection {
     exchange.outcome = .tunnel
     loop.numbers.tunnels += 1
     lastActivity = loop.now
-    boundSession = exchange.session
+    if let session = exchange.session { bind(session) }
+    if let context { Keepalive.turnOn(context.channel) }
+    upstream?.watchPeer()
     let bytes = AnswerRewriter.write(
       head, framing: .none, keepsAlive: true, toMinorVersion: 1, upgrade: true, room: 0,
       allocator: context?.channel.allocator ?? ByteBufferAllocator())
@@ -268,6 +273,7 @@ extension ClientConnection {
   }
 
   func tunnelRead(_ bytes: ByteBuffer) {
+    if inputHasEnded { lastActivity = loop.now }
     exchange.answerBytes += bytes.readableBytes
     context?.write(wrapOutboundOut(bytes), promise: nil)
   }
@@ -281,15 +287,26 @@ extension ClientConnection {
 
   // MARK: sessions that end
 
+  /// Ties a tunnel or an event stream to its session. Attack: a sign-out while the upstream was thinking about its answer:
+  /// of that one nobody tells again, so a session that is not remembered any more is asked for.
+  private func bind(_ session: CachedSession) {
+    boundSession = session
+    sessionIsDoubted = !loop.sessions.holds(session)
+  }
+
   /// Asks again for the session of a tunnel or an event stream that a change is about.
   func sessionsChanged(_ changes: SessionChanges) {
     guard let session = boundSession?.snapshot.session else { return }
-    if changes.isIncomplete || changes.tokens.contains(session.token) || changes.accounts.contains(session.account) { checkBoundSession() }
+    guard changes.isIncomplete || changes.tokens.contains(session.token) || changes.accounts.contains(session.account) else { return }
+    // Also where an answer is on its way already: it may be older than the change.
+    sessionIsDoubted = true
+    checkBoundSession()
   }
 
   func checkBoundSession() {
     guard let session = boundSession, !isAskingForSession else { return }
     isAskingForSession = true
+    sessionIsDoubted = false
     let asked = serial
     loop.sessions.ask(session.key) { [weak self] answer in
       guard let self else { return }
@@ -300,7 +317,8 @@ extension ClientConnection {
       case .none:
         self.dropUpstream()
         self.abort()
-      case .unavailable, .unknown: break
+      // Asked again at the next tick.
+      case .unavailable, .unknown: self.sessionIsDoubted = true
       }
     }
   }

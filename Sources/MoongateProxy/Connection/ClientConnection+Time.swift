@@ -8,11 +8,12 @@ extension ClientConnection {
   private static let idleTime: TimeAmount = .seconds(60)
   private static let lookingTime: TimeAmount = .seconds(5)
   private static let lingerTime: TimeAmount = .seconds(2)
+  private static let mostLingering: TimeAmount = .seconds(30)
 
   func checkTime(_ now: NIODeadline) {
     switch phase {
     case .reading:
-      if input.readableBytes == 0 {
+      if input.readableBytes == 0 || !takesAnswer {
         if now - lastActivity >= Self.idleTime { context?.close(promise: nil) }
       } else if now - began >= Self.headTime {
         beginRecord(nil)
@@ -26,9 +27,14 @@ extension ClientConnection {
     case .exchanging:
       checkExchange(now)
       checkSession(now)
-    case .tunnel: checkSession(now)
+    case .tunnel:
+      // Attack: a client that ends its side of a tunnel, with a service that does not mind.
+      if inputHasEnded, now - lastActivity >= Self.idleTime { abort() } else { checkSession(now) }
     case .lingering:
-      if now - lastActivity >= (answerIsOut ? Self.lingerTime : Self.idleTime) { context?.close(promise: nil) }
+      let silence = now - lastActivity
+      // Attack: a byte every second to keep a connection that is over.
+      let isOver = answerIsOut ? silence >= Self.lingerTime || now - began >= Self.mostLingering : silence >= Self.idleTime
+      if isOver { context?.close(promise: nil) }
     case .looking:
       if now - lastActivity >= Self.lookingTime { refuse(.storeUnavailable, detail: ["reason": "the store does not answer"], head: waitingHead) }
     case .closed: break
@@ -45,13 +51,19 @@ extension ClientConnection {
       dropUpstream()
       if exchange.answerHasBegun { abort() } else { refuse(.timeout, unread: true) }
     } else if silence >= route.timeout {
-      upstreamFailed(.silent, upstream)
+      // Of a long body, megabytes wait in the system's buffers when we have written the last byte: the upstream is silent only
+      // since they have left.
+      if exchange.hasBody, let since = upstream.sinceBytesMoved, since < route.timeout {
+        lastActivity = now - since
+      } else {
+        upstreamFailed(.silent, upstream)
+      }
     }
   }
 
   /// A session that a tunnel or a stream lives by may come to its end by itself.
   private func checkSession(_ now: NIODeadline) {
     guard let session = boundSession else { return }
-    if !session.isLive(at: loop.time(at: now).now) { checkBoundSession() }
+    if sessionIsDoubted || !session.isLive(at: loop.time(at: now).now) { checkBoundSession() }
   }
 }

@@ -52,11 +52,15 @@ package final class ClientConnection: ChannelDuplexHandler {
   var ownBody = ByteBuffer()
   /// The session that a tunnel or an event stream lives by.
   var boundSession: CachedSession?
+  /// Whether it may have ended, and the store has not said since.
+  var sessionIsDoubted = false
   var isAskingForSession = false
 
   var peer: ClientAddress
   var peerText: [UInt8] = []
-  /// What the peer's connections and requests count by; nil for trusted proxies.
+  /// The connection's place among all; nil for a stream, whose connection has it.
+  private var admission: Admission?
+  /// What the peer's requests count by; nil for trusted proxies.
   var addressUse: AddressUse?
   var lastHost: RequestHost?
   /// The host that a proxy asked about last.
@@ -65,7 +69,7 @@ package final class ClientConnection: ChannelDuplexHandler {
   var trust: (version: UInt64, isTrusted: Bool)?
   /// When the last byte moved that we wait for now.
   var lastActivity = NIODeadline.uptimeNanoseconds(0)
-  /// When the head, or the body for the gateway itself, began to come.
+  /// When the head, or the body for the gateway itself, began to come; when the last answer of all was out.
   var began = NIODeadline.uptimeNanoseconds(0)
   var lingered = 0
   /// Whether all that was written has left, once nothing more will be.
@@ -75,10 +79,12 @@ package final class ClientConnection: ChannelDuplexHandler {
   var inputHasEnded = false
   var isQuiescing = false
 
-  init(loop: ProxyLoop, isSecure: Bool, isStream: Bool = false, inner: @escaping () throws -> Void) {
+  /// - Parameter admission: the connection's, where it has one already; given back when it ends.
+  init(loop: ProxyLoop, isSecure: Bool, isStream: Bool = false, admission: Admission? = nil, inner: @escaping () throws -> Void) {
     self.loop = loop
     self.isSecure = isSecure
     self.isStream = isStream
+    self.admission = admission
     makeInner = inner
     peer = .unspecified
   }
@@ -96,15 +102,20 @@ package final class ClientConnection: ChannelDuplexHandler {
   }
 
   private func begin(_ context: ChannelHandlerContext) {
-    guard placeInLoop < 0 else { return }
+    guard placeInLoop < 0, phase != .closed else { return }
     lastActivity = loop.now
     // Asked of the channel: a stream's pipeline has no socket to ask.
     peer = context.channel.remoteAddress.flatMap { ClientAddress($0) } ?? .unspecified
+    if !isStream {
+      guard let admitted = admission ?? loop.admit(peer) else {
+        phase = .closed
+        return context.close(promise: nil)
+      }
+      admission = admitted
+      addressUse = admitted.addressUse
+      loop.numbers.connections[.http1].open()
+    }
     loop.add(self)
-    guard !isStream else { return }
-    let counted = loop.countIn(peer, .http1)
-    addressUse = counted.use
-    if !counted.isWithin { context.close(promise: nil) }
   }
 
   package func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
@@ -113,10 +124,10 @@ package final class ClientConnection: ChannelDuplexHandler {
     noteEnd()
     phase = .closed
     serial &+= 1
-    if placeInLoop >= 0, !isStream {
-      loop.countOut(addressUse, .http1)
-      addressUse = nil
-    }
+    if placeInLoop >= 0, !isStream { loop.numbers.connections[.http1].close() }
+    admission?.end()
+    admission = nil
+    addressUse = nil
     loop.remove(self)
     upstream?.close()
     upstream = nil
@@ -131,17 +142,21 @@ package final class ClientConnection: ChannelDuplexHandler {
   package func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     let bytes = unwrapInboundIn(data)
     let now = loop.now
-    lastActivity = now
     switch phase {
     case .tunnel:
       upstream?.write(bytes)
       return
     case .lingering:
+      if answerIsOut { lastActivity = now }
       lingered += bytes.readableBytes
       if lingered > 1024 * 1024 { context.close(promise: nil) }
       return
     case .closed: return
-    case .reading, .looking, .exchanging, .own, .refused: break
+    // Attack: the next request, byte by byte, from a client that takes no answer, or to put off the timeout of a silent upstream.
+    case .reading: if input.readableBytes == 0 || takesAnswer { lastActivity = now }
+    case .exchanging: if !exchange.requestIsDone { lastActivity = now }
+    case .looking: break
+    case .own, .refused: lastActivity = now
     }
     if input.readableBytes == 0 {
       if phase == .reading { began = now }
@@ -159,6 +174,8 @@ package final class ClientConnection: ChannelDuplexHandler {
   package func channelWritabilityChanged(context: ChannelHandlerContext) {
     if context.channel.isWritable {
       lastActivity = loop.now
+      // While answers waited to be taken, the next head was not looked at.
+      if phase == .reading { began = lastActivity }
       upstream?.resumeReading()
       process()
       upstream?.flush()
@@ -180,7 +197,9 @@ package final class ClientConnection: ChannelDuplexHandler {
   private func inputEnded(_ context: ChannelHandlerContext) {
     inputHasEnded = true
     switch phase {
-    case .tunnel: upstream?.closeOutput()
+    case .tunnel:
+      lastActivity = loop.now
+      upstream?.closeOutput()
     case .lingering: if answerIsOut { context.close(promise: nil) }
     case .closed: context.close(promise: nil)
     case .reading, .looking, .exchanging, .own, .refused: endWhereUnfinished()
@@ -303,6 +322,7 @@ package final class ClientConnection: ChannelDuplexHandler {
     noteEnd()
     upstream = nil
     boundSession = nil
+    sessionIsDoubted = false
     exchange.route = nil
     exchange.session = nil
     exchange.upstreamHead = ByteBuffer()
@@ -353,6 +373,7 @@ package final class ClientConnection: ChannelDuplexHandler {
       guard let self, self.phase == .lingering else { return }
       self.answerIsOut = true
       self.lastActivity = self.loop.now
+      self.began = self.lastActivity
       body(self)
     }
   }

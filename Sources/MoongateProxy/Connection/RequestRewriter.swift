@@ -60,13 +60,14 @@ struct RequestRewriter {
   }
 
   private func copyFields(_ head: RequestHead, _ bytes: Span<UInt8>, to out: inout ByteBuffer) {
+    let ended = head.fieldsOfConnection(bytes)
     var run = 0..<0
     for index in head.fields.indices {
       let field = head.fields[index]
-      if isDropped(field, head, bytes) {
+      if isDropped(field, ended, bytes) {
         if !run.isEmpty { out.copy(bytes, run) }
         run = 0..<0
-        if field.kind == .cookie { copyCookies(field, head, bytes, to: &out) }
+        if field.kind == .cookie, !isEnded(field, ended, bytes) { copyCookies(field, bytes, to: &out) }
       } else {
         let start = field.name.lowerBound
         let end = index + 1 < head.fields.count ? head.fields[index + 1].name.lowerBound : bytes.count - 2
@@ -76,9 +77,14 @@ struct RequestRewriter {
     if !run.isEmpty { out.copy(bytes, run) }
   }
 
-  private func isDropped(_ field: HeadField, _ head: RequestHead, _ bytes: Span<UInt8>) -> Bool {
+  private func isDropped(_ field: HeadField, _ ended: [Range<Int>], _ bytes: Span<UInt8>) -> Bool {
     field.kind.isDroppedFromRequests || field.kind == .authorization && dropsAuthorization || isReplaced(field, bytes) || isTraced(field)
-      || head.connectionNamesFields && head.isNamedByConnection(field)
+      || isEnded(field, ended, bytes)
+  }
+
+  /// Whether `Connection` names it.
+  private func isEnded(_ field: HeadField, _ ended: [Range<Int>], _ bytes: Span<UInt8>) -> Bool {
+    !ended.isEmpty && ConnectionOptions.isNamed(field, by: ended, bytes)
   }
 
   private func isTraced(_ field: HeadField) -> Bool {
@@ -91,8 +97,8 @@ struct RequestRewriter {
 
   private func isReplaced(_ field: HeadField, _ bytes: Span<UInt8>) -> Bool { !route.headerNames.isEmpty && route.replaces(bytes, field.name) }
 
-  private func copyCookies(_ field: HeadField, _ head: RequestHead, _ bytes: Span<UInt8>, to out: inout ByteBuffer) {
-    if isReplaced(field, bytes) || head.connectionNamesFields && head.isNamedByConnection(field) { return }
+  private func copyCookies(_ field: HeadField, _ bytes: Span<UInt8>, to out: inout ByteBuffer) {
+    if isReplaced(field, bytes) { return }
     var isFirst = true
     if !hasOurCookies {
       out.writeStaticString("Cookie: ")
@@ -100,7 +106,7 @@ struct RequestRewriter {
       out.writeStaticString("\r\n")
       return
     }
-    GatewayCookie.forEach(bytes, field.value) { cookie, name in
+    GatewayCookie.forEach(bytes, field.value) { cookie, name, _ in
       guard !GatewayCookie.isOurs(bytes, name) else { return }
       out.writeStaticString(isFirst ? "Cookie: " : "; ")
       out.copy(bytes, cookie)

@@ -34,7 +34,7 @@ package enum FieldKind: UInt8, Sendable {
       switch name.count {
       case 6: ByteClass.equal(bytes, name, "cookie") ? .cookie : .other
       case 10: ByteClass.equal(bytes, name, "connection") ? .connection : .other
-      case 14: ByteClass.equal(bytes, name, "content-length") ? .contentLength : .other
+      case 14: framingKind(bytes, name, "content-length", .contentLength)
       default: .other
       }
     case UInt8(ascii: "a"):
@@ -50,7 +50,7 @@ package enum FieldKind: UInt8, Sendable {
       case 10: ByteClass.equal(bytes, name, "tracestate") ? .tracestate : .other
       case 11: ByteClass.equal(bytes, name, "traceparent") ? .traceparent : .other
       case 14: ByteClass.foldedEqual(bytes, name, "true-client-ip") ? .reserved : .other
-      case 17: ByteClass.equal(bytes, name, "transfer-encoding") ? .transferEncoding : .other
+      case 17: framingKind(bytes, name, "transfer-encoding", .transferEncoding)
       default: .other
       }
     case UInt8(ascii: "u"): ByteClass.equal(bytes, name, "upgrade") ? .upgrade : .other
@@ -64,6 +64,12 @@ package enum FieldKind: UInt8, Sendable {
     case UInt8(ascii: "x"): extensionKind(bytes, name)
     default: .other
     }
+  }
+
+  /// Attack: `Transfer_Encoding`, which is no framing here, and is to services that read names like variables.
+  private static func framingKind(_ bytes: Span<UInt8>, _ name: Range<Int>, _ text: StaticString, _ kind: FieldKind) -> FieldKind {
+    if ByteClass.equal(bytes, name, text) { return kind }
+    return ByteClass.foldedEqual(bytes, name, text) ? .reserved : .other
   }
 
   private static func proxyKind(_ bytes: Span<UInt8>, _ name: Range<Int>) -> FieldKind {

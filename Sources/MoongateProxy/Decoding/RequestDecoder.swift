@@ -173,6 +173,7 @@ package struct RequestDecoder: Sendable {
     guard hosts == 1 else { throw .malformed(hosts == 0 ? "no Host" : "more than one Host") }
     guard lengths <= 1 else { throw .malformed("more than one Content-Length") }
     guard codings <= 1 else { throw .malformed("more than one Transfer-Encoding") }
+    guard !options.isTooLong else { throw .malformed("Connection has too many options") }
     if codings == 1 {
       // RFC 9112 section 6.1: with a Content-Length beside it, or in HTTP/1.0, the framing is someone's attack.
       guard lengths == 0 else { throw .malformed("Transfer-Encoding with Content-Length") }

@@ -69,8 +69,8 @@ package struct RequestHead: Sendable {
     fields.first { $0.kind == .other && ByteClass.equal(bytes.readableBytesUInt8Span, $0.name, "user-agent") }.map { text($0.value) }
   }
 
-  /// Whether some `Connection` field names this field (RFC 9110 section 7.6.1).
-  func isNamedByConnection(_ field: HeadField) -> Bool { ConnectionOptions.name(field, among: fields, of: bytes.readableBytesUInt8Span) }
+  /// The names of fields that belong to this connection only (RFC 9110 section 7.6.1); empty where there are none.
+  func fieldsOfConnection(_ bytes: Span<UInt8>) -> [Range<Int>] { connectionNamesFields ? ConnectionOptions.names(in: fields, of: bytes) : [] }
 }
 
 /// How long a message's body is (RFC 9112 section 6.3).
@@ -85,14 +85,23 @@ package enum BodyFraming: Sendable, Equatable {
 
 /// What the options of Connection fields say.
 struct ConnectionOptions {
+  /// Attack: thousands of options beside thousands of fields, each of which is looked for among them: seconds of work for one request.
+  private static let most = 64
+
   var close = false
   var keepAlive = false
   var upgrade = false
   /// Names of fields.
   var others = false
+  private var count = 0
+
+  /// Whether there are more of them than anybody has a use for.
+  var isTooLong: Bool { count > Self.most }
 
   /// Reads one field's value.
   mutating func read(_ bytes: Span<UInt8>, _ value: Range<Int>) {
+    count += 1
+    for index in value where bytes[index] == UInt8(ascii: ",") { count += 1 }
     Self.forEachOption(bytes, value) { option in
       if ByteClass.equal(bytes, option, "keep-alive") {
         keepAlive = true
@@ -106,22 +115,22 @@ struct ConnectionOptions {
     }
   }
 
-  /// Whether some Connection field among these names the given field.
-  static func name(_ field: HeadField, among fields: [HeadField], of bytes: Span<UInt8>) -> Bool {
-    var found = false
-    for candidate in fields where candidate.kind == .connection {
-      forEachOption(bytes, candidate.value) { option in
-        guard !found, option.count == field.name.count else { return }
-        var isEqual = true
-        for offset in 0..<option.count
-        where ByteClass.lower(bytes[option.lowerBound + offset]) != ByteClass.lower(bytes[field.name.lowerBound + offset]) {
-          isEqual = false
-          break
-        }
-        if isEqual { found = true }
-      }
-    }
+  /// The options of the Connection fields among these.
+  static func names(in fields: [HeadField], of bytes: Span<UInt8>) -> [Range<Int>] {
+    var found: [Range<Int>] = []
+    for field in fields where field.kind == .connection { forEachOption(bytes, field.value) { found.append($0) } }
     return found
+  }
+
+  /// Whether the field is one of those that the options name.
+  static func isNamed(_ field: HeadField, by options: [Range<Int>], _ bytes: Span<UInt8>) -> Bool {
+    let name = field.name
+    return options.contains { option in
+      guard option.count == name.count else { return false }
+      for offset in 0..<option.count
+      where ByteClass.lower(bytes[option.lowerBound + offset]) != ByteClass.lower(bytes[name.lowerBound + offset]) { return false }
+      return true
+    }
   }
 
   private static func forEachOption(_ bytes: Span<UInt8>, _ value: Range<Int>, _ body: (Range<Int>) -> Void) {

@@ -22,8 +22,8 @@ package struct ResponseHead: Sendable {
   /// Whether another head of the same answer follows (RFC 9110 section 15.2).
   package var isInterim: Bool { status < 200 }
 
-  /// Whether some `Connection` field names this field.
-  func isNamedByConnection(_ field: HeadField) -> Bool { ConnectionOptions.name(field, among: fields, of: bytes.readableBytesUInt8Span) }
+  /// The names of fields that belong to this connection only; empty where there are none.
+  func fieldsOfConnection(_ bytes: Span<UInt8>) -> [Range<Int>] { connectionNamesFields ? ConnectionOptions.names(in: fields, of: bytes) : [] }
 }
 
 /// Reads the heads of HTTP/1 answers with the strictness that requests get: an answer that two programs could frame in
@@ -127,9 +127,12 @@ package struct ResponseDecoder: Sendable {
     }
     head.keepsAlive = minorVersion == 1 ? !options.close : options.keepAlive && !options.close
     head.connectionNamesFields = options.others
+    guard !options.isTooLong else { throw .malformed("Connection has too many options") }
     // RFC 9112 section 6.3: these have no body, whatever their fields say.
     if toHead || head.status < 200 || head.status == 204 || head.status == 304 {
       head.framing = .none
+      // Attack: an upstream that sends the body all the same. It would be taken for the answer to the connection's next request.
+      if codings == 1 || head.contentLength ?? 0 > 0 { head.keepsAlive = false }
     } else if codings == 1 {
       head.framing = .chunked
     } else if let length = head.contentLength {

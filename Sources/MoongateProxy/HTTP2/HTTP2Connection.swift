@@ -14,18 +14,24 @@ final class HTTP2Connection: ChannelInboundHandler {
   private static let window = 1024 * 1024
 
   private let loop: ProxyLoop
+  private let admission: Admission
   private var streams = 0
   private var idleSince = NIODeadline.uptimeNanoseconds(0)
   private var isCounted = false
-  private var addressUse: AddressUse?
   private var isQuiescing = false
   private var timer: RepeatedTask?
 
-  private init(loop: ProxyLoop) { self.loop = loop }
+  private init(loop: ProxyLoop, admission: Admission) {
+    self.loop = loop
+    self.admission = admission
+  }
 
   /// Puts in place what speaks HTTP/2 on a channel whose peer agreed to.
-  static func add(to channel: any Channel, loop: ProxyLoop, inner: @escaping @Sendable (any Channel) throws -> Void) throws {
-    let connection = HTTP2Connection(loop: loop)
+  /// - Parameter admission: the connection's; given back when it ends.
+  static func add(
+    to channel: any Channel, loop: ProxyLoop, admission: Admission, inner: @escaping @Sendable (any Channel) throws -> Void
+  ) throws {
+    let connection = HTTP2Connection(loop: loop, admission: admission)
     let eventLoop = channel.eventLoop
     // Says GOAWAY when the connection has been idle or the gateway drains, in the two steps that lose no request.
     let manager = NIOHTTP2ServerConnectionManagementHandler(
@@ -41,7 +47,7 @@ final class HTTP2Connection: ChannelInboundHandler {
     ) { stream in
       stream.eventLoop.makeCompletedFuture {
         let client = ClientConnection(loop: bound.value.loop, isSecure: true, isStream: true) { try inner(stream) }
-        client.addressUse = bound.value.addressUse
+        client.addressUse = bound.value.admission.addressUse
         let handlers: [any ChannelHandler] = [StreamFraming(), client]
         try stream.pipeline.syncOperations.addHandlers(handlers)
       }
@@ -82,10 +88,9 @@ final class HTTP2Connection: ChannelInboundHandler {
   // MARK: ChannelHandler
 
   func channelActive(context: ChannelHandlerContext) {
-    let counted = loop.countIn(context.remoteAddress.flatMap { ClientAddress($0) } ?? .unspecified, .http2)
+    guard !isCounted else { return }
+    loop.numbers.connections[.http2].open()
     isCounted = true
-    addressUse = counted.use
-    guard counted.isWithin else { return context.close(promise: nil) }
     idleSince = loop.now
     let bound = NIOLoopBound((connection: self, context: context), eventLoop: context.eventLoop)
     timer = context.eventLoop.scheduleRepeatedTask(initialDelay: Self.look, delay: Self.look) { _ in
@@ -96,10 +101,8 @@ final class HTTP2Connection: ChannelInboundHandler {
   func channelInactive(context: ChannelHandlerContext) {
     timer?.cancel()
     timer = nil
-    if isCounted {
-      loop.countOut(addressUse, .http2)
-      isCounted = false
-    }
+    if isCounted { loop.numbers.connections[.http2].close() }
+    admission.end()
     context.fireChannelInactive()
   }
 

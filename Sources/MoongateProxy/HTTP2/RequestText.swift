@@ -6,6 +6,9 @@ import NIOHPACK
 /// There is one reader of heads, and one set of rules for what is in them: `RequestDecoder` and what comes behind it. So a
 /// stream's head is written out and read by it like any other; what is longer than its limit, names two hosts or two
 /// lengths, or CONNECT, is refused there. What this refuses itself is whatever would change its meaning by being written out.
+///
+/// Values that are no UTF-8 come here with U+FFFD in place of the bytes that are none: that is how the library reads them. The
+/// gateway itself acts upon none of those.
 enum RequestText {
   /// How the rest of a stream follows its head.
   enum Body {

@@ -132,10 +132,12 @@ final class StreamFraming: ChannelDuplexHandler {
       var value: [UInt8] = []
       value.reserveCapacity(field.value.count)
       for index in field.value { value.append(bytes[index]) }
+      // The library's values are text. What is no UTF-8 is read as Latin-1, as browsers do, rather than spoiled.
+      let valueText = String(validating: value, as: UTF8.self) ?? String(String.UnicodeScalarView(value.map { Unicode.Scalar($0) }))
       // What a person's session is in is not kept in the other side's table of headers (RFC 7541 section 7.1.3).
       let text = String(decoding: name, as: UTF8.self)
       headers.add(
-        name: text, value: String(decoding: value, as: UTF8.self), indexing: field.kind == .setCookie ? .nonIndexable : .indexable)
+        name: text, value: valueText, indexing: field.kind == .setCookie ? .nonIndexable : .indexable)
     }
     return headers
   }
@@ -144,11 +146,22 @@ final class StreamFraming: ChannelDuplexHandler {
 
   /// A whole answer stays as it is; a request that is still being sent is asked to stop (RFC 9113 section 8.1). Half an
   /// answer is reset, so that it can not be taken for a whole one.
+  ///
+  /// Attack: a window that is never opened. The answer is whole then, and waits here for a client that takes none of it: whoever
+  /// closes has waited long enough.
   func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
     promise?.succeed()
     guard mode != .input else { return }
-    guard answerHasEnded else { return reset(.internalError, context) }
+    guard hasLeft else { return reset(.internalError, context) }
     if !requestHasEnded { reset(.noError, context) }
+  }
+
+  /// Whether the frame that ends the answer has left.
+  private var hasLeft: Bool {
+    var found = false
+    // On its own event loop, what has happened already is told at once.
+    sent?.futureResult.assumeIsolated().whenSuccess { found = true }
+    return found
   }
 
   private func reset(_ code: HTTP2ErrorCode, _ context: ChannelHandlerContext) {

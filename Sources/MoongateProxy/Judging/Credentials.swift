@@ -18,10 +18,13 @@ enum GatewayCookie {
     return settings.cookieDomain == nil ? "__Host-moongate" : "__Secure-moongate"
   }
 
-  /// Calls back with the whole of each cookie of a Cookie field, without the space around it, and with its name.
+  /// Calls back with the whole of each cookie of a Cookie field, its name and its value, all without the space around them.
   ///
-  /// Only `;` parts cookies: a quote protects nothing (RFC 6265 section 5.4 knows none).
-  static func forEach(_ bytes: Span<UInt8>, _ value: Range<Int>, _ body: (_ cookie: Range<Int>, _ name: Range<Int>) -> Void) {
+  /// Only `;` parts cookies: a quote protects nothing (RFC 6265 section 5.4 knows none). One without `=` has no value, nil;
+  /// what it holds stands for its name, so that it goes nowhere where that is one of ours.
+  static func forEach(
+    _ bytes: Span<UInt8>, _ value: Range<Int>, _ body: (_ cookie: Range<Int>, _ name: Range<Int>, _ value: Range<Int>?) -> Void
+  ) {
     var start = value.lowerBound
     while start < value.upperBound {
       var end = start
@@ -29,7 +32,10 @@ enum GatewayCookie {
       let cookie = ByteClass.trimmed(bytes, start..<end)
       var nameEnd = cookie.lowerBound
       while nameEnd < cookie.upperBound, bytes[nameEnd] != UInt8(ascii: "=") { nameEnd += 1 }
-      if !cookie.isEmpty { body(cookie, ByteClass.trimmed(bytes, cookie.lowerBound..<nameEnd)) }
+      if !cookie.isEmpty {
+        let value = nameEnd < cookie.upperBound ? ByteClass.trimmed(bytes, nameEnd + 1..<cookie.upperBound) : nil
+        body(cookie, ByteClass.trimmed(bytes, cookie.lowerBound..<nameEnd), value)
+      }
       start = end + 1
     }
   }
@@ -47,7 +53,8 @@ enum GatewayCookie {
   }
 }
 
-/// The token that a request carries: where it lies, and how it came.
+/// The token that a request carries: where it lies, and how it came. The one reading of the rule, for the data path and, as
+/// `CarriedCredentials`, for the gateway's own calls.
 struct Credentials {
   /// In the head's bytes; of the length and the alphabet of our tokens.
   var token: Range<Int>?
@@ -66,29 +73,47 @@ struct Credentials {
 
   private static let tokenLength = 43
 
+  private var cookie: Range<Int>?
+  private var bearer: Range<Int>?
+  private var authorizations = 0
+
   init(_ head: borrowing RequestHead, _ bytes: Span<UInt8>, cookieName: StaticString) {
-    var cookie: Range<Int>?
-    var cookies = 0
-    defer { self.cookies = cookies }
-    var bearer: Range<Int>?
-    var authorizations = 0
     for field in head.fields {
       switch field.kind {
-      case .cookie:
-        GatewayCookie.forEach(bytes, field.value) { whole, name in
-          guard GatewayCookie.isOurs(bytes, name) else { return }
-          hasOurCookies = true
-          guard ByteClass.equalCase(bytes, name, cookieName) else { return }
-          cookies += 1
-          let start = min(name.upperBound + 1, whole.upperBound)
-          cookie = ByteClass.trimmed(bytes, start..<whole.upperBound)
-        }
-      case .authorization:
-        authorizations += 1
-        bearer = Self.bearer(bytes, field.value)
+      case .cookie: readCookies(bytes, field.value, cookieName)
+      case .authorization: readAuthorization(bytes, field.value)
       default: break
       }
     }
+    judge(bytes)
+  }
+
+  /// - Parameters:
+  ///   - cookies: the values of the Cookie fields, in order.
+  ///   - authorizations: those of the Authorization fields.
+  init(_ bytes: Span<UInt8>, cookies: [Range<Int>], authorizations: [Range<Int>], cookieName: StaticString) {
+    for value in cookies { readCookies(bytes, value, cookieName) }
+    for value in authorizations { readAuthorization(bytes, value) }
+    judge(bytes)
+  }
+
+  private mutating func readCookies(_ bytes: Span<UInt8>, _ field: Range<Int>, _ cookieName: StaticString) {
+    GatewayCookie.forEach(bytes, field) { _, name, value in
+      guard GatewayCookie.isOurs(bytes, name) else { return }
+      hasOurCookies = true
+      // Attack: a neighbouring site's cookie without a name, that reads `moongate`, would be the second one and lock the person out.
+      guard let value, ByteClass.equalCase(bytes, name, cookieName) else { return }
+      cookies += 1
+      cookie = value
+    }
+  }
+
+  private mutating func readAuthorization(_ bytes: Span<UInt8>, _ value: Range<Int>) {
+    authorizations += 1
+    bearer = Self.bearer(bytes, value)
+  }
+
+  private mutating func judge(_ bytes: Span<UInt8>) {
     if authorizations > 1 { isContradictory = true }
     // Two cookies of our name: one of them may be an attacker's, set from a sibling domain.
     if cookies > 1 {
@@ -104,12 +129,15 @@ struct Credentials {
 
   /// `Bearer` 1*SP token68 (RFC 6750 section 2.1), the scheme in any case.
   private static func bearer(_ bytes: Span<UInt8>, _ value: Range<Int>) -> Range<Int>? {
-    guard value.count > 7, ByteClass.equal(bytes, value.lowerBound..<value.lowerBound + 6, "bearer"), ByteClass.isSpace(bytes[value.lowerBound + 6])
+    guard value.count > 7, ByteClass.equal(bytes, value.lowerBound..<value.lowerBound + 6, "bearer"), bytes[value.lowerBound + 6] == 0x20
     else { return nil }
-    return ByteClass.trimmed(bytes, value.lowerBound + 7..<value.upperBound)
+    var start = value.lowerBound + 7
+    while start < value.upperBound, bytes[start] == 0x20 { start += 1 }
+    return start..<value.upperBound
   }
 
-  private static func isToken(_ bytes: Span<UInt8>, _ range: Range<Int>) -> Bool {
+  /// Whether the range has the form of our tokens: 43 characters of base64url. Whatever else a client sends is not looked up.
+  static func isToken(_ bytes: Span<UInt8>, _ range: Range<Int>) -> Bool {
     guard range.count == tokenLength else { return false }
     for index in range {
       let byte = bytes[index]

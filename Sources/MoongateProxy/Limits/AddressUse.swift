@@ -89,7 +89,7 @@ final class AddressTable: Sendable {
   private let shards = (0..<16).map { _ in Shard() }
 
   /// Counts a connection in.
-  /// - Returns: what to count its requests by and to `disconnect`, and whether it is within the limit.
+  /// - Returns: what to count its requests by and to `disconnect`, within the limit or not, and whether it is.
   func connect(_ address: ClientAddress, limit: Int?, at now: NIODeadline) -> (use: AddressUse, isWithin: Bool) {
     // Under the shard's lock, so that it cannot be swept out in between.
     withUse(of: address, at: now) { ($0, $0.connect(limit: limit)) }

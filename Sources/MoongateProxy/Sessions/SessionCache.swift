@@ -63,6 +63,9 @@ final class SessionCache {
     return .none
   }
 
+  /// Whether this very finding is remembered, so that a change of it will be told.
+  func holds(_ session: CachedSession) -> Bool { live[session.key] === session }
+
   /// Asks the store. The callback comes on the event loop, later.
   func ask(_ key: SessionKey, _ callback: @escaping (Answer) -> Void) {
     guard waiting < Self.mostWaiting else {

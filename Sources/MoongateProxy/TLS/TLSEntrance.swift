@@ -1,3 +1,4 @@
+import MoongateCore
 import NIOCore
 import NIOTLS
 
@@ -11,6 +12,7 @@ final class TLSEntrance: ChannelInboundHandler, RemovableChannelHandler {
   private let loop: ProxyLoop
   private let inner: @Sendable (any Channel) throws -> Void
   private var late: Scheduled<Void>?
+  private var admission: Admission?
 
   init(loop: ProxyLoop, inner: @escaping @Sendable (any Channel) throws -> Void) {
     self.loop = loop
@@ -20,6 +22,24 @@ final class TLSEntrance: ChannelInboundHandler, RemovableChannelHandler {
   func handlerAdded(context: ChannelHandlerContext) {
     let channel = context.channel
     late = context.eventLoop.scheduleTask(in: Self.patience) { channel.close(promise: nil) }
+    if channel.isActive { admit(context) }
+  }
+
+  /// Comes before the handshake.
+  func channelActive(context: ChannelHandlerContext) {
+    admit(context)
+    context.fireChannelActive()
+  }
+
+  func channelInactive(context: ChannelHandlerContext) {
+    admission?.end()
+    context.fireChannelInactive()
+  }
+
+  private func admit(_ context: ChannelHandlerContext) {
+    guard admission == nil else { return }
+    admission = loop.admit(context.channel.remoteAddress.flatMap { ClientAddress($0) } ?? .unspecified)
+    if admission == nil { context.close(promise: nil) }
   }
 
   func handlerRemoved(context: ChannelHandlerContext) {
@@ -41,12 +61,14 @@ final class TLSEntrance: ChannelInboundHandler, RemovableChannelHandler {
 
   private func enter(_ context: ChannelHandlerContext, _ agreed: String?) {
     let channel = context.channel
+    guard let admission else { return context.close(promise: nil) }
     do {
       if agreed == "h2" {
-        try HTTP2Connection.add(to: channel, loop: loop, inner: inner)
+        try HTTP2Connection.add(to: channel, loop: loop, admission: admission, inner: inner)
       } else {
         let inner = inner
-        try channel.pipeline.syncOperations.addHandler(ClientConnection(loop: loop, isSecure: true) { try inner(channel) })
+        try channel.pipeline.syncOperations.addHandler(
+          ClientConnection(loop: loop, isSecure: true, admission: admission) { try inner(channel) })
       }
     } catch {
       return context.close(promise: nil)

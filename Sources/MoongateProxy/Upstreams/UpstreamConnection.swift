@@ -75,6 +75,12 @@ final class UpstreamConnection: ChannelInboundHandler {
     context?.close(promise: nil)
   }
 
+  /// How long ago bytes of ours last left for it and were taken; nil where the system does not tell.
+  var sinceBytesMoved: TimeAmount? { context.flatMap { SocketProgress.sinceBytesMoved($0.channel) } }
+
+  /// From now on it may be silent for long: whether it is still there is asked.
+  func watchPeer() { if let context { Keepalive.turnOn(context.channel) } }
+
   /// The client has sent its last byte through a tunnel.
   func closeOutput() { context?.close(mode: .output, promise: nil) }
 
@@ -185,7 +191,7 @@ final class UpstreamConnection: ChannelInboundHandler {
     interims += 1
     guard interims <= Self.mostInterim else { throw .malformed("too many interim answers") }
     guard head.status == 101 else {
-      if head.status == 100 { owner.answerContinue() }
+      owner.answerInterim(head.status)
       return true
     }
     // A switch that nobody asked for would turn the rest of the connection into bytes of unknown meaning.

@@ -16,6 +16,7 @@ final class UpstreamTarget {
   private var idle: [UpstreamConnection] = []
   private var counted = LoopNumbers.Upstream()
   private var downUntil = NIODeadline.uptimeNanoseconds(0)
+  private var isRetired = false
 
   init(_ upstream: Upstream, loop: ProxyLoop) {
     self.upstream = upstream
@@ -51,7 +52,7 @@ final class UpstreamTarget {
   }
 
   func putIdle(_ connection: UpstreamConnection) {
-    guard idle.count < Self.mostIdle else { return connection.close() }
+    guard idle.count < Self.mostIdle, !isRetired else { return connection.close() }
     connection.idleSince = loop.now
     idle.append(connection)
   }
@@ -61,8 +62,14 @@ final class UpstreamTarget {
     if let index = idle.lastIndex(where: { $0 === connection }) { idle.remove(at: index) }
   }
 
+  /// No route leads there any more. Requests at work go on; nobody would ever look after the connections that they leave behind.
+  func retire() {
+    isRetired = true
+    closeIdle(before: .distantFuture)
+  }
+
   /// Closes what has been idle since before the moment.
-  func closeIdle(before moment: NIODeadline = .distantFuture) {
+  func closeIdle(before moment: NIODeadline) {
     let old = idle.filter { $0.idleSince < moment }
     guard !old.isEmpty else { return }
     idle.removeAll { $0.idleSince < moment }

@@ -104,6 +104,20 @@ import Testing
     #expect(readOurs([Array((start + String(repeating: "a\r\nA: ", count: 10_000)).utf8)]).fault == .headTooLarge)
   }
 
+  /// Attack: thousands of options beside thousands of fields would each be compared with each.
+  @Test func connectionHasABoundedNumberOfOptions() {
+    let head = { (options: Int, fields: Int) in
+      "GET / HTTP/1.1\r\nHost: x\r\nConnection: \(Array(repeating: "a", count: options).joined(separator: ","))\r\n"
+        + String(repeating: "b:\r\n", count: fields) + "\r\n"
+    }
+    #expect(readOurs([Array(head(64, 7000).utf8)]).messages.count == 1)
+    for bad in [head(65, 0), head(1, 0).replacing("Connection: a", with: "Connection: " + String(repeating: ",", count: 64))] {
+      #expect(readOurs([Array(bad.utf8)]).fault == .malformed("Connection has too many options"))
+    }
+    let many = "GET / HTTP/1.1\r\nHost: x\r\n" + String(repeating: "Connection: a\r\n", count: 65) + "\r\n"
+    #expect(readOurs([Array(many.utf8)]).fault == .malformed("Connection has too many options"))
+  }
+
   /// Nothing waits for the rest of what can not become a request: a client with bare line feeds is told at once.
   @Test(arguments: ["GET / HTTP/1.1\n", "GET / HTTP/x", "\u{16}\u{3}\u{1}", "GET / HTTP/1.1\r\nA: b\n", "GET / HTTQ"]) func refusesAtOnce(
     _ text: String
@@ -122,7 +136,7 @@ import Testing
       "X-Real-IP",
       "X_Real_IP", "X-Moongate-Assertion", "x!moongate!anything", "X-Original-URL", "X-Rewrite-Url", "X-HTTP-Method-Override", "Proxy", "PROXY",
       "True-Client-IP",
-      "X-Client-IP", "X-Remote-User",
+      "X-Client-IP", "X-Remote-User", "Transfer_Encoding", "transfer.encoding", "Content_Length", "content~length",
     ]) func namesThatSayWhoTheClientIsAreReserved(_ name: String)
   {
     let bytes = Array(name.utf8)

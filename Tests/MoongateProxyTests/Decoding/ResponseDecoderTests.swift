@@ -26,7 +26,7 @@ import Testing
       ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", BodyFraming.length(5), true),
       ("HTTP/1.1 200 \r\nTransfer-Encoding: chunked\r\n\r\n", .chunked, true),
       ("HTTP/1.1 200 OK\r\n\r\n", .untilClose, true), ("HTTP/1.1 204 No Content\r\n\r\n", .none, true),
-      ("HTTP/1.1 304 Not Modified\r\nContent-Length: 10\r\n\r\n", .none, true), ("HTTP/1.1 100 Continue\r\n\r\n", .none, true),
+      ("HTTP/1.1 304 Not Modified\r\nContent-Length: 10\r\n\r\n", .none, false), ("HTTP/1.1 100 Continue\r\n\r\n", .none, true),
       ("HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\n", .length(5), false),
       ("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", .length(0), false),
       ("HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 5\r\n\r\n", .length(5), true),
@@ -55,6 +55,12 @@ import Testing
     for step in [1, .max] {
       #expect(throws: MessageFault.self) { _ = try read(text, step: step) }
     }
+  }
+
+  @Test func connectionHasABoundedNumberOfOptions() throws {
+    let head = { (count: Int) in "HTTP/1.1 200 OK\r\nConnection: \(Array(repeating: "a", count: count).joined(separator: ", "))\r\n\r\n" }
+    #expect(try read(head(64)) != nil)
+    #expect(throws: MessageFault.malformed("Connection has too many options")) { _ = try read(head(65)) }
   }
 
   @Test func headsAreBounded() {

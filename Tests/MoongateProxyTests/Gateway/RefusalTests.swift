@@ -107,7 +107,7 @@ import Testing
       "Cookie: moongate=\(String(repeating: "T", count: 20_000))\r\n", "Cookie: moongate=\(TestGateway.token); moongate=\(TestGateway.token)\r\n",
       "Cookie: moongate=\(TestGateway.token)\r\nCookie: moongate=other\r\n", "Authorization: Basic \(TestGateway.token)\r\n",
       "Authorization: Bearer x\r\n",
-      "Authorization: Bearer\r\n",
+      "Authorization: Bearer\r\n", "Authorization: Bearer\t\(TestGateway.token)\r\n", "Authorization: Bearer \t\(TestGateway.token)\r\n",
     ]) func isNoSession(_ fields: String) async throws
   {
     let upstream = try await RecordingUpstream()
@@ -118,6 +118,17 @@ import Testing
     let browser = try await gateway.talk("GET /x?y=z HTTP/1.1\r\nHost: localhost\r\nAccept: text/html, */*\r\n\(fields)\r\n")
     #expect(browser.hasPrefix("HTTP/1.1 302 Found\r\nLocation: /auth/login?return_to=%2Fx%3Fy%3Dz\r\n"))
     #expect(upstream.all == "")
+    await gateway.stop()
+  }
+
+  /// What a neighbouring site plants must not lock anybody out, and goes nowhere.
+  @Test(arguments: ["moongate; moongate=T", "moongate=T;moongate", " moongate =\tT ;a=b", "a; moongate=T; =", "moongate-flow; moongate=T"])
+  func isASession(_ cookie: String) async throws {
+    let upstream = try await RecordingUpstream()
+    let gateway = try await TestGateway(routes: [.test(ports: [upstream.port])])
+    let answer = try await gateway.talk("GET / HTTP/1.1\r\nHost: h\r\nCookie: \(cookie.replacing("T", with: TestGateway.token))\r\n\r\n")
+    #expect(answer.hasPrefix("HTTP/1.1 200"), "\(answer)")
+    #expect(!upstream.all.contains("moongate") && !upstream.all.contains(TestGateway.token))
     await gateway.stop()
   }
 

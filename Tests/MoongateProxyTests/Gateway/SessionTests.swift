@@ -1,6 +1,7 @@
 import Foundation
 import MoongateCore
 import MoongateTesting
+import NIOCore
 import Testing
 
 @testable import MoongateProxy
@@ -174,6 +175,37 @@ import Testing
       "GET /ws HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \(TestGateway.token)\r\n\(Self.handshake)\r\nGET /next HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \(TestGateway.token)\r\n\r\n",
       answers: 2)
     #expect(answer.components(separatedBy: "hello").count == 3)
+    await gateway.stop()
+  }
+
+  /// Attack: a sign-out while the service thinks about the upgrade. The news of it comes before there is a tunnel.
+  @Test func aSessionThatEndedBeforeItsTunnelBeganEndsIt() async throws {
+    let answer = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
+    let upstream = try await RecordingUpstream { $0.hasPrefix("GET ") ? .later([(.milliseconds(900), answer)]) : nil }
+    let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], upgrade: true)])
+    let client = try await RawClient(port: gateway.port)
+    try await client.send("GET /ws HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer \(TestGateway.token)\r\n\(Self.handshake)\r\n")
+    try await until { upstream.all.contains("/ws") }
+    gateway.sessions.end(TestGateway.token)
+    #expect(try await client.read { $0.hasSuffix("\r\n\r\n") }.text.hasPrefix("HTTP/1.1 101"))
+    #expect(try await client.read(for: 2).ended)
+    await gateway.stop()
+  }
+
+  /// Attack: a sign-out at a moment when the store has no time for one more question: it is asked again.
+  @Test func aSessionThatCanNotBeAskedForIsAskedForAgain() async throws {
+    let upstream = try await upstream()
+    let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], upgrade: true)])
+    let client = try await RawClient(port: gateway.port)
+    try await client.send("GET /ws HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer \(TestGateway.token)\r\n\(Self.handshake)\r\n")
+    #expect(try await client.read { $0.hasSuffix("\r\n\r\n") }.text.hasPrefix("HTTP/1.1 101"))
+    gateway.sessions.cannotFind = true
+    let before = gateway.sessions.reads
+    gateway.sessions.end(TestGateway.token)
+    try await until { gateway.sessions.reads > before + 1 }
+    #expect(try await !client.read(for: 0.1).ended)
+    gateway.sessions.cannotFind = false
+    #expect(try await client.read(for: 2).ended)
     await gateway.stop()
   }
 

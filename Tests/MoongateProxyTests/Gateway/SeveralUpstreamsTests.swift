@@ -1,6 +1,7 @@
 import Foundation
 import MoongateCore
 import MoongateTesting
+import NIOCore
 import Testing
 
 @testable import MoongateProxy
@@ -50,6 +51,36 @@ import Testing
       return !back.all.isEmpty
     }
     #expect(ContinuousClock.now - came < .seconds(5))
+    await gateway.stop()
+  }
+
+  /// One that takes connections and is silent, or ends them, is avoided like one that takes none, as long as there is another.
+  @Test(arguments: [true, false]) func oneThatFailsIsAvoidedForAWhile(_ isSilent: Bool) async throws {
+    let failing = try await RecordingUpstream { RecordingUpstream.isComplete($0) ? (isSilent ? .silence : .close) : nil }
+    let living = try await RecordingUpstream(Self.empty)
+    let gateway = try await TestGateway(routes: [.test(ports: [failing.port, living.port], open: true, timeout: .milliseconds(300))])
+    let client = try await RawClient(port: gateway.port)
+    var statuses: [String] = []
+    for _ in 0..<6 {
+      try await client.send("POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n")
+      statuses.append(String(try await client.answers().dropFirst(9).prefix(3)))
+    }
+    #expect(statuses == [isSilent ? "504" : "502"] + Array(repeating: "200", count: 5))
+    await gateway.stop()
+  }
+
+  /// A request that outlives its route leaves no connection behind that nobody looks after.
+  @Test func anUpstreamThatIsNoLongerConfiguredIsLetGo() async throws {
+    let upstream = try await RecordingUpstream { _ in .later([(.seconds(1), "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")]) }
+    let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], open: true)])
+    let client = try await RawClient(port: gateway.port)
+    try await client.send("GET /x HTTP/1.1\r\nHost: h\r\n\r\n")
+    try await until { upstream.open == 1 }
+    gateway.active.activate(TestGeneration(id: "next", gateway: .test(), routes: [], flows: [], policies: []), at: gateway.clock.now())
+    // Event loops learn of it with their next request.
+    for _ in 0..<4 * System.coreCount { #expect(try await gateway.talk("GET /x HTTP/1.1\r\nHost: h\r\n\r\n").hasPrefix("HTTP/1.1 404")) }
+    #expect(try await client.answers().hasPrefix("HTTP/1.1 200"))
+    try await until { upstream.open == 0 }
     await gateway.stop()
   }
 
@@ -108,6 +139,25 @@ import Testing
   @Test func theRoutesTimeoutDoesNotBoundIt() async throws {
     let (gateway, client) = try await open(timeout: .milliseconds(200))
     #expect(try await !client.read(for: 1).ended)
+    try await client.send("frame")
+    #expect(try await client.read { $0.hasSuffix("frame") }.text == "echo frame")
+    await gateway.stop()
+  }
+
+  /// Attack: a peer that vanishes without a word. The system asks both of them whether they are still there.
+  @Test func itsPeersAreAskedWhetherTheyAreThere() async throws {
+    let (gateway, client) = try await open()
+    let upstream = gateway.active.current.routes.routes[0].upstreams[0].port
+    let hex = { (port: Int) in ":" + String(String(0x10000 + port, radix: 16, uppercase: true).dropFirst()) }
+    // In /proc/net/tcp: local address, remote address, 01 (established), queues, and 02 (keepalive) for the timer that runs.
+    let isAsked = { (column: Int, port: Int) in
+      // By a handle: such a file says that it is empty.
+      let file = try #require(FileHandle(forReadingAtPath: "/proc/net/tcp"))
+      let rows = String(decoding: file.readDataToEndOfFile(), as: UTF8.self).split(separator: "\n").map { $0.split(separator: " ") }
+      return rows.contains { $0.count > 5 && $0[column].hasSuffix(hex(port)) && $0[3] == "01" && $0[5].hasPrefix("02:") }
+    }
+    try await until { (try? isAsked(1, gateway.port)) ?? false }
+    try await until { (try? isAsked(2, upstream)) ?? false }
     try await client.send("frame")
     #expect(try await client.read { $0.hasSuffix("frame") }.text == "echo frame")
     await gateway.stop()

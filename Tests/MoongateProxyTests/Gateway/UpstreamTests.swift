@@ -77,6 +77,52 @@ import Testing
     await gateway.stop()
   }
 
+  /// Attack: an upstream that sends a body where none may be. It would be taken for somebody else's answer.
+  @Test(
+    arguments: [
+      ("HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", false), ("HEAD", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", false),
+      ("GET", "HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n", false),
+      ("GET", "HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n", false),
+      ("GET", "HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n", false), ("GET", "HTTP/1.1 204 No Content\r\n\r\n", true),
+      ("GET", "HTTP/1.1 304 Not Modified\r\nETag: x\r\n\r\n", true), ("HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", true),
+      ("GET", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", true),
+    ]) func whereABodyCouldFollowAllTheSameTheConnectionIsNotUsedAgain(_ method: String, _ says: String, _ isUsedAgain: Bool) async throws
+  {
+    let upstream = try await RecordingUpstream { RecordingUpstream.isComplete($0) ? .answer(says) : nil }
+    let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], open: true)])
+    let client = try await RawClient(port: gateway.port)
+    for _ in 0..<2 {
+      try await client.send("\(method) / HTTP/1.1\r\nHost: h\r\n\r\n")
+      #expect(try await client.read { $0.hasSuffix("\r\n\r\n") }.text.hasPrefix("HTTP/1.1 "))
+    }
+    #expect(upstream.received.count == (isUsedAgain ? 1 : 2))
+    await gateway.stop()
+  }
+
+  /// Megabytes wait in the system's buffers when the gateway has written the last byte: as long as they move, nobody is silent.
+  @Test func whoReadsSlowlyIsNotSilent() async throws {
+    let size = 6_000_000
+    let upstream = try SlowReader(size: size, pause: 0.02)
+    let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], open: true, timeout: .milliseconds(300))])
+    let client = try await RawClient(port: gateway.port)
+    try await client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: \(size)\r\n\r\n")
+    try await client.send([UInt8](repeating: 0x61, count: size))
+    let answer = try await client.answers(for: 60)
+    #expect(answer.hasPrefix("HTTP/1.1 200 "), "\(answer)")
+    await gateway.stop()
+  }
+
+  /// And who stops reading is.
+  @Test func whoStopsReadingIsSilent() async throws {
+    let upstream = try SlowReader(size: 6_000_000, pause: 0.02, stopsAfter: 500_000)
+    let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], open: true, timeout: .milliseconds(300))])
+    let client = try await RawClient(port: gateway.port)
+    try await client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 6000000\r\n\r\n")
+    _ = try await client.sendUntilBlocked([UInt8](repeating: 0x61, count: 1000), times: 6000)
+    #expect(try await client.answers(for: 20).hasPrefix("HTTP/1.1 504 "))
+    await gateway.stop()
+  }
+
   @Test func oneThatClosesBetweenRequestsIsNotNoticed() async throws {
     let upstream = try await RecordingUpstream {
       RecordingUpstream.isComplete($0) ? .answerAndClose("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok") : nil

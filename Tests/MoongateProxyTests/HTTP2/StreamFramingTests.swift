@@ -73,6 +73,14 @@ import Testing
     #expect(try answer("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n") == [":status=200 content-length=5 end"])
   }
 
+  /// What is no UTF-8 was Latin-1 when it was written, and is no heap of question marks.
+  @Test func valuesAreNotSpoiled() throws {
+    _ = try ask()
+    let head = Array("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-A: \u{fc}\u{20ac}\r\nX-B: ".utf8)
+    try channel.writeOutbound(ByteBuffer(bytes: head + [0xfc, 0x62] + Array("\r\n\r\n".utf8)))
+    #expect(try frames() == [":status=200 content-length=0 x-a=\u{fc}\u{20ac} x-b=\u{fc}b end"])
+  }
+
   @Test func aContinueComesFirst() throws {
     _ = try ask("POST", end: false, [("content-length", "5"), ("expect", "100-continue")])
     #expect(try answer("HTTP/1.1 100 Continue\r\n\r\n") == [":status=100"])

@@ -8,6 +8,7 @@ final class FakeSessions: SessionStore {
     var sessions: [TokenHash: SessionSnapshot] = [:]
     var changes: [(tokens: [TokenHash], accounts: [String])] = []
     var isDown = false
+    var findsNothing = false
     var reads = 0
     var touched: [TokenHash: Timestamp] = [:]
   }
@@ -19,6 +20,12 @@ final class FakeSessions: SessionStore {
   var isDown: Bool {
     get { state.withLock { $0.isDown } }
     set { state.withLock { $0.isDown = newValue } }
+  }
+
+  /// Changes are heard, and no session can be asked for.
+  var cannotFind: Bool {
+    get { state.withLock { $0.findsNothing } }
+    set { state.withLock { $0.findsNothing = newValue } }
   }
 
   func put(_ token: String, _ snapshot: SessionSnapshot) { state.withLock { $0.sessions[TokenHash(of: token.utf8)] = snapshot } }
@@ -35,7 +42,7 @@ final class FakeSessions: SessionStore {
   func session(_ token: TokenHash) async throws(StoreFault) -> SessionSnapshot? {
     let (found, isDown) = state.withLock { state in
       state.reads += 1
-      return (state.sessions[token], state.isDown)
+      return (state.sessions[token], state.isDown || state.findsNothing)
     }
     if isDown { throw StoreFault("down") }
     return found

@@ -10,6 +10,8 @@ final class RecordingUpstream: Sendable {
 
   enum Step: Sendable {
     case answer(String)
+    /// Answers each part so long after the one before it.
+    case later([(after: TimeAmount, text: String)])
     /// Answers, and closes.
     case answerAndClose(String)
     case close
@@ -93,6 +95,7 @@ final class RecordingUpstream: Sendable {
       switch script(String(decoding: pending, as: UTF8.self)) {
       case nil: return
       case .answer(let text): context.writeAndFlush(wrapOutboundOut(ByteBuffer(string: text)), promise: nil)
+      case .later(let parts): answer(parts[...], context)
       case .answerAndClose(let text):
         context.writeAndFlush(wrapOutboundOut(ByteBuffer(string: text)), promise: nil)
         context.close(promise: nil)
@@ -100,6 +103,14 @@ final class RecordingUpstream: Sendable {
       case .silence: break
       }
       pending = []
+    }
+
+    private func answer(_ parts: ArraySlice<(after: TimeAmount, text: String)>, _ context: ChannelHandlerContext) {
+      guard let part = parts.first else { return }
+      context.eventLoop.assumeIsolated().scheduleTask(in: part.after) {
+        context.writeAndFlush(self.wrapOutboundOut(ByteBuffer(string: part.text)), promise: nil)
+        self.answer(parts.dropFirst(), context)
+      }
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }

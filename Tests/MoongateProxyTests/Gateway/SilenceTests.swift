@@ -1,0 +1,180 @@
+import MoongateCore
+import NIOCore
+import NIOEmbedded
+import Testing
+
+@testable import MoongateProxy
+
+/// Whose silence it is, and how long it may last (http.md, "Proxy": Time), to the second.
+@Suite struct SilenceTests {
+  private func onOneThread(_ gateway: TestGateway, _ body: (EmbeddedExchange) throws -> Void) throws {
+    let exchange = try EmbeddedExchange(gateway)
+    defer { exchange.end() }
+    try body(exchange)
+  }
+
+  private func gateway(timeout: Duration = .seconds(30), upgrade: Bool = false) async throws -> TestGateway {
+    try await TestGateway(routes: [.test(ports: [1], open: true, timeout: timeout, upgrade: upgrade)])
+  }
+
+  private let get = "GET /x HTTP/1.1\r\nHost: h\r\n\r\n"
+
+  @Test func anUpstreamHasItsRoutesTimeout() async throws {
+    let gateway = try await gateway(timeout: .seconds(5))
+    try onOneThread(gateway) { exchange in
+      try exchange.send(get)
+      #expect(try exchange.asked().hasPrefix("GET /x HTTP/1.1\r\n"))
+      exchange.pass(.milliseconds(4900))
+      #expect(try exchange.got() == "" && exchange.upstream.isActive)
+      exchange.pass(.milliseconds(200))
+      #expect(try exchange.got().hasPrefix("HTTP/1.1 504 ") && !exchange.upstream.isActive)
+    }
+    await gateway.stop()
+  }
+
+  /// Attack: the next request, byte by byte: the upstream's silence is not broken by the client.
+  @Test func whatTheClientSendsBehindItsRequestIsNoAnswer() async throws {
+    let gateway = try await gateway(timeout: .seconds(5))
+    try onOneThread(gateway) { exchange in
+      try exchange.send(get)
+      for byte in "GET /nex" {
+        exchange.pass(.milliseconds(700))
+        try exchange.send(String(byte))
+      }
+      #expect(try exchange.got().hasPrefix("HTTP/1.1 504 "))
+    }
+    await gateway.stop()
+  }
+
+  @Test func interimAnswersBreakTheSilence() async throws {
+    let gateway = try await gateway(timeout: .seconds(5))
+    try onOneThread(gateway) { exchange in
+      try exchange.send(get)
+      for _ in 0..<3 {
+        exchange.pass(.seconds(4))
+        try exchange.answer("HTTP/1.1 102 Processing\r\n\r\n")
+      }
+      exchange.pass(.seconds(4))
+      try exchange.answer("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+      let got = try exchange.got()
+      #expect(got.hasPrefix("HTTP/1.1 200 OK\r\n") && got.hasSuffix("ok"))
+    }
+    await gateway.stop()
+  }
+
+  /// A body that comes slowly is nobody's silence; one that stops is the client's.
+  @Test func aBodyMayTakeItsTimeAndNotStop() async throws {
+    let gateway = try await gateway(timeout: .seconds(5))
+    try onOneThread(gateway) { exchange in
+      try exchange.send("POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\n")
+      for byte in "12345" {
+        exchange.pass(.seconds(50))
+        try exchange.send(String(byte))
+      }
+      #expect(try exchange.asked().hasSuffix("12345") && exchange.upstream.isActive)
+      exchange.pass(.milliseconds(60_100))
+      #expect(try exchange.got().hasPrefix("HTTP/1.1 408 ") && !exchange.upstream.isActive)
+    }
+    await gateway.stop()
+  }
+
+  @Test func aClientThatTakesNothingForAMinuteIsLetGo() async throws {
+    let gateway = try await gateway(timeout: .seconds(5))
+    try onOneThread(gateway) { exchange in
+      try exchange.send(get)
+      try exchange.answer("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
+      exchange.takes(false)
+      exchange.pass(.milliseconds(59_800))
+      #expect(exchange.client.isActive && exchange.upstream.isActive, "the upstream's timeout does not run meanwhile")
+      exchange.pass(.milliseconds(300))
+      #expect(!exchange.client.isActive && !exchange.upstream.isActive)
+    }
+    await gateway.stop()
+  }
+
+  /// Requests that wait because their client has not taken the answers before them did not come late.
+  @Test func whoReadsSlowlyHasNotAskedSlowly() async throws {
+    let gateway = try await gateway()
+    try onOneThread(gateway) { exchange in
+      try exchange.send("GET /../x HTTP/1.1\r\nHost: h\r\n\r\n")
+      #expect(try exchange.got().hasPrefix("HTTP/1.1 400 "))
+      exchange.takes(false)
+      try exchange.send("GET /..")
+      exchange.pass(.seconds(20))
+      try exchange.send("/x HTTP/1.1\r\nHost: h\r\n\r\n")
+      exchange.pass(.seconds(20))
+      #expect(try exchange.got() == "" && exchange.client.isActive)
+      exchange.takes(true)
+      #expect(try exchange.got().hasPrefix("HTTP/1.1 400 "))
+    }
+    await gateway.stop()
+  }
+
+  /// Attack: a byte of the next request now and then, and no answer is ever taken.
+  @Test func whoTakesNoAnswerIsLetGoWhateverTheySend() async throws {
+    let gateway = try await gateway()
+    try onOneThread(gateway) { exchange in
+      try exchange.send("GET /../x HTTP/1.1\r\nHost: h\r\n\r\n")
+      exchange.takes(false)
+      for byte in "GET /" {
+        try exchange.send(String(byte))
+        exchange.pass(.seconds(20))
+      }
+      #expect(!exchange.client.isActive)
+    }
+    await gateway.stop()
+  }
+
+  /// Attack: a byte every second keeps a connection that has had its last answer.
+  @Test func nobodyLingersForEver() async throws {
+    let gateway = try await gateway()
+    try onOneThread(gateway) { exchange in
+      try exchange.send("GET / HTTP/1.1\r\nHost: h\nX: y\r\n\r\n")
+      #expect(try exchange.got().hasPrefix("HTTP/1.1 400 "))
+      for second in 0..<40 {
+        exchange.pass(.seconds(1))
+        guard exchange.client.isActive else {
+          #expect(second >= 28)
+          return
+        }
+        try exchange.send("x")
+      }
+      Issue.record("it still lingers")
+    }
+    await gateway.stop()
+  }
+
+  private func tunnel(_ exchange: EmbeddedExchange) throws {
+    try exchange.send("GET /x HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+    try exchange.answer("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+    #expect(try exchange.got().hasPrefix("HTTP/1.1 101 "))
+  }
+
+  @Test func aTunnelMayBeSilentForDays() async throws {
+    let gateway = try await gateway(timeout: .seconds(5), upgrade: true)
+    try onOneThread(gateway) { exchange in
+      try tunnel(exchange)
+      exchange.pass(.hours(2))
+      try exchange.send("frame")
+      #expect(try exchange.asked().hasSuffix("frame") && exchange.client.isActive)
+    }
+    await gateway.stop()
+  }
+
+  /// Attack: a client that ends its side, with a service that never ends the other.
+  @Test func halfATunnelLastsAMinute() async throws {
+    let gateway = try await gateway(upgrade: true)
+    try onOneThread(gateway) { exchange in
+      try tunnel(exchange)
+      exchange.endSending()
+      for _ in 0..<3 {
+        exchange.pass(.seconds(50))
+        try exchange.answer("more")
+      }
+      #expect(try exchange.got() == "moremoremore" && exchange.client.isActive)
+      exchange.pass(.milliseconds(60_100))
+      #expect(!exchange.client.isActive && !exchange.upstream.isActive)
+    }
+    await gateway.stop()
+  }
+}

@@ -1,0 +1,117 @@
+import MoongateCore
+import MoongateTesting
+import NIOCore
+import NIOEmbedded
+import NIOHPACK
+import NIOHTTP2
+import NIOTLS
+import Testing
+
+@testable import MoongateProxy
+
+/// HTTP/2 connections and streams on which nothing happens, on an event loop whose clock the test moves.
+@Suite struct IdleConnectionTests {
+  private static let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + [0, 0, 0, 4, 0, 0, 0, 0, 0]
+
+  private func onOneThread(_ gateway: TestGateway, _ body: (EmbeddedChannel) throws -> Void) throws {
+    let channel = EmbeddedChannel()
+    try channel.pipeline.syncOperations.addHandler(TLSEntrance(loop: gateway.proxy.loop(for: channel.eventLoop)) { _ in })
+    channel.connect(to: try SocketAddress(ipAddress: "192.0.2.1", port: 1), promise: nil)
+    channel.pipeline.fireUserInboundEventTriggered(TLSUserEvent.handshakeCompleted(negotiatedProtocol: "h2"))
+    defer { _ = try? channel.finish(acceptAlreadyClosed: true) }
+    try channel.writeInbound(ByteBuffer(bytes: Self.preface))
+    try body(channel)
+  }
+
+  /// The types of the frames that were written since the last time, and the last of them.
+  private func frames(_ channel: EmbeddedChannel) throws -> (types: [UInt8], last: [UInt8]) {
+    var bytes: [UInt8] = []
+    while let part = try channel.readOutbound(as: ByteBuffer.self) { bytes += part.readableBytesView }
+    var types: [UInt8] = []
+    var last: [UInt8] = []
+    var index = 0
+    while index + 9 <= bytes.count {
+      let length = Int(bytes[index]) << 16 | Int(bytes[index + 1]) << 8 | Int(bytes[index + 2])
+      types.append(bytes[index + 3])
+      last = Array(bytes[index..<min(index + 9 + length, bytes.count)])
+      index += 9 + length
+    }
+    return (types, last)
+  }
+
+  private func headers(stream: UInt8, flags: UInt8, _ more: [(String, String)] = []) throws -> ByteBuffer {
+    var encoder = HPACKEncoder(allocator: ByteBufferAllocator())
+    var block = ByteBuffer()
+    let fields = [(":method", "GET"), (":scheme", "https"), (":authority", "h"), (":path", "/../x")] + more
+    try encoder.encode(headers: HPACKHeaders(fields), to: &block)
+    return ByteBuffer(bytes: [0, 0, UInt8(block.readableBytes), 1, flags, 0, 0, 0, stream] + Array(block.readableBytesView))
+  }
+
+  @Test func aMinuteWithoutAStreamEndsTheConnectionInTwoSteps() async throws {
+    let gateway = try await TestGateway(routes: [])
+    try onOneThread(gateway) { channel in
+      _ = try frames(channel)
+      channel.embeddedEventLoop.advanceTime(by: .milliseconds(59_900))
+      #expect(try !frames(channel).types.contains(7) && channel.isActive)
+      channel.embeddedEventLoop.advanceTime(by: .milliseconds(200))
+      #expect(try frames(channel).types.contains(7), "it says GOAWAY first")
+      // Attack: a client that never answers the last words.
+      channel.embeddedEventLoop.advanceTime(by: .seconds(7))
+      #expect(!channel.isActive)
+    }
+    await gateway.stop()
+  }
+
+  @Test func aStreamKeepsItUntilAMinuteAfterItsEnd() async throws {
+    let gateway = try await TestGateway(routes: [])
+    try onOneThread(gateway) { channel in
+      channel.embeddedEventLoop.advanceTime(by: .seconds(50))
+      try channel.writeInbound(try headers(stream: 1, flags: 5))
+      #expect(try frames(channel).types.contains(1), "the answer's head")
+      channel.embeddedEventLoop.advanceTime(by: .seconds(50))
+      #expect(try !frames(channel).types.contains(7) && channel.isActive)
+      channel.embeddedEventLoop.advanceTime(by: .seconds(11))
+      #expect(try frames(channel).types.contains(7))
+    }
+    await gateway.stop()
+  }
+
+  /// Attack: streams that are opened and never ended, each with a body for the gateway itself.
+  @Test func aStreamThatWaitsForItsBodyEndsToo() async throws {
+    let gateway = try await TestGateway(routes: [])
+    try onOneThread(gateway) { channel in
+      _ = try frames(channel)
+      var encoder = HPACKEncoder(allocator: ByteBufferAllocator())
+      var block = ByteBuffer()
+      try encoder.encode(
+        headers: HPACKHeaders([(":method", "POST"), (":scheme", "https"), (":authority", "h"), (":path", "/auth/login")]), to: &block)
+      try channel.writeInbound(ByteBuffer(bytes: [0, 0, UInt8(block.readableBytes), 1, 4, 0, 0, 0, 1] + Array(block.readableBytesView)))
+      channel.embeddedEventLoop.advanceTime(by: .milliseconds(9900))
+      #expect(try !frames(channel).types.contains(1))
+      channel.embeddedEventLoop.advanceTime(by: .milliseconds(300))
+      let answer = try frames(channel)
+      #expect(answer.types.contains(1), "408")
+      channel.embeddedEventLoop.advanceTime(by: .seconds(3))
+      #expect(try frames(channel).types.contains(3) || answer.types.contains(3), "and asked to stop")
+      #expect(channel.isActive)
+    }
+    await gateway.stop()
+  }
+
+  /// Attack: windows of nothing. A client opens streams, takes no byte of their answers, and stays.
+  @Test func aStreamWhoseAnswerIsNotTakenIsReset() async throws {
+    let gateway = try await TestGateway(routes: [])
+    try onOneThread(gateway) { channel in
+      // SETTINGS_INITIAL_WINDOW_SIZE = 0.
+      try channel.writeInbound(ByteBuffer(bytes: [0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0]))
+      _ = try frames(channel)
+      try channel.writeInbound(try headers(stream: 1, flags: 5))
+      #expect(try frames(channel).types == [1], "the head, and no body")
+      channel.embeddedEventLoop.advanceTime(by: .seconds(50))
+      #expect(try !frames(channel).types.contains(3))
+      channel.embeddedEventLoop.advanceTime(by: .seconds(90))
+      #expect(try frames(channel).types.contains(3) || !channel.isActive)
+    }
+    await gateway.stop()
+  }
+}

@@ -1,0 +1,62 @@
+import NIOCore
+import NIOEmbedded
+
+@testable import MoongateProxy
+
+/// A client's connection and an upstream's, of the gateway's first route, on one event loop whose clock the test moves.
+///
+/// To be used without an `await`, behind which another thread may go on: an embedded channel is bound to its thread.
+struct EmbeddedExchange {
+  let client = EmbeddedChannel()
+  let upstream: EmbeddedChannel
+
+  init(_ gateway: TestGateway) throws {
+    try client.pipeline.syncOperations.addHandler(HalfCloser())
+    try client.pipeline.syncOperations.addHandler(gateway.proxy.makeConnectionHandler(for: client, isSecure: false) {})
+    client.connect(to: try SocketAddress(ipAddress: "192.0.2.1", port: 1), promise: nil)
+    let loop = gateway.proxy.loop(for: client.eventLoop)
+    let target = loop.currentPlan().routes[0].targets[0]
+    let connection = UpstreamConnection(target: target, loop: loop, ready: nil)
+    upstream = EmbeddedChannel(handlers: [HalfCloser(), connection], loop: client.embeddedEventLoop)
+    upstream.connect(to: try SocketAddress(ipAddress: "192.0.2.2", port: 2), promise: nil)
+    target.putIdle(connection)
+  }
+
+  func pass(_ time: TimeAmount) { client.embeddedEventLoop.advanceTime(by: time) }
+
+  func send(_ text: String) throws { try client.writeInbound(ByteBuffer(string: text)) }
+
+  func answer(_ text: String) throws { try upstream.writeInbound(ByteBuffer(string: text)) }
+
+  /// What the client got since the last time.
+  func got() throws -> String { try Self.written(client) }
+
+  /// What the upstream got since the last time.
+  func asked() throws -> String { try Self.written(upstream) }
+
+  /// Whether the client takes more bytes.
+  func takes(_ isWritable: Bool) {
+    client.isWritable = isWritable
+    client.pipeline.fireChannelWritabilityChanged()
+  }
+
+  /// The client sends no more.
+  func endSending() { client.pipeline.fireUserInboundEventTriggered(ChannelEvent.inputClosed) }
+
+  func end() { for channel in [client, upstream] { _ = try? channel.finish(acceptAlreadyClosed: true) } }
+
+  private static func written(_ channel: EmbeddedChannel) throws -> String {
+    var text = ""
+    while let bytes = try channel.readOutbound(as: ByteBuffer.self) { text += String(buffer: bytes) }
+    return text
+  }
+}
+
+/// An embedded channel closes as a whole, whichever side it is told to close.
+private final class HalfCloser: ChannelOutboundHandler {
+  typealias OutboundIn = ByteBuffer
+
+  func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
+    if mode == .output { promise?.succeed() } else { context.close(mode: mode, promise: promise) }
+  }
+}
