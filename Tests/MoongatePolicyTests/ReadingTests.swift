@@ -130,6 +130,27 @@ import Testing
     #expect(try folder.generation().warnings.map(\.description) == warnings)
   }
 
+  /// What a route asks for must be had in the flow that it leads to.
+  @Test(
+    arguments: [
+      (
+        "phone_otp", "", nil,
+        "leads whoever has not passed `phone_otp` to the flow `step_up`, and there is no flows/step_up.lua: they would not get in"
+      ),
+      (
+        "phone_otp", "", "{ \"email_code\" }",
+        "leads whoever has not passed `phone_otp` to the flow `step_up`, which has no step of it: they would not get in"
+      ),
+      ("phone_otp", "", "any_of { \"email_code\", \"phone_otp\" }", nil), ("phone_otp", "flow = \"step_up\",", "{ \"phone_otp\" }", nil),
+    ] as [(String, String, String?, String?)])
+  func aRouteThatLeadsNowhere(_ provider: String, _ flow: String, _ steps: String?, _ warning: String?) throws {
+    let folder = try TestFolder([
+      "routes.lua": "return routes {\n  { path = \"/**\", to = \"http://127.0.0.1:3000\", \(flow) require = { passed = \"\(provider)\" } },\n}",
+      "flows/step_up.lua": steps.map { "return flow \"step_up\" { account = \"existing\", steps = { \($0) } }" },
+    ])
+    #expect(try folder.generation().warnings.map(\.description) == (warning.map { ["routes.lua:2: require.passed: \($0)"] } ?? []))
+  }
+
   @Test func aFlowThatCanBeSkippedWhole() throws {
     let folder = try TestFolder([
       "flows/login.lua": "return flow \"login\" {\n  account = \"any\",\n  steps = { { \"phone_otp\", skippable = true } },\n}"

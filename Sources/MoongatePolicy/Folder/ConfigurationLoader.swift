@@ -85,6 +85,7 @@ package struct ConfigurationLoader: Sendable {
           problems.add(route.location, "", "leads people without a session to the flow `login`, and there is no flows/login.lua")
           break
         }
+        if problems.all.isEmpty { warnOfDeadEnds(routes, flows, problems) }
       }
     } else if !unreadable.contains("routes.lua") {
       problems.warn(SourceLocation(file: "routes.lua", line: 0), "", "is missing: every request that is not the gateway's own gets 404")
@@ -113,6 +114,19 @@ package struct ConfigurationLoader: Sendable {
       return nil
     }
     return LoadedConfiguration(generation: generation, cases: cases)
+  }
+
+  /// A route that asks for what the flow that it leads to cannot prove.
+  private func warnOfDeadEnds(_ routes: [Route], _ flows: [String: FlowDefinition], _ problems: Problems) {
+    for route in routes {
+      guard case .passed(let provider, _)? = route.requirement else { continue }
+      let flow = flows[route.stepUpFlow]
+      if flow?.steps.contains(where: { $0.choices.contains(provider) }) ?? false { continue }
+      let why = flow == nil ? "and there is no flows/\(route.stepUpFlow).lua" : "which has no step of it"
+      problems.warn(
+        route.location, "require.passed",
+        "leads whoever has not passed `\(provider)` to the flow `\(route.stepUpFlow)`, \(why): they would not get in")
+    }
   }
 
   /// `phone_otp` of `policies/phone_otp.lua`.
