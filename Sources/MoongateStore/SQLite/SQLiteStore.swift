@@ -114,9 +114,18 @@ package final class SQLiteStore: Store {
     return try await body()
   }
 
-  /// Empties the log, which holds what pages were before a person was deleted. Where somebody reads or writes right then it is left as it is: the
-  /// next deletion, or the last process to end, empties it.
-  private func emptyLog() async { _ = try? await database.writeWithoutTransaction { db in try db.checkpoint(.truncate) } }
+  /// Empties the log, which holds what pages were before a person was deleted. That needs a moment in which nobody reads, and holds other
+  /// writes up for a quarter of a second at a time at most. Where there is no such moment, the next deletion, or the last process to end, does it.
+  private func emptyLog() async {
+    for _ in 0..<8 {
+      let emptied = try? await database.writeWithoutTransaction { db in
+        try db.execute(sql: "PRAGMA busy_timeout = 250")
+        defer { try? db.execute(sql: "PRAGMA busy_timeout = \(Int(SQLiteConfiguration.busyTimeout * 1000))") }
+        return try db.checkpoint(.truncate)
+      }
+      if emptied != nil { return }
+    }
+  }
 
   private func closeFile() throws(StoreFault) {
     do {
