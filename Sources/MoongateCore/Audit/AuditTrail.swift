@@ -12,7 +12,8 @@ package final class AuditTrail: Sendable {
     var refusals: [String: Int] = [:]
   }
 
-  private static let most = 20_000
+  /// Some 3 KiB each on the way to the store.
+  private static let most = 10_000
   private static let interval: Duration = .milliseconds(200)
 
   private let store: any AuditStore
