@@ -23,7 +23,8 @@ struct Check: AsyncParsableCommand {
       budgets, accepted: generation?.gateway.riskBudget, alone: generation?.providersThatOpenAlone ?? [], colour: Terminal.showsColour)
     switch judged {
     case .success(let generation): try tell(problems: [], warnings: generation.warnings, budgets: budgets, table: table, of: generation.id)
-    case .failure(let refused): try tell(problems: refused.problems, warnings: [], budgets: budgets, table: table, of: refused.id)
+    case .failure(let refused):
+      try tell(problems: refused.problems, warnings: generation?.warnings ?? [], budgets: budgets, table: table, of: refused.id)
     }
   }
 

@@ -135,7 +135,7 @@ import Testing
     ])
     for _ in 0..<20 { _ = folder.problems() }
     let before = Self.residentBytes()
-    for _ in 0..<300 { #expect(folder.problems().count == 4) }
+    for _ in 0..<300 { #expect(folder.problems().count == 5) }
     #expect(Self.residentBytes() - before < 24 << 20)
   }
 

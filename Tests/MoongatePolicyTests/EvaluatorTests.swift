@@ -95,17 +95,17 @@ import Testing
     #expect(evaluator.verdict(of: Self.decide, given: Self.requestFacts) == .allow)
   }
 
+  // What `check` would find is built here, so that it is not found.
   @Test(arguments: [
-    ("return f.phone.contry", "error policies/phone_otp.lua:4: unknown fact `f.phone.contry`; did you mean `country`?"),
-    ("return f.limits.verfy.used", "error policies/phone_otp.lua:4: unknown fact `f.limits.verfy`; did you mean `verify`?"),
-    ("return f.request.method", "error policies/phone_otp.lua:4: unknown fact `f.request`"),
-    ("\nreturn alow", "error policies/phone_otp.lua:5: unknown name `alow`; did you mean `allow`?"),
+    ("return f.phone['contry']", "error policies/phone_otp.lua:4: unknown fact `f.phone.contry`; did you mean `country`?"),
+    ("return f.limits['verfy'].used", "error policies/phone_otp.lua:4: unknown fact `f.limits.verfy`; did you mean `verify`?"),
+    ("return f['request'].method", "error policies/phone_otp.lua:4: unknown fact `f.request`"),
     ("error('boom')", "error policies/phone_otp.lua:4: boom"),
     (
-      "return hour(f.now, 'Europe/Amsterdm')",
+      "local zone = 'Europe/Amsterdm' return hour(f.now, zone)",
       "error policies/phone_otp.lua:4: hour: there is no time zone `Europe/Amsterdm`; did you mean `Europe/Amsterdam`?"
     ),
-    ("return hour(f.now, 'IST')", "error policies/phone_otp.lua:4: hour: there is no time zone `IST`, such as `Asia/Kolkata` or `UTC`"),
+    ("local zone = 'IST' return hour(f.now, zone)", "error policies/phone_otp.lua:4: hour: there is no time zone `IST`, such as `Asia/Kolkata` or `UTC`"),
     ("return hour(math.maxinteger, 'UTC')", "error policies/phone_otp.lua:4: hour: 9223372036854775807 is no moment in Unix seconds"),
     ("", "result policies/phone_otp.lua:3: must return allow, deny \"reason\" or require_also \"provider\", and returned nothing"),
     ("return true", "result policies/phone_otp.lua:3: must return allow, deny \"reason\" or require_also \"provider\", and returned true"),
@@ -116,19 +116,19 @@ import Testing
     ("return {}", "result policies/phone_otp.lua:3: must return allow, deny \"reason\" or require_also \"provider\", and returned a table"),
     ("return deny", "result policies/phone_otp.lua:3: must return allow, deny \"reason\" or require_also \"provider\", and returned a function"),
     (
-      "return deny 'Not OK'",
+      "return deny('Not' .. ' OK')",
       "result policies/phone_otp.lua:3: `Not OK` is no reason: lower-case letters, digits and _, at most 48, and none of the gateway's own codes"
     ),
     (
-      "return deny 'invalid_code'",
+      "return deny('invalid' .. '_code')",
       "result policies/phone_otp.lua:3: `invalid_code` is no reason: lower-case letters, digits and _, at most 48, and none of the gateway's own codes"
     ),
     (
-      "return deny ''",
+      "return deny('' .. '')",
       "result policies/phone_otp.lua:3: `` is no reason: lower-case letters, digits and _, at most 48, and none of the gateway's own codes"
     ),
     (
-      "return require_also 'emial_code'",
+      "return require_also('emial' .. '_code')",
       "result policies/phone_otp.lua:3: require_also names `emial_code`, which gateway.lua does not configure; did you mean `email_code`?"
     ),
     ("while true do end", "steps policies/phone_otp.lua:4: stopped after 100000 steps"),

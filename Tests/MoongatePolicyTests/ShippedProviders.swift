@@ -1,5 +1,7 @@
 import EmailCode
 import GoogleOAuth
+import MoongateCore
+import MoongatePolicy
 import MoongateSDK
 import PIN
 import Password
@@ -8,4 +10,9 @@ import PhoneOTP
 /// The providers that the shipped configuration names.
 enum ShippedProviders {
   static let all: [any Provider] = [PhoneOTP(), EmailCode(), PIN(), Password(), GoogleOAuth()]
+
+  /// The shipped configuration.
+  static func generation() throws -> any PolicyGeneration {
+    try ConfigurationLoader(providers: all.map(\.descriptor), environment: [:]).load(folder: TestFolder.root + "/config").get()
+  }
 }

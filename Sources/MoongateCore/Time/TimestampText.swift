@@ -1,6 +1,14 @@
 extension Timestamp {
   /// ISO 8601 in UTC and whole seconds, rounded down: `2026-11-20T12:15:00Z` (RFC 3339 section 5.6).
-  package var text: String {
+  package var text: String { "\(civil)Z" }
+
+  /// The same with milliseconds, for records whose order matters: `2026-11-20T12:15:00.250Z`.
+  package var exactText: String {
+    let rest = String(milliseconds - seconds * 1000)
+    return "\(civil).\(String(repeating: "0", count: 3 - rest.count))\(rest)Z"
+  }
+
+  private var civil: String {
     let seconds = seconds
     let day = (seconds >= 0 ? seconds : seconds - 86_399) / 86_400
     let time = seconds - day * 86_400
@@ -16,6 +24,6 @@ extension Timestamp {
     let two = { (number: Int64) in number < 10 ? "0\(number)" : "\(number)" }
     let yearText = String(repeating: "0", count: max(0, 4 - String(year).count)) + String(year)
     let date = "\(yearText)-\(two(month))-\(two(dayOfYear - (153 * monthFromMarch + 2) / 5 + 1))"
-    return "\(date)T\(two(time / 3600)):\(two(time / 60 % 60)):\(two(time % 60))Z"
+    return "\(date)T\(two(time / 3600)):\(two(time / 60 % 60)):\(two(time % 60))"
   }
 }

@@ -58,7 +58,7 @@ struct EventCalls: Sendable {
 extension JSONValue {
   fileprivate static func event(_ event: AuditEvent) -> JSONValue {
     .members([
-      "id": .text(event.id.text), "at": .text(event.at.text), "kind": .text(event.kind.rawValue), "code": .optional(event.code),
+      "id": .text(event.id.text), "at": .text(event.at.exactText), "kind": .text(event.kind.rawValue), "code": .optional(event.code),
       "flow": .optional(event.flow), "flow_prefix": .optional(event.flowPrefix), "provider": .optional(event.provider?.rawValue),
       "account": .optional(event.account), "identifier": .optional(event.identifier), "address": .optional(event.address),
       "detail": .object(event.detail.sorted { $0.key < $1.key }.map { JSONMember(name: $0.key, value: .text($0.value)) }),

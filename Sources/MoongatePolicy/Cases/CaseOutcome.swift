@@ -26,10 +26,20 @@ package struct CaseOutcome: Sendable {
     /// What could not be done; nil where an expectation was not met.
     package let sentence: String?
     package let differences: [Difference]
+    /// The policy's own failure that is behind it, with its file and line.
+    package var cause: String?
+
+    /// The same failure, and what is behind it.
+    func because(_ cause: String?) -> Self {
+      var failure = self
+      failure.cause = cause
+      return failure
+    }
 
     /// In one sentence, as a problem of a generation says it.
     package var summary: String {
-      sentence ?? differences.map { "\($0.field) should be \($0.expected) and is \($0.actual)" }.joined(separator: "; ")
+      let words = sentence ?? differences.map { "\($0.field) should be \($0.expected) and is \($0.actual)" }.joined(separator: "; ")
+      return cause.map { "\(words): \($0)" } ?? words
     }
   }
 

@@ -215,7 +215,7 @@ extension CaseRun {
         }
       }
     }
-    if tries == .untilLocked { throw fail(act, "\(made) wrong codes and no lock: no limit on verify stops them") }
+    if tries == .untilLocked { throw fail(act, "\(made) wrong tries and no lock: no limit on verify stops them") }
     return told
   }
 

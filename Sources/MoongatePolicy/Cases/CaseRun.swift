@@ -59,11 +59,11 @@ struct CaseRun {
       do {
         try checkTime()
         try await lookAtSession()
-        let outcome = try await perform(act) + (try await fault(in: act))
+        let outcome = try await perform(act) + (try await faultWords(in: act))
         trace.append(CaseOutcome.Line(at: at, act: act.kind.description, outcome: outcome, location: act.location))
       } catch Stop.failure(let failure) {
         trace.append(CaseOutcome.Line(at: at, act: act.kind.description, outcome: "", location: act.location))
-        return outcome(failure)
+        return outcome(failure.because(try await fault()))
       } catch Stop.outOfTime {
         return nil
       }
@@ -76,14 +76,17 @@ struct CaseRun {
   }
 
   /// What a policy that failed has to say for itself, behind the words of its refusal.
-  private func fault(in act: PolicyCase.Act) async throws -> String {
+  private func faultWords(in act: PolicyCase.Act) async throws -> String {
     switch act.kind {
-    case .flow, .send, .resend, .wrong, .right, .skip, .request: break
-    default: return ""
+    case .flow, .send, .resend, .wrong, .right, .enter, .skip, .request: try await fault().map { ", \($0)" } ?? ""
+    default: ""
     }
-    guard case .refusal(let refusal)? = answer, refusal.code == .policyError else { return "" }
-    let fault = try await gateway.audit.event(refusal.decision)?.detail["fault"] ?? refusal.detail
-    return fault.map { ", \($0)" } ?? ""
+  }
+
+  /// Where and why a policy failed, where that is the last answer.
+  private func fault() async throws -> String? {
+    guard case .refusal(let refusal)? = answer, refusal.code == .policyError else { return nil }
+    return try await gateway.audit.event(refusal.decision)?.detail["fault"] ?? refusal.detail
   }
 
   /// Between two requests: none of them is cut short.
@@ -125,6 +128,7 @@ struct CaseRun {
   /// The flow as it stands now; nil where there is none any more.
   func view() async -> FlowView? {
     guard let flow else { return nil }
-    return try? await gateway.view(flow.id, by: client).get()
+    // Nobody in the case asks for it.
+    return await CoverageRecord.unwatched { try? await gateway.view(flow.id, by: client).get() }
   }
 }

@@ -74,6 +74,16 @@ final class CoverageRecord: Sendable {
     var sides: [UInt8] = []
   }
 
+  /// Whether a case is only looked into by who runs it.
+  @TaskLocal private static var isUnwatched = false
+
+  /// Does something that no case asked for.
+  static func unwatched<Result>(_ body: () async throws -> Result) async rethrows -> Result {
+    try await $isUnwatched.withValue(true) { try await body() }
+  }
+
+  var isWatching: Bool { !Self.isUnwatched }
+
   /// nil where branches are not watched.
   let branches: BranchIndex?
 

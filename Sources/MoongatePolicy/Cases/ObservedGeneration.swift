@@ -36,6 +36,7 @@ private final class ObservedEvaluator: PolicyEvaluator {
   func evidence(of function: FunctionName, given facts: Facts) -> PolicyEvidence? { observed.evidence(of: function, given: facts) }
 
   private func note(_ function: FunctionName, _ answer: String, _ facts: Facts) {
+    guard record.isWatching else { return }
     record.called(function, answer)
     guard let probe else { return }
     probe.follow(function, facts)

@@ -62,38 +62,46 @@ package struct PolicyDiff: Sendable, Encodable {
   private static func play(
     _ traffic: Traffic, _ generation: any PolicyGeneration, _ provider: ProviderName, _ providers: ProviderRegistry, _ store: any Store
   ) async throws -> [Answer] {
-    guard let codes = providers[provider] as? any CodeProvider, let policy = generation.policies[provider] else {
+    guard let policy = generation.policies[provider] else {
       throw SimulationProblem.notConfigured(provider, Array(generation.policies.keys))
     }
-    let target = try Target(generation, codes, wantsNew: false)
+    let target = try Target(generation, provider, of: providers, wantsNew: false)
     let gateway = try VirtualGateway(generation, providers: providers, store: store, start: traffic.acts.first?.at ?? ManualClock.start)
-    for person in 0..<traffic.people where !traffic.strangers.contains(person) {
-      _ = try await gateway.makeAccount(holding: [try target.identifier(person)])
-    }
+    var people = People(gateway, target, provider)
+    for person in 0..<traffic.people where !traffic.strangers.contains(person) { try await people.makeAccount(person) }
     var flows: [Int: FlowID] = [:]
     var answers: [Answer] = []
     answers.reserveCapacity(traffic.acts.count)
     for act in traffic.acts {
       gateway.clock.set(act.at)
-      let client = gateway.client(act.address)
-      let answer: Result<FlowView, Refusal>
-      switch act.kind {
-      case .send:
-        answer = await gateway.create(target.flow, by: client)
-        guard case .success(let flow) = answer else { break }
-        let begun = await gateway.begin(flow.id, provider: provider, fields: target.fields(act.person), by: client)
-        if case .success = begun { flows[act.person] = flow.id }
-        answers.append(try await told(begun, gateway))
-        continue
-      case .right, .wrong:
-        guard let flow = flows[act.person] else {
-          answers.append(Answer(name: "no_code", rule: nil))
+      let client = try await people.client(gateway.client(act.address), of: act.person, heldBy: "person")
+      // Nobody asks for a secret to be sent: who types one has begun.
+      let opens = act.kind == .send || target.secret != nil && flows[act.person] == nil
+      if opens {
+        let created = await gateway.create(target.flow, by: client)
+        var begun = created
+        if case .success(let flow) = created {
+          begun = await gateway.begin(flow.id, provider: provider, fields: target.fields(act.person), by: client)
+          if case .success = begun { flows[act.person] = flow.id }
+        }
+        if act.kind == .send || flows[act.person] == nil {
+          answers.append(try await told(begun, gateway))
           continue
         }
-        let right = gateway.mailbox.latest(to: try target.identifier(act.person).value)?.code ?? ""
-        let code = act.kind == .right ? right : Stage.wrong(right, policy.code)
-        answer = await gateway.submit(flow, fields: ["code": .text(code)], by: client)
-        if case .success = answer { flows[act.person] = nil }
+      }
+      guard let flow = flows[act.person] else {
+        answers.append(Answer(name: "no_code", rule: nil))
+        continue
+      }
+      let code = target.secret == nil ? gateway.mailbox.latest(to: try target.identifier(act.person).value)?.code ?? "" : ""
+      let answer = await gateway.submit(flow, fields: target.answer(isRight: act.kind == .right, code: code, policy.code), by: client)
+      switch answer {
+      case .success:
+        flows[act.person] = nil
+        people.forget(act.person, heldBy: "person")
+      case .failure(let refusal):
+        // A flow that has ended is begun anew at the next try, where nothing has to be sent for it.
+        if target.secret != nil, [.flowExpired, .flowNotFound, .stepNotOpen].contains(refusal.code) { flows[act.person] = nil }
       }
       answers.append(try await told(answer, gateway))
     }

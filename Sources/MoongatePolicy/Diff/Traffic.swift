@@ -71,7 +71,7 @@ package struct Traffic: Sendable {
     var acts: [Act] = []
     for (at, event) in try Self.events(in: data) where event.provider ?? provider.rawValue == provider.rawValue {
       // A keyed hash names the person as well as a number does.
-      guard let kind = event.act, let identifier = event.identifier else { continue }
+      guard let kind = event.act, let identifier = event.identifier ?? event.account else { continue }
       let person = people[identifier] ?? people.count
       if event.code == "account_not_found", people[identifier] == nil { strangers.insert(person) }
       people[identifier] = person
@@ -88,22 +88,26 @@ package struct Traffic: Sendable {
     let code: String?
     let provider: String?
     let identifier: String?
+    /// Where nobody was named: a PIN is that of who is signed in.
+    let account: String?
     let address: String?
     let detail: [String: String]?
+
+    private static let exact = Date.ISO8601FormatStyle(includingFractionalSeconds: true)
 
     /// What the person did, read off what was recorded of it.
     var act: Act.Kind? {
       switch (kind, code, detail?["act"]) {
       case ("code_sent", _, _), ("refused", "resend_too_soon", _), ("refused", "send_limit", _), ("refused", _, "send"): .send
       case ("code_verified", _, _): .right
-      case ("refused", "invalid_code", _), ("refused", "too_many_attempts", _): .wrong
+      case ("refused", "invalid_code", _), ("refused", "invalid_pin", _), ("refused", "invalid_password", _), ("refused", "too_many_attempts", _): .wrong
       // Whether it was right was not even looked at: most people's codes are.
       case ("refused", _, "submit"): .right
       default: nil
       }
     }
 
-    /// Before or behind others of the same second.
+    /// Before or behind others of the same moment.
     var rank: Int {
       switch act {
       case .send: 0
@@ -113,8 +117,8 @@ package struct Traffic: Sendable {
     }
 
     var moment: Timestamp? {
-      guard let at, let date = try? Date(at, strategy: .iso8601) else { return nil }
-      return Timestamp(milliseconds: Int64(date.timeIntervalSince1970 * 1000))
+      guard let at, let date = (try? Date(at, strategy: Self.exact)) ?? (try? Date(at, strategy: .iso8601)) else { return nil }
+      return Timestamp(milliseconds: Int64((date.timeIntervalSince1970 * 1000).rounded()))
     }
   }
 
@@ -131,8 +135,8 @@ package struct Traffic: Sendable {
         events.append(event)
       }
     }
-    // Times are told in seconds, and refusals are written behind what was stored meanwhile: within a second a code goes out
-    // first, and the right one ends it.
+    // Refusals are written behind what was stored meanwhile, and logs of old told whole seconds: at one time a code goes out first,
+    // and the right one ends it.
     return events.enumerated().compactMap { place, event in event.moment.map { (at: $0, place: place, event: event) } }
       .sorted { ($0.at, $0.event.rank, $0.place) < ($1.at, $1.event.rank, $1.place) }.map { ($0.at, $0.event) }
   }

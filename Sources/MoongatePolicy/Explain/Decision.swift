@@ -17,7 +17,7 @@ package struct Decision: Sendable, Codable {
 
   package init(_ event: AuditEvent) {
     id = event.id.text
-    at = event.at.text
+    at = event.at.exactText
     kind = event.kind.rawValue
     code = event.code
     flow = event.flow

@@ -102,6 +102,8 @@ package struct ConfigurationLoader: Sendable {
         "is not read\(Suggestion.nearest(to: file.name, among: ["gateway.lua", "routes.lua"]).map { "; did you mean `\($0)`?" } ?? "")")
     }
 
+    UnknownFacts(functions: functions, catalog: catalog, problems: problems).check(lua.names)
+
     guard problems.all.isEmpty, let gateway else { return nil }
     let configured = Set(gateway.providers.keys)
     let generation = Generation(

@@ -10,6 +10,8 @@ struct LuaFiles {
 
   /// By name: those whose value was read.
   private(set) var sources: [String: Source] = [:]
+  /// What each of them names.
+  private(set) var names: [String: LuaNames] = [:]
   let problems: Problems
 
   init(problems: Problems) { self.problems = problems }
@@ -39,22 +41,33 @@ struct LuaFiles {
     do {
       let map = try Self.check(bytes, file.name, problems)
       guard let map else { return nil }
+      let names = LuaNames(bytes)
+      let unknown = UnknownNames(names, file: file.name)
       sources[file.name] = Source(name: file.name, bytes: bytes)
-      do {
-        let state = try LuaState()
-        try state.load(map.instrumented, name: file.name, marks: true)
-        return state.tree(file: file.name, map: map)
-      } catch {
-        // The added calls may be what is too much (nesting, registers): the file itself decides.
-        let state = try LuaState()
-        try state.load(bytes, name: file.name, marks: false)
-        return state.tree(file: file.name, map: nil)
-      }
+      self.names[file.name] = names
+      problems.add(unknown.problems)
+      // What is misspelled is read as what was meant, so that it hides no other mistake of the file, which is refused in any case.
+      return try value(of: unknown.mended(bytes), unknown.problems.isEmpty ? map : SourceMap(unknown.mended(bytes)), file.name, unknown)
     } catch {
       sources[file.name] = nil
       problems.add(SourceLocation(file: file.name, line: error.line), "", error.message)
       return nil
     }
+  }
+
+  private func value(of bytes: [UInt8], _ map: SourceMap, _ name: String, _ unknown: UnknownNames) throws(LuaState.Failure) -> LuaNode? {
+    do {
+      let state = try LuaState()
+      try state.load(map.instrumented, name: name, marks: true)
+      return state.tree(file: name, map: map)
+    } catch {}
+    // The added calls may be what is too much (nesting, registers): the file itself decides.
+    let state = try LuaState()
+    do { try state.load(bytes, name: name, marks: false) } catch {
+      if unknown.problems.contains(where: { $0.message == error.message }) { return nil }
+      throw error
+    }
+    return state.tree(file: name, map: nil)
   }
 
   /// The map of a text that Lua can parse.

@@ -53,7 +53,8 @@ final class LuaEvaluator: PolicyEvaluator {
     }
   }
 
-  private static func makeFacts(_ audience: FunctionTable.Audience, in state: LuaState) throws(PolicyFault) -> Int32 {
+  /// The facts that functions of this audience are given, in a state.
+  static func makeFacts(_ audience: FunctionTable.Audience, in state: LuaState) throws(PolicyFault) -> Int32 {
     let facts = clua_facts_new(state.pointer)
     var status = facts >= 0 ? CLUA_OK : CLUA_NO_MEMORY
     for slot in FactSlot.allCases where status == CLUA_OK && slot.isTold(to: audience) {
@@ -101,19 +102,12 @@ final class LuaEvaluator: PolicyEvaluator {
         case CLUA_ALLOW: return .allow
         case CLUA_DENY:
           let reason = Self.text(value)
-          guard Self.isReason(reason) else {
-            throw PolicyFault(
-              kind: .result, location: location,
-              message: "`\(reason)` is no reason: lower-case letters, digits and _, at most 48, and none of the gateway's own codes")
-          }
+          if let wrong = Self.problem(ofReason: reason) { throw PolicyFault(kind: .result, location: location, message: wrong) }
           return .deny(reason)
         case CLUA_REQUIRE_ALSO:
           let name = Self.text(value)
           guard let provider = ProviderName(rawValue: name), providers.contains(provider) else {
-            let names = providers.map(\.rawValue)
-            throw PolicyFault(
-              kind: .result, location: location,
-              message: "require_also names `\(name)`, which gateway.lua does not configure\(Suggestion.phrase(for: name, among: names))")
+            throw PolicyFault(kind: .result, location: location, message: Self.unconfigured(name, among: providers))
           }
           return .requireAlso(provider)
         default: throw Self.wrongResult(value, location, "allow, deny \"reason\" or require_also \"provider\"")
@@ -208,9 +202,19 @@ final class LuaEvaluator: PolicyEvaluator {
   }
 
   /// `^[a-z][a-z0-9_]{0,47}$`, and none of our own codes: a policy must not be able to look like the core.
-  private static func isReason(_ reason: String) -> Bool {
-    guard let first = reason.utf8.first, (97...122).contains(first), reason.utf8.count <= 48 else { return false }
-    return reason.utf8.allSatisfy { (97...122).contains($0) || (48...57).contains($0) || $0 == 95 } && !RefusalCode.reserved.contains(reason)
+  /// - Returns: nil where it is a reason.
+  static func problem(ofReason reason: String) -> String? {
+    if let first = reason.utf8.first, (97...122).contains(first), reason.utf8.count <= 48,
+      reason.utf8.allSatisfy({ (97...122).contains($0) || (48...57).contains($0) || $0 == 95 }), !RefusalCode.reserved.contains(reason)
+    {
+      return nil
+    }
+    return "`\(reason)` is no reason: lower-case letters, digits and _, at most 48, and none of the gateway's own codes"
+  }
+
+  /// What is wrong with `require_also` of this name.
+  static func unconfigured(_ name: String, among providers: Set<ProviderName>) -> String {
+    "require_also names `\(name)`, which gateway.lua does not configure\(Suggestion.phrase(for: name, among: providers.map(\.rawValue)))"
   }
 }
 

@@ -27,7 +27,7 @@ package struct Simulation: Sendable {
   package let seed: UInt64
 
   package init(
-    attacker: Attacker, provider: ProviderName, span: Duration, addresses: Int, accounts: Int = 1_000, patience: Duration = .seconds(9),
+    attacker: Attacker, provider: ProviderName, span: Duration, addresses: Int, accounts: Int = 100, patience: Duration = .seconds(9),
     seed: UInt64 = 1
   ) {
     self.attacker = attacker
@@ -46,8 +46,8 @@ package struct Simulation: Sendable {
     -> SimulationReport
   {
     guard let policy = generation.policies[provider] else { throw SimulationProblem.notConfigured(provider, Array(generation.policies.keys)) }
-    guard let codes = providers[provider] as? any CodeProvider else { throw SimulationProblem.noCodes(provider) }
-    let target = try Target(generation, codes, wantsNew: attacker == .flood)
+    let target = try Target(generation, provider, of: providers, wantsNew: attacker == .flood)
+    if attacker == .flood, target.secret != nil { throw SimulationProblem.noCodes(provider) }
     let stage = { () throws -> Stage in
       try Stage(
         VirtualGateway(generation, providers: providers, store: try makeStore(), seed: seed), target: target, policy: policy, span: span,
@@ -65,53 +65,16 @@ package struct Simulation: Sendable {
 package enum SimulationProblem: Error, Sendable, CustomStringConvertible {
   case notConfigured(ProviderName, [ProviderName])
   case noCodes(ProviderName)
+  case nothingToGuess(ProviderName)
   case noFlow(ProviderName)
 
   package var description: String {
     switch self {
     case .notConfigured(let name, let known):
       "gateway.lua configures no provider \(name); it has \(known.map(\.rawValue).sorted().joined(separator: ", "))"
-    case .noCodes(let name): "\(name) sends no codes; only providers that do can be simulated"
+    case .noCodes(let name): "\(name) sends no codes, so there is no flood of them"
+    case .nothingToGuess(let name): "\(name) has neither codes nor secrets here, so there is nothing to guess"
     case .noFlow(let name): "no flow begins with \(name), so nobody can be attacked through it"
     }
-  }
-}
-
-/// Which flow is attacked, and how people are named to it.
-struct Target: Sendable {
-  let flow: String
-  /// By which an owner signs in to the account that is there.
-  let ownersFlow: String
-  let provider: any CodeProvider
-  private let field: InputField
-  private let region: String
-
-  init(_ generation: any PolicyGeneration, _ provider: any CodeProvider, wantsNew: Bool) throws(SimulationProblem) {
-    let name = provider.descriptor.name
-    // An account's own flows begin with a session, which neither strangers nor attackers have.
-    let flows = generation.flows.values.filter { flow in
-      FlowPurpose(flow: flow.name) == .signIn && flow.steps.first?.choices.contains(name) ?? false
-    }.sorted { $0.name < $1.name }
-    // Messages to strangers are to be had where anybody may register; guesses are worth making where people have accounts.
-    let wanted: [AccountRule] = wantsNew ? [.new, .any, .existing] : [.existing, .any]
-    guard let flow = wanted.lazy.compactMap({ rule in flows.first { $0.account == rule } }).first,
-      let field = provider.descriptor.beginFields.first(where: { $0.kind == .phone || $0.kind == .email })
-    else { throw .noFlow(name) }
-    self.flow = flow.name
-    ownersFlow = [AccountRule.existing, .any].lazy.compactMap { rule in flows.first { $0.account == rule } }.first?.name ?? flow.name
-    self.provider = provider
-    self.field = field
-    region = generation.gateway.region
-  }
-
-  /// What to type for the person with this number.
-  func fields(_ person: Int) -> [String: InputValue] {
-    // Numbers of a country that has ten digits for them; libphonenumber's possible is what is asked of them.
-    [field.name: .text(field.kind == .email ? "person\(person)@example.com" : "+91" + String(9_000_000_000 + person))]
-  }
-
-  /// The person's identifier.
-  func identifier(_ person: Int) throws(InputProblem) -> Identifier {
-    try provider.readIdentifier(ProviderInput(fields: fields(person), defaultRegion: region))
   }
 }

@@ -11,20 +11,18 @@ extension SimulationReport {
     }
     if attacker != "flood" {
       row("guesses", String(guesses), bound.map { "\(Bar.text(guesses, of: $0)) of \($0) that check allows" } ?? "")
-      let chance = accepted.map { accepted in
+      let chance = probability.flatMap { probability in accepted.map { (probability, $0) } }.map { probability, accepted in
         let bar = Bar.text(probability / accepted)
         return "\(isTooLikely ? paint.red(bar) : paint.green(bar)) of \(GuessBudget.percent(accepted)) that you accept"
       }
-      row("chance of entry", GuessBudget.percent(probability), chance ?? "")
+      row("chance of entry", probability.map(GuessBudget.percent) ?? "unknown", chance ?? "")
     }
     row("messages sent", String(messages), attacker == "flood" ? "each one is money" : "")
     row("owner's sign-ins", String(ownerSignIns), Self.refused(ownerRefused, paint))
     row("owner locked out", Self.length(ownerLockedOutSeconds), Self.share(ownerLockedOutSeconds, of: seconds))
     row("others' sign-ins", String(otherSignIns), Self.refused(otherRefused, paint))
     if !isComplete {
-      let pace = [("guesses", atThisPace(guesses)), ("messages", atThisPace(messages))].compactMap { name, count in
-        count.flatMap { $0 > 0 ? "\($0) \(name)" : nil }
-      }
+      let pace = [("guesses", atThisPace?.guesses ?? 0), ("messages", atThisPace?.messages ?? 0)].filter { $0.1 > 0 }.map { "\($1) \($0)" }
       let played = "Real time ran out: \(Self.length(seconds)) of \(Self.length(askedSeconds)) were played."
       lines += ["", paint.yellow("  " + played + (pace.isEmpty ? "" : " All of it, at this pace:"))]
       if !pace.isEmpty { lines.append("  " + pace.joined(separator: ", ")) }

@@ -11,8 +11,8 @@ package struct SimulationReport: Sendable, Encodable {
   package let askedSeconds: Int64
   package let addresses: Int
   package let guesses: Int
-  /// That one of the guesses was right, each at a code of its own.
-  package let probability: Double
+  /// That one of the guesses was right, each at a code of its own; nil where it is not known how many secrets there are (passwords).
+  package let probability: Double?
   /// Codes that were sent, the owner's own included.
   package let messages: Int
   package let ownerSignIns: Int
@@ -25,6 +25,8 @@ package struct SimulationReport: Sendable, Encodable {
   package let bound: Int?
   /// `risk_budget` of gateway.lua, where there is one and it is about one account.
   package let accepted: Double?
+  /// What there had been when time last went by: attackers act in bursts, and the last one may be cut short. nil: all of it.
+  package var settled: (guesses: Int, messages: Int)? = nil
 
   enum CodingKeys: String, CodingKey {
     case attacker, provider, seconds, addresses, guesses, probability, messages, bound, accepted
@@ -38,22 +40,27 @@ package struct SimulationReport: Sendable, Encodable {
 
   /// Whether all of the time that was asked for was played.
   package var isComplete: Bool { seconds >= askedSeconds }
-  /// As much of it as all of the time would see, where it goes on as it went; nil where too little was played to tell.
-  package func atThisPace(_ count: Int) -> Int? { seconds >= 3600 ? Int(Double(count) * Double(askedSeconds) / Double(seconds)) : nil }
+  /// As many guesses and messages as all of the time would see, where it goes on as it went; nil where too little was played to tell.
+  package var atThisPace: (guesses: Int, messages: Int)? {
+    guard seconds >= 3600 else { return nil }
+    let counts = settled ?? (guesses, messages)
+    let share = Double(askedSeconds) / Double(seconds)
+    return (Int(Double(counts.guesses) * share), Int(Double(counts.messages) * share))
+  }
   /// Whether the attacker gets in more likely than is accepted.
-  package var isTooLikely: Bool { accepted.map { probability > $0 } ?? false }
+  package var isTooLikely: Bool { probability.flatMap { probability in accepted.map { probability > $0 } } ?? false }
 }
 
 extension Stage {
   func report(_ simulation: Simulation, _ policy: ProviderPolicy, accepted: Double?) -> SimulationReport {
-    let space = pow(Double(policy.code.alphabet.characters.count), Double(policy.code.length))
+    let space = target.space(policy.code)
     let bounds = policy.limits.filter { $0.action == .verify }.compactMap { GuessBound($0)?.most(in: simulation.span) }
     return SimulationReport(
       attacker: simulation.attacker.rawValue, provider: policy.provider.rawValue, seconds: (now - start).components.seconds,
       askedSeconds: simulation.span.components.seconds, addresses: simulation.addresses, guesses: guesses,
-      probability: -expm1(Double(guesses) * log1p(-1 / space)), messages: gateway.mailbox.count, ownerSignIns: owner.signIns,
+      probability: space.map { -expm1(Double(guesses) * log1p(-1 / $0)) }, messages: gateway.mailbox.count, ownerSignIns: owner.signIns,
       ownerRefused: owner.refused, ownerLockedOutSeconds: lockedOut.components.seconds, otherSignIns: others.map(\.signIns).reduce(0, +),
       otherRefused: others.map(\.refused).reduce(0, +), bound: simulation.attacker == .guess ? bounds.min() : nil,
-      accepted: simulation.attacker == .guess ? accepted : nil)
+      accepted: simulation.attacker == .guess ? accepted : nil, settled: settled)
   }
 }

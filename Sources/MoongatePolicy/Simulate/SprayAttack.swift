@@ -27,7 +27,7 @@ struct SprayAttack {
   /// As many guesses as leave one.
   private func spray(_ flow: FlowID, at person: Int, _ stage: Stage) async throws {
     let client = stage.nextAddress()
-    var left = (try? await stage.gateway.view(flow, by: client).get().step?.attemptsLeft) ?? 2
+    var left = try await stage.attemptsLeft(flow, for: person, from: client) ?? 2
     while left > 1, !stage.isOver {
       guard case .wrong = try await stage.guess(flow, for: person, from: client) else { return }
       left -= 1

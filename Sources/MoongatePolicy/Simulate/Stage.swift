@@ -23,9 +23,12 @@ final class Stage {
   let start: Timestamp
   private let addresses: Int
   private let deadline: ContinuousClock.Instant
+  private var people: People
   private var turn = 0
 
   private(set) var guesses = 0
+  /// Guesses and messages when time last went by.
+  private(set) var settled = (guesses: 0, messages: 0)
   /// The owner first.
   private var honest: [Honest]
   private(set) var lockedOut: Duration = .zero
@@ -37,6 +40,7 @@ final class Stage {
     self.target = target
     self.policy = policy
     self.addresses = addresses
+    people = People(gateway, target, policy.provider)
     start = gateway.clock.now()
     end = start + span
     deadline = ContinuousClock.now + patience
@@ -74,12 +78,13 @@ final class Stage {
 
   /// Makes the accounts of people `0..<count`, and of those whom nobody attacks.
   func makePeople(_ count: Int) async throws {
-    for person in Array(0..<count) + others.map(\.person) { _ = try await gateway.makeAccount(holding: [try target.identifier(person)]) }
+    for person in Array(0..<count) + others.map(\.person) { try await people.makeAccount(person) }
   }
 
   /// Lets time go by; honest people do not wait for the attacker.
   func wait(_ duration: Duration) async throws {
     let until = min(end, now + duration)
+    if until > now { settled = (guesses, gateway.mailbox.count) }
     while let number = honest.indices.min(by: { honest[$0].next < honest[$1].next }), honest[number].next < until {
       gateway.clock.set(max(now, honest[number].next))
       honest[number].signIns += 1
@@ -90,13 +95,22 @@ final class Stage {
   }
 
   private func signsIn(_ honest: Honest) async throws -> Bool {
-    let client = gateway.client(honest.home)
+    let client = try await people.client(gateway.client(honest.home), of: honest.person, heldBy: "owner")
     guard case .success(let flow) = await gateway.create(target.ownersFlow, by: client),
-      case .success = await gateway.begin(flow.id, provider: policy.provider, fields: target.fields(honest.person), by: client),
-      let code = gateway.mailbox.latest(to: try target.identifier(honest.person).value)?.code,
-      case .success = await gateway.submit(flow.id, fields: ["code": .text(code)], by: client)
+      case .success = await gateway.begin(flow.id, provider: policy.provider, fields: target.fields(honest.person), by: client)
     else { return false }
+    let code = try code(of: honest.person)
+    if target.secret == nil, code.isEmpty { return false }
+    guard case .success = await gateway.submit(flow.id, fields: target.answer(isRight: true, code: code, policy.code), by: client) else {
+      return false
+    }
+    people.forget(honest.person, heldBy: "owner")
     return true
+  }
+
+  /// The last one that was sent to the person; empty where there is none.
+  private func code(of person: Int) throws -> String {
+    target.secret == nil ? gateway.mailbox.latest(to: try target.identifier(person).value)?.code ?? "" : ""
   }
 
   /// What came of a guess.
@@ -109,24 +123,30 @@ final class Stage {
     case dead
   }
 
-  /// Sends a code that is surely wrong.
+  /// How many tries the step leaves; nil where it is not open.
+  func attemptsLeft(_ flow: FlowID, for person: Int, from client: ClientContext) async throws -> Int? {
+    let client = try await people.client(client, of: person, heldBy: "attacker")
+    return try? await gateway.view(flow, by: client).get().step?.attemptsLeft
+  }
+
+  /// Sends a code, or a secret, that is surely wrong.
   func guess(_ flow: FlowID, for person: Int, from client: ClientContext) async throws -> Guess {
-    let right = gateway.mailbox.latest(to: try target.identifier(person).value)?.code ?? ""
-    let before = try? await gateway.view(flow, by: client).get().step
-    let answer = await gateway.submit(flow, fields: ["code": .text(Self.wrong(right, policy.code))], by: client)
+    let left = try await attemptsLeft(flow, for: person, from: client)
+    let client = try await people.client(client, of: person, heldBy: "attacker")
+    let answer = await gateway.submit(flow, fields: target.answer(isRight: false, code: try code(of: person), policy.code), by: client)
     guard case .failure(let refusal) = answer else { return .dead }
     switch refusal.code {
-    case .invalidCode:
+    case .invalidCode, .invalidPIN, .invalidPassword:
       guesses += 1
       return .wrong
     case .tooManyAttempts:
       // The last try that a limit lets through is compared and answers as a lock does.
-      let compared = before?.attemptsLeft == 1
+      let compared = left == 1
       if compared { guesses += 1 }
       let wait = refusal.retryAfter ?? .seconds(1)
       if compared, person == Self.owner, !policy.limits.allSatisfy(\.lock.isEmpty) { lockedOut = lockedOut + min(wait, end - now) }
       return .refused(compared: compared, wait)
-    case .disabled where before?.attemptsLeft == 1:
+    case .disabled where left == 1:
       guesses += 1
       return .dead
     default: return .dead
@@ -137,7 +157,7 @@ final class Stage {
   /// - Returns: nil where the time is over, or the person cannot be reached any more.
   func openFlow(for person: Int) async throws -> FlowID? {
     while !isOver {
-      let client = nextAddress()
+      let client = try await people.client(nextAddress(), of: person, heldBy: "attacker")
       guard case .success(let flow) = await gateway.create(target.flow, by: client) else { return nil }
       switch await gateway.begin(flow.id, provider: policy.provider, fields: target.fields(person), by: client) {
       case .success: return flow.id
@@ -148,11 +168,5 @@ final class Stage {
       }
     }
     return nil
-  }
-
-  /// A code that is surely not this one.
-  static func wrong(_ right: String, _ rule: CodeRule) -> String {
-    let zero = String(repeating: rule.alphabet.characters[0], count: rule.length)
-    return right == zero ? String(zero.dropLast()) + String(rule.alphabet.characters[1]) : zero
   }
 }

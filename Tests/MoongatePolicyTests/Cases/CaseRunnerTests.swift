@@ -179,7 +179,7 @@ import Testing
 
           function                                calls  answered
           flows/login.steps[2].when                   0  never: flows/login.lua:1
-          policies/phone_otp.limits.verify.max        4  5
+          policies/phone_otp.limits.verify.max        3  5
           policies/phone_otp.send                     1  allow
         """)
     #expect(report.coverage.limits.filter { $0.provider == "phone_otp" }.map(\.charged) == [false, true, true])
@@ -275,7 +275,7 @@ import Testing
           { path = "/assets/**", to = "http://127.0.0.1:3000", allow = true },
           { path = "/mail", to = "http://127.0.0.1:3000", require = { email_verified = true } },
           { path = "/pay", to = "http://127.0.0.1:3000", require = { passed = "phone_otp", within = "5m" } },
-          { path = "/broken", to = "http://127.0.0.1:3000", decide = function(f) return f.session.ac end },
+          { path = "/broken", to = "http://127.0.0.1:3000", decide = function(f) return f.session["ac"] end },
           { path = "/x", to = "http://127.0.0.1:3000" },
           { path = "/only", to = "http://127.0.0.1:3000" },
           { path = "/get", to = "http://127.0.0.1:3000", methods = { "GET" } },
@@ -288,11 +288,38 @@ import Testing
   @Test func aPolicyThatFailsSaysWhere() async throws {
     let report = try await report(
       "case \"x\" { flow \"enter\", phone \"+919999999999\", send(), request { path = \"/x\" }, expect { status = 200 } },",
-      ["policies/phone_otp.lua": "return policy \"phone_otp\" {\n  send = function(f) return f.phone.contry end }"])
+      ["policies/phone_otp.lua": "return policy \"phone_otp\" {\n  send = function(f) return f.phone[\"contry\"] end }"])
     #expect(
       report.outcomes.first?.trace.map(\.outcome).contains(
         "503 policy_error, policies/phone_otp.lua:2: unknown fact `f.phone.contry`; did you mean `country`?") ?? false,
       "\(report.text(colour: false))")
+    // A case that fails by it says so where only one line is told of each.
+    #expect(
+      report.outcomes.first?.problem?.message
+        == "case \"x\" fails: status should be 200 and is 401 unauthenticated")
+    let sent = try await self.report(
+      "case \"x\" { flow \"enter\", phone \"+919999999999\", send(), right(), expect { status = 200 } },",
+      ["policies/phone_otp.lua": "return policy \"phone_otp\" {\n  send = function(f) return f.phone[\"contry\"] end }"])
+    #expect(
+      sent.outcomes.first?.problem?.message == """
+        case "x" fails: no code has been sent to +919999999999, so there is none to enter: policies/phone_otp.lua:2: unknown fact `f.phone.contry`; did \
+        you mean `country`?
+        """)
+  }
+
+  /// Whoever runs a case looks into its flow, and a flow that is looked into asks its functions: that is no call of the case.
+  @Test func whoRunsACaseIsNotCounted() async throws {
+    let files = [
+      "flows/enter.lua":
+        "return flow \"enter\" { account = \"any\", steps = { { \"phone_otp\" }, { \"email_code\", when = function(f) return false end } } }"
+    ]
+    var calls: [Int] = []
+    for acts in ["send(), right()", "send(), wait { until_resend = true }, wait { until_expired = true }, resend(), right()"] {
+      let report = try await report("case \"x\" { flow \"enter\", phone \"+919999999999\", \(acts), expect { status = \"complete\" } },", files)
+      #expect(report.holds, "\(report.text(colour: false))")
+      calls.append(report.coverage.functions.map(\.calls).reduce(0, +))
+    }
+    #expect(calls == [1, 1])
   }
 
   @Test func colourIsOnlyForTerminals() async throws {

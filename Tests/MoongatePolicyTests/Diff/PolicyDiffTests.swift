@@ -73,6 +73,40 @@ import Testing
     #expect(traffic.people == 2 && traffic.strangers == [0])
   }
 
+  /// What happened within one second is played as it happened: whoever signs in twice does not do both at once.
+  @Test func millisecondsTellTheOrder() throws {
+    let events = """
+      [{"at":"2026-11-20T12:00:00.900Z","kind":"code_verified","identifier":"a"},
+       {"at":"2026-11-20T12:00:00.700Z","kind":"code_sent","identifier":"a"},
+       {"at":"2026-11-20T12:00:00.350Z","kind":"code_verified","identifier":"a"},
+       {"at":"2026-11-20T12:00:00.050Z","kind":"code_sent","identifier":"a"}]
+      """
+    let traffic = try Traffic(recorded: Data(events.utf8), of: Self.phone)
+    #expect(traffic.acts.map(\.kind) == [.send, .right, .send, .right])
+    #expect(traffic.acts.map { $0.at.milliseconds % 1000 } == [50, 350, 700, 900])
+  }
+
+  /// A PIN's try names nobody and asks for nothing to be sent: it is begun where it is typed.
+  @Test func aLogOfSecretsIsPlayedAgain() async throws {
+    let wrong = (1...4).map {
+      #"{"at":"2026-11-20T12:00:0\#($0).000Z","kind":"refused","code":"invalid_pin","provider":"pin","account":"ac_1"}"#
+    }
+    let events = wrong.joined(separator: "\n") + "\n" + #"{"at":"2026-11-20T12:00:09.000Z","kind":"code_verified","provider":"pin","account":"ac_1"}"#
+    let pin = ProviderName(test: "pin")
+    let traffic = try Traffic(recorded: Data(events.utf8), of: pin)
+    #expect(traffic.acts.map(\.kind) == [.wrong, .wrong, .wrong, .wrong, .right] && traffic.people == 1)
+    let generation = { (max: Int) in
+      TestGeneration(
+        gateway: .test(providers: [pin: ProviderSettings()]), flows: [.test("pin_unlock", account: .existing, steps: [.test(pin)])],
+        policies: [.test(pin, limits: [.test("verify", on: .verify, per: .account, max: max, window: .seconds(86_400), lock: [.seconds(900)])])])
+    }
+    let report = try await PolicyDiff(
+      old: generation(5), new: generation(3), provider: pin, traffic: traffic, providers: ProviderRegistry(ShippedProviders.all)
+    ) { try SQLiteStore.memory() }
+    let flips = report.flips.map { "\($0.count) \($0.act): \($0.old), \($0.new)" }
+    #expect(flips == ["2 wrong: invalid_pin, too_many_attempts", "1 right: ok, too_many_attempts"], "\(report.text(colour: false))")
+  }
+
   /// A week of a town against a stricter lock: what an operator sees at 80 columns.
   @Test func aWeekOfATown() async throws {
     let report = try await diff(generation(max: 5), generation(max: 3), Traffic(seed: 1, people: 10, days: 2))

@@ -51,7 +51,7 @@ import Testing
     #expect(
       text == """
         429 too_many_attempts  dc_x
-        2026-11-20T12:00:00Z, flow enter, phone_otp, from 0.0.0.0, of HASH
+        2026-11-20T12:00:00.000Z, flow enter, phone_otp, from 0.0.0.0, of HASH
 
           rule       limits.verify  policies/phone_otp.lua:4
                      at most 2 failures per phone in 24h
@@ -136,7 +136,7 @@ import Testing
   }
 
   @Test func aFaultNamesItsLine() async throws {
-    let gateway = try gateway(Self.limits + "\n  send = function(f)\n return f.phone.contry end }")
+    let gateway = try gateway(Self.limits + "\n  send = function(f)\n return f.phone['contry'] end }")
     let id = try await gateway.create("enter", by: gateway.client()).get().id
     let refused = try await decision(
       await gateway.begin(id, provider: nil, fields: ["phone": .text(Self.number)], by: gateway.client()), gateway)

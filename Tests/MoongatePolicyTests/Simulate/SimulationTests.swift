@@ -90,7 +90,9 @@ import Testing
     #expect(!report.isTooLikely && report.text(colour: true).contains("\u{1b}[32m████████░"))
     report = SimulationReport(
       attacker: "flood", provider: "phone_otp", seconds: 3_600, askedSeconds: 86_400, addresses: 1, guesses: 0, probability: 0, messages: 30,
-      ownerSignIns: 0, ownerRefused: 0, ownerLockedOutSeconds: 0, otherSignIns: 2, otherRefused: 1, bound: nil, accepted: nil)
+      ownerSignIns: 0, ownerRefused: 0, ownerLockedOutSeconds: 0, otherSignIns: 2, otherRefused: 1, bound: nil, accepted: nil,
+      // The burst at the end of the hour belongs to the next one.
+      settled: (0, 20))
     #expect(
       report.text(colour: false) == """
         flood against phone_otp, 1h, 1 address
@@ -101,8 +103,46 @@ import Testing
           others' sign-ins          2  1 of them refused
 
           Real time ran out: 1h of 1d were played. All of it, at this pace:
-          720 messages
+          480 messages
         """, "\(report.text(colour: false))")
+  }
+
+  /// PINs and passwords, as they ship: the same best plan, and never more than `check` says.
+  @Test(arguments: [("pin", "pin_unlock"), ("password", "login_password")]) func aMonthOfGuessingAtSecretsMeetsTheBound(name: String, flow: String) async throws
+  {
+    let generation = try ShippedProviders.generation()
+    let provider = try #require(ProviderName(rawValue: name))
+    let report = try await Simulation(
+      attacker: .guess, provider: provider, span: .seconds(30 * 86_400), addresses: 50, patience: .seconds(600)
+    ).run(generation, providers: try ProviderRegistry(ShippedProviders.all)) { try SQLiteStore.memory() }
+    #expect(report.isComplete && report.bound == 447 && report.guesses <= 447, "\(report)")
+    #expect(report.guesses >= 430, "\(report)")
+    #expect((report.probability == nil) == (name == "password"))
+    #expect(report.messages == 0)
+    #expect(report.ownerSignIns == 90 && report.ownerRefused > 0 && report.ownerLockedOutSeconds > 86_400)
+    #expect(report.otherSignIns == 5 * 30 && report.otherRefused == 0)
+    #expect(try Target(generation, provider, of: ProviderRegistry(ShippedProviders.all), wantsNew: false).flow == flow)
+  }
+
+  @Test func sprayingSecretsLocksNobodyOut() async throws {
+    let report = try await Simulation(
+      attacker: .spray, provider: ProviderName(test: "password"), span: .seconds(2 * 86_400), addresses: 50, accounts: 20, patience: .seconds(600)
+    ).run(try ShippedProviders.generation(), providers: try ProviderRegistry(ShippedProviders.all)) { try SQLiteStore.memory() }
+    #expect(report.guesses == 2 * 4 * 20)
+    #expect(report.ownerRefused == 0 && report.ownerLockedOutSeconds == 0)
+  }
+
+  @Test(arguments: [
+    ("pin", Simulation.Attacker.flood, "pin sends no codes, so there is no flood of them"),
+    ("google_oauth", .guess, "google_oauth has neither codes nor secrets here, so there is nothing to guess"),
+  ]) func whatThereIsNothingToGuessOf(name: String, attacker: Simulation.Attacker, sentence: String) async throws {
+    let simulation = Simulation(attacker: attacker, provider: try #require(ProviderName(rawValue: name)), span: .seconds(1), addresses: 1)
+    await #expect(
+      performing: {
+        _ = try await simulation.run(try ShippedProviders.generation(), providers: try ProviderRegistry(ShippedProviders.all)) {
+          try SQLiteStore.memory()
+        }
+      }, throws: { "\($0)" == sentence })
   }
 
   @Test func whatCannotBeAttackedSaysWhy() async throws {

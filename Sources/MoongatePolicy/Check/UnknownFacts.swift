@@ -1,0 +1,95 @@
+import CLua
+import MoongateCore
+import MoongateSDK
+
+/// Facts that functions read and that there are not, and answers that they cannot give, found without calling them: in a branch that
+/// nobody takes for a month, too.
+struct UnknownFacts {
+  let functions: FunctionTable
+  let catalog: ProviderCatalog
+  let problems: Problems
+
+  /// - Parameter names: of each file.
+  func check(_ names: [String: LuaNames]) {
+    let byFile = Dictionary(grouping: functions.entries.values) { $0.function.file }
+    for (file, entries) in byFile.sorted(by: { $0.key < $1.key }) {
+      guard let names = names[file], let audience = entries.first?.audience else { continue }
+      checkAnswers(names, file)
+      let parts = names.parts(given: Self.given(names, entries.map(\.function)))
+      var reads: [(path: [String], line: Int)] = []
+      for read in names.reads { for part in parts[read.variable] ?? [] { reads.append((part + read.path, read.line)) } }
+      check(reads, audience, file)
+    }
+  }
+
+  /// The bodies of the text that are the functions of the table: by their lines, and where several stand on one, those that are the value
+  /// of a field.
+  private static func given(_ names: LuaNames, _ functions: [LuaFunction]) -> Set<Int> {
+    var given: Set<Int> = []
+    for (line, here) in Dictionary(grouping: Set(functions), by: \.line) {
+      let bodies = names.bodies.indices.filter { names.bodies[$0].line == line }
+      let fields = bodies.filter { names.bodies[$0].isField }
+      if bodies.count == 1 || bodies.count == here.count {
+        given.formUnion(bodies)
+      } else if fields.count == here.count {
+        given.formUnion(fields)
+      }
+    }
+    return given
+  }
+
+  private func checkAnswers(_ names: LuaNames, _ file: String) {
+    for call in names.calls {
+      guard let text = call.texts.first.flatMap(\.self).flatMap(Self.plain) else { continue }
+      let location = SourceLocation(file: file, line: call.line)
+      switch call.function {
+      case "deny": if let wrong = LuaEvaluator.problem(ofReason: text) { problems.add(location, "", wrong) }
+      case "require_also":
+        guard let configured = catalog.configured, ProviderName(rawValue: text).map({ !configured.contains($0) }) ?? true else { continue }
+        problems.add(location, "", LuaEvaluator.unconfigured(text, among: configured))
+      default: continue
+      }
+    }
+  }
+
+  /// A text without its quotes; nil where more would have to be undone.
+  private static func plain(_ written: String) -> String? {
+    guard let quote = written.first, quote == "\"" || quote == "'", written.count > 1, !written.contains("\\") else { return nil }
+    return String(written.dropFirst().dropLast())
+  }
+
+  private func check(_ reads: [(path: [String], line: Int)], _ audience: FunctionTable.Audience, _ file: String) {
+    // Limits that could not be read are missing among the facts.
+    let isWhole = !problems.all.contains { $0.location.file == file }
+    let reads = reads.filter { isWhole || $0.path.first != "limits" }
+    let sets = FactSlot.allCases.filter { $0.isSet && $0.isTold(to: audience) }.map { $0.path.split(separator: ".").map(String.init) }
+    let distinct = Set(reads.map(\.path)).sorted { $0.lexicographicallyPrecedes($1) }
+    let wrong = Self.ask(distinct, audience)
+    for read in reads {
+      let location = SourceLocation(file: file, line: read.line)
+      if let message = wrong[read.path] { problems.add(location, "", message) }
+      // Absent members of a set are nil, and a provider that there never was is always absent.
+      if let set = sets.first(where: { read.path.starts(with: $0) }), read.path.count > set.count, catalog.known(read.path[set.count]) == nil {
+        let name = read.path[set.count]
+        problems.add(
+          location, "", "`f.\(read.path.joined(separator: "."))`: no provider is called `\(name)`\(Suggestion.phrase(for: name, among: catalog.names))")
+      }
+    }
+  }
+
+  /// What is wrong with each path, as a function that reads it is told.
+  private static func ask(_ paths: [[String]], _ audience: FunctionTable.Audience) -> [[String]: String] {
+    guard !paths.isEmpty, let state = try? LuaState(), let facts = try? LuaEvaluator.makeFacts(audience, in: state) else { return [:] }
+    var wrong: [[String]: String] = [:]
+    for path in paths {
+      let text = "return function(f) local _ = f.\(path.joined(separator: ".")) end"
+      guard (try? state.load(Array(text.utf8), name: "probe", marks: false)) != nil, let function = state.functions.last else { continue }
+      var budget = LuaState.loading
+      var value = clua_value()
+      guard clua_call(state.pointer, function.number, facts, &budget, &value) == CLUA_ERROR else { continue }
+      let message = state.failure(CLUA_ERROR).message
+      if message.hasPrefix("unknown fact") { wrong[path] = message }
+    }
+    return wrong
+  }
+}
