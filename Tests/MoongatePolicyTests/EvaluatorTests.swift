@@ -105,7 +105,10 @@ import Testing
       "local zone = 'Europe/Amsterdm' return hour(f.now, zone)",
       "error policies/phone_otp.lua:4: hour: there is no time zone `Europe/Amsterdm`; did you mean `Europe/Amsterdam`?"
     ),
-    ("local zone = 'IST' return hour(f.now, zone)", "error policies/phone_otp.lua:4: hour: there is no time zone `IST`, such as `Asia/Kolkata` or `UTC`"),
+    (
+      "local zone = 'IST' return hour(f.now, zone)",
+      "error policies/phone_otp.lua:4: hour: there is no time zone `IST`, such as `Asia/Kolkata` or `UTC`"
+    ),
     ("return hour(math.maxinteger, 'UTC')", "error policies/phone_otp.lua:4: hour: 9223372036854775807 is no moment in Unix seconds"),
     ("", "result policies/phone_otp.lua:3: must return allow, deny \"reason\" or require_also \"provider\", and returned nothing"),
     ("return true", "result policies/phone_otp.lua:3: must return allow, deny \"reason\" or require_also \"provider\", and returned true"),

@@ -7,7 +7,7 @@ extension PolicyCase.Kind: CustomStringConvertible {
     switch self {
     case .flow(let name): "flow \"\(name)\""
     case .identifier(let kind, let text): "\(kind.rawValue) \"\(text)\""
-    case .account(let account): "account { \(account.exists ? "exists = true" : "exists = false") }"
+    case .account(let account): "account { \(account.said.joined(separator: ", ")) }"
     case .client(let client):
       "client { \([client.address.map { "ip = \"\($0)\"" }, client.userAgent.map { "user_agent = \"\($0)\"" }].compactMap(\.self).joined(separator: ", ")) }"
     case .provider(let name): "provider \"\(name)\""
@@ -25,6 +25,21 @@ extension PolicyCase.Kind: CustomStringConvertible {
     case .wait(.untilResend): "wait { until_resend = true }"
     case .wait(.untilExpired): "wait { until_expired = true }"
     }
+  }
+}
+
+extension PolicyCase.AccountSetup {
+  /// What differs from an account of which nothing is said.
+  fileprivate var said: [String] {
+    if !exists { return ["exists = false"] }
+    let all: [(String, String?)] = [
+      ("age", age > .zero ? "\"\(age.asWritten)\"" : nil), ("idle", idle > .zero ? "\"\(idle.asWritten)\"" : nil),
+      ("phone", phone.map { "\"\($0)\"" }), ("email", email.map { "\"\($0)\"" }), ("phone_verified", isPhoneVerified ? nil : "false"),
+      ("email_verified", isEmailVerified ? nil : "false"), ("has_pin", hasPIN ? "true" : nil), ("pin", pin.map { "\"\($0)\"" }),
+      ("password", password.map { "\"\($0)\"" }), ("locked", isLocked ? "true" : nil),
+    ]
+    let said = all.compactMap { name, value in value.map { "\(name) = \($0)" } }
+    return said.isEmpty ? ["exists = true"] : said
   }
 }
 

@@ -22,7 +22,7 @@ extension GuessBudget {
     for budget in budgets {
       guard let share = budget.commonShare30Days else { continue }
       lines.append(
-        paint.dim("\(budget.provider): if people chose evenly; the guesses cover \(percent(share)) of the \(grouped(common)) most common ones"))
+        paint.dim("\(budget.provider): if people chose evenly; the guesses cover \(percent(share)) of the \(grouped(common)) commonest"))
     }
     if let accepted {
       let sum = budgets.filter { alone.contains($0.provider) }.compactMap(\.probability30Days).reduce(0, +)

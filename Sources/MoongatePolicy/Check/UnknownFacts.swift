@@ -27,7 +27,7 @@ struct UnknownFacts {
   private static func given(_ names: LuaNames, _ functions: [LuaFunction]) -> Set<Int> {
     var given: Set<Int> = []
     for (line, here) in Dictionary(grouping: Set(functions), by: \.line) {
-      let bodies = names.bodies.indices.filter { names.bodies[$0].line == line }
+      let bodies = names.bodies.indices.filter { names.bodies[$0].line == line && !names.isOnlyCalled($0) }
       let fields = bodies.filter { names.bodies[$0].isField }
       if bodies.count == 1 || bodies.count == here.count {
         given.formUnion(bodies)
@@ -72,7 +72,8 @@ struct UnknownFacts {
       if let set = sets.first(where: { read.path.starts(with: $0) }), read.path.count > set.count, catalog.known(read.path[set.count]) == nil {
         let name = read.path[set.count]
         problems.add(
-          location, "", "`f.\(read.path.joined(separator: "."))`: no provider is called `\(name)`\(Suggestion.phrase(for: name, among: catalog.names))")
+          location, "",
+          "`f.\(read.path.joined(separator: "."))`: no provider is called `\(name)`\(Suggestion.phrase(for: name, among: catalog.names))")
       }
     }
   }

@@ -100,7 +100,8 @@ package struct Traffic: Sendable {
       switch (kind, code, detail?["act"]) {
       case ("code_sent", _, _), ("refused", "resend_too_soon", _), ("refused", "send_limit", _), ("refused", _, "send"): .send
       case ("code_verified", _, _): .right
-      case ("refused", "invalid_code", _), ("refused", "invalid_pin", _), ("refused", "invalid_password", _), ("refused", "too_many_attempts", _): .wrong
+      case ("refused", "invalid_code", _), ("refused", "invalid_pin", _), ("refused", "invalid_password", _), ("refused", "too_many_attempts", _):
+        .wrong
       // Whether it was right was not even looked at: most people's codes are.
       case ("refused", _, "submit"): .right
       default: nil

@@ -67,6 +67,13 @@ struct LuaNames: Sendable {
   /// Of nothing.
   init() {}
 
+  /// Whether a body is called by the name of a local and is never anything else's value: nobody outside can call it.
+  func isOnlyCalled(_ body: Int) -> Bool {
+    values.contains { variable, value in
+      if case .function(body) = value { !passedOn.contains(variable) && !changing.contains(variable) } else { false }
+    }
+  }
+
   /// What each variable holds a part of, where all that it ever holds is parts of what the bodies are given first.
   /// - Parameter given: the bodies that are called from outside.
   /// - Returns: by variable, the paths that it may stand for.
@@ -90,7 +97,9 @@ struct LuaNames: Sendable {
     while grows {
       grows = false
       for case (let variable, .chain(let from, let path)) in sources {
-        for part in (paths[from] ?? []).map({ $0 + path }) where part.count <= 4 && paths[variable, default: []].insert(part).inserted { grows = true }
+        for part in (paths[from] ?? []).map({ $0 + path }) where part.count <= 4 {
+          if paths[variable, default: []].insert(part).inserted { grows = true }
+        }
       }
     }
     repeat {

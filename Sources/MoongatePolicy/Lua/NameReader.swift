@@ -186,7 +186,12 @@ struct NameReader {
 
   /// A call, or an assignment.
   mutating func readExpressionStatement() {
-    if takes(";") || takes("::") { return }
+    if takes(";") { return }
+    if takes("::") {
+      _ = takeName()
+      _ = takes("::")
+      return
+    }
     while true {
       let first = word()
       let isBare = first?.kind == .name && (word(1).map { $0.text == "=" || $0.text == "," } ?? false)

@@ -19,6 +19,33 @@ import Testing
     #expect(abs((budget.probability30Days ?? 0) - 0.000447) < 0.000001)
   }
 
+  /// What `check` shows an operator of the shipped files, at 80 columns; the last row is of those that open an account alone.
+  @Test func theTableOfTheShippedFiles() throws {
+    let generation = try ShippedProviders.generation()
+    let budgets = try ShippedProviders.all.compactMap { provider -> GuessBudget? in
+      let policy = try #require(generation.policies[provider.descriptor.name])
+      if provider is any CodeProvider { return GuessBudget(codesOf: policy) }
+      if provider.descriptor.hashesSecrets { return GuessBudget(chosenBy: policy, provider.descriptor) }
+      return GuessBudget(nothingToGuessOf: policy.provider)
+    }
+    let table = { (colour: Bool) in
+      GuessBudget.table(budgets, accepted: generation.gateway.riskBudget, alone: generation.providersThatOpenAlone, colour: colour)
+    }
+    #expect(
+      table(false) == """
+        guess budget       a day   in 30 days   chance in 30 days
+        phone_otp             20          447            0.0447 %
+        email_code            20          447            0.0447 %
+        pin                   20          447            0.0496 %  not alone
+        password              20          447             unknown
+        google_oauth           0            0                 0 %
+        pin: if people chose evenly; the guesses cover 44.7 % of the 1,000 commonest
+        █████████████████░░░  0.0894 % of the 0.1 % that you accept
+        """, "\(table(false))")
+    #expect(table(false).split(separator: "\n").allSatisfy { $0.count <= 80 })
+    #expect(table(true).contains("\u{1b}[32m█"))
+  }
+
   @Test func whatBoundsNothing() {
     for key in [LimitKey.ip, .network, .device, .flow, .challenge] {
       #expect(GuessBudget(codesOf: .test(phone, limits: [.test("v", on: .verify, per: key, max: 5, window: .seconds(60))])).per30Days == nil)

@@ -108,8 +108,8 @@ import Testing
   }
 
   /// PINs and passwords, as they ship: the same best plan, and never more than `check` says.
-  @Test(arguments: [("pin", "pin_unlock"), ("password", "login_password")]) func aMonthOfGuessingAtSecretsMeetsTheBound(name: String, flow: String) async throws
-  {
+  @Test(arguments: [("pin", "pin_unlock"), ("password", "login_password")])
+  func aMonthOfGuessingAtSecretsMeetsTheBound(name: String, flow: String) async throws {
     let generation = try ShippedProviders.generation()
     let provider = try #require(ProviderName(rawValue: name))
     let report = try await Simulation(

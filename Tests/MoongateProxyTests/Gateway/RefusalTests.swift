@@ -2,6 +2,8 @@ import Foundation
 import MoongateCore
 import MoongateSDK
 import MoongateTesting
+import NIOCore
+import Synchronization
 import Testing
 
 @testable import MoongateProxy
@@ -268,6 +270,27 @@ import Testing
     #expect(try await ask().hasPrefix("HTTP/1.1 200"))
     gateway.clock.advance(by: .milliseconds(1))
     try await until { (try? await ask().hasPrefix("HTTP/1.1 403")) ?? false }
+    await gateway.stop()
+  }
+
+  /// Attack: requests that make `decide` run to its end, one after another, on the loops that everybody else's requests need.
+  @Test func aDecisionThatIsKilledAgainAndAgainIsNotRunForAWhile() async throws {
+    let upstream = try await RecordingUpstream()
+    let rule = FunctionName("routes[1].decide")
+    let runs = Mutex(0)
+    let gateway = try await TestGateway(
+      routes: [.test("/**", ports: [upstream.port], decide: rule)],
+      verdicts: [
+        rule: { _ in
+          runs.withLock { $0 += 1 }
+          return .fault(PolicyFault(kind: .steps, location: nil, message: "stopped"))
+        }
+      ])
+    for _ in 0..<100 {
+      #expect(try await gateway.talk("GET /x HTTP/1.1\r\nHost: localhost\r\n\(cookie)\r\n").hasPrefix("HTTP/1.1 503"))
+    }
+    // Each loop counts for itself.
+    #expect(runs.withLock { $0 } <= 5 * System.coreCount)
     await gateway.stop()
   }
 }
