@@ -26,8 +26,10 @@ struct UnknownFacts {
   /// of a field.
   private static func given(_ names: LuaNames, _ functions: [LuaFunction]) -> Set<Int> {
     var given: Set<Int> = []
+    let onlyCalled = names.onlyCalled
+    let byLine = Dictionary(grouping: names.bodies.indices.filter { !onlyCalled.contains($0) }) { names.bodies[$0].line }
     for (line, here) in Dictionary(grouping: Set(functions), by: \.line) {
-      let bodies = names.bodies.indices.filter { names.bodies[$0].line == line && !names.isOnlyCalled($0) }
+      let bodies = byLine[line] ?? []
       let fields = bodies.filter { names.bodies[$0].isField }
       if bodies.count == 1 || bodies.count == here.count {
         given.formUnion(bodies)

@@ -13,23 +13,17 @@ struct UnknownNames {
   private var meant: [(range: Range<Int>, name: String)] = []
 
   init(_ names: LuaNames, file: String) {
-    var answers: [String: String] = [:]
+    let probes = NameProbes()
     for global in names.globals {
-      guard let first = global.path.first, let probe = Self.probe(global) else { continue }
-      let message = answers[probe] ?? Self.ask(probe)
-      answers[probe] = message
-      guard !message.isEmpty else { continue }
+      guard let first = global.path.first, let probe = Self.probe(global), let message = probes.ask(probe) else { continue }
       problems.append(ConfigurationProblem(location: SourceLocation(file: file, line: global.line), path: "", message: message))
       if !Self.known.contains(first), !global.isAssigned, let nearest = Suggestion.nearest(to: first, among: EditorGlobals.names) {
         meant.append((global.range, nearest))
       }
     }
     for call in names.calls {
-      guard let probe = Self.probe(call) else { continue }
-      let message = Self.ask(probe)
-      if !message.isEmpty {
-        problems.append(ConfigurationProblem(location: SourceLocation(file: file, line: call.line), path: "", message: message))
-      }
+      guard let probe = Self.probe(call), let message = probes.ask(probe) else { continue }
+      problems.append(ConfigurationProblem(location: SourceLocation(file: file, line: call.line), path: "", message: message))
     }
   }
 
@@ -58,18 +52,23 @@ struct UnknownNames {
     default: nil
     }
   }
+}
 
-  /// - Returns: empty where nothing is wrong.
-  private static func ask(_ probe: String) -> String {
+/// Asks Lua what it thinks of a few words.
+private final class NameProbes {
+  private let answers = Answers()
+  private lazy var state = try? LuaState(answers.callbacks)
+  private var told: [String: String?] = [:]
+
+  /// - Returns: nil where nothing is wrong.
+  func ask(_ probe: String) -> String? {
     if probe == "_ENV" { return "`_ENV` is not offered: name the global itself" }
-    let answers = Answers()
-    return withExtendedLifetime(answers) {
-      do throws(LuaState.Failure) {
-        try LuaState(answers.callbacks).load(Array(probe.utf8), name: "probe", marks: false)
-        return ""
-      } catch {
-        return error.kind == .error ? error.message : ""
-      }
+    if let known = told[probe] { return known }
+    var message: String?
+    do throws(LuaState.Failure) { try state?.load(Array(probe.utf8), name: "probe", marks: false) } catch {
+      if error.kind == .error { message = error.message }
     }
+    told[probe] = .some(message)
+    return message
   }
 }

@@ -57,6 +57,9 @@ struct LuaNames: Sendable {
   /// Variables that are named other than to be called or read of.
   var passedOn: Set<Int> = []
 
+  /// Attack on the loader: a megabyte of functions that hand on what they are given.
+  private static let mostRounds = 100
+
   /// - Parameter source: text that Lua can parse; of any other it is nonsense, though made without harm.
   init(_ source: [UInt8]) {
     var reader = NameReader(source)
@@ -67,16 +70,16 @@ struct LuaNames: Sendable {
   /// Of nothing.
   init() {}
 
-  /// Whether a body is called by the name of a local and is never anything else's value: nobody outside can call it.
-  func isOnlyCalled(_ body: Int) -> Bool {
-    values.contains { variable, value in
-      if case .function(body) = value { !passedOn.contains(variable) && !changing.contains(variable) } else { false }
-    }
+  /// The bodies that are called by the name of a local and are never anything else's value: nobody outside can call them.
+  var onlyCalled: Set<Int> {
+    var bodies: Set<Int> = []
+    for case (let variable, .function(let body)) in values where !passedOn.contains(variable) && !changing.contains(variable) { bodies.insert(body) }
+    return bodies
   }
 
   /// What each variable holds a part of, where all that it ever holds is parts of what the bodies are given first.
   /// - Parameter given: the bodies that are called from outside.
-  /// - Returns: by variable, the paths that it may stand for.
+  /// - Returns: by variable, the paths that it may stand for; none at all where that takes long to tell.
   func parts(given: Set<Int>) -> [Int: Set<[String]>] {
     var paths: [Int: Set<[String]>] = [:]
     var unknown = changing
@@ -94,8 +97,11 @@ struct LuaNames: Sendable {
     }
     // Each round adds to one of them at least, and paths cannot grow beyond what facts have.
     var grows = true
+    var rounds = 0
     while grows {
       grows = false
+      rounds += 1
+      if rounds > Self.mostRounds { return [:] }
       for case (let variable, .chain(let from, let path)) in sources {
         for part in (paths[from] ?? []).map({ $0 + path }) where part.count <= 4 {
           if paths[variable, default: []].insert(part).inserted { grows = true }
@@ -104,6 +110,8 @@ struct LuaNames: Sendable {
     }
     repeat {
       grows = false
+      rounds += 1
+      if rounds > 2 * Self.mostRounds { return [:] }
       for (variable, value) in sources where !unknown.contains(variable) {
         if case .chain(let from, _) = value, paths[from] != nil, !unknown.contains(from) { continue }
         if case .function = value { continue }

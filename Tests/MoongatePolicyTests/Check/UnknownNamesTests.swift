@@ -145,4 +145,15 @@ import Testing
     let names = LuaNames(Array("local f = 1 return \(opened)x\(closed)".utf8))
     #expect(names.globals.map(\.path) == (depth < 100 ? [["x"]] : []))
   }
+
+  /// A megabyte of whatever is slow to follow is followed no longer than files may take to load.
+  @Test func longTextsAreReadInTime() throws {
+    let chain = (1..<10_000).map { "do local function g\($0)(f) return f.nwo end g\($0)(f) end" }.joined(separator: "\n")
+    let texts = (1..<10_000).map { "local _ = duration(\"\($0)s\")" }.map { "do \($0) end" }.joined(separator: "\n")
+    for text in [Self.policy("\(chain) return allow"), Self.policy("\(texts) return allow")] {
+      let start = ContinuousClock.now
+      _ = try Self.problems("policies/phone_otp.lua", text)
+      #expect(ContinuousClock.now - start < .seconds(20))
+    }
+  }
 }
