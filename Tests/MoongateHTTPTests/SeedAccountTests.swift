@@ -47,6 +47,18 @@ import Testing
     return answer
   }
 
+  /// exact.md, "Order of checks": it says nothing of the flow, not even whether there is one.
+  @Test func anAddressThatIsNoneComesBeforeTheFlow() async throws {
+    try await gateway().run { client in
+      for provider in ["password", "email_code"] {
+        for (typed, code) in [("no address", "invalid_email"), ("a@example.com", "flow_not_found")] {
+          let answer = try await client.call(.post, "/api/auth/flows/fl_none/begin", #"{"provider":"\#(provider)","email":"\#(typed)"}"#)
+          #expect(answer.problem() == code)
+        }
+      }
+    }
+  }
+
   @Test func registerVerifyAndSignIn() async throws {
     try await gateway().run { client in
       let made = try await client.call(.post, "/api/auth/register/", Self.ada)
