@@ -1,5 +1,6 @@
 import Foundation
 import MoongateCore
+import MoongateHTTP
 import MoongatePolicy
 import MoongateSDK
 
@@ -13,7 +14,7 @@ struct ConfigurationFolder: Sendable {
   init(path: String, providers: ProviderRegistry) {
     self.path = path
     self.providers = providers
-    loader = ConfigurationLoader(providers: providers.all.map(\.descriptor))
+    loader = ConfigurationLoader(providers: providers.all.map(\.descriptor), pages: { PageRenderer.problems(of: $0) })
   }
 
   /// How long the cases of a candidate may take together (exact.md).

@@ -20,7 +20,7 @@ import Testing
       #expect(unknown.status == 404)
       #expect(unknown.text.contains("No account found. Create one?"))
       #expect(unknown.text.contains(#"value="99999 99999""#))
-      let offer = try #require(unknown.text.components(separatedBy: #"<a class="stressed button""#).dropFirst().first)
+      let offer = try #require(unknown.text.components(separatedBy: #"<a class="link stressed" data-other"#).dropFirst().first)
       let register = try #require(Browser.attribute("href", offer))
       #expect(register == "/auth/register?phone=99999%2099999&return_to=%2Fpay%3Fx%3D1%262")
       try await browser.visit(register)
@@ -34,7 +34,7 @@ import Testing
       let page = try await browser.visit(verify)
       #expect(page.status == 200)
       for text in [
-        "<h1>Verify Phone Number</h1>", "sent a 6-digit code to", "+91 99999 99999", ">Edit</a>", "Resend code in <span class=\"timer\">01:00</span>",
+        "<h1>Verify Phone Number</h1>", "sent a 6-digit code to", "+91 99999 99999", ">Edit</a>", "Resend code in", ">01:00</span>",
         "Enter verification code, 6 digits", "Verify &amp; Continue", "autocomplete=\"one-time-code\"", "inputmode=\"numeric\"",
       ] { #expect(page.text.contains(text), "\(text)") }
       let right = try #require(client.gateway.code(for: "+919999999999"))
@@ -90,20 +90,21 @@ import Testing
     try await HTTPGateway().run { client in
       let browser = try await codePage(client)
       let address = browser.address
-      #expect(browser.page?.text.contains("Resend now") == false)
+      // What a script shows when the timer ends is in a template, which nobody sees.
+      #expect(browser.page?.text.replacing(/<template.*?<\/template>/, with: "").contains("Resend now") == false)
       client.gateway.clock.advance(by: .seconds(15))
-      #expect(try await browser.visit(address).text.contains("Resend code in <span class=\"timer\">00:45</span>"))
+      #expect(try await browser.visit(address).text.contains(">00:45</span>"))
       // A form that is sent although the button was off.
       let soon = try await browser.post(address, ["action": "resend"])
       #expect(soon.status == 429)
       #expect(soon.text.contains("Resend code in 00:45"))
       client.gateway.clock.advance(by: .seconds(45))
-      #expect(try await browser.visit(address).text.contains("Didn't receive code?"))
+      #expect(try await browser.visit(address).text.contains("Didn&#39;t receive code?"))
       let resent = try await browser.post(address, ["action": "resend"])
       #expect(resent.status == 303)
       #expect(try await browser.visit(try #require(resent.header("Location"))).text.contains("Code sent!"))
       // Edit keeps the flow, and what was typed.
-      let edit = try #require(browser.page?.text.components(separatedBy: "<a class=\"link\" href=\"").dropFirst().first?.prefix { $0 != "\"" })
+      let edit = try #require(browser.page?.text.components(separatedBy: "data-edit href=\"").dropFirst().first?.prefix { $0 != "\"" })
       try await browser.visit(String(edit).replacing("&amp;", with: "&"))
       #expect(browser.page?.text.contains("value=\"+91 99999 99999\"") == true)
       // The same number again, too soon: the living code page, and nothing is sent.
@@ -243,8 +244,9 @@ import Testing
         try await client.send(.get, "/auth/verify?id=\(attack.queryEncoded)", headers: headers),
       ] {
         #expect(answer.header("Content-Type") == "text/html; charset=utf-8")
-        #expect(!answer.text.contains("<script"))
-        #expect(!answer.text.contains("\"><"))
+        #expect(!answer.text.contains("<script>"))
+        #expect(!answer.text.contains("alert(1)</script>"))
+        #expect(!answer.text.contains("mailto:\""))
       }
     }
   }
@@ -255,7 +257,7 @@ import Testing
       for path in ["/auth/login", "/auth/register", "/auth/verify?id=x", "/auth/logout", "/auth/error", "/auth/nothing"] {
         let page = try await client.send(.get, path, headers: headers)
         let policy = try #require(page.header("Content-Security-Policy"))
-        #expect(policy.hasPrefix("default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self' "))
+        #expect(policy.hasPrefix("default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self' "))
         #expect(policy.hasSuffix("; base-uri 'none'; frame-ancestors 'none'"))
         #expect(policy.contains("http://wallet.example.com:8080"))
         #expect(!policy.contains("unsafe"))
@@ -263,9 +265,9 @@ import Testing
         #expect(page.header("X-Content-Type-Options") == "nosniff")
         #expect(page.header("Referrer-Policy") == "no-referrer")
         #expect(page.header("X-Frame-Options") == "DENY")
-        #expect(page.text.hasPrefix("<!doctype html>\n<html lang=\"en\">"))
+        #expect(page.text.hasPrefix("<!doctype html>\n<html lang=\"en\" dir=\"ltr\">"))
         #expect(page.text.contains("width=device-width"))
-        for inline in ["<script", "<style", " style=", " onclick", "javascript:"] { #expect(!page.text.contains(inline)) }
+        for inline in ["<script>", "<style", " style=", " onclick", "javascript:"] { #expect(!page.text.contains(inline)) }
       }
     }
   }
@@ -287,11 +289,13 @@ import Testing
   @Test func theProxysRefusalsAsPages() throws {
     let pages = try PageRenderer()
     let refusal = Refusal(.unauthenticated, decision: DecisionID(text: "dc_x"))
-    let html = pages.html(for: refusal, gateway: .test())
+    let generation = TestGeneration(gateway: .test(), flows: [], policies: [])
+    let html = pages.html(for: refusal, generation: generation)
+    #expect(!html.contains("<script"))
     #expect(html.contains("<a class=\"button\" href=\"http://localhost:8080/auth/login\">Sign in</a>"))
     #expect(html.contains("Reference: dc_x"))
     #expect(
-      pages.html(for: Refusal(.upstreamTimeout, decision: DecisionID(text: "dc_y")), gateway: .test()).contains(
+      pages.html(for: Refusal(.upstreamTimeout, decision: DecisionID(text: "dc_y")), generation: generation).contains(
         "The service took too long to answer."))
   }
 
@@ -320,7 +324,7 @@ import Testing
       let browser = Browser(client)
       try await browser.visit("/auth/register")
       let sent = try await browser.submit(["phone": "9999999999"])
-      #expect(try await browser.visit(try #require(sent.header("Location"))).text.contains("<span class=\"timer\">\(text)</span>"))
+      #expect(try await browser.visit(try #require(sent.header("Location"))).text.contains(">\(text)</span>"))
     }
   }
 }

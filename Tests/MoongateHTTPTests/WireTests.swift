@@ -122,7 +122,8 @@ extension ApplicationRequestContextSource {
   @Test(arguments: [
     ("text", "background"), ("text-quiet", "background"), ("link", "background"), ("error", "error-field"), ("error", "background"),
     ("success", "success-field"),
-    ("on-primary", "primary"), ("on-disabled", "disabled"), ("text", "field"), ("text", "error-field"), ("link", "field"),
+    ("on-primary", "primary"), ("on-disabled", "disabled"), ("text", "surface"), ("text", "error-field"), ("text", "tint"),
+    ("text-quiet", "raised"),
   ])
   func everyPair(_ front: String, _ back: String) async throws {
     try await HTTPGateway().run { client in

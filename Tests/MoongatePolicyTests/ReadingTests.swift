@@ -234,7 +234,7 @@ import Testing
         limits = { connections = 10, per_ip = { connections = 5, requests = "100/s" } }, cors_origins = { "https://spa.example.com" },
         providers = { phone_otp = { sms = outbox() }, email_code = { mail = outbox(), sender = "a@b", api_key = file "key.txt" } },
       }
-      """, "key.txt": "s3cret\n",
+      """, "key.txt": "s3cret\n", "logo.svg": "<svg/>",
     ])
     guard case .success(let generation) = folder.load(environment: ["KEY": "k"]) else {
       Issue.record("\(folder.problems(environment: ["KEY": "k"]))")
@@ -246,7 +246,9 @@ import Testing
     #expect(gateway.store == .postgres(url: "postgres://db/x") && gateway.key == .value(SecretText("k")) && gateway.region == "NL")
     #expect(gateway.trustedProxies.map(\.prefix) == [8, 128, 32] && gateway.trustedProxies[0].network == [10, 0, 0, 0])
     #expect(gateway.redirectHosts == ["app.example.com", "b.example.com:8443"] && gateway.cookieDomain == "example.com")
-    #expect(gateway.brand == Brand(name: "Demo", logo: "logo.svg", primary: "#0D7377", support: "mailto:a@b") && gateway.riskBudget == 0.005)
+    var brand = Brand(name: "Demo", logo: "logo.svg", primary: "#0D7377", support: "mailto:a@b")
+    brand.logoFile = PageFile(name: "logo.svg", bytes: Array("<svg/>".utf8))
+    #expect(gateway.brand == brand && gateway.riskBudget == 0.005)
     #expect(gateway.connectionLimits == ConnectionLimits(connections: 10, connectionsPerAddress: 5, requestsPerSecondPerAddress: 100))
     #expect(gateway.corsOrigins == ["https://spa.example.com"])
     let email = gateway.providers[ProviderName(test: "email_code")]

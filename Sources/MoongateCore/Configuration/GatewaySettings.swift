@@ -134,7 +134,10 @@ package struct AddressBlock: Sendable, Hashable {
 /// What pages call and show us as.
 package struct Brand: Sendable, Hashable {
   package var name: String?
+  /// An https address, or a file of the configuration folder.
   package var logo: String?
+  /// The content of the logo's file, named as the file is without its folder; nil for an address.
+  package var logoFile: PageFile?
   /// `#rrggbb`.
   package var primary: String?
   /// A link for "Contact us": `mailto:` or `https:`.

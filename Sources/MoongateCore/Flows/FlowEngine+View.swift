@@ -10,11 +10,13 @@ extension FlowEngine {
     // address, nothing is told of who completed it, and never the code.
     let isTold = record.status == .complete && record.appCode == nil
     let account = isTold ? try await loadAccount(record.account) : nil
-    return FlowView(
+    var view = FlowView(
       id: id, flow: record.name, status: record.status, expiresAt: record.expiresAt,
       choices: record.step == nil ? try await choices(due, of: record, visit) : [],
       step: try await step(of: record, visit), passed: record.passed, account: account.map { AccountView($0, isNew: record.isNewAccount) },
       session: nil, next: isTold ? record.completedNext : nil)
+    view.returnTo = record.returnTo
+    return view
   }
 
   /// What may be begun. Of several, those that lead somewhere for the person, once it is proved who that is: before, it would tell a stranger

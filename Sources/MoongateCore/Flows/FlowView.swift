@@ -13,6 +13,8 @@ package struct FlowView: Sendable {
   package var account: AccountView?
   package var session: SessionView?
   package var next: String?
+  /// Where the person was going, for pages; no answer of the API has it.
+  package var returnTo: String?
   /// What this device is to carry from now on (`DeviceToken`); there once, in the answer that made the session.
   package var deviceToken: SecretText?
 

@@ -10,6 +10,8 @@ package protocol PolicyGeneration: Sendable {
   var routes: RouteTable { get }
   var flows: [String: FlowDefinition] { get }
   var policies: [ProviderName: ProviderPolicy] { get }
+  /// The files of `pages/`, sorted by name.
+  var pages: [PageFile] { get }
   /// What the operator should know and may leave as it is.
   var warnings: [ConfigurationProblem] { get }
   /// Made with the generation and let go with its last copy.
@@ -18,6 +20,10 @@ package protocol PolicyGeneration: Sendable {
   /// Makes an evaluator of this generation's functions. It belongs to one thread at a time.
   /// - Throws: `PolicyFault` where the functions cannot be loaded again.
   func makeEvaluator() throws(PolicyFault) -> any PolicyEvaluator
+}
+
+extension PolicyGeneration {
+  package var pages: [PageFile] { [] }
 }
 
 /// Lives as long as somebody holds its generation: by it is counted how many generations are in memory.

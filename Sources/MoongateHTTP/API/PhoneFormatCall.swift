@@ -19,8 +19,22 @@ struct PhoneFormatCall: Sendable {
           throw exchange.refusal(.invalidInput, detail: "region must be the two letters of a country, such as IN.", field: "region")
         }
         let draft = formatter.draft(input, region: region)
-        return .json(.members(["formatted": .text(draft.formatted), "e164": .optional(draft.canonical), "valid": .flag(draft.isValid)]))
+        return .json(
+          .members([
+            "formatted": .text(draft.formatted), "e164": .optional(draft.canonical), "valid": .flag(draft.isValid),
+            "problem": .optional(draft.canonical == nil ? problem(input, region) : nil),
+          ]))
       }
     ]
+  }
+
+  /// What the person would be told of it.
+  private func problem(_ input: String, _ region: String) -> String? {
+    let typed = ProviderInput(fields: ["phone": .text(input), "region": .text(region)], defaultRegion: region)
+    for provider in providers.all where provider.descriptor.identifierKinds.contains(.phone) {
+      guard let code = provider as? any CodeProvider else { continue }
+      do throws(InputProblem) { _ = try code.readIdentifier(typed) } catch { return error.detail }
+    }
+    return nil
   }
 }

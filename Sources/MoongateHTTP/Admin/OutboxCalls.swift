@@ -32,14 +32,13 @@ struct OutboxCalls: Sendable {
 
   private struct Row {
     let at: String
-    let to: String
+    let line: String
     let subject: String?
     let text: String
     let code: String?
   }
 
   private struct Model {
-    let frame: PageRenderer.Frame
     let rows: [Row]
     let isEmpty: Bool
     let stressesSupport = false
@@ -53,9 +52,11 @@ struct OutboxCalls: Sendable {
         }
         let entries = entries()
         guard exchange.request.wantsHTML else { return .json(.list(entries.map(document))) }
-        let rows = entries.prefix(100).map { Row(at: $0.at.text, to: $0.to, subject: $0.subject, text: $0.text, code: $0.code) }
-        let model = Model(frame: pages.frame("Outbox", exchange.gateway), rows: rows, isEmpty: rows.isEmpty)
-        return pages.page("outbox", model, generation: exchange.generation)
+        let words = pages.words(exchange)
+        let rows = entries.prefix(100).map { entry in
+          Row(at: entry.at.text, line: words.text("outbox_to", ["to": entry.to]), subject: entry.subject, text: entry.text, code: entry.code)
+        }
+        return pages.page("outbox", Model(rows: rows, isEmpty: rows.isEmpty), title: words["outbox"], exchange)
       }
     ]
   }

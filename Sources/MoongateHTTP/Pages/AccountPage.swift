@@ -2,40 +2,173 @@ import Hummingbird
 import MoongateCore
 import MoongateSDK
 
-/// `/auth/account`: who I am, and the way out.
+/// `/auth/account`: who I am, what proves it, where I am signed in, and the ways out.
 struct AccountPage: Sendable {
   let driver: FlowDriver
+  let ending: SessionEnding
   let pages: PageRenderer
+
+  private struct Link {
+    let label: String
+    let address: String
+    /// For those who cannot see which row it stands in.
+    let name: String
+  }
 
   private struct Row {
     let name: String
-    let value: String
+    let value: String?
     let badge: String?
+    let isGood: Bool
+    let links: [Link]
+  }
+
+  private struct Place {
+    let id: String
+    let device: String
+    let since: String
+    let seen: String
+    let isCurrent: Bool
+    let label: String
   }
 
   private struct Model {
-    let frame: PageRenderer.Frame
+    let notice: String?
+    let isUnverified: Bool
+    let verify: String
     let rows: [Row]
+    let places: [Place]
+    let stressesSupport = false
   }
+
+  /// What a page that leads back here may say was done.
+  private static let done: Set<String> = [
+    "pin_set", "pin_change", "pin_disable", "pin_reset", "verify_email", "change_email", "change_phone", "join_phone", "ended",
+  ]
 
   var endpoints: [Endpoint] {
     [
       Endpoint(.page, .get, "/auth/account") { exchange throws(Refusal) in
         guard let found = try await driver.session(exchange) else {
-          return .seeOther(FormFields.address("/auth/login", ["return_to": "/auth/account"]))
+          return exchange.leadOn(to: FormFields.address("/auth/login", ["return_to": "/auth/account"]))
         }
-        return pages.page(
-          "account", Model(frame: pages.frame("Your account", exchange.gateway), rows: rows(found.account)), generation: exchange.generation)
-      }
+        return try await show(found, exchange)
+      },
+      Endpoint(.page, .post, "/auth/account") { exchange throws(Refusal) in
+        let form = try await exchange.form()
+        guard let own = try await driver.session(exchange)?.session else {
+          return exchange.leadOn(to: FormFields.address("/auth/login", ["return_to": "/auth/account"]))
+        }
+        let all = try await exchange.asking { () async throws(StoreFault) in try await driver.sessions.sessions(of: own.account) }
+        let isEverywhere = form["action"] == "everywhere"
+        // Among one's own only.
+        for session in all where isEverywhere || session.id == form["session"] {
+          try await exchange.asking { () async throws(StoreFault) in try await ending.end(session, by: exchange.client.address) }
+        }
+        let isOver = isEverywhere || form["session"] == own.id
+        return exchange.leadOn(
+          to: isOver ? "/auth/login" : "/auth/account?done=ended", isOver ? GatewayCookies(exchange.gateway).signOut() : [])
+      },
     ]
   }
 
-  private func rows(_ account: Account) -> [Row] {
+  private func show(_ found: SessionSnapshot, _ exchange: Exchange) async throws(Refusal) -> Response {
+    let words = pages.words(exchange)
+    let account = found.account
+    let sessions = try await exchange.asking { () async throws(StoreFault) in try await driver.sessions.sessions(of: account.id) }
+    let email = account.identifier(.email)
+    let done = try exchange.query()["done"].flatMap { Self.done.contains($0) ? words["done_" + $0] : nil }
+    let model = Model(
+      notice: done, isUnverified: email != nil && email?.verifiedAt == nil && offers("verify_email", exchange),
+      verify: Self.way("/auth/email", "verify_email"), rows: rows(account, words, exchange),
+      places: sessions.map { place($0, isCurrent: $0.id == found.session.id, words) })
+    return pages.page("account", model, title: words["account_page"], exchange)
+  }
+
+  private func offers(_ flow: String, _ exchange: Exchange) -> Bool {
+    exchange.generation.flows[flow]?.steps.first?.choices.contains { exchange.generation.policies[$0] != nil } ?? false
+  }
+
+  /// A page that comes back here.
+  private static func way(_ path: String, _ flow: String) -> String {
+    FormFields.address(path, ["flow": flow, "return_to": "/auth/account?done=\(flow)"])
+  }
+
+  private func rows(_ account: Account, _ words: Words, _ exchange: Exchange) -> [Row] {
     let name = [account.firstName, account.lastName].compactMap { $0 }.joined(separator: " ")
-    return [
-      name.isEmpty ? nil : Row(name: "Name", value: name, badge: nil),
-      account.identifier(.phone).map { Row(name: "Phone", value: $0.identifier.display, badge: $0.verifiedAt == nil ? "Not verified" : "Verified") },
-      account.identifier(.email).map { Row(name: "Email", value: $0.identifier.display, badge: $0.verifiedAt == nil ? "Not verified" : "Verified") },
-    ].compactMap { $0 }
+    let link = { (label: String, path: String, flow: String, about: String) -> Link? in
+      guard offers(flow, exchange) else { return nil }
+      return Link(label: words[label], address: Self.way(path, flow), name: "\(words[label]): \(words[about])")
+    }
+    var rows: [Row] = []
+    if !name.isEmpty { rows.append(Row(name: words["name"], value: name, badge: nil, isGood: true, links: [])) }
+    let phone = account.identifier(.phone)
+    let phoneLink = phone == nil ? link("add", "/auth/verify", "join_phone", "phone") : link("change", "/auth/verify", "change_phone", "phone")
+    if phone != nil || phoneLink != nil {
+      rows.append(row("phone", phone, [phoneLink], words))
+    }
+    let email = account.identifier(.email)
+    let emailLinks =
+      email == nil
+      ? [link("add", "/auth/email", "change_email", "email")]
+      : [
+        email?.verifiedAt == nil ? link("verify_your_email", "/auth/email", "verify_email", "email") : nil,
+        link("change", "/auth/email", "change_email", "email"),
+      ]
+    if email != nil || emailLinks.contains(where: { $0 != nil }) { rows.append(row("email", email, emailLinks, words)) }
+    if offers("pin_set", exchange) {
+      let isSet = account.credentials.contains { $0.rawValue == "pin" }
+      let links =
+        isSet
+        ? [
+          link("change", "/auth/pin", "pin_change", "passcode"), link("reset", "/auth/pin", "pin_reset", "passcode"),
+          link("turn_off", "/auth/pin", "pin_disable", "passcode"),
+        ] : [link("set_up", "/auth/pin", "pin_set", "passcode")]
+      rows.append(
+        Row(name: words["passcode"], value: nil, badge: words[isSet ? "is_set" : "is_not_set"], isGood: isSet, links: links.compactMap(\.self)))
+    }
+    if exchange.generation.policies["google_oauth"] != nil {
+      let isJoined = account.identifiers.contains { $0.identifier.kind == .federated }
+      rows.append(Row(name: words["google_name"], value: nil, badge: words[isJoined ? "joined" : "not_joined"], isGood: isJoined, links: []))
+    }
+    return rows
+  }
+
+  private func row(_ name: String, _ held: HeldIdentifier?, _ links: [Link?], _ words: Words) -> Row {
+    Row(
+      name: words[name], value: held?.identifier.display, badge: held.map { words[$0.verifiedAt == nil ? "not_verified" : "verified"] },
+      isGood: held?.verifiedAt != nil, links: links.compactMap(\.self))
+  }
+
+  private func place(_ session: Session, isCurrent: Bool, _ words: Words) -> Place {
+    let device = DeviceName(userAgent: session.userAgent).text(words)
+    return Place(
+      id: session.id, device: device, since: session.createdAt.text, seen: session.lastSeenAt.text, isCurrent: isCurrent,
+      label: words.text("sign_out_there", ["device": device]))
+  }
+}
+
+/// What a browser calls itself, short enough for its owner to recognise it by.
+struct DeviceName {
+  let browser: String?
+  let system: String?
+
+  private static let browsers: KeyValuePairs<String, String> = [
+    "Edg/": "Edge", "OPR/": "Opera", "SamsungBrowser/": "Samsung Internet", "Firefox/": "Firefox", "FxiOS/": "Firefox", "CriOS/": "Chrome",
+    "Chrome/": "Chrome", "Safari/": "Safari", "curl/": "curl",
+  ]
+  private static let systems: KeyValuePairs<String, String> = [
+    "iPhone": "iPhone", "iPad": "iPad", "Android": "Android", "Windows": "Windows", "Mac OS X": "Mac", "CrOS": "ChromeOS", "Linux": "Linux",
+  ]
+
+  init(userAgent: String?) {
+    let text = userAgent ?? ""
+    browser = Self.browsers.first { text.contains($0.key) }?.value
+    system = Self.systems.first { text.contains($0.key) }?.value
+  }
+
+  func text(_ words: Words) -> String {
+    if let browser, let system { return words.text("device_on", ["browser": browser, "system": system]) }
+    return browser ?? system ?? words["unknown_device"]
   }
 }

@@ -42,8 +42,9 @@ struct CallbackPage: Sendable {
     let inputs = Dictionary(Self.fields.compactMap { name in query[name].map { (name, InputValue.text($0)) } }) { first, _ in first }
     do throws(Refusal) {
       let driven = try await driver.drive(exchange) { engine, client in await engine.submit(id, fields: inputs, client: client) }
-      var response = Response.seeOther(NextPage.address(of: driven.view))
-      response.setCookies(driven.cookies)
+      let next = await PageFlow(driver: driver).onward(driven, exchange)
+      var response = Response.seeOther(NextPage.address(of: next.view))
+      response.setCookies(next.cookies)
       return response
     } catch {
       exchange.note(error)
@@ -54,30 +55,4 @@ struct CallbackPage: Sendable {
       return .seeOther(NextPage.refused(error.code, flow: before.flow, id: before.passed.isEmpty ? nil : id, returnTo: called.returnTo))
     }
   }
-}
-
-/// Where a flow goes on.
-enum NextPage {
-  /// The refusals that a page may be asked to show: from this list, never the text of a link.
-  static let shown: [RefusalCode] = [
-    .oauthCancelled, .oauthFailed, .alreadyRegistered, .accountNotFound, .disabled, .denied, .tooManyAttempts, .rateLimited,
-  ]
-
-  /// The page of what is due.
-  static func address(of view: FlowView) -> String {
-    if view.status == .complete { return view.next ?? "/" }
-    let id = view.id.secret.reveal()
-    if view.step?.sentTo != nil { return FormFields.address("/auth/verify", ["id": id]) }
-    return FormFields.address(page(of: view.flow), ["id": id])
-  }
-
-  /// What is told of a refusal.
-  static func told(_ code: RefusalCode) -> RefusalCode { shown.contains(code) ? code : .oauthFailed }
-
-  /// The page on which the flow begins, with the sentence of a refusal.
-  static func refused(_ code: RefusalCode, flow: String, id: FlowID?, returnTo: String?) -> String {
-    FormFields.address(page(of: flow), ["id": id?.secret.reveal(), "refused": told(code).name, "return_to": returnTo])
-  }
-
-  private static func page(of flow: String) -> String { flow == "register" ? "/auth/register" : "/auth/login" }
 }

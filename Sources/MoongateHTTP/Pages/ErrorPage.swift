@@ -10,7 +10,9 @@ struct ErrorPage: Sendable {
   var endpoints: [Endpoint] {
     [
       Endpoint(.page, .get, "/auth/error") { exchange throws(Refusal) in
-        if let decision = try await told(try exchange.query()["decision"]) { return pages.page(for: decision, generation: exchange.generation) }
+        if let decision = try await told(try exchange.query()["decision"]) {
+          return pages.page(for: decision, to: exchange.request, exchange.generation)
+        }
         // From the closed set of codes: the text of a link is never shown.
         let name = try exchange.query()["code"]
         throw exchange.refusal(RefusalCode(reserved: name ?? "") ?? .badRequest, detail: name == nil ? "Something went wrong." : nil)

@@ -8,7 +8,6 @@ struct LogoutPage: Sendable {
   let pages: PageRenderer
 
   private struct Model {
-    let frame: PageRenderer.Frame
     let isSignedIn: Bool
     let returnTo: String?
   }
@@ -17,9 +16,8 @@ struct LogoutPage: Sendable {
     [
       Endpoint(.page, .get, "/auth/logout") { exchange throws(Refusal) in
         let returnTo = exchange.targets.accept(try exchange.query()["return_to"])
-        let model = Model(
-          frame: pages.frame("Sign out", exchange.gateway), isSignedIn: try await driver.session(exchange) != nil, returnTo: returnTo)
-        return pages.page("logout", model, generation: exchange.generation)
+        let model = Model(isSignedIn: try await driver.session(exchange) != nil, returnTo: returnTo)
+        return pages.page("logout", model, title: pages.words(exchange)["sign_out"], exchange)
       },
       Endpoint(.page, .post, "/auth/logout") { exchange throws(Refusal) in
         let returnTo = exchange.targets.accept(try await exchange.form()["return_to"])
@@ -27,8 +25,9 @@ struct LogoutPage: Sendable {
           try await exchange.asking { () async throws(StoreFault) in try await ending.end(session, by: exchange.client.address) }
         }
         // Twice is as good as once: whatever cookies are there go.
-        var response = Response.seeOther(returnTo ?? "/auth/login")
-        response.setCookies(GatewayCookies(exchange.gateway).signOut())
+        var response = exchange.leadOn(to: returnTo ?? "/auth/login", GatewayCookies(exchange.gateway).signOut())
+        // What pages here have kept on the device goes too. Not "cookies": those of every subdomain would go, and the device's own token.
+        response.headers.set("Clear-Site-Data", to: "\"storage\"")
         return response
       },
     ]

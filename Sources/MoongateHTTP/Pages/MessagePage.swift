@@ -11,37 +11,41 @@ struct MessagePage {
     var style = "button"
   }
 
-  let frame: PageRenderer.Frame
   let heading: String
   let sentence: String
   let links: [Link]
-  /// The decision's id, for support.
-  let reference: String?
+  /// The line with the decision's id, for support.
+  var reference: String?
+  var stressesSupport = false
 }
 
 extension PageRenderer {
   /// A refusal as a page.
-  package func page(for refusal: Refusal, generation: any PolicyGeneration) -> Response {
+  func page(for refusal: Refusal, to request: Request, _ generation: any PolicyGeneration) -> Response {
+    let words = LanguageChoice.choose(request, chosen: nil, among: set(of: generation).languages) ?? set(of: generation).languages[0]
     var response = page(
-      "message", message(for: refusal, gateway: generation.gateway), status: refusal.code.httpStatus, generation: generation)
+      "message", message(for: refusal, words), title: { $0.translated(refusal.code.title) }, status: refusal.code.httpStatus, request, generation)
     response.addRefusalHeaders(refusal)
     return response
   }
 
   /// The same as text, for the proxy, which writes its own head: it may be shown on any host, so its links name ours.
-  package func html(for refusal: Refusal, gateway: GatewaySettings) -> String {
-    html("message", message(for: refusal, gateway: gateway, base: gateway.publicURL.description))
+  package func html(for refusal: Refusal, generation: any PolicyGeneration) -> String {
+    let words = set(of: generation).languages[0]
+    return html(
+      "message", message(for: refusal, words, base: generation.gateway.publicURL.description), title: { _ in refusal.code.title },
+      generation: generation)
   }
 
-  private func message(for refusal: Refusal, gateway: GatewaySettings, base: String = "") -> MessagePage {
+  private func message(for refusal: Refusal, _ words: Words, base: String = "") -> MessagePage {
     let links: [MessagePage.Link] =
       switch refusal.code {
-      case .unauthenticated: [MessagePage.Link(address: base + "/auth/login", label: "Sign in")]
-      case .flowNotFound, .flowExpired, .originRefused: [MessagePage.Link(address: base + "/auth/login", label: "Start again")]
+      case .unauthenticated: [MessagePage.Link(address: base + "/auth/login", label: words["sign_in"])]
+      case .flowNotFound, .flowExpired, .originRefused: [MessagePage.Link(address: base + "/auth/login", label: words["start_again"])]
       default: []
       }
     return MessagePage(
-      frame: frame(refusal.code.title, gateway), heading: refusal.code.title, sentence: refusal.sentence, links: links,
-      reference: refusal.decision.text)
+      heading: words.translated(refusal.code.title), sentence: words.sentence(of: refusal), links: links,
+      reference: words.text("reference", ["id": refusal.decision.text]))
   }
 }

@@ -65,7 +65,7 @@ package struct GatewayResponder: HTTPResponder {
   /// One line for the operator, and the refusal as the client can read it.
   private func answer(_ refusal: Refusal, as kind: Endpoint.Kind, to request: Request, generation: any PolicyGeneration) -> Response {
     recorder.note(refusal, method: request.method.rawValue)
-    return kind != .call && request.wantsHTML ? pages.page(for: refusal, generation: generation) : .problem(refusal)
+    return kind != .call && request.wantsHTML ? pages.page(for: refusal, to: request, generation) : .problem(refusal)
   }
 }
 

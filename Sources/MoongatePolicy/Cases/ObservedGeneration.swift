@@ -11,6 +11,7 @@ struct ObservedGeneration: PolicyGeneration {
   var routes: RouteTable { observed.routes }
   var flows: [String: FlowDefinition] { observed.flows }
   var policies: [ProviderName: ProviderPolicy] { observed.policies }
+  var pages: [PageFile] { observed.pages }
   var warnings: [ConfigurationProblem] { observed.warnings }
   var lease: GenerationLease { observed.lease }
 

@@ -21,14 +21,18 @@ struct ConfigurationFiles: Sendable {
   static let largestFile = 1 << 20
   static let mostFiles = 500
   static let folders = ["policies", "flows", "tests"]
+  /// What takes the place of parts of the pages.
+  static let pageFolder = "pages"
 
   /// In sorted order of their names; those that could not be read are in `problems`.
   private(set) var files: [File] = []
+  /// Those of `pages/`, in sorted order of their names.
+  private(set) var pages: [PageFile] = []
   private(set) var problems: [ConfigurationProblem] = []
   /// Whether the folder itself is there.
   private(set) var isFolderThere = true
 
-  /// Reads `gateway.lua`, `routes.lua` and the `.lua` files of `policies/`, `flows/` and `tests/`. Dot files are not looked at.
+  /// Reads `gateway.lua`, `routes.lua`, the `.lua` files of `policies/`, `flows/` and `tests/`, and all of `pages/`. Dot files are not looked at.
   init(folder: String) {
     var status = stat()
     guard stat(folder, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
@@ -50,13 +54,20 @@ struct ConfigurationFiles: Sendable {
         problems.append(ConfigurationProblem(location: SourceLocation(file: name, line: 0), path: "", message: failure.message))
       }
     }
+    for name in Self.pageNames(in: folder).prefix(Self.mostFiles) {
+      switch Self.read(folder + "/" + name) {
+      case .success(let bytes): pages.append(PageFile(name: String(name.dropFirst(Self.pageFolder.count + 1)), bytes: bytes))
+      case .failure(let failure):
+        problems.append(ConfigurationProblem(location: SourceLocation(file: name, line: 0), path: "", message: failure.message))
+      }
+    }
   }
 
   /// Names the generation: the SHA-256 over the names and contents of all files, each with its length before it.
   var digest: String {
     var hash = SHA256()
-    for file in files {
-      for part in [Array(file.name.utf8), file.bytes] {
+    for (name, bytes) in files.map({ ($0.name, $0.bytes) }) + pages.map({ ($0.path, $0.bytes) }) {
+      for part in [Array(name.utf8), bytes] {
         withUnsafeBytes(of: UInt64(part.count).bigEndian) { hash.update(bufferPointer: $0) }
         hash.update(data: part)
       }
@@ -84,6 +95,11 @@ struct ConfigurationFiles: Sendable {
       names += list(path).filter { $0.hasSuffix(".lua") }.map { inner + "/" + $0 }
     }
     return names.sorted()
+  }
+
+  /// The files of `pages/`, sorted, each with its folder before it.
+  static func pageNames(in folder: String) -> [String] {
+    list(folder + "/" + pageFolder).filter { !isFolder("\(folder)/\(pageFolder)/\($0)") }.sorted().map { "\(pageFolder)/\($0)" }
   }
 
   private static func isFolder(_ path: String) -> Bool {

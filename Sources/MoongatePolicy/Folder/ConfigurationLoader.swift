@@ -32,13 +32,19 @@ package struct LoadedConfiguration: Sendable {
 package struct ConfigurationLoader: Sendable {
   private let providers: [ProviderDescriptor]
   private let environment: [String: String]
+  private let pageProblems: @Sendable ([PageFile]) -> [ConfigurationProblem]
 
   /// - Parameters:
   ///   - providers: all that the program has.
   ///   - environment: for `env "NAME"`.
-  package init(providers: [ProviderDescriptor], environment: [String: String] = ProcessInfo.processInfo.environment) {
+  ///   - pages: says what is wrong with the files of `pages/`.
+  package init(
+    providers: [ProviderDescriptor], environment: [String: String] = ProcessInfo.processInfo.environment,
+    pages: @escaping @Sendable ([PageFile]) -> [ConfigurationProblem] = { _ in [] }
+  ) {
     self.providers = providers
     self.environment = environment
+    pageProblems = pages
   }
 
   /// The generation of a folder; its cases are not run.
@@ -50,6 +56,7 @@ package struct ConfigurationLoader: Sendable {
     guard files.isFolderThere else { return .failure(RefusedConfiguration(id: nil, problems: files.problems, isFolderMissing: true)) }
     let problems = Problems()
     problems.add(files.problems)
+    problems.add(pageProblems(files.pages))
     let loaded = generation(of: files, folder: folder, problems)
     if let loaded, problems.all.isEmpty { return .success(loaded) }
     return .failure(RefusedConfiguration(id: files.digest, problems: Problems.sorted(problems.all), isFolderMissing: false))
@@ -108,7 +115,7 @@ package struct ConfigurationLoader: Sendable {
     let configured = Set(gateway.providers.keys)
     let generation = Generation(
       id: files.digest, gateway: gateway, routes: RouteTable(routes: routes), flows: flows, policies: policies.filter { configured.contains($0.key) },
-      warnings: Problems.sorted(problems.warnings), functions: functions, sources: lua.sources, providers: configured)
+      pages: files.pages, warnings: Problems.sorted(problems.warnings), functions: functions, sources: lua.sources, providers: configured)
     do {
       _ = try generation.makeEvaluator()
     } catch {

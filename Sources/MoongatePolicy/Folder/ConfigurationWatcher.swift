@@ -16,7 +16,7 @@ struct FolderSignature: Sendable, Equatable {
   private let entries: [Entry]
 
   init(folder: String) {
-    entries = ConfigurationFiles.names(in: folder).map { name in
+    entries = (ConfigurationFiles.names(in: folder) + ConfigurationFiles.pageNames(in: folder)).map { name in
       var status = stat()
       // Where a link leads is what counts: a mounted configuration is switched by one link.
       guard stat(folder + "/" + name, &status) == 0 else {

@@ -193,16 +193,31 @@ struct GatewayReader {
 
   private func readBrand(_ reader: TableReader) -> Brand {
     guard let node = reader.take("brand"), let table = TableReader(node, .brand, path: "brand", problems: problems) else { return Brand() }
-    let brand = Brand(
+    var brand = Brand(
       name: table.text("name"), logo: table.text("logo"), primary: table.text("primary"), support: table.text("support"))
     if let primary = brand.primary, primary.wholeMatch(of: /#[0-9A-Fa-f]{6}/) == nil, let node = table.said("primary") {
       problems.add(node.location, "brand.primary", "\"\(primary)\" is no colour, such as \"#0D7377\"")
     }
+    if let logo = brand.logo, !logo.hasPrefix("https://"), let node = table.said("logo") { brand.logoFile = readLogo(logo, node) }
     // Shown as a link on every page: javascript: would run there.
     if let support = brand.support, !["mailto:", "https://", "tel:"].contains(where: support.hasPrefix), let node = table.said("support") {
       problems.add(node.location, "brand.support", "\"\(support)\" must begin with mailto:, https:// or tel:")
     }
     return brand
+  }
+
+  private func readLogo(_ logo: String, _ node: LuaNode) -> PageFile? {
+    let name = String(logo.split(separator: "/").last ?? "")
+    guard [".svg", ".png", ".jpg", ".jpeg", ".webp"].contains(where: name.lowercased().hasSuffix), !logo.contains("://") else {
+      problems.add(node.location, "brand.logo", "\"\(logo)\" is no picture: name a .svg, .png, .jpg or .webp file, or an https:// address")
+      return nil
+    }
+    switch ConfigurationFiles.read(resolved(logo)) {
+    case .success(let bytes): return PageFile(name: name, bytes: bytes)
+    case .failure(let failure):
+      problems.add(node.location, "brand.logo", "\(logo): \(failure.sentence)")
+      return nil
+    }
   }
 
   private func readRiskBudget(_ reader: TableReader) -> Double? {

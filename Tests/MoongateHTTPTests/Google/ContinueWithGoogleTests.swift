@@ -63,7 +63,7 @@ import Testing
     try await world.run { client in
       let page = try await Browser(client).visit("/auth/login?refused=" + code.queryEncoded)
       #expect(page.status == 200)
-      #expect(!page.text.contains("id=\"problem\""))
+      #expect(!page.text.contains("class=\"problem\""))
     }
   }
 

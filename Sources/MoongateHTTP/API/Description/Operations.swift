@@ -53,7 +53,8 @@ extension Operation {
     query: [
       Query(name: "input", help: "What was typed so far", isRequired: true),
       Query(name: "region", help: "The country in two letters, where it has no +", isRequired: false),
-    ], status: 200, content: .json(Schema.answer(["formatted": Schema.text, "e164": Schema.optionalText, "valid": Schema.flag])),
+    ], status: 200,
+    content: .json(Schema.answer(["formatted": Schema.text, "e164": Schema.optionalText, "valid": Schema.flag, "problem": Schema.optionalText])),
     refusals: [.notFound])
   static let clientEvents = Operation(
     id: "clientEvents", summary: "What only the browser knows, for /events; a closed list", tag: .more,

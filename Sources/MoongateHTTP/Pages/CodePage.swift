@@ -1,0 +1,219 @@
+import HTTPTypes
+import Hummingbird
+import MoongateCore
+import MoongateSDK
+
+/// `/auth/verify?id=…` and `/auth/email?id=…` (seeds.md, S1 and 4.2): take the code that was sent. The id is worth nothing
+/// without the cookie of the browser that began the flow.
+struct CodePage: Sendable {
+  let path: String
+  let driver: FlowDriver
+  let pages: PageRenderer
+  let clock: any GatewayClock
+  /// What the address shows without an id.
+  let contact: ContactPage
+
+  init(_ path: String, _ driver: FlowDriver, _ pages: PageRenderer, clock: any GatewayClock) {
+    self.path = path
+    self.driver = driver
+    self.pages = pages
+    self.clock = clock
+    contact = ContactPage(path: path, driver: driver, pages: pages)
+  }
+
+  var endpoints: [Endpoint] {
+    [
+      Endpoint(.page, .get, path) { exchange throws(Refusal) in
+        let query = try exchange.query()
+        guard let text = query["id"] else { return try await contact.show(query, exchange) }
+        let view = try await driver.engine.view(FlowID(text: text), client: try await driver.caller(exchange)).get()
+        return try await show(view, notice: query["sent"] == nil ? nil : "code_sent", nil, exchange)
+      },
+      Endpoint(.page, .post, path) { exchange throws(Refusal) in
+        guard let text = try exchange.query()["id"] else { return try await contact.send(exchange) }
+        return try await judge(FlowID(text: text), try await exchange.form(), exchange)
+      },
+    ]
+  }
+
+  private func judge(_ id: FlowID, _ form: FormFields, _ exchange: Exchange) async throws(Refusal) -> Response {
+    let action = form["action"]
+    do throws(Refusal) {
+      let driven: FlowDriver.Driven
+      switch action {
+      case "resend":
+        let resent = try await driver.drive(exchange) { engine, client in await engine.resend(id, client: client) }
+        return exchange.leadOn(to: FormFields.address(path, ["id": id.secret.reveal(), "sent": "1"]), resent.cookies)
+      case "skip": driven = try await driver.drive(exchange) { engine, client in await engine.skip(id, client: client) }
+      default:
+        let code = form["code"] ?? ""
+        driven = try await driver.drive(exchange) { engine, client in await engine.submit(id, fields: ["code": .text(code)], client: client) }
+      }
+      let next = await PageFlow(driver: driver).onward(driven, exchange)
+      return exchange.leadOn(to: NextPage.address(of: next.view), next.cookies)
+    } catch {
+      // The flow has ended while a lock ran: the same number goes on in a new one.
+      if action == "resend", [.flowNotFound, .flowExpired].contains(error.code), let again = await anew(form, exchange) { return again }
+      // What goes on after a refusal is the flow as it stands now; where there is none any more, the refusal says so itself.
+      guard case .success(let view) = await driver.engine.view(id, client: try await driver.caller(exchange)) else { throw error }
+      return try await show(view, notice: nil, error, exchange)
+    }
+  }
+
+  /// A code for the same person in a new flow; nil where that cannot be.
+  private func anew(_ form: FormFields, _ exchange: Exchange) async -> Response? {
+    guard let name = form["flow"], let to = form["to"], exchange.generation.flows[name] != nil else { return nil }
+    let isEmail = path == "/auth/email"
+    let outcome = await PageFlow(driver: driver).begin(
+      name, nil, isEmail ? "email_code" : "phone_otp", [isEmail ? "email" : "phone": .text(to)], returnTo: exchange.targets.accept(form["return_to"]),
+      exchange)
+    guard case .success(let begun) = outcome.result, begun.view.step?.sentTo != nil else { return nil }
+    return exchange.leadOn(to: NextPage.address(of: begun.view) + "&sent=1", outcome.cookies)
+  }
+
+  // MARK: the page
+
+  private func show(_ view: FlowView, notice: String?, _ refusal: Refusal?, _ exchange: Exchange) async throws(Refusal) -> Response {
+    if view.status == .complete {
+      // A second submit of the right code, or the page of an earlier sign-in: it was a success, so it leads on.
+      if try await driver.session(exchange) != nil { return exchange.leadOn(to: view.next ?? "/") }
+      let words = pages.words(exchange)
+      return pages.page("message", completed(view, words), title: words["verified_page"], kind: "done", exchange)
+    }
+    guard let step = view.step, let sentTo = step.sentTo, step.fields.contains(where: { $0.name == "code" }) else {
+      let next = NextPage.address(of: view)
+      if next.hasPrefix(path + "?") { return try await contact.show(view, refusal, exchange) }
+      return exchange.leadOn(to: next)
+    }
+    let isEmail = step.provider.rawValue == "email_code"
+    let model = model(view, step, sentTo, isEmail: isEmail, notice, refusal, exchange)
+    var response = pages.page(
+      "code", model, title: model.heading, kind: isEmail ? "email" : "verify", status: refusal?.code.httpStatus ?? .ok, exchange)
+    if let refusal {
+      exchange.note(refusal)
+      response.addRefusalHeaders(refusal)
+    }
+    return response
+  }
+
+  private func model(
+    _ view: FlowView, _ step: StepView, _ sentTo: String, isEmail: Bool, _ notice: String?, _ refusal: Refusal?, _ exchange: Exchange
+  ) -> CodeModel {
+    let words = pages.words(exchange)
+    let now = clock.now()
+    let locked = step.lockedUntil.flatMap { now < $0 ? $0 - now : nil }
+    let isExpired = step.expiresAt.map { now >= $0 } ?? false
+    // An expired code may be replaced at once, the timer notwithstanding.
+    let wait = isExpired ? nil : step.resendAt.flatMap { now < $0 ? $0 - now : nil }
+    let field = step.fields.first { $0.name == "code" }
+    let length = field?.length ?? 6
+    let isDigits = field?.kind != .text
+    let id = view.id.secret.reveal()
+    let unit = isDigits ? "digits" : "characters"
+    let edit = edit(view, isEmail: isEmail, id: id)
+    let isSigningIn = !FlowPurpose(flow: view.flow).needsSession
+    var model = CodeModel(
+      heading: words[isEmail ? "verify_email" : "verify_phone"], isEmail: isEmail, length: length, boxes: Array(repeating: true, count: length),
+      isDigits: isDigits, label: words.text("code_" + unit, ["length": String(length)]),
+      sentLine: words.text("sent_" + unit, ["length": String(length)]), sentTo: sentTo, edit: edit,
+      editLabel: words[isEmail ? "edit_email" : "edit_phone"],
+      editTitle: words[isEmail ? "edit_email_title" : "edit_title"], editAction: edit?.prefix { $0 != "?" }.description,
+      editField: isEmail ? "email" : "phone",
+      editWay: isEmail ? (view.flow == "password_reset" ? "reset" : "code") : "phone",
+      back: edit ?? view.returnTo ?? "/auth/account", other: words[isEmail ? "other_email" : "other_phone"],
+      action: FormFields.address(path, ["id": id]), id: id, flow: view.flow, returnTo: view.returnTo, region: exchange.gateway.region,
+      canStartAnew: isSigningIn,
+      notice: notice.map { words[$0] }, state: locked != nil ? "locked" : isExpired ? "expired" : "open", isOpen: locked == nil && !isExpired,
+      isExpired: isExpired, isLocked: locked != nil, canResend: locked == nil && wait == nil,
+      countdown: locked == nil ? wait.map(Countdown.init) : nil,
+      lock: locked.map(Countdown.init), expiresIn: step.expiresAt.map { Countdown(now < $0 ? $0 - now : .zero).milliseconds },
+      canSkip: step.isSkippable, help: words[isEmail ? "check_email" : "check_phone"], stressesSupport: locked != nil)
+    if let locked {
+      model.problem = words.text("locked", ["wait": words.wait(locked)])
+    } else if let refusal {
+      model.problem = sentence(refusal, words)
+      model.code = refusal.code.name
+      model.isInvalid = [.invalidCode, .invalidInput].contains(refusal.code)
+      if refusal.code == .invalidCode { model.state = "wrong" }
+    } else if isExpired {
+      model.problem = words["code_expired"]
+    }
+    return model
+  }
+
+  /// Where the flow's number or address is changed; nil where it is the account's own.
+  private func edit(_ view: FlowView, isEmail: Bool, id: String) -> String? {
+    switch FlowPurpose(flow: view.flow) {
+    case .changeEmail, .changePhone, .joinPhone: FormFields.address(path, ["flow": view.flow, "return_to": view.returnTo])
+    case .signIn, .passwordReset: view.passed.isEmpty ? FormFields.address(NextPage.page(of: view.flow), ["id": id]) : nil
+    default: nil
+    }
+  }
+
+  private func sentence(_ refusal: Refusal, _ words: Words) -> String {
+    switch refusal.code {
+    case .invalidCode: return words.sentenceWithTries(of: refusal)
+    case .resendTooSoon: return refusal.retryAfter.map { "\(words["resend_in"]) \($0.clockText)" } ?? words.sentence(of: refusal)
+    case .deliveryFailed: return words["failed_to_send"]
+    case .busy, .storeUnavailable, .policyError: return words["unable_to_verify"]
+    default: return words.sentence(of: refusal)
+    }
+  }
+
+  private func completed(_ view: FlowView, _ words: Words) -> MessagePage {
+    MessagePage(
+      heading: words["verified_title"], sentence: words["verified_message"],
+      links: [
+        MessagePage.Link(address: view.next ?? "/", label: words["continue"]),
+        MessagePage.Link(address: "/auth/login", label: words["sign_in_again"], style: "link"),
+      ])
+  }
+}
+
+/// What `code.mustache` shows.
+struct CodeModel {
+  let heading: String
+  let isEmail: Bool
+  let length: Int
+  /// One for each character.
+  let boxes: [Bool]
+  let isDigits: Bool
+  let label: String
+  let sentLine: String
+  let sentTo: String
+  /// Where the number or address is changed.
+  let edit: String?
+  let editLabel: String
+  let editTitle: String
+  let editAction: String?
+  let editField: String
+  let editWay: String
+  let back: String
+  let other: String
+  let action: String
+  let id: String
+  let flow: String
+  let returnTo: String?
+  let region: String
+  /// Whether the number can go on in a new flow.
+  let canStartAnew: Bool
+  var notice: String?
+  var problem: String?
+  /// The refusal's, for scripts.
+  var code: String?
+  var isInvalid = false
+  /// `open`, `wrong`, `expired` or `locked`.
+  var state: String
+  /// Whether a code can be entered.
+  let isOpen: Bool
+  let isExpired: Bool
+  let isLocked: Bool
+  let canResend: Bool
+  let countdown: Countdown?
+  let lock: Countdown?
+  /// In milliseconds.
+  let expiresIn: Int64?
+  let canSkip: Bool
+  let help: String
+  let stressesSupport: Bool
+}

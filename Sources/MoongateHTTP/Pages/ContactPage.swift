@@ -1,0 +1,127 @@
+import HTTPTypes
+import Hummingbird
+import MoongateCore
+import MoongateSDK
+
+/// What `/auth/verify` and `/auth/email` show to someone who is signed in, before a code is sent: a new number or address of their own, or
+/// the one that they have and are to prove.
+struct ContactPage: Sendable {
+  let path: String
+  let driver: FlowDriver
+  let pages: PageRenderer
+
+  private struct Model {
+    let heading: String
+    let subtitle: String
+    /// The account's own; nil where a new one is asked for.
+    let sentTo: String?
+    let asksPhone: Bool
+    let asksEmail: Bool
+    let action: String
+    let id: String?
+    let flow: String
+    let returnTo: String?
+    let typed: String?
+    let region: String
+    let problem: String?
+    let isInvalid: Bool
+    let back: String
+    let wait: Countdown?
+    let stressesSupport: Bool
+  }
+
+  private var isEmail: Bool { path == "/auth/email" }
+  private var provider: String { isEmail ? "email_code" : "phone_otp" }
+
+  func show(_ query: FormFields, _ exchange: Exchange) async throws(Refusal) -> Response {
+    guard query["flow"] != nil || isEmail else { throw exchange.refusal(.flowNotFound) }
+    guard let own = try await driver.session(exchange) else {
+      return exchange.leadOn(to: FormFields.address("/auth/login", ["return_to": exchange.request.head.path]))
+    }
+    let flow = query["flow"] ?? "verify_email"
+    guard exchange.generation.flows[flow] != nil else { throw exchange.refusal(.notFound) }
+    let returnTo = exchange.targets.accept(query["return_to"])
+    if flow == "verify_email", own.account.identifier(.email)?.verifiedAt != nil { return exchange.leadOn(to: returnTo ?? "/auth/account") }
+    return page(flow: flow, id: nil, returnTo: returnTo, own.account, typed: nil, nil, exchange)
+  }
+
+  /// A flow of the account whose step could not be begun.
+  func show(_ view: FlowView, _ refusal: Refusal?, _ exchange: Exchange) async throws(Refusal) -> Response {
+    let account = try await driver.session(exchange)?.account
+    return page(flow: view.flow, id: view.id, returnTo: view.returnTo, account, typed: nil, refusal, exchange)
+  }
+
+  func send(_ exchange: Exchange) async throws(Refusal) -> Response {
+    let sent = try await exchange.form()
+    guard let flow = sent["flow"], exchange.generation.flows[flow] != nil else { throw exchange.refusal(.flowNotFound) }
+    let returnTo = exchange.targets.accept(sent["return_to"])
+    let own = try await driver.session(exchange)
+    var inputs: [String: InputValue] = [:]
+    let typed = sent["phone"] ?? sent["email"]
+    if asks(flow, own?.account) {
+      inputs[isEmail ? "email" : "phone"] = .text(typed ?? "")
+      if let region = sent["region"] { inputs["region"] = .text(region) }
+    }
+    let outcome = await PageFlow(driver: driver).begin(flow, sent["id"].map(FlowID.init(text:)), provider, inputs, returnTo: returnTo, exchange)
+    switch outcome.result {
+    case .success(let begun): return exchange.leadOn(to: NextPage.address(of: begun.view), outcome.cookies)
+    case .failure(let refusal):
+      guard refusal.code != .unauthenticated else {
+        return exchange.leadOn(to: FormFields.address("/auth/login", ["return_to": returnTo]))
+      }
+      if refusal.code == .resendTooSoon, let id = outcome.id,
+        case .success(let view) = await driver.engine.view(id, client: try await driver.caller(exchange)), view.step?.sentTo != nil
+      {
+        return exchange.leadOn(to: NextPage.address(of: view), outcome.cookies)
+      }
+      exchange.note(refusal)
+      var response = page(flow: flow, id: outcome.id, returnTo: returnTo, own?.account, typed: typed, refusal, exchange)
+      response.addRefusalHeaders(refusal)
+      response.setCookies(outcome.cookies)
+      return response
+    }
+  }
+
+  /// Whether the flow is for a number or address that the account does not have yet.
+  private func asks(_ flow: String, _ account: Account?) -> Bool {
+    switch FlowPurpose(flow: flow) {
+    case .changeEmail, .changePhone, .joinPhone: true
+    case .verifyEmail: account?.identifier(.email) == nil
+    default: false
+    }
+  }
+
+  private func page(
+    flow asked: String, id: FlowID?, returnTo: String?, _ account: Account?, typed: String?, _ refusal: Refusal?, _ exchange: Exchange
+  ) -> Response {
+    let words = pages.words(exchange)
+    // Who has no address is given one by another flow.
+    let isMissing = asked == "verify_email" && account?.identifier(.email) == nil && exchange.generation.flows["change_email"] != nil
+    let flow = isMissing ? "change_email" : asked
+    let asks = asks(flow, account)
+    let sentTo = asks ? nil : account?.identifier(isEmail ? .email : .phone)?.identifier.display
+    let names: (String, String) =
+      switch FlowPurpose(flow: flow) {
+      case .changePhone: ("change_phone_title", "change_phone_subtitle")
+      case .joinPhone: ("join_phone_title", "join_phone_subtitle")
+      case .changeEmail where account?.identifier(.email) == nil: ("add_email_title", "add_email_subtitle")
+      case .changeEmail: ("change_email_title", "change_email_subtitle")
+      case .verifyEmail: ("verify_email", "verify_email_subtitle")
+      default: ("confirm_title", sentTo == nil ? "confirm_other_subtitle" : "confirm_subtitle")
+      }
+    var problem = refusal.map { words.sentence(of: $0) }
+    switch refusal?.code {
+    case .resendTooSoon: problem = refusal?.retryAfter.map { "\(words["resend_in"]) \($0.clockText)" } ?? problem
+    case .sendLimit, .tooManyAttempts, .rateLimited:
+      problem = refusal?.retryAfter.map { words.text("too_many_in", ["wait": words.wait($0)]) } ?? problem
+    case .deliveryFailed, .busy, .storeUnavailable, .policyError: problem = words["failed_to_send"]
+    default: break
+    }
+    let model = Model(
+      heading: words[names.0], subtitle: words[names.1], sentTo: sentTo, asksPhone: asks && !isEmail, asksEmail: asks && isEmail, action: path,
+      id: id?.secret.reveal(), flow: flow, returnTo: returnTo, typed: typed, region: exchange.gateway.region, problem: problem,
+      isInvalid: [.invalidPhone, .invalidEmail].contains(refusal?.code), back: returnTo ?? "/auth/account",
+      wait: refusal?.retryAfter.map(Countdown.init), stressesSupport: false)
+    return pages.page("contact", model, title: model.heading, status: refusal?.code.httpStatus ?? .ok, exchange)
+  }
+}

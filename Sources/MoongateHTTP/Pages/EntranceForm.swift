@@ -1,0 +1,68 @@
+/// What a person has typed on the way in, and what is to be said of it.
+struct EntranceForm {
+  var way: EntrancePage.Way
+  /// A flow of the operator's own.
+  var flow: String?
+  var returnTo: String?
+  /// The flow that is gone on with.
+  var id: String?
+  var phone: String?
+  var region: String?
+  var email: String?
+  var firstName: String?
+  var lastName: String?
+  var problem: String?
+  /// The refusal's, for scripts.
+  var code: String?
+  /// The field that is meant.
+  var invalid: String?
+  /// Until it may be tried again.
+  var wait: Countdown?
+  /// The way to the other page is what the person needs.
+  var offersOther = false
+  var stressesSupport = false
+  /// The first page that this browser sees of us.
+  var isArrival = false
+}
+
+/// What `login.mustache` shows.
+struct EntranceModel {
+  struct Link {
+    let label: String
+    let address: String
+    var question: String?
+  }
+
+  let heading: String
+  let subtitle: String
+  let action: String
+  let isLogin: Bool
+  let isPhone: Bool
+  let isEmail: Bool
+  let isAddress: Bool
+  let way: String
+  let id: String?
+  let flow: String?
+  let returnTo: String?
+  let phone: String?
+  let region: String
+  let email: String?
+  let firstName: String?
+  let lastName: String?
+  let hasNames: Bool
+  let code: String?
+  let problem: String?
+  let phoneIsInvalid: Bool
+  let emailIsInvalid: Bool
+  let passwordIsInvalid: Bool
+  let wait: Countdown?
+  let button: String
+  /// Whether Google is offered; the form is there either way.
+  let google: Bool
+  let ways: [Link]
+  /// The way to the other page, where that is what the person needs.
+  let offer: Link?
+  let other: Link?
+  let isArrival: Bool
+  let stressesSupport: Bool
+}

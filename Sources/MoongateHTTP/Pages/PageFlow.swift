@@ -1,0 +1,135 @@
+import Hummingbird
+import MoongateCore
+import MoongateSDK
+
+/// What pages do with flows beyond single verbs: a dead flow is replaced, and a step for which nothing is to be typed is begun.
+struct PageFlow: Sendable {
+  let driver: FlowDriver
+
+  /// What came of a step.
+  struct Outcome: Sendable {
+    let result: Result<FlowDriver.Driven, Refusal>
+    /// The flow; nil where there is none.
+    let id: FlowID?
+    /// Lines of `Set-Cookie`, whatever came of it.
+    let cookies: [String]
+  }
+
+  /// Begins a step of a provider: of the flow that is named where it lives, else of a new one.
+  func begin(
+    _ name: String, _ known: FlowID?, _ provider: String, _ inputs: [String: InputValue], returnTo: String?, _ exchange: Exchange
+  ) async -> Outcome {
+    if let known {
+      let result = await step(known, provider, inputs, as: nil, exchange)
+      if !result.isOfDeadFlow { return Outcome(result: result, id: known, cookies: result.cookies) }
+    }
+    do throws(Refusal) {
+      let made = try await driver.create(name, returnTo: returnTo, exchange)
+      let result = await step(made.view.id, provider, inputs, as: made, exchange)
+      return Outcome(result: result, id: made.view.id, cookies: made.cookies + result.cookies)
+    } catch {
+      return Outcome(result: .failure(error), id: nil, cookies: [])
+    }
+  }
+
+  /// Gives what was typed to the flow's own step of the provider, begun already or not.
+  func prove(_ id: FlowID, _ provider: String, _ inputs: [String: InputValue], _ exchange: Exchange) async -> Outcome {
+    let result: Result<FlowDriver.Driven, Refusal>
+    do throws(Refusal) {
+      let view = try await driver.engine.view(id, client: try await driver.caller(exchange)).get()
+      if view.step?.provider.rawValue == provider {
+        let driven = try await driver.drive(exchange) { engine, client in await engine.submit(id, fields: inputs, client: client) }
+        result = .success(await onward(driven, exchange))
+      } else {
+        result = await step(id, provider, inputs, as: nil, exchange)
+      }
+    } catch {
+      result = .failure(error)
+    }
+    return Outcome(result: result, id: id, cookies: result.cookies)
+  }
+
+  private func step(
+    _ id: FlowID, _ provider: String, _ inputs: [String: InputValue], as created: FlowDriver.Driven?, _ exchange: Exchange
+  ) async -> Result<FlowDriver.Driven, Refusal> {
+    do throws(Refusal) {
+      var driven = try await driver.drive(exchange, as: created) { engine, client in
+        await engine.begin(id, provider: provider, fields: inputs, client: client)
+      }
+      driven.browser = created?.browser
+      return .success(await onward(driven, exchange))
+    } catch {
+      return .failure(error)
+    }
+  }
+
+  /// Begins the steps that are due and for which nothing has to be chosen or typed: a code to the account's own address, a passcode.
+  func onward(_ driven: FlowDriver.Driven, _ exchange: Exchange) async -> FlowDriver.Driven {
+    var driven = driven
+    while driven.view.status == .pending, driven.view.step == nil, driven.view.choices.count == 1, let provider = driven.view.choices.first {
+      let before = driven
+      do throws(Refusal) {
+        driven = try await driver.drive(exchange, as: before) { engine, client in
+          await engine.begin(before.view.id, provider: provider.rawValue, fields: [:], client: client)
+        }
+      } catch {
+        // Its page asks for what is missing, or says why it cannot be.
+        return before
+      }
+      driven.cookies = before.cookies + driven.cookies
+      driven.browser = before.browser
+      if driven.view.step?.redirectTo != nil { break }
+    }
+    return driven
+  }
+}
+
+extension Result where Success == FlowDriver.Driven, Failure == Refusal {
+  /// Whether the flow cannot be gone on with, so that a new one is due.
+  fileprivate var isOfDeadFlow: Bool {
+    guard case .failure(let refusal) = self else { return false }
+    return [.flowNotFound, .flowExpired, .stepNotOpen].contains(refusal.code)
+  }
+
+  fileprivate var cookies: [String] {
+    guard case .success(let driven) = self else { return [] }
+    return driven.cookies
+  }
+}
+
+/// Where a flow goes on.
+enum NextPage {
+  /// The refusals that a page may be asked to show: from this list, never the text of a link.
+  static let shown: [RefusalCode] = [
+    .oauthCancelled, .oauthFailed, .alreadyRegistered, .accountNotFound, .disabled, .denied, .tooManyAttempts, .rateLimited,
+  ]
+
+  /// The page of what is due.
+  static func address(of view: FlowView) -> String {
+    if view.status == .complete { return view.next ?? "/" }
+    let id = view.id.secret.reveal()
+    if let step = view.step, step.sentTo != nil, step.fields.contains(where: { $0.name == "code" }) {
+      return FormFields.address(view.flow == "pin_reset" ? "/auth/pin" : codePage(of: step.provider), ["id": id])
+    }
+    switch (view.step?.provider ?? (view.choices.count == 1 ? view.choices[0] : nil))?.rawValue {
+    case "pin": return FormFields.address("/auth/pin", ["id": id])
+    case "email_code" where !view.passed.isEmpty || FlowPurpose(flow: view.flow) != .signIn: return FormFields.address("/auth/email", ["id": id])
+    case "phone_otp" where !view.passed.isEmpty || FlowPurpose(flow: view.flow) != .signIn: return FormFields.address("/auth/verify", ["id": id])
+    default: return FormFields.address(page(of: view.flow), ["id": id])
+    }
+  }
+
+  /// The page that takes the provider's code.
+  static func codePage(of provider: ProviderName) -> String { provider.rawValue == "email_code" ? "/auth/email" : "/auth/verify" }
+
+  /// The page on which the flow begins, with the sentence of a refusal.
+  static func refused(_ code: RefusalCode, flow: String, id: FlowID?, returnTo: String?) -> String {
+    FormFields.address(page(of: flow), ["id": id?.secret.reveal(), "refused": told(code).name, "return_to": returnTo])
+  }
+
+  /// What is told of a refusal.
+  static func told(_ code: RefusalCode) -> RefusalCode { shown.contains(code) ? code : .oauthFailed }
+
+  /// The page on which the flow begins.
+  static func page(of flow: String) -> String { ["register", "register_email"].contains(flow) ? "/auth/register" : "/auth/login" }
+}

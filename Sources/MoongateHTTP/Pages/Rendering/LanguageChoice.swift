@@ -1,0 +1,42 @@
+import HTTPTypes
+import Hummingbird
+import MoongateCore
+
+/// In which of the languages a page is shown: the one that the person chose on a page, else what their browser asks for
+/// (RFC 9110 section 12.5.4), else English.
+enum LanguageChoice {
+  /// Keeps what was chosen. It is sent to our own pages only, and says nothing about anybody.
+  static let cookie = "moongate-language"
+  /// A year.
+  private static let memory = 31_536_000
+
+  static func choose(_ request: Request, chosen: String?, among languages: [Words]) -> Words? {
+    if let chosen, let known = languages.first(where: { $0.tag == chosen }) { return known }
+    if let kept = CookieHeader(request.headers[values: .cookie]).values(cookie).first, let known = languages.first(where: { $0.tag == kept }) {
+      return known
+    }
+    for tag in wanted(request.headers[values: .acceptLanguage]) {
+      if tag == "*" { break }
+      if let exact = languages.first(where: { $0.tag.lowercased() == tag }) { return exact }
+      let primary = tag.prefix { $0 != "-" }
+      if let near = languages.first(where: { $0.tag.lowercased().prefix { $0 != "-" } == primary }) { return near }
+    }
+    return languages.first
+  }
+
+  /// The line of `Set-Cookie` that keeps a choice.
+  static func keep(_ words: Words, isSecure: Bool) -> String {
+    "\(cookie)=\(words.tag); Path=/auth; Max-Age=\(memory); SameSite=Lax\(isSecure ? "; Secure" : "")"
+  }
+
+  /// Tags in lower case, the most wanted first. Bounded: a header of ten thousand tags is nobody's wish.
+  private static func wanted(_ lines: [String]) -> [String] {
+    let items = lines.flatMap { $0.split(separator: ",").prefix(20) }.prefix(20)
+    let weighed = items.map { item -> (tag: String, weight: Double) in
+      let parts = item.split(separator: ";").map { $0.filter { $0 != " " && $0 != "\t" }.lowercased() }
+      let weight = parts.dropFirst().compactMap { $0.hasPrefix("q=") ? Double($0.dropFirst(2)) : nil }.first ?? 1
+      return (parts.first ?? "", weight)
+    }
+    return weighed.filter { $0.weight > 0 }.sorted { $0.weight > $1.weight }.map(\.tag)
+  }
+}

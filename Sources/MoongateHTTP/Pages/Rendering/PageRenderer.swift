@@ -1,0 +1,191 @@
+import HTTPTypes
+import Hummingbird
+import MoongateCore
+import Mustache
+import Synchronization
+
+/// Makes pages: templates, one layout, one stylesheet and small scripts that are part of the program, and what the operator's `pages/` puts in
+/// their place. Every page works without its scripts.
+package final class PageRenderer: Sendable {
+  /// What every page has around its content.
+  struct Frame {
+    struct Language {
+      let tag: String
+      let name: String
+      let address: String
+      let isCurrent: Bool
+    }
+
+    let title: String
+    /// What we call ourselves.
+    let service: String
+    let language: String
+    let direction: String
+    /// Where stylesheets and scripts are.
+    let base: String
+    let hasBrandStyle: Bool
+    let logo: String?
+    /// Where "Contact us" leads; nil where the operator names nothing.
+    let support: String?
+    let languages: [Language]
+    let hasScript: Bool
+    /// What the page is to scripts and stylesheet.
+    let kind: String
+  }
+
+  /// What a template's names are looked up in: words as `w`, the frame as `frame`, and the page's own.
+  private struct Root: MustacheParent {
+    let words: Words
+    let frame: Frame
+    let model: Any
+
+    func child(named name: String) -> Any? {
+      switch name {
+      case "w": return words
+      case "frame": return frame
+      default:
+        guard let found = Mirror(reflecting: model).children.first(where: { $0.label == name })?.value else { return nil }
+        let mirror = Mirror(reflecting: found)
+        return mirror.displayStyle == .optional ? mirror.children.first?.value : found
+      }
+    }
+  }
+
+  /// Those of the latest generations, the newest last: what an open page still names is served while it is open.
+  private let made = Mutex<[(generation: String, set: PageSet)]>([])
+  private static let most = 4
+
+  /// - Throws: where a template of ours cannot be parsed, which a test would have shown.
+  package init() throws {
+    let own = PageSet.faults
+    if let fault = own.first { throw BrokenPage(problem: fault) }
+  }
+
+  /// A page of ours that cannot be made.
+  private struct BrokenPage: Error {
+    let problem: String
+  }
+
+  /// What is wrong with an operator's `pages/`.
+  package static func problems(of files: [PageFile]) -> [ConfigurationProblem] {
+    files.isEmpty ? [] : PageSet(files, brand: Brand()).problems
+  }
+
+  func set(of generation: any PolicyGeneration) -> PageSet {
+    made.withLock { made in
+      if let known = made.last(where: { $0.generation == generation.id }) { return known.set }
+      let set = PageSet(generation.pages, brand: generation.gateway.brand)
+      made.append((generation.id, set))
+      if made.count > Self.most { made.removeFirst() }
+      return set
+    }
+  }
+
+  var endpoints: [Endpoint] {
+    [
+      Endpoint(.asset, .get, "/auth/assets/{}/{}") { [self] exchange throws(Refusal) in
+        let (version, name) = (exchange.parameters[0], exchange.parameters[1])
+        let current = set(of: exchange.generation)
+        let kept = made.withLock { made in made.last { $0.set.version == version }?.set }
+        // A page of a generation that is forgotten gets what there is now, and keeps none of it under the old name.
+        guard let asset = (kept ?? current).asset(name) else { throw exchange.refusal(.notFound) }
+        var response = Response.plain(.ok, type: asset.type, asset.bytes)
+        if kept != nil { response.headers[.cacheControl] = "public, max-age=31536000, immutable" }
+        // A picture of the operator's that is opened as a page of its own must run nothing.
+        response.headers.set("Content-Security-Policy", to: "default-src 'none'; style-src 'unsafe-inline'; sandbox")
+        return response
+      }
+    ]
+  }
+
+  /// The words of the language that the request asks for.
+  func words(_ exchange: Exchange) -> Words { words(exchange.request, set(of: exchange.generation)) }
+
+  private func words(_ request: Request, _ set: PageSet) -> Words {
+    LanguageChoice.choose(request, chosen: Self.chosen(request), among: set.languages) ?? set.languages[0]
+  }
+
+  private static func chosen(_ request: Request) -> String? {
+    let target = (request.head.path ?? "").utf8
+    guard let mark = target.firstIndex(of: UInt8(ascii: "?")) else { return nil }
+    return FormFields(target[target.index(after: mark)...])?["language"]
+  }
+
+  /// A page with the headers that it needs.
+  /// - Parameters:
+  ///   - model: what the template's names are looked up in; text in it is escaped by the template.
+  ///   - kind: what the page is to scripts and stylesheet, where that is not the template's name.
+  func page(
+    _ template: String, _ model: some Any, title: String, kind: String? = nil, status: HTTPResponse.Status = .ok, _ exchange: Exchange
+  ) -> Response {
+    page(template, model, title: { _ in title }, kind: kind, status: status, exchange.request, exchange.generation)
+  }
+
+  func page(
+    _ template: String, _ model: some Any, title: (Words) -> String, kind: String? = nil, status: HTTPResponse.Status = .ok, _ request: Request,
+    _ generation: any PolicyGeneration
+  ) -> Response {
+    let set = set(of: generation)
+    let words = words(request, set)
+    let frame = frame(
+      title(words), words, set, generation.gateway, languages: languages(set, words, request), kind: kind ?? template)
+    let text = set.library.render(Root(words: words, frame: frame, model: model), withTemplate: template) ?? ""
+    var response = Response.plain(status, type: "text/html; charset=utf-8", Array(text.utf8))
+    for (name, value) in Self.headers(generation, images: set.logoOrigin) { response.headers.set(name, to: value) }
+    response.headers[.contentLanguage] = words.tag
+    if Self.chosen(request) == words.tag {
+      response.setCookies([LanguageChoice.keep(words, isSecure: generation.gateway.publicURL.isSecure)])
+    }
+    return response
+  }
+
+  /// The same as text, for the proxy, which writes its own head, and lets no script run.
+  func html(_ template: String, _ model: some Any, title: (Words) -> String, generation: any PolicyGeneration) -> String {
+    let set = set(of: generation)
+    let words = set.languages[0]
+    let frame = frame(title(words), words, set, generation.gateway, languages: [], hasScript: false, kind: template)
+    return set.library.render(Root(words: words, frame: frame, model: model), withTemplate: template) ?? ""
+  }
+
+  private func frame(
+    _ title: String, _ words: Words, _ set: PageSet, _ gateway: GatewaySettings, languages: [Frame.Language], hasScript: Bool = true, kind: String
+  ) -> Frame {
+    Frame(
+      title: title, service: gateway.brand.name ?? gateway.service, language: words.tag, direction: words.direction, base: set.base,
+      hasBrandStyle: set.hasBrandStyle, logo: set.logo, support: gateway.brand.support, languages: languages, hasScript: hasScript, kind: kind)
+  }
+
+  /// The fields of an address that a page in another language has too.
+  private static let carried = ["id", "flow", "with", "phone", "return_to", "done"]
+
+  /// The same page in each language.
+  private func languages(_ set: PageSet, _ current: Words, _ request: Request) -> [Frame.Language] {
+    let target = (request.head.path ?? "/").split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+    let fields = target.count < 2 ? [] : target[1].split(separator: "&").map(String.init)
+    let kept = fields.filter { field in Self.carried.contains { field.hasPrefix($0 + "=") } }
+    return set.languages.map { words in
+      Frame.Language(
+        tag: words.tag, name: words.language, address: "\(target[0])?" + (kept + ["language=\(words.tag)"]).joined(separator: "&"),
+        isCurrent: words.tag == current.tag)
+    }
+  }
+
+  /// What keeps other sites and injected markup from doing anything with a page.
+  ///
+  /// `form-action` names the places that a completed sign-in may lead to besides us: browsers hold a form's redirects to it
+  /// too (Content Security Policy Level 3, section 6.4.1).
+  static func headers(_ generation: any PolicyGeneration, images: String?) -> [(name: String, value: String)] {
+    let gateway = generation.gateway
+    let targets = RedirectTargets(publicURL: gateway.publicURL, redirectHosts: gateway.redirectHosts, routes: generation.routes)
+    let actions = (["'self'"] + targets.allowedOrigins).joined(separator: " ")
+    let pictures = (["'self'"] + (images.map { [$0] } ?? [])).joined(separator: " ")
+    return [
+      (
+        "Content-Security-Policy",
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src \(pictures); connect-src 'self'; form-action \(actions); "
+          + "base-uri 'none'; frame-ancestors 'none'"
+      ),
+      ("X-Frame-Options", "DENY"), ("Cross-Origin-Opener-Policy", "same-origin"), ("Vary", "Cookie, Accept, Accept-Language"),
+    ]
+  }
+}

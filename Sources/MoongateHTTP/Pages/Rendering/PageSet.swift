@@ -1,0 +1,170 @@
+import Crypto
+import HTTPTypes
+import MoongateCore
+import Mustache
+
+/// Everything that pages are made of under one generation: our own files, and what the operator's `pages/` puts in their place.
+struct PageSet: Sendable {
+  /// A file that pages name. The folder's name changes with the content of all of them, so browsers may keep it for good.
+  struct Asset: Sendable {
+    let type: String
+    let bytes: [UInt8]
+  }
+
+  let library: MustacheLibrary
+  /// English first.
+  let languages: [Words]
+  private let assets: [String: Asset]
+  /// Names the content of all assets.
+  let version: String
+  /// Where a picture of the operator's brand is; nil: ours is drawn.
+  let logo: String?
+  /// The origin of a logo that lies elsewhere.
+  let logoOrigin: String?
+  /// Whether there is a stylesheet of the brand's colour.
+  let hasBrandStyle: Bool
+  /// What is wrong with the operator's files; ours take their place then.
+  let problems: [ConfigurationProblem]
+
+  /// `/auth/assets/VERSION`.
+  var base: String { "/auth/assets/\(version)" }
+
+  func asset(_ name: String) -> Asset? { assets[name] }
+
+  private static let own: [(name: String, bytes: [UInt8])] = [
+    ("account.mustache", PackageResources.account_mustache), ("code.mustache", PackageResources.code_mustache),
+    ("contact.mustache", PackageResources.contact_mustache), ("layout.mustache", PackageResources.layout_mustache),
+    ("leave.mustache", PackageResources.leave_mustache), ("login.mustache", PackageResources.login_mustache),
+    ("logout.mustache", PackageResources.logout_mustache), ("message.mustache", PackageResources.message_mustache),
+    ("outbox.mustache", PackageResources.outbox_mustache), ("password.mustache", PackageResources.password_mustache),
+    ("pin.mustache", PackageResources.pin_mustache), ("logo.mustache", PackageResources.logo_mustache),
+    ("style.css", PackageResources.style_css), ("icon.svg", PackageResources.icon_svg),
+    ("page.js", PackageResources.page_js), ("say.js", PackageResources.say_js), ("form.js", PackageResources.form_js),
+    ("clock.js", PackageResources.clock_js), ("code.js", PackageResources.code_js), ("dialog.js", PackageResources.dialog_js),
+    ("events.js", PackageResources.events_js), ("phone.js", PackageResources.phone_js), ("countries.js", PackageResources.countries_js),
+    ("pad.js", PackageResources.pad_js), ("times.js", PackageResources.times_js), ("outbox.js", PackageResources.outbox_js),
+    ("en.words", PackageResources.en_words), ("hi.words", PackageResources.hi_words),
+  ]
+
+  private static let types: KeyValuePairs<String, String> = [
+    "css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml", "png": "image/png", "jpg": "image/jpeg",
+    "jpeg": "image/jpeg", "webp": "image/webp",
+  ]
+
+  init(_ overrides: [PageFile], brand: Brand) {
+    var problems: [ConfigurationProblem] = []
+    var files = Dictionary(Self.own.map { ($0.name, $0.bytes) }) { first, _ in first }
+    var added: [PageFile] = []
+    for file in overrides {
+      let suffix = file.name.split(separator: ".").last.map(String.init) ?? ""
+      if suffix == "words" {
+        added.append(file)
+      } else if suffix == "mustache", files[file.name] != nil {
+        if let fault = Self.fault(of: file.bytes) { problems.append(file.problem(fault.line, fault.message)) } else { files[file.name] = file.bytes }
+      } else if ["css", "js", "svg"].contains(suffix), files[file.name] != nil {
+        files[file.name] = file.bytes
+      } else if ["svg", "png", "jpg", "jpeg", "webp"].contains(suffix) {
+        files[file.name] = file.bytes
+      } else {
+        let names = Self.own.map(\.name).filter { $0.hasSuffix("." + suffix) }
+        problems.append(
+          file.problem(0, "the pages have no file of this name" + (names.isEmpty ? "" : "; there are \(names.sorted().joined(separator: ", "))")))
+      }
+    }
+
+    languages = Self.languages(added) { problems.append($0.problem($1, $2)) }
+    self.problems = problems
+    var library = MustacheLibrary()
+    for (name, bytes) in files where name.hasSuffix(".mustache") {
+      // Those that cannot be parsed were left out above; ours are held by a test.
+      try? library.register(String(decoding: bytes, as: UTF8.self), named: String(name.dropLast(9)))
+    }
+    self.library = library
+
+    var assets: [String: Asset] = [:]
+    for (name, bytes) in files {
+      guard let suffix = name.split(separator: ".").last, let type = Self.types.first(where: { $0.key == suffix })?.value else { continue }
+      assets[name] = Asset(type: type, bytes: bytes)
+    }
+    for words in languages { assets["words-\(words.tag).js"] = Asset(type: "text/javascript; charset=utf-8", bytes: words.script) }
+    if let colour = brand.primary, colour.lowercased() != "#0d7377", let brand = BrandColour(colour) {
+      assets["brand.css"] = Asset(type: "text/css; charset=utf-8", bytes: Array(brand.stylesheet.utf8))
+    }
+    hasBrandStyle = assets["brand.css"] != nil
+    var picture: String?
+    if let file = brand.logoFile, let suffix = file.name.split(separator: ".").last?.lowercased(),
+      let type = Self.types.first(where: { $0.key == suffix })?.value
+    {
+      picture = "brand-logo.\(suffix)"
+      assets["brand-logo.\(suffix)"] = Asset(type: type, bytes: file.bytes)
+    }
+    self.assets = assets
+
+    var hash = SHA256()
+    for (name, asset) in assets.sorted(by: { $0.key < $1.key }) {
+      hash.update(data: Array("\(name) \(asset.bytes.count)\n".utf8))
+      hash.update(data: asset.bytes)
+    }
+    version = Base64URL.encode(Array(hash.finalize()).prefix(9))
+    logo = picture.map { [version] in "/auth/assets/\(version)/\($0)" } ?? brand.logo.flatMap { $0.hasPrefix("https://") ? $0 : nil }
+    logoOrigin = picture == nil ? logo.map { "https://" + $0.dropFirst(8).prefix { $0 != "/" } } : nil
+  }
+
+  /// What is wrong with templates of ours: nothing, as a test holds.
+  static var faults: [String] {
+    own.filter { $0.name.hasSuffix(".mustache") }.compactMap { file in
+      fault(of: file.bytes).map { "\(file.name):\($0.line): \($0.message)" }
+    }
+  }
+
+  /// What is wrong with a template; nil where it can be read.
+  private static func fault(of template: [UInt8]) -> (line: Int, message: String)? {
+    guard let text = String(validating: template, as: UTF8.self) else { return (0, "is not UTF-8") }
+    do {
+      _ = try MustacheTemplate(string: text)
+      return nil
+    } catch let error as MustacheTemplate.ParserError {
+      return (error.context.lineNumber, sentence(error.error))
+    } catch {
+      return (0, "cannot be read: \(error)")
+    }
+  }
+
+  private static func sentence(_ error: any Error) -> String {
+    switch error as? MustacheTemplate.Error {
+    case .sectionCloseNameIncorrect: "this section is closed by another name than it was opened with"
+    case .expectedSectionEnd: "a section is never closed"
+    case .unfinishedName: "a tag has no end: `}}` is missing"
+    default: "this cannot be read as Mustache: \(error)"
+    }
+  }
+
+  private static func languages(_ files: [PageFile], _ problem: (PageFile, Int, String) -> Void) -> [Words] {
+    var english = Words(tag: "en", base: nil, String(decoding: PackageResources.en_words, as: UTF8.self), known: nil) { _, _ in }
+    let known = Set(english.texts.keys)
+    if let file = files.first(where: { $0.name == "en.words" }) {
+      english = Words(tag: "en", base: english, String(decoding: file.bytes, as: UTF8.self), known: known) { problem(file, $0, $1) }
+    }
+    var hindi = Words(tag: "hi", base: english, String(decoding: PackageResources.hi_words, as: UTF8.self), known: nil) { _, _ in }
+    var all: [Words] = []
+    for file in files where file.name != "en.words" {
+      let tag = String(file.name.dropLast(6))
+      guard tag.wholeMatch(of: /[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*/) != nil else {
+        problem(file, 0, "is to be called after its language, such as fr.words")
+        continue
+      }
+      let words = Words(tag: tag, base: tag == "hi" ? hindi : english, String(decoding: file.bytes, as: UTF8.self), known: known) {
+        problem(file, $0, $1)
+      }
+      if tag == "hi" { hindi = words } else { all.append(words) }
+    }
+    return [english, hindi] + all
+  }
+}
+
+extension PageFile {
+  /// - Parameter line: 0 for the file as a whole.
+  fileprivate func problem(_ line: Int, _ message: String) -> ConfigurationProblem {
+    ConfigurationProblem(location: SourceLocation(file: path, line: line), path: "", message: message)
+  }
+}

@@ -1,0 +1,211 @@
+// Six boxes that are one field: the field takes keys, paste and autofill, the boxes show what is in it.
+import { announce, hush, say, toast } from "./say.js";
+import { look, patch, problem, send } from "./form.js";
+import { remaining } from "./clock.js";
+import { record } from "./events.js";
+
+const calm = matchMedia("(prefers-reduced-motion: reduce)");
+
+/// The code in a text: the whole of an SMS, "532 917", or the domain-bound line's #532917.
+export function codeIn(text, length) {
+  const plain = [...text].map(ascii).join("");
+  const bound = plain.match(new RegExp(`#(\\d{${length}})(?!\\d)`));
+  if (bound) return bound[1];
+  const digits = plain.replace(/\D/g, "");
+  if (digits.length === length) return digits;
+  const spaced = plain.match(new RegExp(`(?<!\\d)\\d(?:[ \\u00a0-]?\\d){${length - 1}}(?!\\d)`));
+  return spaced ? spaced[0].replace(/\D/g, "") : digits.slice(0, length);
+}
+
+/// The digits of other scripts are digits too.
+function ascii(character) {
+  if (!/\p{Nd}/u.test(character)) return character;
+  let zero = character.codePointAt(0);
+  while (/\p{Nd}/u.test(String.fromCodePoint(zero - 1)) && character.codePointAt(0) - zero < 9) zero -= 1;
+  return String(character.codePointAt(0) - zero);
+}
+
+export default function enhance(form) {
+  const input = form.querySelector("input.code");
+  const boxes = [...form.querySelectorAll(".box")];
+  const length = Number(form.dataset.length);
+  const isDigits = form.dataset.digits === "true";
+  const button = form.querySelector("button.main");
+  const label = button.textContent;
+  const started = performance.now();
+  let timer, fading, attempts = 0, resends = 0, isWorking = false, shown = "";
+
+  const clean = (text) => (isDigits ? [...text].map(ascii).join("").replace(/\D/g, "") : text.toUpperCase().replace(/[^A-Z0-9]/g, "")).slice(0, length);
+
+  function draw(value = input.value) {
+    boxes.forEach((box, index) => {
+      const character = value[index] ?? "";
+      box.classList.toggle("typed", character !== "" && character !== box.textContent);
+      box.textContent = character;
+      box.classList.toggle("filled", character !== "");
+      box.classList.toggle("current", index === Math.min(value.length, length - 1) && !input.disabled);
+    });
+    shown = value;
+    if (!isWorking) button.disabled = input.disabled || input.value.length < length;
+  }
+
+  function typed(quick = false) {
+    clearTimeout(timer);
+    const value = clean(input.value);
+    if (value !== input.value) input.value = value;
+    input.setSelectionRange(value.length, value.length);
+    if (value && form.dataset.state === "wrong") forgive();
+    if (value.length > shown.length) {
+      record("otp_digit_entered", { digit_position: value.length - 1, total_entered: value.length });
+      if (value.length < length && !quick) announce(`${value.at(-1)}. ${say("entered", { count: value.length, length })}`);
+    }
+    draw(value);
+    if (value.length === length) complete(500);
+  }
+
+  function complete(after) {
+    announce(say("all_entered", { length }));
+    timer = setTimeout(() => {
+      record("otp_auto_verify_triggered");
+      form.requestSubmit(button);
+    }, after);
+  }
+
+  function forgive() {
+    clearTimeout(fading);
+    if (form.dataset.state === "wrong") form.dataset.state = "open";
+    input.removeAttribute("aria-invalid");
+    form.querySelector("[data-slot=problem]").replaceChildren();
+  }
+
+  input.addEventListener("input", (event) => typed(event.inputType === "insertFromPaste" || event.inputType === "insertReplacementText"));
+  for (const name of ["focus", "click", "select", "keyup"]) {
+    input.addEventListener(name, () => { if (input.selectionStart !== input.value.length) input.setSelectionRange(input.value.length, input.value.length); });
+  }
+  input.addEventListener("paste", (event) => {
+    event.preventDefault();
+    if (input.readOnly) return;
+    const text = event.clipboardData.getData("text");
+    const value = isDigits ? codeIn(text, length) : clean(text);
+    clearTimeout(timer);
+    forgive();
+    input.value = value;
+    button.disabled = value.length < length;
+    const step = calm.matches ? 0 : 100;
+    [...value].forEach((_, index) => setTimeout(() => { if (input.value === value) draw(value.slice(0, index + 1)); }, step * index));
+    if (value.length === length) setTimeout(() => { if (input.value === value) complete(300); }, step * length);
+  });
+
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    clearTimeout(timer);
+    if (isWorking || input.disabled || input.value.length < length) return;
+    isWorking = true;
+    attempts += 1;
+    hush();
+    forgive();
+    const work = send(form, button);
+    form.dataset.state = "busy";
+    input.readOnly = true;
+    button.disabled = true;
+    const spinner = document.createElement("span");
+    spinner.className = "spinner";
+    button.replaceChildren(spinner, say("verifying"));
+    const off = document.querySelectorAll("main a, main form:not([data-form=code]) button");
+    for (const link of off) link.inert = true;
+    const result = await work;
+    if (result.next) {
+      form.dataset.state = "done";
+      button.dataset.done = "1";
+      button.replaceChildren(say("verified"));
+      announce(say("verified_continuing"));
+      record("otp_verification_success", { duration_ms: Math.min(3_600_000, Math.round(performance.now() - started)), attempts });
+      await new Promise((done) => setTimeout(done, 400));
+      document.body.classList.add("leaving");
+      location.replace(result.next);
+      return;
+    }
+    isWorking = false;
+    input.readOnly = false;
+    for (const link of off) link.inert = false;
+    button.replaceChildren(label);
+    form.dataset.state = "open";
+    if (result.failed) {
+      record("otp_verification_failed", { error: "network_error", attempt_number: attempts });
+      draw();
+      toast(say("unable_to_verify"), { bad: true, label: say("retry"), action: () => form.requestSubmit(button) });
+      return;
+    }
+    if (!patch(result.page)) return;
+    record("otp_verification_failed", { error: form.dataset.code === "code_expired" ? "expired" : form.dataset.code, attempt_number: attempts });
+    input.value = "";
+    draw();
+    const sentence = problem(form);
+    if (sentence) announce(say("error", { sentence }), true);
+    if (input.disabled) return;
+    input.focus();
+    if (form.dataset.state === "wrong") fading = setTimeout(forgive, 3000);
+  });
+
+  const resend = document.querySelector("form[data-form=resend]");
+  resend?.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    if (resend.dataset.busy) return;
+    resend.dataset.busy = "1";
+    const submitter = event.submitter;
+    record("otp_resend_requested", { time_remaining: remaining(), resend_count: (resends += 1) });
+    const work = send(resend, submitter, 15_000);
+    if (submitter) submitter.disabled = true;
+    const result = await work;
+    delete resend.dataset.busy;
+    if (submitter) submitter.disabled = false;
+    if (result.failed) return toast(say("failed_to_send"), { bad: true });
+    if (result.next) {
+      const next = new URL(result.next, location.href);
+      if (next.searchParams.get("id") !== new URL(location.href).searchParams.get("id")) return location.replace(result.next);
+      const page = await look(location.href);
+      if (page) patch(page);
+      input.value = "";
+      draw();
+      input.focus();
+      toast(say("toast_sent"));
+      announce(say("new_code_sent"));
+      return;
+    }
+    if (!patch(result.page)) return;
+    const sentence = problem(form);
+    if (sentence) announce(say("error", { sentence }), true);
+  });
+
+  // The moment at which the code dies, as the server counts.
+  function watch() {
+    clearTimeout(watch.timer);
+    const left = Number(form.dataset.expires);
+    if (left > 0 && left < 86_400_000) {
+      watch.timer = setTimeout(async () => {
+        const page = isWorking ? null : await look();
+        if (page && patch(page)) { input.value = ""; draw(); const sentence = problem(form); if (sentence) announce(say("error", { sentence }), true); }
+      }, left + 100);
+    }
+  }
+  let watched;
+  document.addEventListener("moongate:changed", () => {
+    if (watched !== form.dataset.expires) { watched = form.dataset.expires; watch(); }
+    draw();
+  });
+  watched = form.dataset.expires;
+  watch();
+
+  // Phones with WebOTP offer the code of a message that names our domain.
+  if (isDigits && "OTPCredential" in window) {
+    navigator.credentials.get({ otp: { transport: ["sms"] } }).then((found) => {
+      if (!found?.code || input.disabled) return;
+      input.value = found.code;
+      typed();
+    }).catch(() => {});
+  }
+  input.value = clean(input.value);
+  draw();
+  form.dataset.ready = "1";
+  announce([document.querySelector("h1").textContent, document.querySelector(".subtitle").innerText.replace(/\s+/g, " ")].join(". "));
+}

@@ -1,0 +1,56 @@
+// Questions and sheets, and the question before a code is left behind.
+import { record } from "./events.js";
+
+let isLeaving = false;
+
+export function wire(root = document) {
+  for (const button of root.querySelectorAll("dialog [data-close]:not([data-wired])")) {
+    button.dataset.wired = "1";
+    button.addEventListener("click", () => button.closest("dialog").close());
+  }
+  for (const link of root.querySelectorAll("[data-opens]:not([data-wired])")) {
+    link.dataset.wired = "1";
+    link.addEventListener("click", (event) => {
+      const dialog = document.getElementById(link.dataset.opens);
+      if (!dialog) return;
+      event.preventDefault();
+      dialog.showModal();
+    });
+  }
+  for (const link of root.querySelectorAll("[data-edit]:not([data-wired])")) {
+    link.dataset.wired = "1";
+    const sheet = document.getElementById("edit");
+    if (!sheet) continue;
+    link.addEventListener("click", (event) => {
+      event.preventDefault();
+      record("edit_phone_tapped");
+      sheet.showModal();
+      const field = sheet.querySelector("input:not([type=hidden])");
+      field.focus();
+      field.select();
+    });
+  }
+  guard(root);
+}
+
+function guard(root) {
+  const back = root.querySelector("[data-leave]:not([data-wired])");
+  const question = document.getElementById("leave");
+  if (!back || !question) return;
+  back.dataset.wired = "1";
+  const ask = () => { if (!question.open) question.showModal(); };
+  back.addEventListener("click", (event) => { event.preventDefault(); ask(); });
+  question.addEventListener("close", () => { if (!isLeaving) record("otp_screen_back", { confirmed: false }); });
+  question.querySelector("[data-leave-now]").addEventListener("click", () => {
+    isLeaving = true;
+    record("otp_screen_back", { confirmed: true });
+    location.replace(back.href);
+  });
+  // The browser's own way back is asked too: one entry more in the history, and the question where it is stepped over.
+  if (!history.state?.moongate) history.pushState({ moongate: true }, "");
+  addEventListener("popstate", () => {
+    if (isLeaving) return;
+    history.pushState({ moongate: true }, "");
+    ask();
+  });
+}

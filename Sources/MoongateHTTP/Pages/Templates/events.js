@@ -1,0 +1,20 @@
+// Tells the gateway what only the browser knows: a closed list of names, never what was typed.
+const queue = [];
+let timer;
+
+export function record(name, parameters = {}) {
+  queue.push({ name, ...Object.fromEntries(Object.entries(parameters).filter(([, value]) => value !== undefined)) });
+  clearTimeout(timer);
+  timer = setTimeout(flush, 1000);
+}
+
+function flush() {
+  if (!queue.length) return;
+  const events = queue.splice(0, 50);
+  const flow = document.querySelector("form[data-flow]")?.dataset.flow;
+  fetch("/api/auth/client-events", {
+    method: "POST", keepalive: true, headers: { "Content-Type": "application/json" }, body: JSON.stringify({ events, ...(flow && { flow }) }),
+  }).catch(() => {});
+}
+
+addEventListener("pagehide", flush);

@@ -1,0 +1,151 @@
+// Sends a form without leaving the page. The answer is where to go on, or the same page as it is now: of that, only what differs is put in.
+import { announce, hush, say, toast } from "./say.js";
+import { record } from "./events.js";
+
+/// { next } or { right } where it went well, { page, status } with a page of refusal, { failed } where nothing useful came back.
+export async function send(form, submitter, patience = 10_000, more = {}) {
+  const body = new URLSearchParams(new FormData(form));
+  if (submitter?.name) body.set(submitter.name, submitter.value);
+  for (const [name, value] of Object.entries(more)) body.set(name, value);
+  try {
+    const answer = await fetch(form.getAttribute("action"), {
+      method: "POST", body, headers: { Accept: "text/html", "Moongate-Page": "script" }, signal: AbortSignal.timeout(patience),
+    });
+    if (answer.status >= 500) return { failed: true };
+    const type = answer.headers.get("Content-Type") ?? "";
+    if (type.startsWith("application/json")) return await answer.json();
+    return { page: parse(await answer.text()), status: answer.status };
+  } catch {
+    return { failed: true };
+  }
+}
+
+const parse = (text) => new DOMParser().parseFromString(text, "text/html");
+
+/// The page as it stands at the server now; null where that cannot be had.
+export async function look(address = location.href) {
+  try {
+    const answer = await fetch(address, { headers: { Accept: "text/html" }, signal: AbortSignal.timeout(10_000) });
+    return answer.status < 500 && (answer.headers.get("Content-Type") ?? "").startsWith("text/html") ? parse(await answer.text()) : null;
+  } catch {
+    return null;
+  }
+}
+
+const synced = ["disabled", "aria-invalid", "data-state", "data-code", "data-expires"];
+
+/// Brings the page up to date. What a person types into stays where it is, so that their keyboard stays too.
+/// Returns whether it was the same page; another one has taken its place as a whole.
+export function patch(page) {
+  if (page.body.dataset.page !== document.body.dataset.page) {
+    document.title = page.title;
+    document.body.dataset.page = page.body.dataset.page ?? "";
+    document.querySelector("main").replaceWith(page.querySelector("main"));
+    document.dispatchEvent(new Event("moongate:changed"));
+    document.querySelector("main [autofocus]")?.focus();
+    return false;
+  }
+  for (const slot of document.querySelectorAll("main [data-slot]")) {
+    const fresh = page.querySelector(`main [data-slot="${slot.dataset.slot}"]`);
+    if (!fresh || fresh.innerHTML === slot.innerHTML) continue;
+    // The scripts say what is to be said; twice is too often.
+    for (const loud of fresh.querySelectorAll("[role=alert], [role=status]")) loud.removeAttribute("role");
+    slot.replaceChildren(...fresh.childNodes);
+  }
+  for (const own of document.querySelectorAll("main [data-sync]")) {
+    const fresh = page.querySelector(`main [data-sync="${own.dataset.sync}"]`);
+    if (!fresh) continue;
+    for (const name of synced) {
+      if (fresh.hasAttribute(name)) own.setAttribute(name, fresh.getAttribute(name));
+      else own.removeAttribute(name);
+    }
+  }
+  const contact = page.querySelector("[data-support]");
+  const support = document.querySelector("[data-support]");
+  if (contact && support) support.className = contact.className;
+  document.dispatchEvent(new Event("moongate:changed"));
+  return true;
+}
+
+/// What the page says is wrong.
+export const problem = (root = document) => root.querySelector(".problem")?.textContent.trim();
+
+/// Turns a button's text into work in progress, and everything else off. The function that comes back undoes it.
+export function busy(button, text, form = button.form) {
+  const before = [...button.childNodes];
+  const spinner = document.createElement("span");
+  spinner.className = "spinner";
+  spinner.setAttribute("aria-hidden", "true");
+  const label = document.createElement("span");
+  label.textContent = text;
+  const off = [...document.querySelectorAll("main button, main input:not([type=hidden])")].filter((control) => !control.disabled);
+  const links = [...document.querySelectorAll("main a")];
+  button.replaceChildren(spinner, label);
+  button.setAttribute("aria-busy", "true");
+  for (const control of off) control.disabled = true;
+  for (const link of links) link.inert = true;
+  return () => {
+    button.replaceChildren(...before);
+    button.removeAttribute("aria-busy");
+    for (const control of off) control.disabled = false;
+    for (const link of links) link.inert = false;
+  };
+}
+
+/// A form of one page: a number, an address, a password.
+export default function enhance(form) {
+  const isPhone = () => form.querySelector("[data-phone]") !== null;
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    if (form.dataset.busy) return;
+    form.dataset.busy = "1";
+    hush();
+    const submitter = event.submitter ?? form.querySelector("button.main");
+    const work = send(form, submitter, 15_000);
+    const release = busy(submitter, say("sending"));
+    if (isPhone()) {
+      announce(say("sending_code"));
+      record("login_otp_requested", { phone_country_code: form.querySelector("[data-phone]").dataset.code });
+    }
+    const result = await work;
+    if (result.next) {
+      if (isPhone()) record("login_otp_success");
+      if (form.dataset.way !== "email") {
+        announce(say("code_sent"));
+        submitter.replaceChildren(say("sent"));
+        submitter.dataset.done = "1";
+        await new Promise((done) => setTimeout(done, 200));
+      }
+      location.assign(result.next);
+      return;
+    }
+    release();
+    delete form.dataset.busy;
+    if (result.failed) {
+      if (isPhone()) record("login_otp_failed", { error: "network_error" });
+      toast(say(isPhone() ? "unable_to_send" : "no_connection"), { bad: true });
+      return;
+    }
+    if (form.dataset.form === "edit") showInSheet(form, result.page); else if (!patch(result.page)) return;
+    const code = result.page.querySelector("[data-form]")?.dataset.code;
+    if (isPhone() && code) record("login_otp_failed", { error: code });
+    const sentence = problem(form.closest("dialog") ?? document);
+    if (sentence) announce(say("error", { sentence }), true);
+    const field = form.querySelector("[data-phone]");
+    if (field && code) {
+      field.classList.remove("wrong");
+      void field.offsetWidth;
+      field.classList.add("wrong");
+    }
+    document.dispatchEvent(new CustomEvent("moongate:refused", { detail: { form, code } }));
+    const ask = document.querySelector(`dialog[data-ask-for="${code}"]`);
+    if (ask) ask.showModal(); else (form.querySelector("[aria-invalid=true]") ?? form.querySelector("input:not([type=hidden])"))?.focus();
+  });
+}
+
+function showInSheet(form, page) {
+  const said = document.createElement("p");
+  said.className = "problem";
+  said.textContent = problem(page) ?? "";
+  form.querySelector("#edit-problem").replaceChildren(said);
+}

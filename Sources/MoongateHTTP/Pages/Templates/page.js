@@ -1,0 +1,65 @@
+// Wires a page: each behaviour is a module of its own, and is fetched where its element is.
+import { announce, say, toast } from "./say.js";
+import { wire } from "./dialog.js";
+import { record } from "./events.js";
+import "./clock.js";
+
+const behaviours = {
+  "form[data-form=entrance], form[data-form=edit]": () => import("./form.js"),
+  "form[data-form=code]": () => import("./code.js"),
+  "form[data-form=pad]": () => import("./pad.js"),
+  "[data-phone]": () => import("./phone.js"),
+  "[data-live]": () => import("./outbox.js"),
+  "time[datetime]": () => import("./times.js"),
+};
+
+function enhance() {
+  wire();
+  for (const [selector, load] of Object.entries(behaviours)) {
+    for (const element of document.querySelectorAll(selector)) {
+      if (element.dataset.enhanced) continue;
+      element.dataset.enhanced = "1";
+      load().then((module) => module.default(element));
+    }
+  }
+}
+enhance();
+document.addEventListener("moongate:changed", enhance);
+
+// Google: the button works while the page leaves.
+for (const form of document.querySelectorAll("form[data-google]")) {
+  form.addEventListener("submit", () => {
+    record("login_google_started");
+    const spinner = document.createElement("span");
+    spinner.className = "spinner";
+    form.querySelector("svg").replaceWith(spinner);
+    setTimeout(() => { for (const control of document.querySelectorAll("main button, main input:not([type=hidden])")) control.disabled = true; });
+  });
+}
+// A page that comes back out of the browser's memory is as it was left: off, and its times are wrong.
+addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
+
+// A second click while the first one works.
+for (const form of document.querySelectorAll("form:not([data-form], [data-google])")) {
+  form.addEventListener("submit", (event) => {
+    if (form.dataset.sent) event.preventDefault();
+    form.dataset.sent = "1";
+  });
+}
+for (const form of document.querySelectorAll("form[data-signs-out]")) form.addEventListener("submit", () => { try { sessionStorage.clear(); localStorage.clear(); } catch {} });
+
+const kind = document.body.dataset.page;
+const screens = { login: "login", register: "register", verify: "otp_verification", email: "email", pin: "pin", account: "account" };
+if (screens[kind]) record("screen_view", { screen_name: screens[kind] });
+for (const link of document.querySelectorAll("[data-other]")) link.addEventListener("click", () => { if (kind === "login") record("login_create_account_tapped"); });
+
+if (kind === "login" || kind === "register") {
+  const refused = new URLSearchParams(location.search).get("refused");
+  const said = document.querySelector(".problem")?.textContent.trim();
+  if (refused && said) {
+    if (refused === "oauth_cancelled") record("login_google_cancelled");
+    toast(said, { bad: refused !== "oauth_cancelled" });
+  } else if (!said) {
+    announce([...document.querySelectorAll("h1, .subtitle")].map((part) => part.textContent.replace(/[!?.]$/, "").trim()).join(". "));
+  }
+}

@@ -1,0 +1,221 @@
+// A number as it is typed: its country, its spaces, and whether it can be one. libphonenumber at the gateway judges; where it cannot be
+// asked, typing goes on and the form is judged when it is sent.
+import { announce, say } from "./say.js";
+import { record } from "./events.js";
+import countries from "./countries.js";
+
+const names = new Intl.DisplayNames([document.documentElement.lang, "en"], { type: "region" });
+const fewest = 4;
+
+export default function enhance(field) {
+  const input = field.querySelector("input");
+  const form = field.closest("form");
+  const button = form.querySelector("button.main");
+  const slot = form.querySelector("[data-slot=problem], #edit-problem");
+  const region = document.createElement("input");
+  region.type = "hidden";
+  region.name = "region";
+  region.value = field.dataset.region;
+  field.append(region);
+  const picker = field.querySelector(".country");
+  const tools = document.createElement("span");
+  tools.className = "tools";
+  const check = document.createElement("span");
+  check.className = "valid";
+  check.hidden = true;
+  check.innerHTML = '<svg viewBox="0 0 20 20" width="20" height="20" aria-hidden="true"><circle cx="10" cy="10" r="10" fill="currentColor"/><path d="M5.500 10.500l3 3 6-6.500" fill="none" stroke="var(--surface)" stroke-width="2"/></svg>';
+  const clear = document.createElement("button");
+  clear.type = "button";
+  clear.className = "clear";
+  clear.hidden = true;
+  clear.setAttribute("aria-label", say("clear"));
+  clear.innerHTML = '<svg viewBox="0 0 20 20" width="20" height="20" aria-hidden="true"><circle cx="10" cy="10" r="10" fill="currentColor"/><path d="M6.500 6.500l7 7m0-7l-7 7" stroke="var(--surface)" stroke-width="2"/></svg>';
+  tools.append(clear, check);
+  field.append(tools);
+
+  let asked = 0, hasStarted = false, verdict = null, wasValid = false;
+
+  const isHeld = () => slot?.querySelector("[data-countdown]") !== null && slot?.querySelector("[data-countdown]") !== undefined;
+  function settle() {
+    clear.hidden = input.value === "";
+    check.hidden = !verdict?.valid;
+    if (!form.dataset.busy) button.disabled = isHeld() || !(verdict ? verdict.e164 : input.value.replace(/\D/g, "").length >= fewest && verdict === undefined);
+    if (verdict?.valid && !wasValid) announce(say("valid_number"));
+    wasValid = verdict?.valid ?? false;
+  }
+  function complain(sentence) {
+    if (!slot || isHeld()) return;
+    if (!sentence) return slot.querySelector("[data-typed]")?.remove();
+    const line = document.createElement("p");
+    line.className = "problem";
+    line.dataset.typed = "1";
+    line.textContent = sentence;
+    slot.replaceChildren(line);
+    input.setAttribute("aria-invalid", "true");
+    announce(say("error", { sentence }), true);
+  }
+
+  async function judge() {
+    const number = (asked += 1);
+    const typed = input.value;
+    if (typed.trim() === "") { verdict = null; settle(); return; }
+    try {
+      const query = new URLSearchParams({ region: region.value, input: typed });
+      const answer = await fetch(`/api/auth/phone/format?${query}`, { signal: AbortSignal.timeout(3000) });
+      if (!answer.ok) throw new Error("no answer");
+      const found = await answer.json();
+      if (number !== asked || input.value !== typed) return;
+      verdict = found;
+      if (found.formatted !== typed) space(found.formatted);
+      // More digits than any number here has: there is nothing to wait for.
+      if (!found.e164 && found.problem && found.formatted.replace(/\D/g, "").length > 10) complain(sentence(found));
+    } catch {
+      if (number !== asked) return;
+      verdict = undefined;
+    }
+    settle();
+  }
+
+  /// Puts the spaced number in, the caret behind the same digit.
+  function space(text) {
+    const before = input.value.slice(0, input.selectionStart).replace(/[^\d+]/g, "").length;
+    input.value = text;
+    let seen = 0, at = 0;
+    while (at < text.length && seen < before) { if (/[\d+]/.test(text[at])) seen += 1; at += 1; }
+    if (document.activeElement === input) input.setSelectionRange(at, at);
+  }
+
+  input.addEventListener("input", () => {
+    if (!hasStarted) { hasStarted = true; record("login_phone_started"); }
+    input.removeAttribute("aria-invalid");
+    field.classList.remove("wrong");
+    if (!isHeld()) slot?.replaceChildren();
+    judge();
+  });
+  // In English as the gateway says it; the one of the shipped country is translated.
+  const sentence = (found) => (region.value === "IN" && !input.value.startsWith("+") ? say("invalid_number") : found.problem ?? say("invalid_number"));
+  const invalid = () => { if (input.value.trim() && verdict && !verdict.e164) complain(sentence(verdict)); };
+  field.addEventListener("focusout", (event) => { if (!field.contains(event.relatedTarget)) invalid(); });
+  input.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || !button.disabled) return;
+    event.preventDefault();
+    invalid();
+    field.classList.remove("wrong");
+    void field.offsetWidth;
+    field.classList.add("wrong");
+  });
+  clear.addEventListener("click", () => {
+    input.value = "";
+    input.dispatchEvent(new Event("input"));
+    input.focus();
+  });
+  document.addEventListener("moongate:refused", settle);
+  document.addEventListener("moongate:changed", settle);
+
+  function choose(country, isFirst = false) {
+    region.value = country.region;
+    field.dataset.code = `+${country.code}`;
+    picker.querySelector("span").textContent = `+${country.code}`;
+    picker.setAttribute("aria-label", say("country", { name: names.of(country.region), code: country.code }));
+    input.placeholder = country.region === "IN" ? "99999 99999" : " ";
+    if (isFirst) return;
+    if (!isHeld()) slot?.replaceChildren();
+    input.removeAttribute("aria-invalid");
+    judge();
+    input.focus();
+  }
+  picker.disabled = false;
+  picker.addEventListener("click", () => openList(field, region.value, choose));
+  choose(countries.find((country) => country.region === region.value) ?? countries.find((country) => country.region === "IN"), true);
+  if (input.value) judge(); else settle();
+}
+
+/// All countries with the reader's own names for them, the gateway's first, to be searched by name or code.
+function openList(field, current, choose) {
+  const dialog = document.createElement("dialog");
+  dialog.className = "sheet";
+  dialog.setAttribute("aria-label", say("choose_country"));
+  const title = document.createElement("h2");
+  title.textContent = say("choose_country");
+  const search = document.createElement("input");
+  search.type = "search";
+  search.setAttribute("role", "combobox");
+  search.setAttribute("aria-expanded", "true");
+  search.setAttribute("aria-controls", "countries");
+  search.setAttribute("aria-autocomplete", "list");
+  search.setAttribute("aria-label", say("search"));
+  search.placeholder = say("search");
+  search.autocomplete = "off";
+  const list = document.createElement("ul");
+  list.className = "countries";
+  list.id = "countries";
+  list.tabIndex = -1;
+  list.setAttribute("role", "listbox");
+  list.setAttribute("aria-label", say("choose_country"));
+  const none = document.createElement("p");
+  none.textContent = say("no_country");
+  none.hidden = true;
+  const close = document.createElement("button");
+  close.type = "button";
+  close.className = "calm";
+  close.textContent = say("cancel");
+  dialog.append(title, search, list, none, close);
+
+  const collator = new Intl.Collator(document.documentElement.lang);
+  const own = field.dataset.region;
+  const all = countries.map((country) => ({ ...country, name: names.of(country.region) }))
+    .sort((one, two) => (two.region === own) - (one.region === own) || collator.compare(one.name, two.name));
+  const plain = (text) => text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
+  let options = [], at = -1;
+
+  function mark(index) {
+    options[at]?.setAttribute("aria-selected", "false");
+    at = index;
+    const option = options[at];
+    option?.setAttribute("aria-selected", "true");
+    option?.scrollIntoView({ block: "nearest" });
+    if (option) search.setAttribute("aria-activedescendant", option.id); else search.removeAttribute("aria-activedescendant");
+  }
+  function fill() {
+    const wanted = plain(search.value.trim());
+    const found = all.filter((country) => plain(country.name).includes(wanted) || `+${country.code}`.startsWith(wanted) || country.code.startsWith(wanted)
+      || country.region.toLowerCase() === wanted);
+    options = found.map((country) => {
+      const option = document.createElement("li");
+      option.id = `country-${country.region}`;
+      option.setAttribute("role", "option");
+      option.setAttribute("aria-selected", "false");
+      const name = document.createElement("span");
+      name.textContent = country.name;
+      const code = document.createElement("span");
+      code.className = "code";
+      code.textContent = `+${country.code}`;
+      option.append(name, code);
+      option.addEventListener("click", () => { dialog.close(); choose(country); });
+      option.country = country;
+      return option;
+    });
+    list.replaceChildren(...options);
+    list.hidden = !options.length;
+    none.hidden = options.length > 0;
+    at = -1;
+    mark(Math.max(0, wanted ? 0 : found.findIndex((country) => country.region === current)));
+  }
+  search.addEventListener("input", fill);
+  search.addEventListener("keydown", (event) => {
+    const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 8, PageUp: -8 }[event.key];
+    if (step) {
+      event.preventDefault();
+      mark(Math.min(options.length - 1, Math.max(0, at + step)));
+    } else if (event.key === "Enter") {
+      event.preventDefault();
+      options[at]?.click();
+    }
+  });
+  close.addEventListener("click", () => dialog.close());
+  dialog.addEventListener("close", () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+  fill();
+  search.focus();
+}

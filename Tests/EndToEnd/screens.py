@@ -1,0 +1,221 @@
+"""A person before our pages in headless Chromium: light or dark, phone or laptop, with scripts or without."""
+
+import importlib.util
+import pathlib
+import re
+
+from selenium import webdriver
+from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import WebDriverWait
+
+from house import free_port, wait_for, wrong
+
+CHROMIUM, DRIVER = "/usr/bin/chromium", "/usr/bin/chromedriver"
+PHONE, LAPTOP = (320, 720), (1280, 800)
+AXE = pathlib.Path(importlib.util.find_spec("axe_playwright_python").submodule_search_locations[0]) / "axe.min.js"
+
+
+def start(folder, scripts=True, language="en"):
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for argument in ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", f"--lang={language}",
+                     f"--user-data-dir={folder}"]:
+        options.add_argument(argument)
+    options.add_experimental_option(
+        "prefs", {"intl.accept_languages": language, **({} if scripts else {"profile.managed_default_content_settings.javascript": 2})})
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER, port=free_port()))
+    driver.set_page_load_timeout(30)
+    driver.set_script_timeout(30)
+    driver.scripted = scripts
+    return driver
+
+
+class Screen:
+    """What a person sees of a house's pages, and does there."""
+
+    def __init__(self, driver, house):
+        self.driver, self.house = driver, house
+        self.looks().slow(0)
+        driver.get_log("browser")
+
+    def looks(self, size=(390, 844), dark=False, calm=False):
+        self.size, self.dark = size, dark
+        self.driver.execute_cdp_cmd(
+            "Emulation.setDeviceMetricsOverride", {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": False})
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [
+            {"name": "prefers-color-scheme", "value": "dark" if dark else "light"},
+            {"name": "prefers-reduced-motion", "value": "reduce" if calm else "no-preference"}]})
+        return self
+
+    def forget(self):
+        """A browser that has never been here."""
+        self.driver.execute_cdp_cmd("Network.clearBrowserCookies", {})
+        return self
+
+    def opens(self, path):
+        self.driver.get(self.house.url + path)
+        if self.driver.scripted:
+            self.settles()
+        return self
+
+    def settles(self):
+        """The scripts of the page have come."""
+        self.waits(lambda: self.js(
+            "return document.readyState === 'complete' && [...document.querySelectorAll('form[data-form=code], form[data-form=pad]')]"
+            ".every(form => form.dataset.ready) && [...document.querySelectorAll('main > form .country')].every(button => !button.disabled)"), "the scripts")
+
+    def js(self, script, *arguments):
+        return self.driver.execute_script(script, *arguments)
+
+    def find(self, selector):
+        return self.driver.find_element(By.CSS_SELECTOR, selector)
+
+    def all(self, selector):
+        return self.driver.find_elements(By.CSS_SELECTOR, selector)
+
+    def waits(self, condition, what, seconds=15):
+        patience = WebDriverWait(self.driver, seconds, 0.03, ignored_exceptions=[NoSuchElementException, StaleElementReferenceException])
+        try:
+            return patience.until(lambda _: condition())
+        except Exception as error:
+            raise AssertionError(f"waited in vain for {what}; at {self.driver.current_url}:\n{self.text}") from error
+
+    @property
+    def text(self):
+        return " ".join(self.find("body").text.split())
+
+    @property
+    def path(self):
+        return self.driver.current_url.removeprefix(self.house.url).split("?")[0]
+
+    def at(self, path):
+        self.waits(lambda: self.path == path, f"the page {path}")
+        if self.driver.scripted:
+            self.settles()
+        return self
+
+    def reads(self, *sentences):
+        for sentence in sentences:
+            self.waits(lambda: sentence in self.text, repr(sentence))
+        return self
+
+    def matches(self, pattern):
+        self.waits(lambda: re.search(pattern, self.text), pattern)
+        return self
+
+    def hears(self, sentence):
+        """By the live regions; what they have said since the page was watched counts too."""
+        self.waits(lambda: sentence in " | ".join(self.js("return window.heard ?? []")) or sentence in self.js(
+            "return document.getElementById('polite').textContent + ' | ' + document.getElementById('urgent').textContent"), f"hearing {sentence!r}")
+        return self
+
+    def listens(self):
+        self.js("""window.heard = []; for (const id of ['polite', 'urgent']) new MutationObserver(() => {
+          const text = document.getElementById(id).textContent; if (text) heard.push(text) }).observe(document.getElementById(id), {childList: true})""")
+        return self
+
+    def fills(self, name, text):
+        field = self.waits(lambda: self.find(f"main input[name={name}]"), f"the field {name}")
+        field.clear()
+        field.send_keys(text)
+        return self
+
+    def presses(self, label, within=""):
+        def press():
+            for element in self.all(f"{within} button, {within} a"):
+                if label in (element.text.strip(), element.get_attribute("aria-label")) and element.is_displayed() and element.is_enabled():
+                    element.click()
+                    return True
+            return False
+
+        self.waits(press, f"{label!r} to press")
+        return self
+
+    def types(self, text):
+        self.driver.switch_to.active_element.send_keys(text)
+        return self
+
+    def keys(self, digits):
+        """On the number pad."""
+        for digit in digits:
+            next(key for key in self.all(".pad button") if key.get_attribute("textContent") == digit).click()
+        return self
+
+    def pastes(self, selector, text):
+        self.js("""const data = new DataTransfer(); data.setData('text', arguments[1]);
+          document.querySelector(arguments[0]).dispatchEvent(new ClipboardEvent('paste', {clipboardData: data, bubbles: true, cancelable: true}))""",
+                selector, text)
+        return self
+
+    def offline(self, is_off=True):
+        self.driver.execute_cdp_cmd("Network.enable", {})
+        self.driver.execute_cdp_cmd("Network.emulateNetworkConditions", {
+            "offline": is_off, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1})
+        return self
+
+    def slow(self, milliseconds):
+        self.driver.execute_cdp_cmd("Network.enable", {})
+        self.driver.execute_cdp_cmd("Network.emulateNetworkConditions", {
+            "offline": False, "latency": milliseconds, "downloadThroughput": -1, "uploadThroughput": -1})
+        return self
+
+    # What is right of every page.
+
+    def errors(self):
+        """What the console was told, but for answers of refusal."""
+        return [line["message"] for line in self.driver.get_log("browser") if line["level"] == "SEVERE" and "status of 4" not in line["message"]]
+
+    def is_sound(self, what):
+        """axe finds nothing, text has contrast, targets are 44 px, nothing is wider than the window."""
+        self.js("document.getAnimations().forEach(animation => { try { animation.finish() } catch { animation.cancel() } })")
+        if not self.js("return 'axe' in window"):
+            self.js(AXE.read_text())
+        found = self.driver.execute_async_script(
+            "const done = arguments[0]; axe.run(document, {resultTypes: ['violations']}).then(found => done(found.violations.map("
+            "one => one.id + ': ' + one.nodes.map(node => node.html.slice(0, 160) + ' ' + node.failureSummary).join(' // '))))")
+        assert found == [], f"{what}: {found}"
+        wide = self.js("return document.documentElement.scrollWidth - innerWidth")
+        assert wide <= 0, f"{what}: {wide} px wider than the window"
+        small = self.js("""
+          const inside = document.querySelector('dialog[open]') ?? document;
+          return [...inside.querySelectorAll('a, button, input:not([type=hidden])')].filter(element => {
+            const box = element.getBoundingClientRect();
+            return element.checkVisibility({visibilityProperty: true}) && !element.closest('[hidden]') && (box.width < 44 || box.height < 44)
+          }).map(element => element.outerHTML.slice(0, 120) + JSON.stringify(element.getBoundingClientRect()))""")
+        assert small == [], f"{what}: {small}"
+        return self
+
+    # Stories.
+
+    def asks_code(self, number, page="login"):
+        """From the number to the code page; the code that was sent."""
+        seen = {entry["id"] for entry in self.house.outbox()}
+        self.opens(f"/auth/{page}").fills("phone", number)
+        self.waits(lambda: self.find("button.main").is_enabled(), "a number that can be sent")
+        self.find("button.main").click()
+        self.at("/auth/verify")
+        return wait_for(lambda: next((entry["code"] for entry in self.house.outbox() if entry["id"] not in seen and entry["code"]), None), "a code")
+
+    def enters(self, code):
+        self.find("#code").send_keys(code)
+        if not self.driver.scripted:
+            self.find("button[value=verify]").click()
+        return self
+
+    def signs_in(self, phone):
+        """Has the house's session of the number, without a page."""
+        flow = self.house.flow("login")
+        begun = self.house.begin(flow, phone)
+        if begun.status_code == 404:
+            token = self.house.register(phone)["session"]["token"]
+        else:
+            token = self.house.submit(flow, self.house.code(phone)).json()["session"]["token"]
+        self.opens("/auth/error?code=not_found")
+        self.driver.add_cookie({"name": "moongate", "value": token, "path": "/", "httpOnly": True, "sameSite": "Lax"})
+        return token
+
+
+__all__ = ["AXE", "LAPTOP", "PHONE", "Keys", "Screen", "start", "wrong"]

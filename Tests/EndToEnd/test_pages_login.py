@@ -1,0 +1,315 @@
+"""Seeds' rows S2, 4.8 and 5.1 to 5.3: the ways in. Each test names the rows that it shows."""
+
+import re
+
+import pytest
+import requests
+
+from house import House, wait_for
+from screens import LAPTOP, PHONE, Keys, Screen, start
+from test_pages_code import many
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory):
+    driver = start(tmp_path_factory.mktemp("chromium"))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture(scope="module")
+def shipped(tmp_path_factory):
+    house = House(tmp_path_factory.mktemp("house"))
+    house.edit("policies/phone_otp.lua", many)
+    house.edit("policies/email_code.lua", lambda text: text.replace('"60s"', '"1s"'))
+    yield house.start()
+    house.stop()
+
+
+@pytest.fixture
+def screen(driver, shipped):
+    return Screen(driver, shipped).forget()
+
+
+def button(screen):
+    return screen.find("button.main")
+
+
+def test_2_1_and_2_13_what_the_page_says(screen):
+    screen.opens("/auth/login").reads("Welcome Back!", "Sign in to continue", "Mobile Number", "+91", "Send OTP", "OR", "Continue with Google",
+                                      "Don't have an account? Create Account")
+    screen.hears("Welcome Back. Sign in to continue")
+    field = screen.driver.switch_to.active_element
+    assert (field.get_attribute("id"), field.get_attribute("type"), field.get_attribute("autocomplete")) == ("phone", "tel", "tel")
+    assert field.accessible_name == "Mobile Number" and field.get_attribute("placeholder") == "99999 99999"
+    assert screen.find(".country").accessible_name == "Country code, India +91"
+    assert not button(screen).is_enabled()
+    assert screen.errors() == []
+    order = []
+    screen.types("9999999999")
+    screen.waits(lambda: button(screen).is_enabled(), "a number")
+    for _ in range(5):
+        order.append(screen.driver.switch_to.active_element.accessible_name)
+        screen.types(Keys.TAB)
+    assert order == ["Mobile Number", "Country code, India +91", "Clear", "Send OTP", "Continue with Google"], order
+
+
+def test_2_1_as_you_type(screen):
+    screen.opens("/auth/login").listens()
+    field = screen.find("#phone")
+    field.send_keys("99999")
+    assert not button(screen).is_enabled()
+    field.send_keys("99999")
+    screen.waits(lambda: field.get_attribute("value") == "99999 99999" and button(screen).is_enabled(), "the spaces")
+    screen.hears("Valid phone number")
+    assert screen.find(".valid").is_displayed(), "the green check"
+    # The caret stays behind the digit that was typed.
+    screen.js("arguments[0].setSelectionRange(3, 3)", field)
+    field.send_keys(Keys.BACKSPACE)
+    screen.waits(lambda: not button(screen).is_enabled(), "a number that is too short")
+    assert screen.js("return arguments[0].selectionStart", field) == 2
+    screen.find(".clear").click()
+    assert field.get_attribute("value") == "" and screen.driver.switch_to.active_element == field
+
+
+def test_2_1_not_a_number(screen):
+    screen.opens("/auth/login")
+    field = screen.find("#phone")
+    field.send_keys("99999 9999")
+    field.send_keys(Keys.TAB, Keys.TAB, Keys.TAB)
+    screen.reads("Please enter a valid 10-digit mobile number")
+    assert field.get_attribute("aria-invalid") == "true" and not button(screen).is_enabled()
+    field.send_keys("99")
+    # Too many digits are said at once.
+    screen.reads("Please enter a valid 10-digit mobile number")
+    field.clear()
+    field.send_keys("+1 202 555 01")
+    field.send_keys(Keys.ENTER)
+    screen.reads("This phone number is too short.")
+    took = screen.driver.execute_async_script("""
+      const done = arguments[0], field = document.querySelector('#phone'), start = performance.now();
+      new MutationObserver(() => done(performance.now() - start)).observe(document.querySelector('.valid'), {attributes: true});
+      field.value = '+12025550123'; field.dispatchEvent(new Event('input'))""")
+    assert took < 100, f"{took} ms"
+
+
+def test_2_1_countries(screen):
+    screen.opens("/auth/login")
+    screen.find("#phone").send_keys("12345")
+    screen.find(".country").click()
+    options = screen.waits(lambda: screen.all("[role=option]"), "the countries")
+    assert len(options) > 240 and options[0].text.split() == ["India", "+91"]
+    screen.is_sound("countries")
+    screen.types("germ")
+    assert [option.text.split() for option in screen.all("[role=option]")] == [["Germany", "+49"]]
+    screen.types(Keys.ENTER)
+    screen.waits(lambda: not screen.all("dialog[open]"), "the list to close")
+    assert screen.find(".country").accessible_name == "Country code, Germany +49"
+    assert screen.driver.switch_to.active_element.get_attribute("id") == "phone"
+    screen.find("#phone").clear()
+    screen.find("#phone").send_keys("15123456789")
+    screen.waits(lambda: button(screen).is_enabled(), "a German number")
+    button(screen).click()
+    screen.reads("No account found. Create one?")
+    assert screen.find("#phone").get_attribute("value").replace(" ", "").endswith("15123456789")
+    screen.find(".country") if not screen.all("dialog[open]") else screen.presses("Cancel", "dialog[open]")
+    screen.find(".country").click()
+    screen.types("+358" + Keys.ENTER)
+    assert "+358" in screen.find(".country").text
+    screen.find(".country").click()
+    screen.types("nowhere").reads("No such country")
+
+
+def test_2_1_when_formatting_fails_typing_goes_on(screen, number):
+    screen.house.register(number)
+    screen.opens("/auth/login")
+    screen.driver.execute_cdp_cmd("Network.enable", {})
+    screen.driver.execute_cdp_cmd("Network.setBlockedURLs", {"urls": ["*/phone/format*"]})
+    try:
+        screen.find("#phone").send_keys(number[3:])
+        screen.waits(lambda: button(screen).is_enabled(), "the server to judge")
+        button(screen).click()
+        screen.at("/auth/verify")
+    finally:
+        screen.driver.execute_cdp_cmd("Network.setBlockedURLs", {"urls": []})
+
+
+def test_2_2_sending(screen, number):
+    screen.house.register(number)
+    screen.opens("/auth/login").listens()
+    screen.find("#phone").send_keys(number[3:])
+    screen.waits(lambda: button(screen).is_enabled(), "a number")
+    screen.js("""window.seen = []; const main = document.querySelector('button.main'); new MutationObserver(() => seen.push([main.textContent,
+      !!main.querySelector('.spinner'), document.querySelector('#phone').disabled, document.querySelector('button.google').disabled,
+      document.querySelector('[data-other]').inert])).observe(main, {childList: true});
+      addEventListener('pagehide', () => sessionStorage.setItem('seen', JSON.stringify(seen)))""")
+    button(screen).click()
+    screen.at("/auth/verify")
+    told = screen.js("return JSON.parse(sessionStorage.getItem('seen'))")
+    assert [line[:1] + line[2:] for line in told] == [["Sending…", True, True, True], ["Sent ✓", True, True, True]] and told[0][1], told
+
+
+def test_2_3_google(screen):
+    screen.opens("/auth/login").presses("Continue with Google")
+    screen.waits(lambda: screen.path == "/mock-google/authorize", "Google")
+    screen.presses("Cancel").at("/auth/login").reads("Sign-in cancelled")
+    screen.is_sound("cancelled")
+    assert screen.find("#phone").is_enabled() and screen.find("button.google").is_enabled()
+    screen.presses("Continue with Google")
+    screen.waits(lambda: screen.path == "/mock-google/authorize", "Google")
+    screen.presses("Fail with an error").at("/auth/login").reads("Google sign-in failed. Try again.")
+
+
+def test_2_4_and_2_7_no_account(screen, number):
+    screen.opens("/auth/login").fills("phone", number[3:])
+    screen.waits(lambda: button(screen).is_enabled(), "a number")
+    button(screen).click()
+    screen.reads("No Account Found", "Would you like to create an account with this number?").is_sound("no account")
+    screen.presses("Cancel", "dialog[open]").reads("No account found. Create one?")
+    assert "stressed" in screen.find("[data-other]").get_attribute("class")
+    assert button(screen).is_enabled()
+    screen.is_sound("no account, in line")
+    assert screen.house.outbox() == [] or all(entry["to"] != number for entry in screen.house.outbox())
+    screen.presses("Create Account", "[data-slot=other]").at("/auth/register").reads("Create Account", "Login here")
+    assert screen.find("#phone").get_attribute("value") == f"{number[3:8]} {number[8:]}", "the number is carried"
+    screen.presses("Login here").at("/auth/login")
+    assert screen.find("#phone").get_attribute("value") == f"{number[3:8]} {number[8:]}"
+
+
+def test_2_5_too_many(driver, tmp_path, number):
+    house = House(tmp_path)
+    house.edit("policies/phone_otp.lua", lambda text: re.sub(r"(send\s+= \{[^}]*max = )4", r"\g<1>1", text).replace('{ "60s", "120s" }', '{ "1s" }'))
+    try:
+        screen = Screen(driver, house.start()).forget()
+        house.register(number)
+        screen.opens("/auth/login").fills("phone", number)
+        screen.waits(lambda: button(screen).is_enabled(), "a number")
+        button(screen).click()
+        screen.reads("Too many attempts. Try again in 15 minutes.")
+        screen.matches(r"Try again in (14:5\d|15:00)")
+        assert not button(screen).is_enabled() and screen.find("button.google").is_enabled()
+        screen.is_sound("too many")
+    finally:
+        house.stop()
+
+
+def test_2_6_no_connection(screen, number):
+    screen.house.register(number)
+    screen.opens("/auth/login").fills("phone", number)
+    screen.waits(lambda: button(screen).is_enabled(), "a number")
+    screen.offline()
+    try:
+        button(screen).click()
+        screen.reads("Unable to send OTP. Check your connection.")
+    finally:
+        screen.offline(False)
+    assert screen.find("#phone").get_attribute("value").replace(" ", "") == number
+    assert button(screen).is_enabled()
+    button(screen).click()
+    screen.at("/auth/verify")
+
+
+def test_2_8_back_to_where_the_person_was(screen, number):
+    screen.driver.get(screen.house.url + "/reports?x=1")
+    screen.at("/auth/login")
+    screen.house.register(number)
+    screen.fills("phone", number)
+    screen.waits(lambda: button(screen).is_enabled(), "a number")
+    seen = {entry["id"] for entry in screen.house.outbox()}
+    button(screen).click()
+    screen.at("/auth/verify")
+    code = wait_for(lambda: next((e["code"] for e in screen.house.outbox() if e["id"] not in seen), None), "a code")
+    screen.enters(code)
+    screen.waits(lambda: screen.driver.current_url == screen.house.url + "/reports?x=1", "the page that was asked for")
+
+
+def test_2_11_too_soon(screen, number):
+    screen.house.register(number)
+    screen.asks_code(number)
+    first = screen.driver.current_url
+    screen.find("#leave"), screen.find(".back").click()
+    screen.presses("Go Back", "#leave").at("/auth/login")
+    screen.waits(lambda: button(screen).is_enabled(), "the number")
+    button(screen).click()
+    screen.at("/auth/verify")
+    assert screen.driver.current_url == first, "the living code page"
+    screen.opens("/auth/login").fills("phone", number)
+    screen.waits(lambda: button(screen).is_enabled(), "the number")
+    button(screen).click()
+    screen.waits(lambda: re.search(r"Resend code in 00:[0-5]\d", screen.text), "how long")
+    assert "Too many" not in screen.text
+
+
+def test_2_9_and_4_8_by_email(screen, number):
+    email = f"asha{number[-5:]}@example.org"
+    screen.opens("/auth/login").presses("Use email instead").reads("Email", "Password", "Forgot password?", "Email me a code instead")
+    screen.is_sound("login by email")
+    screen.fills("email", email).fills("password", "not this one").presses("Sign in")
+    screen.reads("Incorrect email or password.")
+    screen.presses("Create Account").at("/auth/register").reads("First name", "Last name")
+    screen.is_sound("register by email")
+    screen.fills("first_name", "Asha").fills("last_name", "Rao <b>").fills("email", "nobody").fills("password", "correct horse battery")
+    screen.js("document.querySelector('form[data-form]').noValidate = true")
+    screen.find("button.main").click()
+    screen.reads("Please enter a valid email address.")
+    screen.fills("email", email).fills("password", "password1").find("button.main").click()
+    screen.reads("too easy to guess")
+    screen.fills("password", "correct horse battery").find("button.main").click()
+    screen.at("/auth/email").reads("Verify Your Email", email, "Skip for now", "Check your spam folder")
+    screen.is_sound("the email's code")
+    screen.presses("Skip for now").at("/profile-setup")
+    screen.opens("/auth/account").reads("Asha Rao <b>", email, "Not verified", "Your email address is not verified yet.")
+    screen.is_sound("account, unverified")
+
+    # The password is forgotten.
+    screen.forget().opens("/auth/login?with=email").presses("Forgot password?").reads("We'll send a code to your email.")
+    screen.is_sound("forgotten")
+    seen = {entry["id"] for entry in screen.house.outbox()}
+    screen.fills("email", email).find("button.main").click()
+    screen.at("/auth/email")
+    code = wait_for(lambda: next((e["code"] for e in screen.house.outbox() if e["id"] not in seen and e["code"]), None), "a code")
+    screen.types(code)
+    screen.waits(lambda: "New password" in screen.text, "the new password")
+    screen.is_sound("new password")
+    screen.fills("password", "12345678").find("button.main").click()
+    screen.reads("too easy to guess")
+    screen.fills("password", "another horse battery").find("button.main").click()
+    screen.at("/home")
+
+    screen.forget().opens("/auth/login?with=email").fills("email", email).fills("password", "another horse battery").find("button.main").click()
+    screen.at("/home")
+    # The number is lost, or there never was one: a code to the verified address.
+    screen.forget().opens("/auth/login?with=code").is_sound("code by email")
+    seen = {entry["id"] for entry in screen.house.outbox()}
+    screen.fills("email", email).find("button.main").click()
+    screen.at("/auth/email")
+    screen.types(wait_for(lambda: next((e["code"] for e in screen.house.outbox() if e["id"] not in seen and e["code"]), None), "a code")).at("/home")
+
+
+def test_2_12_events(screen, number):
+    screen.opens("/auth/login").fills("phone", number)
+    screen.waits(lambda: button(screen).is_enabled(), "a number")
+    button(screen).click()
+    screen.reads("No Account Found").presses("Create Account", "dialog[open]").at("/auth/register")
+
+    def told():
+        return {line["detail"]["name"] for line in requests.get(f"{screen.house.admin}/events?limit=500", timeout=10).json() if line["kind"] == "client"}
+
+    names = {"login_phone_started", "login_otp_requested", "login_otp_failed", "screen_view"}
+    wait_for(lambda: names <= told(), "the events")
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("size", [PHONE, LAPTOP], ids=["phone", "laptop"])
+def test_the_look(screen, size, dark):
+    for path in ("/auth/login", "/auth/register", "/auth/logout", "/auth/error?code=too_many_attempts"):
+        screen.looks(size, dark).opens(path).is_sound(path)
+        assert screen.errors() == []
+
+
+def test_5_1_splash(screen):
+    screen.opens("/auth/login")
+    assert "Moongate" in screen.find(".splash").get_attribute("textContent")
+    screen.waits(lambda: screen.js("return getComputedStyle(document.querySelector('.splash')).visibility") == "hidden", "its end", 3)
+    screen.looks(calm=True).opens("/auth/login")
+    assert not screen.find(".splash").is_displayed(), "none for who wants no motion"

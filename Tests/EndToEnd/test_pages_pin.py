@@ -1,0 +1,252 @@
+"""Seeds' rows S3, 4.2 to 4.6 and 4.9: passcodes, emails and the account. Each test names the rows that it shows."""
+
+import re
+
+import pytest
+import requests
+
+from house import House, wait_for
+from screens import LAPTOP, PHONE, Screen, start
+from test_pages_code import many
+
+PIN, OTHER = "482915", "593026"
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory):
+    driver = start(tmp_path_factory.mktemp("chromium"))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture(scope="module")
+def shipped(tmp_path_factory):
+    house = House(tmp_path_factory.mktemp("house"))
+    house.edit("policies/phone_otp.lua", many)
+    house.edit("routes.lua", lambda text: text.replace(
+        "  -- Everything else", '  { path = "/pay/**", to = "http://127.0.0.1:%s", require = { passed = "pin", within = "5m" } },\n'
+        '  { path = "/receipts/**", to = "http://127.0.0.1:%s", require = { email_verified = true } },\n  -- Everything else' % (house.ports[2], house.ports[2])))
+    yield house.start()
+    house.stop()
+
+
+@pytest.fixture
+def screen(driver, shipped, number):
+    screen = Screen(driver, shipped).forget()
+    screen.token = screen.signs_in(number)
+    screen.number = number
+    return screen
+
+
+def with_pin(screen, pin=PIN):
+    answer = screen.house.api("POST", "/set-passcode", {"passcode": pin}, headers={"Authorization": f"Bearer {screen.token}"})
+    assert answer.status_code == 200, answer.text
+    screen.token = answer.json()["token"]
+    screen.driver.add_cookie({"name": "moongate", "value": screen.token, "path": "/", "httpOnly": True, "sameSite": "Lax"})
+    return screen
+
+
+def heading(screen):
+    return screen.js("return [...document.querySelectorAll('.stage')].find(stage => !stage.hidden).querySelector('label').textContent")
+
+
+def mailed(screen, seen):
+    return wait_for(lambda: next((e["code"] for e in screen.house.outbox() if e["id"] not in seen and e["code"]), None), "a code")
+
+
+def seen(screen):
+    return {entry["id"] for entry in screen.house.outbox()}
+
+
+def test_3_1_the_pad(screen):
+    screen.opens("/auth/pin?flow=pin_set")
+    keys = screen.all(".pad > *")
+    assert [key.get_attribute("textContent").strip() for key in keys] == ["1", "2", "3", "4", "5", "6", "7", "8", "9", "", "0", ""]
+    assert keys[11].accessible_name == "Delete"
+    sizes = {(key.size["width"], key.size["height"]) for key in screen.all(".pad button")}
+    assert sizes == {(72, 72)} and screen.js("return getComputedStyle(document.querySelector('.pad button')).borderRadius") == "50%"
+    dots = "return document.querySelectorAll('.stage:not([hidden]) .dot.filled').length"
+    screen.keys("12")
+    assert screen.js(dots) == 2
+    keys[11].click()
+    assert screen.js(dots) == 1
+    screen.types("345")
+    assert screen.js(dots) == 4, "the keyboard works too"
+    assert screen.js("return document.querySelector('.stage input').type") == "password"
+    assert "1345" not in screen.text
+    screen.is_sound("create")
+
+
+def test_3_2_create(screen):
+    screen.opens("/auth/pin?flow=pin_set&return_to=%2Fauth%2Faccount%3Fdone%3Dpin_set").reads("Set Passcode", "Create a passcode", "Cancel")
+    screen.keys(PIN).reads("Confirm passcode")
+    screen.keys(OTHER).reads("Passcodes don't match. Try again.")
+    screen.waits(lambda: heading(screen) == "Create a passcode", "the first step")
+    screen.keys("123456").reads("Confirm passcode")
+    screen.keys("123456").reads("This passcode is too easy to guess. Choose another.")
+    screen.is_sound("weak")
+    screen.keys(PIN).reads("Confirm passcode")
+    screen.keys(PIN).at("/auth/account").reads("Passcode saved.")
+    screen.is_sound("account, with a passcode")
+
+
+def test_3_3_change(screen):
+    with_pin(screen).opens("/auth/account").presses("Change: Passcode").at("/auth/pin").reads("Change Passcode", "Enter current passcode")
+    screen.keys(OTHER).reads("Incorrect passcode. 4 tries left.")
+    assert heading(screen) == "Enter current passcode"
+    screen.is_sound("change")
+    screen.keys(PIN).reads("Enter new passcode")
+    screen.keys(OTHER).reads("Confirm new passcode")
+    screen.keys(OTHER).at("/auth/account").reads("Passcode changed.")
+    screen.opens("/pay/now").at("/auth/pin")
+    screen.keys(OTHER).at("/pay/now")
+
+
+def test_3_4_and_3_8_the_lock(screen):
+    screen.opens("/pay/now").at("/auth/pin").reads("Create a passcode")
+    screen.keys(PIN).reads("Confirm passcode")
+    screen.keys(PIN).waits(lambda: "Enter Passcode" in screen.text, "the lock, on the way back")
+    assert "return_to=%2Fpay%2Fnow" in screen.driver.current_url
+    screen.is_sound("lock")
+    assert not screen.all(".bar"), "no way round it"
+    screen.keys(OTHER).reads("Incorrect passcode. 4 tries left.")
+    assert screen.js("return document.querySelector('.dots').getAnimations()[0]?.animationName") in ("shake", None)
+    assert screen.js("return document.querySelectorAll('.dot.filled').length") == 0
+    screen.types(PIN).at("/pay/now")
+
+
+def test_3_4_locked(screen):
+    with_pin(screen).opens("/auth/pin")
+    for left in (4, 3, 2, 1):
+        screen.keys(OTHER).reads(f"Incorrect passcode. {left} tr")
+    screen.keys(OTHER).reads("Too many attempts. Please try again in 15 minutes.")
+    screen.matches(r"Try again in 1[45]:")
+    assert not screen.find(".pad button").is_enabled()
+    screen.is_sound("locked")
+    # A locked passcode can be reset.
+    screen.presses("Forgot Passcode?").reads("Send Reset Code")
+
+
+def test_3_5_forgotten(screen):
+    with_pin(screen).opens("/auth/pin?return_to=/home").presses("Forgot Passcode?")
+    screen.reads("We can send a reset code to your phone, or you can logout and sign in again.", "Cancel", "Send Reset Code", "Logout")
+    screen.is_sound("forgotten")
+    before = seen(screen)
+    screen.presses("Send Reset Code", "dialog[open]")
+    screen.waits(lambda: "Enter reset code from SMS" in screen.text, "the code step")
+    screen.settles()
+    code = mailed(screen, before)
+    screen.keys(str((int(code) + 1) % 10**6).zfill(6)).reads("Enter new passcode")
+    screen.keys(OTHER).reads("Confirm new passcode")
+    screen.keys(PIN).reads("Passcodes don't match")
+    screen.waits(lambda: heading(screen) == "Enter new passcode", "the new passcode")
+    screen.keys(OTHER).reads("Confirm new passcode")
+    screen.keys(OTHER).reads("Invalid code.")
+    assert heading(screen) == "Enter reset code from SMS", "back to the code"
+    screen.is_sound("reset")
+    screen.keys(code).reads("Enter new passcode")
+    screen.keys(OTHER).reads("Confirm new passcode")
+    screen.keys(OTHER).at("/home")
+
+
+def test_3_5_by_email_and_logout(screen):
+    email = f"pin{screen.number[-5:]}@example.org"
+    screen.opens("/auth/email?flow=change_email").reads("Add your email").is_sound("add an email")
+    before = seen(screen)
+    screen.fills("email", email).presses("Send code").waits(lambda: screen.all("#code"), "the code page")
+    screen.settles()
+    screen.find("#code").send_keys(mailed(screen, before))
+    screen.at("/home")
+    with_pin_cookie(screen)
+    screen.opens("/auth/pin").presses("Forgot Passcode?").reads("Send Reset Email")
+    screen.presses("Logout", "dialog[open]").at("/auth/login")
+    assert all(cookie["name"] != "moongate" for cookie in screen.driver.get_cookies())
+    answer = requests.post(screen.house.url + "/auth/logout", headers={"Origin": screen.house.url, "Content-Type": "application/x-www-form-urlencoded"},
+                           allow_redirects=False, timeout=10)
+    assert answer.headers["Clear-Site-Data"]
+
+
+def with_pin_cookie(screen):
+    screen.token = next(cookie["value"] for cookie in screen.driver.get_cookies() if cookie["name"] == "moongate")
+    return with_pin(screen)
+
+
+def test_3_6_a_server_that_fails(screen):
+    screen.opens("/auth/pin?flow=pin_set")
+    screen.keys(PIN).reads("Confirm passcode")
+    screen.offline()
+    try:
+        screen.keys(PIN).reads("Unable to continue. Check your connection.")
+        assert screen.path == "/auth/pin"
+    finally:
+        screen.offline(False)
+    screen.keys(PIN).at("/home")
+
+
+def test_3_9_turn_off(screen):
+    with_pin(screen).opens("/auth/account").presses("Turn off: Passcode").at("/auth/pin").reads("Turn Off Passcode", "Enter current passcode")
+    screen.keys(OTHER).reads("Incorrect passcode. 4 tries left.").is_sound("turn off")
+    screen.keys(PIN).at("/auth/account").reads("Passcode turned off.", "Set up")
+
+
+def test_4_2_to_4_6_email(screen):
+    email, next_email = (f"{name}{screen.number[-5:]}@example.org" for name in ("one", "two"))
+    screen.opens("/receipts/1").at("/auth/email").reads("Add your email")
+    before = seen(screen)
+    screen.fills("email", email).presses("Send code").waits(lambda: screen.all("#code"), "the code page")
+    screen.settles()
+    screen.reads("Verify Your Email", email, "Check your spam folder").is_sound("email")
+    screen.matches(r"Resend code in (00:5\d|01:00)")
+    screen.find("#code").send_keys(mailed(screen, before))
+    screen.at("/receipts/1")
+    screen.opens("/auth/email").at("/auth/account").reads(email, "Verified")
+
+    screen.presses("Change: Email").at("/auth/email").reads("Change email").is_sound("change email")
+    before = seen(screen)
+    screen.fills("email", next_email).presses("Send code").waits(lambda: screen.all("#code"), "the code page")
+    screen.settles()
+    screen.find("#code").send_keys(mailed(screen, before))
+    screen.at("/auth/account").reads("Email changed.", next_email)
+    assert any(entry["to"] == email and not entry["code"] for entry in screen.house.outbox()), "notice to the old one"
+
+
+def test_change_phone(screen):
+    other = screen.number[:-3] + "777"
+    screen.opens("/auth/account").presses("Change: Phone").at("/auth/verify").reads("Change phone number").is_sound("change phone")
+    before = seen(screen)
+    screen.fills("phone", other)
+    screen.waits(lambda: screen.find("button.main").is_enabled(), "a number")
+    screen.presses("Send code").waits(lambda: screen.all("#code"), "the code page")
+    screen.settles()
+    screen.find("#code").send_keys(mailed(screen, before))
+    screen.at("/auth/account").reads("Phone number changed.", f"+91 {other[3:8]} {other[8:]}")
+
+
+def test_sessions(screen):
+    flow = screen.house.flow("login")
+    screen.house.api("POST", f"/flows/{flow}/begin", {"provider": "phone_otp", "phone": screen.number}, headers={"User-Agent": "Firefox/1 (Windows)"})
+    elsewhere = requests.post(f"{screen.house.url}/api/auth/flows/{flow}/submit", json={"code": screen.house.code(screen.number)},
+                              headers={"User-Agent": "Mozilla/5.0 (Windows) Firefox/1"}, timeout=10).json()["session"]["token"]
+    def lives(token):
+        return requests.get(screen.house.url + "/api/auth/session", headers={"Authorization": f"Bearer {token}"}, timeout=10).status_code == 200
+    assert lives(elsewhere)
+    screen.opens("/auth/account").reads("Where you are signed in", "Firefox on Windows", "This device").is_sound("sessions")
+    screen.presses("Sign out on Firefox on Windows").at("/auth/account").reads("Signed out there.")
+    assert not lives(elsewhere)
+    token = next(cookie["value"] for cookie in screen.driver.get_cookies() if cookie["name"] == "moongate")
+    assert lives(token)
+    screen.presses("Sign out everywhere").at("/auth/login")
+    assert not lives(token)
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("size", [PHONE, LAPTOP], ids=["phone", "laptop"])
+def test_the_look(screen, size, dark):
+    screen.looks(size, dark)
+    for path in ("/auth/account", "/auth/pin?flow=pin_set", "/auth/verify?flow=step_up", "/auth/email?flow=change_email", "/auth/logout"):
+        screen.opens(path).is_sound(path)
+        assert screen.errors() == []
+    with_pin(screen)
+    for path in ("/auth/pin", "/auth/pin?flow=pin_change", "/auth/pin?flow=pin_disable", "/auth/pin?flow=pin_reset"):
+        screen.opens(path).is_sound(path)
+        assert screen.errors() == []

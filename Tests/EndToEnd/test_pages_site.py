@@ -1,0 +1,320 @@
+"""What holds for all pages: without scripts, in other languages, with an operator's brand, under attack, and the figures."""
+
+import gzip
+import html
+import json
+import re
+import statistics
+import subprocess
+
+import pytest
+import requests
+
+from house import BIN, House, wait_for
+from screens import PHONE, Screen, start, wrong
+from test_pages_code import many
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory):
+    driver = start(tmp_path_factory.mktemp("chromium"))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    """A browser without scripts."""
+    driver = start(tmp_path_factory.mktemp("plain"), scripts=False)
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture(scope="module")
+def shipped(tmp_path_factory):
+    house = House(tmp_path_factory.mktemp("house"))
+    house.edit("policies/phone_otp.lua", many)
+    yield house.start()
+    house.stop()
+
+
+@pytest.fixture
+def screen(driver, shipped):
+    return Screen(driver, shipped).forget()
+
+
+# Without scripts.
+
+
+def code_of(house, seen):
+    return wait_for(lambda: next((e["code"] for e in house.outbox() if e["id"] not in seen and e["code"]), None), "a code")
+
+
+def test_without_scripts(plain, shipped, number):
+    """Every flow by plain forms, with the same refusals in words."""
+    house, screen = shipped, Screen(plain, shipped).forget()
+    screen.opens("/auth/login").fills("phone", "123").presses("Send OTP").reads("Please enter a valid 10-digit mobile number")
+    screen.fills("phone", number).presses("Send OTP").reads("No account found. Create one?")
+    screen.presses("Create Account").at("/auth/register")
+    seen = {entry["id"] for entry in house.outbox()}
+    screen.presses("Send OTP").at("/auth/verify")
+    code = code_of(house, seen)
+    screen.enters(wrong(code)).reads("Invalid code. Please try again. 4 tries left.")
+    screen.enters(code).at("/profile-setup")
+
+    screen.opens("/auth/account").presses("Set up: Passcode").fills("new_pin", "482915").fills("confirm", "482916").presses("Save passcode")
+    screen.reads("Passcodes don't match. Try again.").fills("new_pin", "111111").fills("confirm", "111111").presses("Save passcode")
+    screen.reads("This passcode is too easy to guess. Choose another.")
+    screen.fills("new_pin", "482915").fills("confirm", "482915").presses("Save passcode").at("/auth/account").reads("Passcode saved.")
+    screen.presses("Change: Passcode").fills("pin", "999888").fills("new_pin", "593026").fills("confirm", "593026").presses("Save passcode")
+    screen.reads("Incorrect passcode. 4 tries left.")
+    screen.fills("pin", "482915").fills("new_pin", "593026").fills("confirm", "593026").presses("Save passcode").reads("Passcode changed.")
+    screen.opens("/auth/pin?return_to=/home").fills("pin", "593026").presses("Unlock").at("/home")
+    screen.opens("/auth/pin").presses("Forgot Passcode?").reads("We can send a reset code")
+    seen = {entry["id"] for entry in house.outbox()}
+    screen.presses("Send Reset Code").reads("Reset Passcode")
+    screen.fills("code", code_of(house, seen)).fills("new_pin", "604137").fills("confirm", "604137").presses("Save passcode").at("/home")
+    screen.opens("/auth/account").presses("Turn off: Passcode").fills("pin", "604137").presses("Turn off").reads("Passcode turned off.")
+
+    email = f"plain{number[-5:]}@example.org"
+    seen = {entry["id"] for entry in house.outbox()}
+    screen.presses("Add: Email").fills("email", "x").presses("Send code") if False else screen.presses("Add: Email")
+    screen.fills("email", email).presses("Send code").reads("Verify Your Email", email)
+    screen.enters(code_of(house, seen)).at("/auth/account").reads("Email changed.")
+    screen.presses("Sign out everywhere").at("/auth/login")
+
+    screen.opens("/auth/register?with=email").fills("first_name", "Ravi").fills("email", "r" + email).fills("password", "password1").presses("Create Account")
+    screen.reads("too easy to guess")
+    seen = {entry["id"] for entry in house.outbox()}
+    screen.fills("password", "correct horse battery").presses("Create Account").at("/auth/email").presses("Skip for now").at("/profile-setup")
+    screen.forget().opens("/auth/login?with=email").fills("email", "r" + email).fills("password", "wrong horse").presses("Sign in")
+    screen.reads("Incorrect email or password. 4 tries left.")
+    screen.presses("Forgot password?")
+    seen = {entry["id"] for entry in house.outbox()}
+    screen.fills("email", "r" + email).presses("Send code").at("/auth/email").enters(code_of(house, seen)).reads("New password")
+    screen.fills("password", "another horse battery").presses("Save password").at("/home")
+    screen.forget().opens("/auth/login").presses("Continue with Google")
+    screen.waits(lambda: "/mock-google/" in screen.path, "Google")
+
+
+# In other languages.
+
+
+def test_hindi_by_the_browsers_wish_and_by_choice(screen):
+    page = requests.get(screen.house.url + "/auth/login", headers={"Accept": "text/html", "Accept-Language": "fr;q=0.9, hi-IN;q=0.8, en;q=0.1"}, timeout=10)
+    assert '<html lang="hi" dir="ltr">' in page.text and "फिर से स्वागत है!" in page.text and page.headers["Content-Language"] == "hi"
+    screen.opens("/auth/login?phone=12").presses("हिन्दी")
+    screen.waits(lambda: "OTP भेजें" in screen.text, "Hindi")
+    assert screen.find("#phone").get_attribute("value") == "12", "the rest of the address stays"
+    screen.opens("/auth/register").reads("खाता बनाएँ")
+    screen.find("#phone").send_keys("12345")
+    screen.js("document.activeElement.blur()")
+    screen.reads("कृपया 10 अंकों का मान्य मोबाइल नंबर लिखें").is_sound("Hindi")
+    assert all(cookie["path"] == "/auth" for cookie in screen.driver.get_cookies() if cookie["name"] == "moongate-language")
+    screen.opens("/auth/login").presses("English").waits(lambda: "Send OTP" in screen.text, "English")
+
+
+def longer(text):
+    """The English words, half as long again and accented, to be read from right to left."""
+    shift = str.maketrans("aeiouAEIOUcnsz", "áéíóúÁÉÍÓÚçñšž")
+    lines = []
+    for line in text.splitlines():
+        name, equals, said = line.partition(" = ")
+        if not equals or line.startswith("#"):
+            continue
+        parts = re.split(r"(\{\w+\})", said)
+        said = "".join(part if part.startswith("{") else part.translate(shift) for part in parts)
+        lines.append(f"{name} = " + {"language": "Pseudo", "direction": "rtl"}.get(name, f"«{said} {'ŵöřđ ' * (len(said) // 12)}»"))
+    return "\n".join(lines) + "\n"
+
+
+def test_a_pseudo_locale_does_not_break_the_layout(driver, tmp_path, number):
+    house = House(tmp_path)
+    pages = house.config / "pages"
+    pages.mkdir()
+    words = (BIN.parents[1] / "Sources/MoongateHTTP/Pages/Templates/en.words") if (BIN.parents[1] / "Sources").exists() else None
+    import pathlib
+    words = words or pathlib.Path(__file__).parents[2] / "Sources/MoongateHTTP/Pages/Templates/en.words"
+    (pages / "ar-XB.words").write_text(longer(words.read_text()))
+    try:
+        screen = Screen(driver, house.start()).forget().looks(PHONE)
+        for path in ("/auth/login?language=ar-XB", "/auth/register", "/auth/login?with=email", "/auth/logout", "/auth/error?code=denied"):
+            screen.opens(path)
+            assert screen.js("return document.dir") == "rtl"
+            screen.is_sound(path)
+        code = screen.asks_code(number, "register")
+        screen.is_sound("code").types(wrong(code)).waits(lambda: screen.all(".problem"), "the refusal")
+        screen.is_sound("wrong")
+        order = screen.js("return [...document.querySelectorAll('.box')].map(box => box.getBoundingClientRect().left)")
+        assert order == sorted(order), "digits run from left to right in every language"
+        screen.waits(lambda: screen.find("form[data-form=code]").get_attribute("data-state") == "open", "the next try")
+        screen.types(code)
+        screen.waits(lambda: screen.path == "/profile-setup", "the end")
+        for path in ("/auth/account", "/auth/pin?flow=pin_set", "/auth/verify?flow=change_phone"):
+            screen.opens(path).is_sound(path)
+    finally:
+        house.stop()
+
+
+# An operator's own.
+
+
+def test_brand(driver, tmp_path):
+    house = House(tmp_path)
+    (house.config / "logo.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg" width="80" height="80"><script>alert(1)</script><rect width="80" height="80"/></svg>')
+    house.edit("gateway.lua", lambda text: re.sub(
+        r"brand = \{.*\}", 'brand = { name = "Umbrella & Söhne", logo = "logo.svg", primary = "#ffd400", support = "https://help.example.com/" }', text))
+    try:
+        screen = Screen(driver, house.start()).forget()
+        for dark in (False, True):
+            screen.looks(dark=dark).opens("/auth/login").is_sound("a yellow brand")
+        assert "Umbrella & Söhne" in screen.driver.title
+        logo = screen.find("img.logo")
+        assert screen.js("return arguments[0].naturalWidth", logo) == 80
+        assert screen.find("[data-support]").get_attribute("href") == "https://help.example.com/"
+        answer = requests.get(logo.get_attribute("src"), timeout=10)
+        assert "sandbox" in answer.headers["Content-Security-Policy"] and "immutable" in answer.headers["Cache-Control"]
+        assert screen.errors() == []
+    finally:
+        house.stop()
+
+
+def test_overrides_and_what_is_wrong_with_them(shipped):
+    pages = shipped.config / "pages"
+    pages.mkdir()
+    before = shipped.policy()["active"]
+    (pages / "logout.mustache").write_text("{{<layout}}\n{{$content}}\n<h1>Farewell, {{w.sign_out}}</h1>\n{{/content}}\n{{/layout}}\n")
+    (pages / "en.words").write_text("login_title = Namaste!\n")
+    shipped.wait_generation(before)
+    assert "<h1>Farewell, Sign out</h1>" in requests.get(shipped.url + "/auth/logout", timeout=10).text
+    assert "<h1>Namaste!</h1>" in requests.get(shipped.url + "/auth/login", timeout=10).text
+    (pages / "logout.mustache").write_text("<p>\n{{#isSignedIn}}\n<p>never closed\n")
+    (pages / "en.words").write_text("# mine\nlogin_titel = Oops\nand this\n")
+    (pages / "lougout.mustache").write_text("x")
+    done = subprocess.run([BIN / "moongate", "check", "--config", shipped.config, "--json"], capture_output=True, text=True, timeout=120)
+    found = {(problem["file"], problem["line"]) for problem in json.loads(done.stdout)["problems"]}
+    assert done.returncode == 1 and found >= {("pages/en.words", 2), ("pages/en.words", 3), ("pages/lougout.mustache", 0)}, done.stdout
+    assert any(file == "pages/logout.mustache" and line >= 2 for file, line in found), found
+    refused = wait_for(lambda: shipped.policy()["candidate_refused"], "the refusal")
+    assert "pages/en.words" in json.dumps(refused)
+    assert "Farewell" in requests.get(shipped.url + "/auth/logout", timeout=10).text, "the old one serves on"
+    for file in pages.iterdir():
+        file.unlink()
+    pages.rmdir()
+    wait_for(lambda: "Farewell" not in requests.get(shipped.url + "/auth/logout", timeout=10).text, "ours again")
+
+
+def test_the_outbox_is_live(screen, number):
+    screen.driver.get(screen.house.admin + "/outbox")
+    screen.house.register(number)
+    code = screen.house.code(number)
+    screen.waits(lambda: screen.find(".sent").text == code, "the newest code, first")
+    size = float(screen.js("return getComputedStyle(document.querySelector('.sent')).fontSize").removesuffix("px"))
+    assert size >= 32, "in large digits"
+    screen.is_sound("outbox")
+    assert screen.errors() == []
+
+
+# Under attack, and in bad hands.
+
+
+def test_markup_is_text(screen, number):
+    name = '"><script>document.title=1</script><img src=x onerror=alert(1)>'
+    flow = screen.house.flow("register_email")
+    email = f"m{number[-6:]}@example.org"
+    done = screen.house.api("POST", f"/flows/{flow}/begin", {"provider": "password", "email": email, "password": "correct horse battery", "first_name": name})
+    assert done.status_code == 200, done.text
+    token = screen.house.api("POST", f"/flows/{flow}/skip", {}).json()["session"]["token"]
+    screen.opens("/auth/logout")
+    screen.driver.add_cookie({"name": "moongate", "value": token, "path": "/"})
+    screen.opens("/auth/account").reads(name)
+    assert screen.errors() == [] and not screen.all("main img[src=x]")
+
+
+def test_other_sites_forms(shipped, number):
+    for path in ("/auth/login", "/auth/verify?id=fl_x", "/auth/email", "/auth/pin", "/auth/account", "/auth/logout"):
+        answer = requests.post(shipped.url + path, data={"phone": number}, headers={"Origin": "https://evil.example", "Accept": "text/html"}, timeout=10)
+        assert answer.status_code == 403 and "another site" in answer.text, path
+
+
+def test_a_flow_that_is_gone_while_its_page_is_open(screen, number):
+    code = screen.asks_code(number, "register")
+    screen.forget()
+    screen.types(code)
+    screen.reads("This sign-in does not exist. Please start again.", "Start again").is_sound("gone")
+    screen.presses("Start again").at("/auth/login")
+
+
+def test_double_clicks_and_ten_tabs(screen, number):
+    screen.house.register(number)
+    before = len(screen.house.outbox())
+    screen.opens("/auth/login").fills("phone", number)
+    screen.waits(lambda: screen.find("button.main").is_enabled(), "a number")
+    screen.js("const button = document.querySelector('button.main'); button.click(); button.click(); button.form.requestSubmit()")
+    screen.at("/auth/verify")
+    assert len(screen.house.outbox()) == before + 1
+    address, first = screen.driver.current_url, screen.driver.current_window_handle
+    for _ in range(9):
+        screen.driver.switch_to.new_window("tab")
+        screen.driver.get(address)
+    assert "Verify Phone Number" in screen.text
+    screen.settles()
+    screen.find("#code").send_keys(screen.house.code(number))
+    screen.at("/home")
+    for handle in screen.driver.window_handles:
+        if handle != first:
+            screen.driver.switch_to.window(handle)
+            screen.driver.close()
+    screen.driver.switch_to.window(first)
+    screen.find("#code").send_keys(screen.house.code(number))
+    screen.at("/home")
+
+
+# The figures.
+
+
+def test_figures(screen, number):
+    paints, shifts = [], []
+    watch = """window.shift = 0; new PerformanceObserver(list => { for (const entry of list.getEntries()) if (!entry.hadRecentInput) shift += entry.value })
+      .observe({type: 'layout-shift', buffered: true})"""
+    screen.driver.execute_cdp_cmd("Page.enable", {})
+    added = screen.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": watch})
+    try:
+        for _ in range(10):
+            screen.driver.execute_cdp_cmd("Network.clearBrowserCache", {})
+            screen.opens("/auth/login")
+            screen.waits(lambda: screen.js("return performance.getEntriesByName('first-contentful-paint').length"), "the first paint")
+            paints.append(screen.js("return performance.getEntriesByName('first-contentful-paint')[0].startTime"))
+            shifts.append(screen.js("return shift"))
+        resources = screen.js("return performance.getEntriesByType('resource').map(entry => entry.name)")
+        assert all(name.startswith(screen.house.url) for name in resources), "no request to anywhere else"
+        size = sum(len(gzip.compress(requests.get(name, timeout=10).content)) for name in {*resources, screen.house.url + "/auth/login"})
+        screen.asks_code(number, "register")
+        shifts.append(screen.js("return shift"))
+        names = {*resources, *screen.js("return performance.getEntriesByType('resource').map(entry => entry.name)")}
+        both = sum(len(gzip.compress(requests.get(name, timeout=10).content)) for name in names if "/assets/" in name)
+        slowest = screen.driver.execute_async_script("""
+          const done = arguments[0], took = [], input = document.querySelector('#code');
+          (async () => { for (const digit of '12345') {
+            const start = performance.now(); input.value += digit; input.dispatchEvent(new InputEvent('input', {inputType: 'insertText'}));
+            await new Promise(requestAnimationFrame); took.push(performance.now() - start) } done(Math.max(...took)) })()""")
+    finally:
+        screen.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", {"identifier": added["identifier"]})
+    print(f"first paint {statistics.median(paints):.0f} ms, login {size} bytes, both pages {both} bytes, shift {max(shifts):.4f}, a key {slowest:.0f} ms")
+    assert statistics.median(paints) < 300
+    assert size < 60_000 and both < 60_000
+    assert max(shifts) < 0.01
+    assert slowest < 50
+    assert screen.errors() == []
+
+
+def test_assets_are_kept_and_pages_are_not(shipped):
+    page = requests.get(shipped.url + "/auth/login", timeout=10)
+    assert page.headers["Cache-Control"] == "no-store"
+    policy = page.headers["Content-Security-Policy"]
+    assert "unsafe" not in policy and "script-src 'self'" in policy and "default-src 'none'" in policy
+    assert not re.search(r"<script(?![^>]* src=)|<style| style=| on\w+=", page.text)
+    for path in re.findall(r'(?:href|src)="(/auth/assets/[^"]+)"', html.unescape(page.text)):
+        answer = requests.get(shipped.url + path, timeout=10)
+        assert answer.status_code == 200 and "immutable" in answer.headers["Cache-Control"], path
+    assert requests.get(shipped.url + "/auth/assets/gone/style.css", timeout=10).headers["Cache-Control"] == "no-store"
