@@ -7,7 +7,7 @@ SHELL := /bin/bash
 .ONESHELL:
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: bench-hash bench-policy fuzz fuzz-slice help deps test-deps build run test soak unit-test end-to-end bench format lint clean
+.PHONY: bench-hash bench-policy fuzz fuzz-slice help deps test-deps build run test soak unit-test end-to-end bench format lint clean screenshots
 
 CONFIGURATION ?= debug
 CONFIG ?= config
@@ -92,6 +92,10 @@ $(VENV)/ready: Tests/EndToEnd/requirements.txt
 	python3 -m venv $(VENV)
 	$(VENV)/bin/pip install -q --disable-pip-version-check -r Tests/EndToEnd/requirements.txt
 	touch $@
+
+# Every page and state as pictures, in .build-e2e/screenshots: needs any build first.
+screenshots: test-deps $(VENV)/ready
+	@MOONGATE_BIN=$$($(SWIFT_BUILD) --show-bin-path) $(VENV)/bin/python Tests/EndToEnd/screenshots.py .build-e2e/screenshots
 
 # What takes too long for `make test`: needs any build first.
 soak: test-deps $(VENV)/ready

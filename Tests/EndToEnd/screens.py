@@ -5,7 +5,7 @@ import pathlib
 import re
 
 from selenium import webdriver
-from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
+from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
@@ -77,7 +77,7 @@ class Screen:
         return self.driver.find_elements(By.CSS_SELECTOR, selector)
 
     def waits(self, condition, what, seconds=15):
-        patience = WebDriverWait(self.driver, seconds, 0.03, ignored_exceptions=[NoSuchElementException, StaleElementReferenceException])
+        patience = WebDriverWait(self.driver, seconds, 0.03, ignored_exceptions=[WebDriverException])
         try:
             return patience.until(lambda _: condition())
         except Exception as error:

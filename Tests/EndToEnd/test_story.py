@@ -2,7 +2,7 @@
 
 import pytest
 from selenium import webdriver
-from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
+from selenium.common.exceptions import StaleElementReferenceException, WebDriverException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
@@ -37,7 +37,7 @@ class Person:
 
     def waits(self, condition, what):
         # A page that is just being exchanged for the next one has no elements, or old ones.
-        patience = WebDriverWait(self.browser, 20, 0.05, ignored_exceptions=[NoSuchElementException, StaleElementReferenceException])
+        patience = WebDriverWait(self.browser, 20, 0.05, ignored_exceptions=[WebDriverException])
         try:
             return patience.until(lambda _: condition())
         except Exception as error:

@@ -91,7 +91,8 @@ import Testing
       let browser = try await codePage(client)
       let address = browser.address
       // What a script shows when the timer ends is in a template, which nobody sees.
-      #expect(browser.page?.text.replacing(/<template.*?<\/template>/, with: "").contains("Resend now") == false)
+      let seen = try #require(browser.page?.text.components(separatedBy: "<template").first)
+      #expect(!seen.contains("Resend now"))
       client.gateway.clock.advance(by: .seconds(15))
       #expect(try await browser.visit(address).text.contains(">00:45</span>"))
       // A form that is sent although the button was off.
@@ -283,6 +284,54 @@ import Testing
       #expect(asset.header("Cache-Control") == "public, max-age=31536000, immutable")
       #expect(asset.text.contains(part))
       #expect(!asset.text.contains("@import") && !asset.text.contains("url("))
+    }
+  }
+
+  @Test(arguments: [
+    ("hi", "hi"), ("fr, hi;q=0.5, en;q=0.1", "hi"), ("HI-in", "hi"), ("fr", "en"), ("hi;q=0, en", "en"), ("", "en"), ("*, hi", "en"),
+    (";;,,q=1", "en"),
+  ])
+  func theLanguageThatABrowserAsksFor(_ wish: String, _ tag: String) async throws {
+    try await HTTPGateway().run { client in
+      let page = try await client.send(.get, "/auth/login", headers: [("Accept-Language", wish)])
+      #expect(page.text.contains("<html lang=\"\(tag)\""))
+      #expect(page.header("Content-Language") == tag)
+      #expect(page.setCookies == [])
+      let chosen = try await client.send(.get, "/auth/login?language=hi", headers: [("Accept-Language", wish)])
+      #expect(chosen.setCookies == ["moongate-language=hi; Path=/auth; Max-Age=31536000; SameSite=Lax"])
+      let kept = try await client.send(.get, "/auth/login", headers: [("Accept-Language", wish), ("Cookie", "moongate-language=hi")])
+      #expect(kept.text.contains("फिर से स्वागत है!"))
+      // Nobody else's text becomes a cookie or a language.
+      #expect(try await client.send(.get, "/auth/login?language=hi%3Bx").setCookies == [])
+    }
+  }
+
+  @Test func refusalsInAnotherLanguage() async throws {
+    try await HTTPGateway().run { client in
+      let headers = [
+        ("Accept", "text/html"), ("Accept-Language", "hi"), ("Origin", "http://localhost:8080"),
+        ("Content-Type", "application/x-www-form-urlencoded"),
+      ]
+      for (phone, sentence) in [("99999%2099999", "खाता नहीं मिला। नया बनाएँ?"), ("12", "कृपया 10 अंकों का मान्य मोबाइल नंबर लिखें")] {
+        let refused = try await client.send(.post, "/auth/login", headers: headers, body: "phone=\(phone)")
+        #expect(refused.text.contains(sentence))
+      }
+    }
+  }
+
+  @Test func ourOwnScriptsAreToldWhereToGoOn() async throws {
+    try await HTTPGateway().run { client in
+      let headers = [
+        ("Accept", "text/html"), ("Origin", "http://localhost:8080"), ("Content-Type", "application/x-www-form-urlencoded"),
+        ("Moongate-Page", "script"),
+      ]
+      let sent = try await client.send(.post, "/auth/register", headers: headers, body: "phone=9999999999")
+      #expect(sent.status == 200)
+      #expect((sent["next"] as? String)?.hasPrefix("/auth/verify?id=fl_") == true)
+      #expect(sent.setCookies.count == 1)
+      let refused = try await client.send(.post, "/auth/login", headers: headers, body: "phone=9876543210")
+      #expect(refused.status == 404)
+      #expect(refused.text.contains("data-code=\"account_not_found\""))
     }
   }
 

@@ -120,7 +120,7 @@ struct CodePage: Sendable {
       editTitle: words[isEmail ? "edit_email_title" : "edit_title"], editAction: edit?.prefix { $0 != "?" }.description,
       editField: isEmail ? "email" : "phone",
       editWay: isEmail ? (view.flow == "password_reset" ? "reset" : "code") : "phone",
-      back: edit ?? view.returnTo ?? "/auth/account", other: words[isEmail ? "other_email" : "other_phone"],
+      back: edit ?? NextPage.back(view.returnTo), other: words[isEmail ? "other_email" : "other_phone"],
       action: FormFields.address(path, ["id": id]), id: id, flow: view.flow, returnTo: view.returnTo, region: exchange.gateway.region,
       canStartAnew: isSigningIn,
       notice: notice.map { words[$0] }, state: locked != nil ? "locked" : isExpired ? "expired" : "open", isOpen: locked == nil && !isExpired,

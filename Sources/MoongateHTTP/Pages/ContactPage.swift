@@ -120,7 +120,7 @@ struct ContactPage: Sendable {
     let model = Model(
       heading: words[names.0], subtitle: words[names.1], sentTo: sentTo, asksPhone: asks && !isEmail, asksEmail: asks && isEmail, action: path,
       id: id?.secret.reveal(), flow: flow, returnTo: returnTo, typed: typed, region: exchange.gateway.region, problem: problem,
-      isInvalid: [.invalidPhone, .invalidEmail].contains(refusal?.code), back: returnTo ?? "/auth/account",
+      isInvalid: [.invalidPhone, .invalidEmail].contains(refusal?.code), back: NextPage.back(returnTo),
       wait: refusal?.retryAfter.map(Countdown.init), stressesSupport: false)
     return pages.page("contact", model, title: model.heading, status: refusal?.code.httpStatus ?? .ok, exchange)
   }

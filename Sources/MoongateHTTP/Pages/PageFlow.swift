@@ -119,6 +119,12 @@ enum NextPage {
     }
   }
 
+  /// Where a page that is left without having done anything leads back to: nothing was done there.
+  static func back(_ returnTo: String?) -> String {
+    guard let returnTo, !returnTo.hasPrefix("/auth/account") else { return "/auth/account" }
+    return returnTo
+  }
+
   /// The page that takes the provider's code.
   static func codePage(of provider: ProviderName) -> String { provider.rawValue == "email_code" ? "/auth/email" : "/auth/verify" }
 

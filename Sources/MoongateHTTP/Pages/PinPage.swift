@@ -51,9 +51,7 @@ struct PinPage: Sendable {
     if FlowPurpose(flow: flow) == .pinReset { return try await page(.forgotten, flow: flow, view: nil, returnTo: returnTo, nil, exchange) }
     guard definition.steps.first?.choices.contains(where: { $0.rawValue == "pin" }) ?? false else {
       // A flow of the operator's that asks for something else first.
-      return exchange.leadOn(
-        to: FormFields.address(
-          flow == "step_up" ? "/auth/pin" : "/auth/login", ["flow": flow == "step_up" ? "pin_unlock" : flow, "return_to": returnTo]))
+      return exchange.leadOn(to: FormFields.address("/auth/login", ["flow": flow, "return_to": returnTo]))
     }
     return try await page(Self.task(of: FlowPurpose(flow: flow)), flow: flow, view: nil, returnTo: returnTo, nil, exchange)
   }
@@ -238,7 +236,7 @@ struct PinPage: Sendable {
       forgotButton: words[byEmail ? "send_reset_email" : "send_reset_code"],
       canForget: task != .create && exchange.generation.flows["pin_reset"] != nil && task != .reset && task != .resetAfterCode, fields: fields,
       button: words[button], action: "/auth/pin", id: view?.id.secret.reveal(), flow: flow, returnTo: returnTo,
-      back: returnTo ?? "/auth/account",
+      back: NextPage.back(returnTo),
       forgot: FormFields.address("/auth/pin", ["flow": "pin_reset", "return_to": returnTo]), sentTo: view?.step?.sentTo,
       state: refusal == nil ? "open" : isLocked ? "locked" : "wrong", problem: problem, code: refusal?.code.name,
       wait: isLocked ? refusal?.retryAfter.map(Countdown.init) : nil,

@@ -15,8 +15,10 @@ struct Words: MustacheParent, Sendable {
   /// `ltr` or `rtl`.
   var direction: String { texts["direction"] == "rtl" ? "rtl" : "ltr" }
 
-  /// - Parameter base: gives what the text leaves out.
-  /// - Returns: the problems by line, where there are any.
+  /// - Parameters:
+  ///   - base: gives what the text leaves out.
+  ///   - known: the names that there are; nil takes any.
+  ///   - problem: is told of each line that cannot be read.
   init(tag: String, base: Words?, _ text: String, known: Set<String>?, problem: (_ line: Int, _ message: String) -> Void) {
     self.tag = tag
     if let base {
