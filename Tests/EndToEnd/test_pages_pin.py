@@ -98,8 +98,7 @@ def test_3_3_change(screen):
     screen.keys(PIN).reads("Enter new passcode")
     screen.keys(OTHER).reads("Confirm new passcode")
     screen.keys(OTHER).at("/auth/account").reads("Passcode changed.")
-    screen.opens("/pay/now").at("/auth/pin")
-    screen.keys(OTHER).at("/pay/now")
+    screen.opens("/auth/pin?return_to=/home").keys(PIN).reads("Incorrect passcode. 4 tries left.").keys(OTHER).at("/home")
 
 
 def test_3_4_and_3_8_the_lock(screen):

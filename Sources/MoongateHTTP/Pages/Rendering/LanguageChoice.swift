@@ -12,9 +12,7 @@ enum LanguageChoice {
 
   static func choose(_ request: Request, chosen: String?, among languages: [Words]) -> Words? {
     if let chosen, let known = languages.first(where: { $0.tag == chosen }) { return known }
-    if let kept = CookieHeader(request.headers[values: .cookie]).values(cookie).first, let known = languages.first(where: { $0.tag == kept }) {
-      return known
-    }
+    if let kept = languages.first(where: { isKept($0.tag, request.headers[values: .cookie]) }) { return kept }
     for tag in wanted(request.headers[values: .acceptLanguage]) {
       if tag == "*" { break }
       if let exact = languages.first(where: { $0.tag.lowercased() == tag }) { return exact }
@@ -27,6 +25,11 @@ enum LanguageChoice {
   /// The line of `Set-Cookie` that keeps a choice.
   static func keep(_ words: Words, isSecure: Bool) -> String {
     "\(cookie)=\(words.tag); Path=/auth; Max-Age=\(memory); SameSite=Lax\(isSecure ? "; Secure" : "")"
+  }
+
+  /// Whether one of the cookies (RFC 6265 section 5.4) says so. It opens nothing: whoever planted it has chosen a language.
+  private static func isKept(_ tag: String, _ lines: [String]) -> Bool {
+    lines.contains { line in line.split(separator: ";").contains { $0.drop { $0 == " " } == "\(cookie)=\(tag)" } }
   }
 
   /// Tags in lower case, the most wanted first. Bounded: a header of ten thousand tags is nobody's wish.

@@ -33,6 +33,9 @@ export default function enhance(field) {
   tools.append(clear, check);
   field.append(tools);
 
+  let isDown = false;
+  addEventListener("pointerdown", () => { isDown = true; }, true);
+  for (const name of ["pointerup", "pointercancel"]) addEventListener(name, () => { isDown = false; }, true);
   let asked = 0, hasStarted = false, verdict = null, wasValid = false;
 
   const isHeld = () => slot?.querySelector("[data-countdown]") !== null && slot?.querySelector("[data-countdown]") !== undefined;
@@ -95,7 +98,12 @@ export default function enhance(field) {
   // In English as the gateway says it; the one of the shipped country is translated.
   const sentence = (found) => (region.value === "IN" && !input.value.startsWith("+") ? say("invalid_number") : found.problem ?? say("invalid_number"));
   const invalid = () => { if (input.value.trim() && verdict && !verdict.e164) complain(sentence(verdict)); };
-  field.addEventListener("focusout", (event) => { if (!field.contains(event.relatedTarget)) invalid(); });
+  // Not while a finger is down: what moves under it would not be pressed.
+  field.addEventListener("focusout", (event) => {
+    if (field.contains(event.relatedTarget)) return;
+    if (isDown) addEventListener("click", () => setTimeout(invalid), { once: true, capture: true });
+    else invalid();
+  });
   input.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || !button.disabled) return;
     event.preventDefault();
