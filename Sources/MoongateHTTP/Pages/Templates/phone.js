@@ -77,6 +77,8 @@ export default function enhance(field) {
       verdict = undefined;
     }
     settle();
+    // Whoever had gone on already is told now.
+    if (hasStarted && !field.contains(document.activeElement)) invalid();
   }
 
   /// Puts the spaced number in, the caret behind the same digit.
