@@ -18,11 +18,13 @@ export function remaining() {
 
 function tick() {
   for (const element of document.querySelectorAll("[data-countdown]")) {
-    if (!ends.has(element)) ends.set(element, performance.now() + Number(element.dataset.countdown));
+    const isNew = !ends.has(element);
+    if (isNew) ends.set(element, performance.now() + Number(element.dataset.countdown));
     const seconds = Math.max(0, Math.ceil((ends.get(element) - performance.now()) / 1000));
     if (element.textContent === text(seconds) && seconds > 0) continue;
     element.textContent = text(seconds);
-    if (element.dataset.announce && seconds > 0 && seconds % 10 === 0) announce(say(element.dataset.announce, { wait: spoken(seconds) }));
+    // Not at once: a page first says what it is.
+    if (element.dataset.announce && !isNew && seconds > 0 && seconds % 10 === 0) announce(say(element.dataset.announce, { wait: spoken(seconds) }));
     if (seconds === 0) {
       delete element.dataset.countdown;
       over[element.dataset.then]?.(element);

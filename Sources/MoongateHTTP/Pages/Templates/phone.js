@@ -43,7 +43,8 @@ export default function enhance(field) {
     clear.hidden = input.value === "";
     check.hidden = !verdict?.valid;
     if (!form.dataset.busy) button.disabled = isHeld() || !(verdict ? verdict.e164 : input.value.replace(/\D/g, "").length >= fewest && verdict === undefined);
-    if (verdict?.valid && !wasValid) announce(say("valid_number"));
+    // Of a number that was there before anyone typed nothing is said: the page says first what it is.
+    if (hasStarted && verdict?.valid && !wasValid) announce(say("valid_number"));
     wasValid = verdict?.valid ?? false;
   }
   function complain(sentence) {
