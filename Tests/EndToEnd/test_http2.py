@@ -335,8 +335,7 @@ def test_a_client_that_takes_nothing_holds_its_upstream(house):
 def test_rapid_reset(house, upstream):
     """CVE-2023-44487."""
     client = H2Client(house.ports[0])
-    frames = b""
-    for number in range(2000):
+    for _ in range(2000):
         stream = client.h2.get_next_available_stream_id()
         client.h2.send_headers(stream, client.headers("/open/rapid"), end_stream=True)
         client.h2.reset_stream(stream, 8)

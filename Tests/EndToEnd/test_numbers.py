@@ -3,7 +3,6 @@
 import json
 import re
 import stat
-import subprocess
 
 import pytest
 import requests

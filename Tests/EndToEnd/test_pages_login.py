@@ -6,29 +6,7 @@ import pytest
 import requests
 
 from house import House, wait_for
-from screens import LAPTOP, PHONE, Keys, Screen, start
-from test_pages_code import many
-
-
-@pytest.fixture(scope="module")
-def driver(tmp_path_factory):
-    driver = start(tmp_path_factory.mktemp("chromium"))
-    yield driver
-    driver.quit()
-
-
-@pytest.fixture(scope="module")
-def shipped(tmp_path_factory):
-    house = House(tmp_path_factory.mktemp("house"))
-    house.edit("policies/phone_otp.lua", many)
-    house.edit("policies/email_code.lua", lambda text: text.replace('"60s"', '"1s"'))
-    yield house.start()
-    house.stop()
-
-
-@pytest.fixture
-def screen(driver, shipped):
-    return Screen(driver, shipped).forget()
+from screens import LAPTOP, PHONE, Keys, Screen
 
 
 def button(screen):

@@ -1,22 +1,13 @@
 """Seeds' rows S3, 4.2 to 4.6 and 4.9: passcodes, emails and the account. Each test names the rows that it shows."""
 
-import re
 
 import pytest
 import requests
 
 from house import House, wait_for
-from screens import LAPTOP, PHONE, Screen, start
-from test_pages_code import many
+from screens import LAPTOP, PHONE, Screen, many
 
 PIN, OTHER = "482915", "593026"
-
-
-@pytest.fixture(scope="module")
-def driver(tmp_path_factory):
-    driver = start(tmp_path_factory.mktemp("chromium"))
-    yield driver
-    driver.quit()
 
 
 @pytest.fixture(scope="module")
@@ -209,8 +200,8 @@ def test_4_2_to_4_6_email(screen):
     assert any(entry["to"] == email and not entry["code"] for entry in screen.house.outbox()), "notice to the old one"
 
 
-def test_change_phone(screen):
-    other = screen.number[:-3] + "777"
+def test_change_phone(screen, other_number):
+    other = other_number()
     screen.opens("/auth/account").presses("Change: Phone").at("/auth/verify").reads("Change phone number").is_sound("change phone")
     before = seen(screen)
     screen.fills("phone", other)

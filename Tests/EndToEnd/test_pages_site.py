@@ -12,14 +12,6 @@ import requests
 
 from house import BIN, House, wait_for
 from screens import PHONE, Screen, start, wrong
-from test_pages_code import many
-
-
-@pytest.fixture(scope="module")
-def driver(tmp_path_factory):
-    driver = start(tmp_path_factory.mktemp("chromium"))
-    yield driver
-    driver.quit()
 
 
 @pytest.fixture(scope="module")
@@ -28,20 +20,6 @@ def plain(tmp_path_factory):
     driver = start(tmp_path_factory.mktemp("plain"), scripts=False)
     yield driver
     driver.quit()
-
-
-@pytest.fixture(scope="module")
-def shipped(tmp_path_factory):
-    house = House(tmp_path_factory.mktemp("house"))
-    house.edit("policies/phone_otp.lua", many)
-    house.edit("policies/email_code.lua", lambda text: text.replace('"60s"', '"1s"'))
-    yield house.start()
-    house.stop()
-
-
-@pytest.fixture
-def screen(driver, shipped):
-    return Screen(driver, shipped).forget()
 
 
 # Without scripts.
