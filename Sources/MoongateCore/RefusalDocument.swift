@@ -10,33 +10,20 @@ extension Refusal {
   /// The document, in UTF-8, with one line end.
   /// - Parameter more: text members besides those of every refusal.
   package func document(with more: KeyValuePairs<String, String> = [:]) -> [UInt8] {
-    var members = [
-      ("type", Self.quoted("urn:moongate:problem:\(code.name)")), ("title", Self.quoted(code.title)), ("status", String(code.status)),
-      ("detail", Self.quoted(sentence)), ("code", Self.quoted(code.name)), ("decision_id", Self.quoted(decision.text)),
-    ]
-    if let attemptsLeft { members.append(("attempts_left", String(attemptsLeft))) }
-    if let retryAfterSeconds { members.append(("retry_after", String(retryAfterSeconds))) }
-    if let resendAt { members.append(("resend_at", Self.quoted(resendAt.text))) }
-    if let field { members.append(("field", Self.quoted(field))) }
-    if let provider { members.append(("provider", Self.quoted(provider.rawValue))) }
-    if let flow { members.append(("flow", Self.quoted(flow))) }
-    members += more.map { ($0.key, Self.quoted($0.value)) }
-    return Array("{\(members.map { "\"\($0)\":\($1)" }.joined(separator: ","))}\n".utf8)
-  }
-
-  /// A JSON string (RFC 8259 section 7).
-  private static func quoted(_ text: String) -> String {
-    var quoted = "\""
-    for scalar in text.unicodeScalars {
-      switch scalar {
-      case "\"": quoted += "\\\""
-      case "\\": quoted += "\\\\"
-      case "\u{0}"..<"\u{20}", "\u{7f}", "\u{2028}", "\u{2029}":
-        let digits = String(scalar.value, radix: 16)
-        quoted += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-      default: quoted.unicodeScalars.append(scalar)
-      }
-    }
-    return quoted + "\""
+    var object = JSONObjectText()
+    object.add("type", "urn:moongate:problem:\(code.name)")
+    object.add("title", code.title)
+    object.add("status", code.status)
+    object.add("detail", sentence)
+    object.add("code", code.name)
+    object.add("decision_id", decision.text)
+    if let attemptsLeft { object.add("attempts_left", attemptsLeft) }
+    if let retryAfterSeconds { object.add("retry_after", retryAfterSeconds) }
+    object.add("resend_at", resendAt?.text)
+    object.add("field", field)
+    object.add("provider", provider?.rawValue)
+    object.add("flow", flow)
+    for member in more { object.add(member.key, member.value) }
+    return object.closed + [UInt8(ascii: "\n")]
   }
 }

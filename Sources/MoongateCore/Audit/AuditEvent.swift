@@ -72,6 +72,27 @@ package struct AuditEvent: Sendable, Equatable, Codable {
     self.detail = detail
   }
 
+  /// The same as an encoder's JSON: there is one for each refusal of a flood, and several for each sign-in.
+  package var json: [UInt8] {
+    var name = JSONObjectText()
+    name.add("text", id.text)
+    var object = JSONObjectText()
+    object.add("id", name)
+    object.add("at", at.milliseconds)
+    object.add("kind", kind.rawValue)
+    object.add("flow", flow)
+    object.add("flowPrefix", flowPrefix)
+    object.add("provider", provider?.rawValue)
+    object.add("account", account)
+    object.add("identifier", identifier)
+    object.add("address", address)
+    object.add("code", code)
+    var details = JSONObjectText()
+    for (key, value) in detail { details.add(key, value) }
+    object.add("detail", details)
+    return object.closed
+  }
+
   /// The same happening, of nobody: what is left of a person who was deleted.
   package var anonymous: AuditEvent {
     AuditEvent(id: id, at: at, kind: kind, flow: flow, provider: provider, code: code, detail: [:])

@@ -13,7 +13,7 @@ struct PreparedChange: Sendable {
       switch change {
       case .putFlow(let record): try JSON.encode(record.next)
       case .putSession(let session), .replaceSession(_, by: let session): try JSON.encode(session.passed)
-      case .audit(let event): try JSON.encode(event)
+      case .audit(let event): Data(event.json)
       default: Data()
       }
   }

@@ -26,7 +26,7 @@ enum Deleting {
       let spelled = String(decoding: try JSON.encode(text), as: UTF8.self)
       for row in try db.rows("SELECT number, event FROM event WHERE instr(CAST(event AS TEXT), ?) > 0", [spelled]) {
         let event = try JSON.decode(AuditEvent.self, row[1])
-        try db.run("UPDATE event SET event = ? WHERE number = ?", [try JSON.encode(event.anonymous), row[0] as Int64])
+        try db.run("UPDATE event SET event = ? WHERE number = ?", [Data(event.anonymous.json), row[0] as Int64])
       }
     }
   }

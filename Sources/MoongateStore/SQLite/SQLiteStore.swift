@@ -205,7 +205,7 @@ extension SQLiteStore {
   package func append(_ events: [AuditEvent]) async throws(StoreFault) {
     guard let latest = events.map(\.at).max() else { return }
     do {
-      let encoded = try events.map { ($0, try JSON.encode($0)) }
+      let encoded = events.map { ($0, Data($0.json)) }
       try await working {
         try await commits.write(at: latest) { db in
           for (event, json) in encoded { try EventRows.append(event, encoded: json, db) }

@@ -1,0 +1,27 @@
+import Foundation
+import MoongateCore
+import MoongateSDK
+import MoongateTesting
+import Testing
+
+/// Events as they are stored.
+@Suite struct AuditEventTests {
+  static let events = [
+    AuditEvent(id: DecisionID(text: "dc_1"), at: ManualClock.start, kind: .refused),
+    AuditEvent(
+      id: DecisionID(text: "dc_\"\\"), at: Timestamp(milliseconds: -1), kind: .codeVerified, flow: "lo\u{0}gin", flowPrefix: "fl_\u{2028}\u{7f}",
+      provider: ProviderName(test: "pin"), account: "ac_é", identifier: "\u{1F319}", address: "::1", code: "a\nb",
+      detail: ["rule": "policies/pin.lua:3", "x\"": "\t\r\n/\u{1b}"]),
+  ]
+
+  @Test(arguments: events) func isReadBackAsItWas(event: AuditEvent) throws {
+    #expect(try JSONDecoder().decode(AuditEvent.self, from: Data(event.json)) == event)
+  }
+
+  /// A row that an encoder made reads the same: the two may stand beside each other in one store.
+  @Test(arguments: events) func isWhatAnEncoderWrites(event: AuditEvent) throws {
+    let ours = try JSONSerialization.jsonObject(with: Data(event.json)) as? NSDictionary
+    let encoders = try JSONSerialization.jsonObject(with: JSONEncoder().encode(event)) as? NSDictionary
+    #expect(ours != nil && ours == encoders)
+  }
+}
