@@ -8,18 +8,9 @@ package struct TokenHash: Hashable, Sendable, Codable {
 
   package init(bytes: [UInt8]) { self.bytes = bytes }
 
-  package init(from decoder: any Decoder) throws {
-    let container = try decoder.singleValueContainer()
-    guard let bytes = Base64URL.decode(try container.decode(String.self)) else {
-      throw DecodingError.dataCorruptedError(in: container, debugDescription: "a hash is written in base64url")
-    }
-    self.bytes = bytes
-  }
+  package init(from decoder: any Decoder) throws { bytes = try Base64Coded(from: decoder).wrappedValue }
 
-  package func encode(to encoder: any Encoder) throws {
-    var container = encoder.singleValueContainer()
-    try container.encode(Base64URL.encode(bytes))
-  }
+  package func encode(to encoder: any Encoder) throws { try Base64Coded(wrappedValue: bytes).encode(to: encoder) }
 
   /// Hashes the text of a token as it travels.
   package init(of token: some Sequence<UInt8>) {
