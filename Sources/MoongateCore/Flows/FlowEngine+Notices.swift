@@ -41,7 +41,7 @@ extension FlowEngine {
       let gone = before.identifiers.filter { held in
         held.identifier.kind == given && held.verifiedAt != nil && !after.identifiers.contains { $0.identifier == held.identifier }
       }
-      let notice: Notice = given == .email ? .emailChanged : .phoneChanged
+      let notice: Notice = given == .email ? .emailChanged : gone.isEmpty ? .phoneAdded : .phoneChanged
       var addresses = gone.compactMap { NoticeAddress($0.identifier) }
       if given == .phone, let email = after.identifier(.email), email.verifiedAt != nil, let address = NoticeAddress(email.identifier) {
         addresses.append(address)

@@ -6,6 +6,7 @@ package enum Notice: Sendable, Equatable {
   /// nil: until an operator ends it.
   case locked(for: Duration?)
   case emailChanged
+  case phoneAdded
   case phoneChanged
   case pinSet
   case pinChanged
@@ -19,6 +20,7 @@ package enum Notice: Sendable, Equatable {
     case .locked(let duration?): "Signing in to your account is locked for \(duration.spokenLength) after too many wrong tries"
     case .locked(nil): "Signing in to your account was turned off after too many wrong tries"
     case .emailChanged: "The email address of your account was changed"
+    case .phoneAdded: "A phone number was added to your account"
     case .phoneChanged: "The phone number of your account was changed"
     case .pinSet: "A passcode was set for your account"
     case .pinChanged: "The passcode of your account was changed"
@@ -34,6 +36,7 @@ package enum Notice: Sendable, Equatable {
       case .newDevice: "New sign-in"
       case .locked: "Too many wrong tries"
       case .emailChanged: "Email address changed"
+      case .phoneAdded: "Phone number added"
       case .phoneChanged: "Phone number changed"
       case .pinSet: "Passcode set"
       case .pinChanged: "Passcode changed"

@@ -122,9 +122,11 @@ import Testing
 
   @Test func aNumberThatIsNobodysIsAdded() async throws {
     let desk = try await TestDesk.full()
-    let own = try #require(try await desk.session(try await desk.google(sub: "asha", by: desk.client()).get()))
+    let own = try #require(try await desk.session(try await desk.google(sub: "asha", email: "922222", by: desk.client()).get()))
     let added = try await desk.pass("join_phone", TestDesk.phone, "911111", by: desk.client(session: own))
     #expect(added.account?.id == own.account.id && added.account?.isPhoneVerified == true)
+    await desk.engine.deliveriesEnd()
+    #expect(desk.delivery.notices.contains { $0.text.contains("A phone number was added to your account") && $0.to == "+922222" })
   }
 
   /// Attack: an account with something of its own must not disappear into another by one code.
