@@ -33,7 +33,10 @@ public struct GoogleOAuth: FullProvider {
           help: "The client ids of your own apps, separated by spaces: ID tokens that were made for them are taken too."),
       ],
       policy: PolicySource(file: "Plugins/GoogleOAuth/policy.lua", text: String(decoding: PackageResources.policy_lua, as: UTF8.self)),
-      identifierKinds: [.federated, .email])
+      identifierKinds: [.federated, .email],
+      outcomes: [
+        Outcome(.oauthFailed, "Google sign-in failed. Try again."), Outcome(.oauthCancelled, "Sign-in cancelled", isFailure: false),
+      ], facts: [.emailDomain], words: StepWords(title: "Continue with Google"))
   }
 
   /// Sends the person to the provider, with a nonce and a PKCE challenge of this step alone.

@@ -17,7 +17,12 @@ public struct PIN: FullProvider {
       // By what the step is for: one of them, or both.
       submitFields: [Self.pin, InputField(name: Self.newPIN.name, kind: .digits, length: PINDigits.length, isRequired: false)], settings: [],
       policy: PolicySource(file: "Plugins/PIN/policy.lua", text: String(decoding: PackageResources.policy_lua, as: UTF8.self)),
-      identifierKinds: [], hashesSecrets: true, secretSpace: 1_000_000 - WeakPIN.refused)
+      identifierKinds: [], hashesSecrets: true, secretSpace: 1_000_000 - WeakPIN.refused,
+      outcomes: [
+        Outcome(.invalidPIN, "Incorrect passcode"), Outcome(.noPIN, "No passcode is set.", isFailure: false),
+        Outcome(.alreadySet, "There is a passcode already. Change it instead.", isFailure: false),
+      ],
+      words: StepWords(title: "Your passcode", instruction: "Six digits.", labels: ["pin": "Passcode", "new_pin": "New passcode"]))
   }
 
   /// What the step asks for.

@@ -20,7 +20,10 @@ public struct Password: FullProvider {
       ],
       submitFields: [Self.password], settings: [],
       policy: PolicySource(file: "Plugins/Password/policy.lua", text: String(decoding: PackageResources.policy_lua, as: UTF8.self)),
-      identifierKinds: [.email], hashesSecrets: true)
+      identifierKinds: [.email], hashesSecrets: true, outcomes: [Outcome(.invalidPassword, "Incorrect email or password.")], facts: [.emailDomain],
+      words: StepWords(
+        title: "Your password",
+        labels: ["email": "Email address", "password": "Password", "first_name": "First name", "last_name": "Last name"]))
   }
 
   /// The address, where one is named; else the flow's own account is meant.

@@ -20,7 +20,14 @@ public struct PhoneOTP: CodeProvider, IdentifierFormatting {
         SettingField(name: "sms", kind: .messages(.sms), isRequired: true, help: "How SMS leave: outbox() keeps them for the demo.")
       ],
       policy: PolicySource(file: "Plugins/PhoneOTP/policy.lua", text: String(decoding: PackageResources.policy_lua, as: UTF8.self)),
-      identifierKinds: [.phone])
+      identifierKinds: [.phone],
+      facts: [
+        FactField(name: "country", kind: .text, help: "the number's country in two letters"),
+        FactField(name: "type", kind: .text, help: "what kind of number it is: mobile, fixed, voip or unknown"),
+      ],
+      words: StepWords(
+        title: "Your phone number", instruction: "We send a code to it by SMS.",
+        labels: ["phone": "Phone number", "region": "Country", "code": "Code"]))
   }
 
   /// Reads `phone`, by the client's `region` or else the gateway's.
@@ -45,8 +52,8 @@ public struct PhoneOTP: CodeProvider, IdentifierFormatting {
   }
 
   /// Sends the SMS. The domain-bound line stands alone at its end, so that phones fill the code in on our page only.
-  public func deliver(_ code: CodeMessage, to identifier: Identifier, by messenger: any Messenger) async throws(DeliveryFault) {
-    try await messenger.send(
+  public func deliver(_ code: CodeMessage, to identifier: Identifier, with tools: StepTools) async throws(DeliveryFault) {
+    try await tools.send(
       Message(channel: .sms, to: identifier.value, text: code.text + "\n" + code.domainBoundLine, code: code.code))
   }
 

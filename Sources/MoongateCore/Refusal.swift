@@ -50,6 +50,8 @@ package enum RefusalCode: Hashable, Sendable {
   case deliveryFailed, policyError, busy, storeUnavailable, upstreamUnavailable, upstreamTimeout
   /// `deny "reason"` of a policy: 403 with the reason as its code.
   case policyReason(String)
+  /// What a provider declares beside the codes of our own: 401 with its sentence.
+  case provider(Outcome)
 
   /// As the API spells it.
   package var name: String { entry.name }
@@ -121,6 +123,7 @@ package enum RefusalCode: Hashable, Sendable {
     case .upstreamUnavailable: ("upstream_unavailable", 502)
     case .upstreamTimeout: ("upstream_timeout", 504)
     case .policyReason(let reason): (reason, 403)
+    case .provider(let outcome): (outcome.reason.rawValue, 401)
     }
   }
 }

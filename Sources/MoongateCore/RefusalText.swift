@@ -1,3 +1,5 @@
+import MoongateSDK
+
 /// The sentence for a person that goes with each refusal. Tests hold them to the letter.
 extension RefusalCode {
   /// A short title, the same for every occurrence (RFC 9457 section 3.1.3).
@@ -47,6 +49,7 @@ extension RefusalCode {
     case .storeUnavailable: "Not available"
     case .upstreamUnavailable: "Service not available"
     case .upstreamTimeout: "Service too slow"
+    case .provider: "Not accepted"
     }
   }
 
@@ -97,6 +100,7 @@ extension RefusalCode {
     case .storeUnavailable: "The gateway is not available at the moment. Please try again."
     case .upstreamUnavailable: "The service does not answer at the moment. Please try again."
     case .upstreamTimeout: "The service took too long to answer. Please try again."
+    case .provider(let outcome): outcome.sentence
     }
   }
 }

@@ -75,6 +75,11 @@ extension Identifier {
   }
 }
 
+extension FactField {
+  /// `f.email.domain`, which every identifier made of an `EmailAddress` carries.
+  public static let emailDomain = FactField(name: "domain", kind: .text, of: .email, help: "what stands behind its @")
+}
+
 extension ProviderInput {
   /// The email address in the field.
   /// - Throws: a problem that names the field where it is missing, or is none.

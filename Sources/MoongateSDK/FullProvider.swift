@@ -36,7 +36,7 @@ public struct StepContext: Sendable {
   public let purpose: StepPurpose
   /// The account of the flow, or the one that the identifier of `begin` opens; nil where there is none (yet). A provider
   /// whose policy conceals does the same work, and takes the same time, without one.
-  public let account: StepAccount?
+  public var account: StepAccount?
   /// What `readIdentifier` made of `begin`'s input, where it made something.
   public let identifier: Identifier?
   /// What the provider's last answer in this step asked to keep. Sealed by the core while it waits.
@@ -45,7 +45,7 @@ public struct StepContext: Sendable {
   public let now: Int64
   /// Where a site that this step leads to sends the person back; nil where the step was not begun over HTTP.
   public let callback: Callback?
-  public let tools: StepTools
+  public var tools: StepTools
 
   public init(
     flow: String, purpose: StepPurpose, account: StepAccount?, identifier: Identifier?, state: [UInt8], now: Int64, callback: Callback?,
@@ -72,48 +72,6 @@ public enum StepPurpose: String, Sendable, Codable {
   case change
   /// Prove the secret and remove it, in one try.
   case disable
-}
-
-/// What the core lends a full provider.
-public struct StepTools: Sendable {
-  /// Bytes from the system's generator (or a test's).
-  public let randomBytes: @Sendable (_ count: Int) -> [UInt8]
-  /// The provider's entry in gateway.lua.
-  public let settings: StepSettings
-  /// Holds a slot of the hashing threads; nil unless the descriptor says `hashesSecrets`.
-  public let hasher: (any SecretHasher)?
-  /// Reaches other sites.
-  public let web: any WebClient
-  /// The way that gateway.lua names for its messages.
-  public let messenger: (any Messenger)?
-
-  public init(
-    randomBytes: @escaping @Sendable (Int) -> [UInt8], settings: StepSettings = StepSettings(), hasher: (any SecretHasher)? = nil,
-    web: any WebClient, messenger: (any Messenger)? = nil
-  ) {
-    self.randomBytes = randomBytes
-    self.settings = settings
-    self.hasher = hasher
-    self.web = web
-    self.messenger = messenger
-  }
-}
-
-/// A provider's entry in gateway.lua, as it declared it.
-public struct StepSettings: Sendable {
-  private let texts: [String: String]
-  private let secrets: [String: @Sendable () -> String]
-
-  public init(texts: [String: String] = [:], secrets: [String: @Sendable () -> String] = [:]) {
-    self.texts = texts
-    self.secrets = secrets
-  }
-
-  /// A field of kind `text`; nil where the operator left it out.
-  public func text(_ name: String) -> String? { texts[name] }
-
-  /// A field of kind `secret`; nil where the operator left it out. Never put it in an error or a log.
-  public func secret(_ name: String) -> String? { secrets[name]?() }
 }
 
 /// Where another site sends the person back to.
@@ -149,24 +107,43 @@ public struct StepAccount: Sendable {
 
 /// What a full provider answers. A refusal is a value; a fault is a thrown error.
 public enum StepAnswer: Sendable {
-  /// Ask the person (again) for these fields; `state` comes back with the next call.
-  case ask([InputField], state: [UInt8])
+  /// Ask the person (again) for these fields, and show them something beside; `state` comes back with the next call.
+  case ask([InputField], state: [UInt8], showing: [Shown] = [])
   /// Send the person to another site; `state` comes back with the next call.
   case redirect(to: String, state: [UInt8])
   /// It is they.
   case proved(Proof)
-  /// Not accepted: counted as a failure.
+  /// Not accepted, for a reason that the descriptor declares among its outcomes; counted as a failure, unless the outcome says otherwise.
   case refused(RefusalReason)
   /// Cannot be read: 422, not counted.
   case malformed(InputProblem)
+}
+
+/// Something for the person to see beside the fields of a step. It goes to the flow's own browser or app and nowhere else: the core seals
+/// it while the flow waits, and neither logs nor audits it.
+public enum Shown: Sendable, Equatable, Codable {
+  /// A line of plain text.
+  case text(String)
+  /// To be copied by the person, such as an authenticator app's key: monospaced.
+  case secret(String)
+  /// A text that the page draws as a QR code; the API gives the text.
+  case qr(String)
+  /// Lines to be kept, such as recovery codes.
+  case list([String])
 }
 
 /// What a passed step establishes.
 public struct Proof: Sendable {
   /// What becomes of the provider's record of the account.
   public enum Record: Sendable {
+    /// It stays as it is.
     case keep
+    /// This takes its place, when the flow completes.
     case replace([UInt8])
+    /// The same, for a proof that may be used once, such as a code of an authenticator app: of all flows that were judged by the same record
+    /// one completes, and the others are refused.
+    case replaceOnce([UInt8])
+    /// There is none any more.
     case remove
   }
 
@@ -187,17 +164,4 @@ public struct Proof: Sendable {
     self.lastName = lastName
     self.record = record
   }
-}
-
-/// Why a full provider refused: the codes that the API knows.
-public enum RefusalReason: String, Sendable {
-  case invalidCode = "invalid_code"
-  case invalidPIN = "invalid_pin"
-  case invalidPassword = "invalid_password"
-  case oauthFailed = "oauth_failed"
-  case oauthCancelled = "oauth_cancelled"
-  /// A secret is to be made where there is one.
-  case alreadySet = "already_set"
-  /// A PIN is to be proved or changed where there is none.
-  case noPIN = "no_pin"
 }

@@ -13,15 +13,8 @@ enum Providers {
     PhoneOTP(), EmailCode(), PIN(), Password(), GoogleOAuth(),
   ]
 
-  /// - Throws: a sentence where two have one name or a name is ill-formed: a mistake in this list.
+  /// - Throws: a sentence where one of them declares what cannot be, or two have one name.
   static func registry() throws(StartProblem) -> ProviderRegistry {
-    for provider in all where ProviderName(rawValue: provider.descriptor.name.rawValue) == nil {
-      throw StartProblem("The provider \(provider.descriptor.name) has an ill-formed name: lower-case letters, digits and underscores.")
-    }
-    do {
-      return try ProviderRegistry(all)
-    } catch {
-      throw StartProblem("Two providers of this program are named \(error.name).")
-    }
+    do { return try ProviderRegistry(all) } catch { throw StartProblem(error.description) }
   }
 }

@@ -75,7 +75,11 @@ struct TestFolder {
       ProviderDescriptor(
         name: ProviderName(test: "phone_otp"), beginFields: [], submitFields: [],
         settings: [SettingField(name: "sms", kind: .messages(.sms), isRequired: true, help: "how SMS leave, as in outbox()")],
-        policy: PolicySource(file: "Plugins/PhoneOTP/policy.lua", text: text), identifierKinds: [.phone]),
+        policy: PolicySource(file: "Plugins/PhoneOTP/policy.lua", text: text), identifierKinds: [.phone],
+        facts: [
+          FactField(name: "country", kind: .text, help: "the number's country in two letters"),
+          FactField(name: "type", kind: .text, help: "what kind of number it is"),
+        ]),
       ProviderDescriptor(
         name: ProviderName(test: "email_code"), beginFields: [], submitFields: [],
         settings: [
@@ -95,7 +99,7 @@ struct TestFolder {
               unknown_account = "conceal",
               message = "{code} is your code",
             }
-            """), identifierKinds: [.email]),
+            """), identifierKinds: [.email], facts: [.emailDomain]),
     ]
   }()
 }

@@ -242,7 +242,7 @@
 ---@class (exact) moongate.Facts.phone
 ---@field e164 string? the number with + and country code
 ---@field country string? the number's country in two letters
----@field type "mobile"|"fixed"|"voip"|"unknown"|nil what kind of number it is
+---@field type string? what kind of number it is: mobile, fixed, voip or unknown
 
 ---@class (exact) moongate.Facts.email
 ---@field address string? the address in lower case

@@ -77,6 +77,10 @@ import Testing
 }
 
 @Suite("The mail") struct MailTests {
+  private struct NoWeb: WebClient {
+    func send(_ request: WebRequest) async throws(WebFault) -> WebAnswer { throw WebFault(reason: "no web") }
+  }
+
   private actor Recorder: Messenger {
     private(set) var sent: [Message] = []
 
@@ -88,7 +92,7 @@ import Testing
     let address = try EmailCode().readIdentifier(ProviderInput(fields: ["email": .text("asha@example.com")], defaultRegion: "IN"))
     try await EmailCode().deliver(
       CodeMessage(code: "532917", text: "532917 is your Moongate verification code.", domainBoundLine: "@localhost #532917", service: "Moongate"),
-      to: address, by: recorder)
+      to: address, with: StepTools(randomBytes: { _ in [] }, web: NoWeb(), messenger: recorder))
     let sent = try #require(await recorder.sent.first)
     #expect(sent.channel == .mail)
     #expect(sent.to == "asha@example.com")

@@ -12,7 +12,7 @@ import Testing
     for (purpose, stored, names) in [
       (.prove, "of 739154", ["pin"]), (.set, nil, ["new_pin"]), (.change, "of 739154", ["pin", "new_pin"]), (.disable, "of 739154", ["pin"]),
     ] as [(StepPurpose, String?, [String])] {
-      guard case .ask(let fields, _) = try await pin.begin(.step(purpose, stored: stored), .fields([:])) else {
+      guard case .ask(let fields, _, _) = try await pin.begin(.step(purpose, stored: stored), .fields([:])) else {
         Issue.record("\(purpose) asks nothing")
         continue
       }
@@ -130,7 +130,7 @@ extension Proof {
     switch record {
     case .keep: "kept"
     case .remove: "removed"
-    case .replace(let bytes): String(decoding: bytes, as: UTF8.self)
+    case .replace(let bytes), .replaceOnce(let bytes): String(decoding: bytes, as: UTF8.self)
     }
   }
 }

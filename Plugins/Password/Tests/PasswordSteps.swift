@@ -57,11 +57,11 @@ extension StepAnswer {
       switch proof.record {
       case .keep: "kept"
       case .remove: "removed"
-      case .replace(let bytes): String(decoding: bytes, as: UTF8.self)
+      case .replace(let bytes), .replaceOnce(let bytes): String(decoding: bytes, as: UTF8.self)
       }
     case .refused(let reason): reason.rawValue
     case .malformed(let problem): "\(problem.reason.rawValue) \(problem.field)"
-    case .ask(let fields, _): "asks \(fields.map(\.name).joined(separator: ", "))"
+    case .ask(let fields, _, _): "asks \(fields.map(\.name).joined(separator: ", "))"
     case .redirect: "redirects"
     }
   }

@@ -44,7 +44,7 @@ import Testing
   @Test("registering takes names and a password, at once or one after the other") func register() async throws {
     let all = ["email": "ada@example.com", "password": "correct horse", "first_name": " Ada ", "last_name": "Lovelace"]
     guard case .proved(let atOnce) = try await password.submit(.step(.set, hasAccount: false), .fields(all)),
-      case .ask(_, let state) = try await password.begin(.step(.set, hasAccount: false), .fields(all.filter { $0.key != "password" })),
+      case .ask(_, let state, _) = try await password.begin(.step(.set, hasAccount: false), .fields(all.filter { $0.key != "password" })),
       case .proved(let after) = try await password.submit(.step(.set, hasAccount: false, state: state), .fields(["password": "correct horse"]))
     else {
       Issue.record("not taken")

@@ -9,7 +9,7 @@ import Testing
   @Test("ends in the domain-bound line, alone on its line") func text() async throws {
     let messenger = RecordingMessenger()
     let identifier = try PhoneOTP().readIdentifier(.typed("+91 99999-99999"))
-    try await PhoneOTP().deliver(code, to: identifier, by: messenger)
+    try await PhoneOTP().deliver(code, to: identifier, with: .sending(by: messenger))
     let sent = try #require(await messenger.sent.first)
     #expect(sent.channel == .sms)
     #expect(sent.to == "+919999999999")
@@ -18,11 +18,25 @@ import Testing
     #expect(sent.subject == nil)
   }
 
+  @Test("without a way in gateway.lua it is a fault") func noWay() async throws {
+    let identifier = try PhoneOTP().readIdentifier(.typed("9999999999"))
+    await #expect(throws: DeliveryFault.self) { try await PhoneOTP().deliver(code, to: identifier, with: .sending(by: nil)) }
+  }
+
   @Test("a fault reaches the core as it is") func fault() async throws {
     let messenger = RecordingMessenger(fault: DeliveryFault(reason: "no network"))
     let identifier = try PhoneOTP().readIdentifier(.typed("9999999999"))
-    await #expect(throws: DeliveryFault(reason: "no network")) { try await PhoneOTP().deliver(code, to: identifier, by: messenger) }
+    await #expect(throws: DeliveryFault(reason: "no network")) { try await PhoneOTP().deliver(code, to: identifier, with: .sending(by: messenger)) }
   }
+}
+
+private struct NoWeb: WebClient {
+  func send(_ request: WebRequest) async throws(WebFault) -> WebAnswer { throw WebFault(reason: "no web") }
+}
+
+extension StepTools {
+  /// What a delivery needs.
+  static func sending(by messenger: (any Messenger)?) -> StepTools { StepTools(randomBytes: { _ in [] }, web: NoWeb(), messenger: messenger) }
 }
 
 /// Keeps what it is given, or refuses all of it.

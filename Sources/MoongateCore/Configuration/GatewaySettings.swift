@@ -159,11 +159,22 @@ package struct ProviderSettings: Sendable {
   package var missingFiles: [String: String] = [:]
   /// Ways for messages to leave, by the setting's name.
   package var deliveries: [String: DeliverySettings]
+  /// Settings of the other kinds, by name: numbers, flags, choices, lists, files. What has a default is there.
+  package var values: [String: SettingValue]
 
-  package init(texts: [String: String] = [:], secrets: [String: SecretText] = [:], deliveries: [String: DeliverySettings] = [:]) {
+  package init(
+    texts: [String: String] = [:], secrets: [String: SecretText] = [:], deliveries: [String: DeliverySettings] = [:],
+    values: [String: SettingValue] = [:]
+  ) {
     self.texts = texts
     self.secrets = secrets
     self.deliveries = deliveries
+    self.values = values
+  }
+
+  /// As their provider reads them.
+  var forSteps: StepSettings {
+    StepSettings(texts: texts, secrets: secrets.mapValues { secret in { @Sendable in secret.reveal() } }, values: values)
   }
 }
 

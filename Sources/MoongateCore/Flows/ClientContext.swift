@@ -29,18 +29,37 @@ package struct ClientContext: Sendable {
 package struct ProviderRegistry: Sendable {
   package let all: [any Provider]
   private let byName: [ProviderName: any Provider]
+  /// Attack: a descriptor that is another one at every call, with a secret in the sentence of an outcome. Each was read once.
+  private let descriptors: [ProviderName: ProviderDescriptor]
 
-  /// - Throws: the name that two of them have.
-  package init(_ providers: [any Provider]) throws(DuplicateProvider) {
+  /// - Throws: what is wrong with one of them, or the name that two of them have.
+  package init(_ providers: [any Provider]) throws(ProviderMistake) {
     var byName: [ProviderName: any Provider] = [:]
-    for provider in providers where byName.updateValue(provider, forKey: provider.descriptor.name) != nil {
-      throw DuplicateProvider(name: provider.descriptor.name)
+    var descriptors: [ProviderName: ProviderDescriptor] = [:]
+    for provider in providers {
+      let descriptor = provider.descriptor
+      if let mistake = (descriptor.mistakes + Self.clashes(of: descriptor)).first { throw ProviderMistake(provider: descriptor.name, mistake) }
+      if byName.updateValue(provider, forKey: descriptor.name) != nil {
+        throw ProviderMistake(provider: descriptor.name, "two providers of this program have this name")
+      }
+      descriptors[descriptor.name] = descriptor
     }
     all = providers
     self.byName = byName
+    self.descriptors = descriptors
   }
 
   package subscript(name: ProviderName) -> (any Provider)? { byName[name] }
+
+  /// What the provider declared when the program started.
+  package func descriptor(_ name: ProviderName) -> ProviderDescriptor? { descriptors[name] }
+
+  /// Codes that are the core's to answer: a provider that could say `too_many_attempts` would look like a lock.
+  private static func clashes(of descriptor: ProviderDescriptor) -> [String] {
+    descriptor.outcomes.map(\.reason).filter { RefusalCode.reserved.contains($0.rawValue) && !RefusalReason.known.contains($0) }.map {
+      "the outcome `\($0.rawValue)` is one of the gateway's own codes: choose another name"
+    }
+  }
 
   /// Whoever can help while an identifier of the kind is typed.
   package func formatter(for kind: IdentifierKind) -> (any IdentifierFormatting)? {
@@ -48,9 +67,18 @@ package struct ProviderRegistry: Sendable {
   }
 }
 
-/// Two providers of one name.
-package struct DuplicateProvider: Error, Sendable, Equatable {
-  package let name: ProviderName
+/// A provider that the program cannot have.
+package struct ProviderMistake: Error, Sendable, Equatable, CustomStringConvertible {
+  package let provider: ProviderName
+  /// What its author got wrong, without the provider's name.
+  package let mistake: String
+
+  package init(provider: ProviderName, _ mistake: String) {
+    self.provider = provider
+    self.mistake = mistake
+  }
+
+  package var description: String { "The provider `\(provider)` cannot be used: \(mistake)." }
 }
 
 /// Where messages leave, by what gateway.lua says.

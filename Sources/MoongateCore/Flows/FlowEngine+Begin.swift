@@ -216,14 +216,15 @@ extension FlowEngine {
     let message = CodeMessage(
       code: code, text: texts.text(code: code, service: gateway.service), domainBoundLine: "@\(gateway.publicURL.host) #\(code)",
       service: gateway.service)
-    let messenger = messenger(for: provider, visit)
+    let redaction = redaction(of: provider.descriptor.name, nil, [identifier], code: message, visit)
+    let tools = tools(for: provider, redaction, visit)
     return { () async in
-      guard let messenger else { return DeliveryFault(reason: "gateway.lua names no way for its messages to leave") }
       do throws(DeliveryFault) {
-        try await provider.deliver(message, to: identifier, by: messenger)
+        try await provider.deliver(message, to: identifier, with: tools)
         return nil
       } catch {
-        return error
+        // It goes into the log and the audit trail.
+        return DeliveryFault(reason: redaction(error.reason))
       }
     }
   }

@@ -76,7 +76,7 @@ extension FlowEngine {
     // The code itself is in this one answer and nowhere at rest.
     machine.completed(account: outcome.account.id, isNew: outcome.isNew, next: machine.record.app?.address ?? next, code: code)
     var all = changes + outcome.changes + sessionChanges + outcome.lastChanges
-    if let session, purpose == .pinReset { all.append(.endSessions(account: outcome.account.id, except: session.token)) }
+    if let session, purpose.isReset { all.append(.endSessions(account: outcome.account.id, except: session.token)) }
     if session != nil { all.append(.audit(event(.sessionStarted, visit, record: machine.record, id: id))) }
     all.append(.putFlow(machine.record))
     let final = all
@@ -176,6 +176,8 @@ extension FlowEngine {
   private func hand(_ gathered: Gathered, to outcome: inout Outcome, id: FlowID, _ visit: Visit) throws(Halt) {
     let account = outcome.account.id
     for (provider, kept) in gathered.records.sorted(by: { $0.key < $1.key }) {
+      // Attack: one code of an authenticator app, read over a shoulder, in two flows at once. Both were judged right by the same record.
+      if let judged = kept.judgedBy { outcome.changes.append(.demandProviderRecord(account: account, provider, judged.hash)) }
       guard let waiting = kept.sealed else {
         outcome.account.credentials.remove(provider)
         outcome.changes.append(.putProviderRecord(account: account, provider, sealed: nil))
@@ -206,6 +208,7 @@ extension FlowEngine {
         outcome.changes.append(.putProviderRecord(account: outcome.account.id, provider, sealed: nil))
       }
     case .pinReset: try forgetTries(at: "pin", nil, &outcome, record, visit)
+    case .secret(let provider, .reset): try forgetTries(at: provider, nil, &outcome, record, visit)
     case .changeEmail, .changePhone:
       for step in record.passed where providers[step.provider] is any CodeProvider {
         try forgetTries(at: step.provider, nil, &outcome, record, visit)
@@ -263,7 +266,7 @@ extension Visit {
   /// What a conflict of the last transaction is to the person.
   func refusal(_ conflict: ApplyResult.Conflict) -> Halt {
     switch conflict {
-    case .flowChanged: refusal(.stepNotOpen)
+    case .flowChanged, .recordChanged: refusal(.stepNotOpen)
     case .identifierTaken: refusal(.alreadyRegistered)
     case .accountUnavailable: refusal(.disabled)
     case .sessionEnded: refusal(.unauthenticated)

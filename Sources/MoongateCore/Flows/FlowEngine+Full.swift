@@ -73,10 +73,11 @@ extension FlowEngine {
     machine.opened(
       StepRecord(provider: name, identifier: identifier, isSkippable: machine.due?.isSkippable ?? false, account: account?.id, challenge: nil))
     guard let step = machine.record.step else { throw visit.refusal(.stepNotOpen) }
-    let context = try await context(provider, step, machine.record, id: id, visit)
-    switch try await fulfil(visit, { () async throws in try await provider.begin(context, input) }) {
-    case .ask(let fields, let state):
-      machine.waits(for: fields, at: nil, state: try seal(state, for: name, id: id))
+    let lent = try await lend(provider, step, input, machine.record, id: id, visit)
+    switch try await fulfil(name, lent, visit, { () async throws in try await provider.begin(lent.context, input) }) {
+    case .ask(let fields, let state, let shown):
+      machine.waits(
+        for: fields, showing: try seal(shown, for: name, id: id), at: nil, state: try seal(state, for: name, id: id))
       let required = fields.filter(\.isRequired)
       let isComplete = !required.isEmpty && required.allSatisfy { input.fields[$0.name] != nil }
       return OpenedStep(machine: machine, step: machine.record.step ?? step, isComplete: isComplete)
@@ -84,7 +85,7 @@ extension FlowEngine {
       machine.waits(for: nil, at: site, state: try seal(state, for: name, id: id))
       return OpenedStep(machine: machine, step: machine.record.step ?? step, isComplete: false)
     case .malformed(let problem): throw visit.refusal(problem)
-    case .refused(let reason): throw visit.refusal(RefusalCode(reason))
+    case .refused(let reason): throw visit.refusal(RefusalCode(try outcome(reason, of: name, visit)))
     case .proved:
       // Attack: a step that passes without a try would be a step that no limit counts.
       throw visit.refusal(.denied)
@@ -97,11 +98,11 @@ extension FlowEngine {
     _ provider: any FullProvider, _ input: ProviderInput, _ step: StepRecord, _ policy: ProviderPolicy, _ before: FlowMachine, isNew: Bool = false,
     id: FlowID, _ visit: Visit
   ) async throws(Halt) -> FlowView {
-    let context = try await context(provider, step, before.record, id: id, visit)
-    do throws(InputProblem) { try provider.check(context, input) } catch { throw visit.refusal(error) }
+    let lent = try await lend(provider, step, input, before.record, id: id, visit)
+    do throws(InputProblem) { try provider.check(lent.context, input) } catch { throw visit.refusal(error) }
     let slot = try hashingSlot(for: provider, visit)
     switch try await judgement(
-      of: provider, input, context.lending(slot), step, policy, before, isNew: isNew, id: id, visit)
+      of: provider, input, lent.lending(slot), step, policy, before, isNew: isNew, id: id, visit)
     {
     case .proved(let proved): return try await finish(proved.machine, proved.changes, refunding: [proved.charged], id: id, visit)
     case .waits(let machine, let refund): return try await store(machine, [refund], id: id, visit)
@@ -110,17 +111,17 @@ extension FlowEngine {
 
   /// Charges a try and lets the provider judge it. Nothing but the try's settlement is stored.
   func judgement(
-    of provider: any FullProvider, _ input: ProviderInput, _ context: StepContext, _ step: StepRecord, _ policy: ProviderPolicy,
-    _ before: FlowMachine,
+    of provider: any FullProvider, _ input: ProviderInput, _ lent: LentStep, _ step: StepRecord, _ policy: ProviderPolicy, _ before: FlowMachine,
     isNew: Bool, id: FlowID, _ visit: Visit
   ) async throws(Halt) -> Judgement {
+    let context = lent.context
     try demandProof(before: context.purpose, before.record, visit)
     let (limits, also) = try await admit(step, policy, before, id: id, visit)
     let charged = try await charge(limits.verify(for: context.purpose), for: .verify, timer: nil, visit)
     let refund = Change.settle(Settlement(reservation: charged.id, outcome: .refund, limits: charged.limits, timer: nil, now: visit.now))
     let answer: StepAnswer
     do {
-      answer = try await fulfil(visit) { () async throws in try await provider.submit(context, input) }
+      answer = try await fulfil(step.provider, lent, visit) { () async throws in try await provider.submit(context, input) }
     } catch {
       try await settle([refund], visit)
       throw error
@@ -134,17 +135,28 @@ extension FlowEngine {
         _ = try await failed(charged, .denied, step, before, isNew: isNew, id: id, visit)
         throw error
       }
-      return .proved(try passing(charged, step, proof, for: context.purpose, account, also, nil, before, id: id, visit))
-    case .refused(let reason) where reason.isGivenBack:
-      try await settle([refund], visit)
-      throw visit.refusal(RefusalCode(reason))
-    case .refused(let reason): throw try await failed(charged, RefusalCode(reason), step, before, isNew: isNew, id: id, visit)
+      return .proved(
+        try passing(charged, step, proof, judgedBy: lent.record, for: context.purpose, account, also, nil, before, id: id, visit))
+    case .refused(let reason):
+      let outcome: Outcome
+      do {
+        outcome = try self.outcome(reason, of: step.provider, visit)
+      } catch {
+        try await settle([refund], visit)
+        throw error
+      }
+      guard outcome.isFailure else {
+        try await settle([refund], visit)
+        throw visit.refusal(RefusalCode(outcome))
+      }
+      throw try await failed(charged, RefusalCode(outcome), step, before, isNew: isNew, id: id, visit)
     case .malformed(let problem):
       try await settle([refund], visit)
       throw visit.refusal(problem)
-    case .ask(let fields, let state):
+    case .ask(let fields, let state, let shown):
       var machine = before
-      machine.waits(for: fields, at: nil, state: try seal(state, for: step.provider, id: id))
+      machine.waits(
+        for: fields, showing: try seal(shown, for: step.provider, id: id), at: nil, state: try seal(state, for: step.provider, id: id))
       return .waits(machine, refund: refund)
     case .redirect(let site, let state):
       var machine = before
@@ -175,84 +187,34 @@ extension FlowEngine {
   }
 
   /// Runs a full provider; whatever it throws is a fault, never a pass.
-  func fulfil(_ visit: Visit, _ body: () async throws -> StepAnswer) async throws(Halt) -> StepAnswer {
+  func fulfil(
+    _ provider: ProviderName, _ lent: LentStep, _ visit: Visit, _ body: () async throws -> StepAnswer
+  ) async throws(Halt) -> StepAnswer {
     do {
       return try await body()
     } catch {
-      logger.error("a provider failed", metadata: ["decision": "\(visit.client.decision)", "fault": "\(error)"])
+      // Attack: the error of a decoder quotes what could not be decoded: the code that was typed.
+      logger.error(
+        "a provider failed",
+        metadata: ["decision": "\(visit.client.decision)", "provider": "\(provider)", "fault": "\(lent.redaction("\(error)"))"])
       throw visit.refusal(.busy)
     }
   }
 
-  /// What a full provider is given.
-  func context(_ provider: any FullProvider, _ step: StepRecord, _ record: FlowRecord, id: FlowID, _ visit: Visit) async throws(Halt) -> StepContext {
-    let name = step.provider
-    var account: StepAccount?
-    if let known = try await loadAccount(step.account ?? record.account) {
-      let sealed = try await asking { () async throws(StoreFault) in try await store.providerRecord(of: known.id, for: name) }
-      do {
-        account = StepAccount(
-          id: known.id, record: try sealed.map { try keys.open($0, for: "\(name) \(known.id)") }, identifiers: known.identifiers.map(\.identifier),
-          names: [known.firstName, known.lastName].compactMap(\.self))
-      } catch {
-        throw .store(StoreFault("the record of \(name) for \(known.id) cannot be opened: it was changed, or sealed under another key"))
-      }
-    }
-    let settings = visit.generation.gateway.providers[name]
-    return StepContext(
-      flow: record.name, purpose: record.purpose.step(of: name), account: account, identifier: step.identifier,
-      state: try unseal(step.state, for: name, id: id), now: visit.now.milliseconds, callback: try callback(name, id: id, visit),
-      tools: StepTools(
-        randomBytes: { [random] in random.bytes($0) },
-        settings: StepSettings(
-          texts: settings?.texts ?? [:], secrets: (settings?.secrets ?? [:]).mapValues { secret in { @Sendable in secret.reveal() } }),
-        web: web, messenger: messenger(for: provider, visit)))
+  /// The outcome that the provider has declared for its refusal. One that it has not declared is a fault: nobody knows whether it says
+  /// something about a secret, and what.
+  private func outcome(_ reason: RefusalReason, of provider: ProviderName, _ visit: Visit) throws(Halt) -> Outcome {
+    if let outcome = providers.descriptor(provider)?.outcome(reason) { return outcome }
+    // Not its text, which could be anything.
+    logger.error(
+      "a provider refused for a reason that it does not declare among its outcomes",
+      metadata: ["decision": "\(visit.client.decision)", "provider": "\(provider)"])
+    throw visit.refusal(.busy)
   }
-
-  /// Seals what a provider wants back while its flow waits.
-  func seal(_ state: [UInt8], for provider: ProviderName, id: FlowID) throws(Halt) -> [UInt8] {
-    guard !state.isEmpty else { return [] }
-    do { return try keys.seal(state, for: owner(provider, id)) } catch { throw .store(StoreFault("the state of \(provider) could not be sealed")) }
-  }
-
-  /// Opens what `seal` closed.
-  func unseal(_ sealed: [UInt8], for provider: ProviderName, id: FlowID) throws(Halt) -> [UInt8] {
-    guard !sealed.isEmpty else { return [] }
-    do { return try keys.open(sealed, for: owner(provider, id)) } catch { throw .store(StoreFault("the state of \(provider) cannot be opened")) }
-  }
-
-  private func owner(_ provider: ProviderName, _ id: FlowID) -> String { "flow \(Base64URL.encode(id.hash.bytes)) \(provider)" }
 }
 
 extension StepLimits {
   /// The limits that a step of the purpose is charged against. Setting a secret guesses nothing, and a locked PIN can be reset: it counts by
   /// address only.
   func verify(for purpose: StepPurpose) -> [ResolvedLimit] { purpose == .set ? verify.filter { !$0.key.isPersonal } : verify }
-}
-
-extension StepContext {
-  /// The same, with a place to hash in.
-  func lending(_ hasher: (any SecretHasher)?) -> StepContext {
-    StepContext(
-      flow: flow, purpose: purpose, account: account, identifier: identifier, state: state, now: now, callback: callback,
-      tools: StepTools(
-        randomBytes: tools.randomBytes, settings: tools.settings, hasher: hasher, web: tools.web, messenger: tools.messenger))
-  }
-
-  /// The same, as it is before anybody is proved: what the account is called is nobody's to know.
-  var anonymous: StepContext {
-    StepContext(
-      flow: flow, purpose: purpose, account: account.map { StepAccount(id: $0.id, record: nil) }, identifier: identifier, state: state, now: now,
-      callback: callback, tools: tools)
-  }
-}
-
-extension RefusalReason {
-  /// Whether it says nothing about a secret, so that the try is given back.
-  var isGivenBack: Bool {
-    switch self {
-    case .alreadySet, .noPIN, .oauthCancelled: true
-    case .invalidCode, .invalidPIN, .invalidPassword, .oauthFailed: false
-    }
-  }
 }

@@ -23,7 +23,7 @@ extension FlowEngine {
   func demandProof(before purpose: StepPurpose, _ record: FlowRecord, _ visit: Visit) throws(Halt) {
     guard purpose == .set else { return }
     switch record.purpose {
-    case .pinSet:
+    case .pinSet, .secret(_, .set):
       let passed = record.passed + (visit.client.session?.session.passed ?? [])
       guard let latest = passed.map(\.at).max(), visit.now < latest + Self.freshness else { throw visit.refusal(.stepUpRequired) }
     case .registerEmail: break

@@ -82,10 +82,10 @@ extension FlowEngine {
       full.descriptor.submitFields.contains(where: { $0.name != "code" && input.fields[$0.name] != nil })
     else { return nil }
     let ahead = StepRecord(provider: name, identifier: nil, isSkippable: false, account: step.account, challenge: nil)
-    var context = try await context(full, ahead, machine.record, id: id, visit)
+    var lent = try await lend(full, ahead, input, machine.record, id: id, visit)
     // Attack: without a session nobody is proved yet, and "your name is no password" would tell the name.
-    if machine.record.startedIn == nil { context = context.anonymous }
-    do throws(InputProblem) { try full.check(context, input) } catch { throw visit.refusal(error) }
+    if machine.record.startedIn == nil { lent = lent.anonymous }
+    do throws(InputProblem) { try full.check(lent.context, input) } catch { throw visit.refusal(error) }
     return Following(provider: full, policy: policy, slot: try hashingSlot(for: full, visit))
   }
 
@@ -106,10 +106,10 @@ extension FlowEngine {
         return try await finish(codeOnly, proved.changes, refunding: [proved.charged], id: id, visit)
       }
       reached = opened.machine
-      let context = try await context(following.provider, opened.step, opened.machine.record, id: id, visit)
-      do throws(InputProblem) { try following.provider.check(context, input) } catch { throw visit.refusal(error) }
+      let lent = try await lend(following.provider, opened.step, input, opened.machine.record, id: id, visit)
+      do throws(InputProblem) { try following.provider.check(lent.context, input) } catch { throw visit.refusal(error) }
       let judged = try await judgement(
-        of: following.provider, input, context.lending(following.slot), opened.step, following.policy, opened.machine, isNew: false, id: id, visit)
+        of: following.provider, input, lent.lending(following.slot), opened.step, following.policy, opened.machine, isNew: false, id: id, visit)
       switch judged {
       case .proved(let second):
         return try await finish(
@@ -181,8 +181,10 @@ extension FlowEngine {
   /// - Parameters:
   ///   - account: whose step it was; nil where that is nobody yet.
   ///   - timer: of a code, to be cleared.
+  ///   - judgedBy: the provider's record that the proof was judged by.
   func passing(
-    _ charged: Charged, _ step: StepRecord, _ proof: Proof, for purpose: StepPurpose, _ account: String?, _ also: ProviderName?,
+    _ charged: Charged, _ step: StepRecord, _ proof: Proof, judgedBy record: TokenHash? = nil, for purpose: StepPurpose, _ account: String?,
+    _ also: ProviderName?,
     _ timer: ResendTimer?, _ before: FlowMachine, id: FlowID, _ visit: Visit
   ) throws(Halt) -> ProvedStep {
     var machine = before
@@ -194,7 +196,8 @@ extension FlowEngine {
     switch proof.record {
     case .keep: kept = nil
     case .remove: kept = KeptRecord(sealed: nil)
-    case .replace(let record): kept = KeptRecord(sealed: try seal(record, for: name, id: id))
+    case .replace(let new): kept = KeptRecord(sealed: try seal(new, for: name, id: id))
+    case .replaceOnce(let new): kept = KeptRecord(sealed: try seal(new, for: name, id: id), judgedBy: KeptRecord.Judged(hash: record))
     }
     machine.gathers { gathered in
       gathered.claimed += proof.claimed

@@ -13,7 +13,7 @@ extension FlowEngine {
     var view = FlowView(
       id: id, flow: record.name, status: record.status, expiresAt: record.expiresAt,
       choices: record.step == nil ? try await choices(due, of: record, visit) : [],
-      step: try await step(of: record, visit), passed: record.passed, account: account.map { AccountView($0, isNew: record.isNewAccount) },
+      step: try await step(of: record, id: id, visit), passed: record.passed, account: account.map { AccountView($0, isNew: record.isNewAccount) },
       session: nil, next: isTold ? record.completedNext : nil)
     view.returnTo = record.returnTo
     return view
@@ -28,13 +28,14 @@ extension FlowEngine {
     return open.isEmpty ? configured : open
   }
 
-  private func step(of record: FlowRecord, _ visit: Visit) async throws(Halt) -> StepView? {
+  private func step(of record: FlowRecord, id: FlowID, _ visit: Visit) async throws(Halt) -> StepView? {
     guard let step = record.step, let provider = providers[step.provider] else { return nil }
     var view = StepView(
       provider: step.provider, fields: step.challenge.map { [$0.rule.field] } ?? step.fields ?? provider.descriptor.submitFields,
       sentTo: step.identifier?.display,
       expiresAt: step.challenge?.expiresAt, resendAt: nil, attemptsLeft: nil, resendsLeft: nil, isSkippable: step.isSkippable,
       redirectTo: step.redirectTo)
+    view.shown = try shown(step, of: record, id: id)
     guard let policy = visit.generation.policies[step.provider] else { return view }
     let subject = subject(of: step, policy, record, visit)
     let account = policy.hasVaryingNumbers ? try await loadAccount(subject.account) : nil

@@ -58,9 +58,12 @@ package struct FlowMachine: Sendable {
   package mutating func opened(_ step: StepRecord) { record.step = step }
 
   /// The open step asks for something more, or leads to another site.
-  /// - Parameter state: what its provider wants back, sealed.
-  package mutating func waits(for fields: [InputField]?, at site: String?, state: [UInt8]) {
+  /// - Parameters:
+  ///   - shown: what the person sees beside the fields, sealed.
+  ///   - state: what its provider wants back, sealed.
+  package mutating func waits(for fields: [InputField]?, showing shown: SealedBytes? = nil, at site: String?, state: [UInt8]) {
     record.step?.fields = fields
+    record.step?.shown = shown
     record.step?.redirectTo = site
     record.step?.state = state
   }

@@ -1,21 +1,63 @@
 import MoongateSDK
 
 /// What a flow is for. Its *name* says so (policy.md, "flows/NAME.lua"): an operator chooses the steps, the core what completing them does.
-package enum FlowPurpose: String, Sendable, CaseIterable {
-  case registerEmail = "register_email"
-  case verifyEmail = "verify_email"
-  case changeEmail = "change_email"
-  case changePhone = "change_phone"
-  case joinPhone = "join_phone"
-  case passwordReset = "password_reset"
-  case pinSet = "pin_set"
-  case pinChange = "pin_change"
-  case pinUnlock = "pin_unlock"
-  case pinReset = "pin_reset"
-  case pinDisable = "pin_disable"
-  case stepUp = "step_up"
+///
+/// A flow of the name of a provider with `_set`, `_change`, `_disable` or `_reset` behind it (`totp_set`) is where an account makes, changes,
+/// removes or makes anew what that provider proves.
+package enum FlowPurpose: RawRepresentable, Sendable, Hashable, CaseIterable {
+  case registerEmail
+  case verifyEmail, changeEmail, changePhone, joinPhone
+  case passwordReset
+  case pinSet, pinChange, pinUnlock, pinReset, pinDisable
+  case stepUp
+  /// What else a provider keeps for an account.
+  case secret(ProviderName, SecretAct)
   /// Every other name, `login` and an operator's own included.
-  case signIn = ""
+  case signIn
+
+  /// What becomes of a secret.
+  package enum SecretAct: String, Sendable, CaseIterable {
+    case set, change, disable
+    /// Made anew by who has forgotten it and has proved something else.
+    case reset
+  }
+
+  /// Those that have a name of their own.
+  package static let allCases: [Self] = [
+    .registerEmail, .verifyEmail, .changeEmail, .changePhone, .joinPhone, .passwordReset, .pinSet, .pinChange, .pinUnlock, .pinReset, .pinDisable,
+    .stepUp, .signIn,
+  ]
+
+  /// The flow's name; empty for `signIn`, which has many.
+  package var rawValue: String {
+    switch self {
+    case .registerEmail: "register_email"
+    case .verifyEmail: "verify_email"
+    case .changeEmail: "change_email"
+    case .changePhone: "change_phone"
+    case .joinPhone: "join_phone"
+    case .passwordReset: "password_reset"
+    case .pinSet: "pin_set"
+    case .pinChange: "pin_change"
+    case .pinUnlock: "pin_unlock"
+    case .pinReset: "pin_reset"
+    case .pinDisable: "pin_disable"
+    case .stepUp: "step_up"
+    case .secret(let provider, let act): "\(provider)_\(act.rawValue)"
+    case .signIn: ""
+    }
+  }
+
+  package init?(rawValue: String) {
+    if let named = Self.allCases.first(where: { $0.rawValue == rawValue }) {
+      self = named
+      return
+    }
+    guard let end = rawValue.lastIndex(of: "_"), let act = SecretAct(rawValue: String(rawValue[rawValue.index(after: end)...])),
+      let provider = ProviderName(rawValue: String(rawValue[..<end]))
+    else { return nil }
+    self = .secret(provider, act)
+  }
 
   package init(flow name: String) { self = Self(rawValue: name) ?? .signIn }
 
@@ -33,7 +75,18 @@ package enum FlowPurpose: String, Sendable, CaseIterable {
     case (.pinSet, "pin"), (.pinReset, "pin"), (.registerEmail, "password"), (.passwordReset, "password"): .set
     case (.pinChange, "pin"): .change
     case (.pinDisable, "pin"): .disable
+    case (.secret(let own, .set), _) where own == provider, (.secret(let own, .reset), _) where own == provider: .set
+    case (.secret(let own, .change), _) where own == provider: .change
+    case (.secret(let own, .disable), _) where own == provider: .disable
     default: .prove
+    }
+  }
+
+  /// Whether it makes anew what was forgotten: other sessions may be those of who knew it.
+  var isReset: Bool {
+    switch self {
+    case .pinReset, .secret(_, .reset): true
+    default: false
     }
   }
 

@@ -140,6 +140,8 @@ package struct StepRecord: Sendable, Equatable, Codable {
   package var fields: [InputField]?
   /// For full providers: the site that the person is sent to.
   package var redirectTo: String?
+  /// For full providers: what the person is shown beside the fields, sealed: it may be a secret.
+  package var shown: SealedBytes?
 
   package init(provider: ProviderName, identifier: Identifier?, isSkippable: Bool, account: String?, challenge: Challenge?, state: [UInt8] = []) {
     self.provider = provider
@@ -149,6 +151,13 @@ package struct StepRecord: Sendable, Equatable, Codable {
     self.challenge = challenge
     self.state = state
   }
+}
+
+/// Bytes that `KeyRing` has sealed.
+package struct SealedBytes: Sendable, Equatable, Codable {
+  @Base64Coded package private(set) var bytes: [UInt8]
+
+  package init(_ bytes: [UInt8]) { self.bytes = bytes }
 }
 
 /// One issued code. It lives in `[issuedAt, expiresAt)`, in one flow, for one provider and identifier, and is spent by the

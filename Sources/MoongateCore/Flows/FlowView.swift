@@ -49,6 +49,8 @@ package struct StepView: Sendable, Equatable {
   package var redirectTo: String?
   /// There while a lock stands.
   package var lockedUntil: Timestamp?
+  /// For the person to see beside the fields.
+  package var shown: [Shown] = []
 
   package init(
     provider: ProviderName, fields: [InputField], sentTo: String?, expiresAt: Timestamp?, resendAt: Timestamp?, attemptsLeft: Int?,

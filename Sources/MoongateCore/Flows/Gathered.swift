@@ -14,10 +14,23 @@ package struct Gathered: Sendable, Equatable, Codable {
 
 /// What becomes of one provider's record.
 package struct KeptRecord: Sendable, Equatable, Codable {
+  /// The record by which a proof was judged.
+  package struct Judged: Sendable, Equatable, Codable {
+    /// Of its sealed bytes; nil: there was none.
+    package let hash: TokenHash?
+
+    package init(hash: TokenHash?) { self.hash = hash }
+  }
+
   /// Sealed for the flow, since its account may not exist yet; nil: to be removed.
   package let sealed: [UInt8]?
+  /// Where the proof is good once: the account's record must still be this one when the flow completes.
+  package let judgedBy: Judged?
 
-  package init(sealed: [UInt8]?) { self.sealed = sealed }
+  package init(sealed: [UInt8]?, judgedBy: Judged? = nil) {
+    self.sealed = sealed
+    self.judgedBy = judgedBy
+  }
 }
 
 extension KeyedDecodingContainer {

@@ -48,16 +48,9 @@ extension RefusalCode {
       }
   }
 
-  init(_ reason: RefusalReason) {
-    self =
-      switch reason {
-      case .invalidCode: .invalidCode
-      case .invalidPIN: .invalidPIN
-      case .invalidPassword: .invalidPassword
-      case .oauthFailed: .oauthFailed
-      case .oauthCancelled: .oauthCancelled
-      case .alreadySet: .alreadySet
-      case .noPIN: .noPIN
-      }
+  /// A known reason is the code of ours; any other is the provider's own.
+  init(_ outcome: Outcome) {
+    let known = RefusalReason.known.contains(outcome.reason) ? RefusalCode(reserved: outcome.reason.rawValue) : nil
+    self = known ?? .provider(outcome)
   }
 }

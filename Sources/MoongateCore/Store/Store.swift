@@ -113,6 +113,9 @@ package enum Change: Sendable {
   case verifyIdentifier(account: String, Identifier)
   /// Replaces what a full provider keeps for the account; nil removes it. Sealed by the core.
   case putProviderRecord(account: String, ProviderName, sealed: [UInt8]?)
+  /// The account's record of the provider must still be the one whose sealed bytes have this hash; nil: there must be none. Otherwise nothing
+  /// of the transaction is done.
+  case demandProviderRecord(account: String, ProviderName, TokenHash?)
   /// Holds the identifier as the account's own word: unverified, it opens nothing. Nothing where the account has it already.
   case claimIdentifier(account: String, Identifier)
   /// Takes all identifiers of a kind from the account, but for the one that takes their place.
@@ -154,6 +157,8 @@ package enum ApplyResult: Sendable, Equatable {
     case accountUnavailable
     /// The session that was to be replaced is over.
     case sessionEnded
+    /// A provider's record is another one than a proof was judged by.
+    case recordChanged
   }
 }
 

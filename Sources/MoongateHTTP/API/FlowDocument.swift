@@ -42,7 +42,18 @@ extension JSONValue {
       "expires_at": .optional(step.expiresAt?.text), "resend_at": .optional(step.resendAt?.text), "attempts_left": .optional(step.attemptsLeft),
       "resends_left": .optional(step.resendsLeft), "skippable": .flag(step.isSkippable), "redirect_to": .optional(step.redirectTo),
     ]
-    return .object(members.map { JSONMember(name: $0.key, value: $0.value) } + locked)
+    let shown = step.shown.isEmpty ? [] : [JSONMember(name: "show", value: .list(step.shown.map(shown)))]
+    return .object(members.map { JSONMember(name: $0.key, value: $0.value) } + locked + shown)
+  }
+
+  /// What the person is to see beside the fields.
+  private static func shown(_ shown: Shown) -> JSONValue {
+    switch shown {
+    case .text(let text): .members(["kind": .text("text"), "text": .text(text)])
+    case .secret(let text): .members(["kind": .text("secret"), "text": .text(text)])
+    case .qr(let text): .members(["kind": .text("qr"), "text": .text(text)])
+    case .list(let lines): .members(["kind": .text("list"), "items": .list(lines.map { .text($0) })])
+    }
   }
 
   private static func field(_ field: InputField) -> JSONValue {

@@ -66,7 +66,7 @@ struct UnknownFacts {
     let reads = reads.filter { isWhole || $0.path.first != "limits" }
     let sets = FactSlot.allCases.filter { $0.isSet && $0.isTold(to: audience) }.map { $0.path.split(separator: ".").map(String.init) }
     let distinct = Set(reads.map(\.path)).sorted { $0.lexicographicallyPrecedes($1) }
-    let wrong = Self.ask(distinct, audience)
+    let wrong = Self.ask(distinct, audience, catalog.facts)
     for read in reads {
       let location = SourceLocation(file: file, line: read.line)
       if let message = wrong[read.path] { problems.add(location, "", message) }
@@ -81,8 +81,8 @@ struct UnknownFacts {
   }
 
   /// What is wrong with each path, as a function that reads it is told.
-  private static func ask(_ paths: [[String]], _ audience: FunctionTable.Audience) -> [[String]: String] {
-    guard !paths.isEmpty, let state = try? LuaState(), let facts = try? LuaEvaluator.makeFacts(audience, in: state) else { return [:] }
+  private static func ask(_ paths: [[String]], _ audience: FunctionTable.Audience, _ declared: [DeclaredFact]) -> [[String]: String] {
+    guard !paths.isEmpty, let state = try? LuaState(), let facts = try? LuaEvaluator.makeFacts(audience, declared, in: state) else { return [:] }
     var wrong: [[String]: String] = [:]
     for path in paths {
       let text = "return function(f) local _ = f.\(path.joined(separator: ".")) end"

@@ -56,7 +56,7 @@ struct UnknownNames {
 
 /// Asks Lua what it thinks of a few words.
 private final class NameProbes {
-  private let answers = Answers()
+  private let answers = Answers(declared: [])
   private lazy var state = try? LuaState(answers.callbacks)
   private var told: [String: String?] = [:]
 

@@ -16,7 +16,7 @@ package struct EditorTypes: Sendable {
     parts += TableShape.all.map(Self.declared)
     parts += providers.map { Self.declared(TableShape.settings(of: $0)) }
     parts.append(providersClass)
-    parts += Self.facts
+    parts += facts
     parts += EditorGlobals.declarations
     return parts.joined(separator: "\n\n") + "\n"
   }
@@ -61,18 +61,21 @@ package struct EditorTypes: Sendable {
   // MARK: facts
 
   /// A class for each group of facts, then one for each kind of function.
-  private static let facts: [String] = {
+  private var facts: [String] {
+    let declared = DeclaredFact.all(of: providers)
     var classes: [String] = []
     var groups: [String] = []
     for slot in FactSlot.allCases where slot.path.contains(".") {
       let group = String(slot.path.prefix { $0 != "." })
       if !groups.contains(group) { groups.append(group) }
     }
+    for fact in declared where !groups.contains(fact.of.rawValue) { groups.append(fact.of.rawValue) }
     for group in groups {
       let fields = FactSlot.allCases.filter { $0.path.hasPrefix(group + ".") }.map { slot in
         "---@field \(slot.path.dropFirst(group.utf8.count + 1)) \(slot.type) \(slot.help)"
       }
-      classes.append((["---@class (exact) moongate.Facts.\(group)"] + fields).joined(separator: "\n"))
+      let attributes = declared.filter { $0.of.rawValue == group }.map { "---@field \($0.name) \($0.type) \($0.help)" }
+      classes.append((["---@class (exact) moongate.Facts.\(group)"] + fields + attributes).joined(separator: "\n"))
     }
     classes.append(
       """
@@ -96,9 +99,12 @@ package struct EditorTypes: Sendable {
         }
         if seen.insert(group).inserted { lines.append("---@field \(group) moongate.Facts.\(group)") }
       }
+      for fact in declared where audience != .route && seen.insert(fact.of.rawValue).inserted {
+        lines.append("---@field \(fact.of.rawValue) moongate.Facts.\(fact.of.rawValue)")
+      }
       if case .policy = audience { lines.append("---@field limits table<string, moongate.Facts.limit> by their names") }
       classes.append(lines.joined(separator: "\n"))
     }
     return classes
-  }()
+  }
 }

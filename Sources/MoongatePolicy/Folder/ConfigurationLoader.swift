@@ -109,13 +109,17 @@ package struct ConfigurationLoader: Sendable {
         "is not read\(Suggestion.nearest(to: file.name, among: ["gateway.lua", "routes.lua"]).map { "; did you mean `\($0)`?" } ?? "")")
     }
 
+    for clash in DeclaredFact.clashes(of: catalog.descriptors) {
+      problems.add(SourceLocation(file: "gateway.lua", line: 0), "providers.\(clash.provider)", clash.message)
+    }
     UnknownFacts(functions: functions, catalog: catalog, problems: problems).check(lua.names)
 
     guard problems.all.isEmpty, let gateway else { return nil }
     let configured = Set(gateway.providers.keys)
     let generation = Generation(
       id: files.digest, gateway: gateway, routes: RouteTable(routes: routes), flows: flows, policies: policies.filter { configured.contains($0.key) },
-      pages: files.pages, warnings: Problems.sorted(problems.warnings), functions: functions, sources: lua.sources, providers: configured)
+      pages: files.pages, warnings: Problems.sorted(problems.warnings), functions: functions, sources: lua.sources, providers: configured,
+      declaredFacts: catalog.facts)
     do {
       _ = try generation.makeEvaluator()
     } catch {

@@ -274,30 +274,10 @@ struct GatewayReader {
           "this program has no provider `\(name)`\(Suggestion.phrase(for: name, among: catalog.descriptors.map(\.name.rawValue)))")
         continue
       }
-      if let settings = readProvider(node, descriptor) { all[descriptor.name] = settings }
-    }
-    return all
-  }
-
-  private func readProvider(_ node: LuaNode, _ descriptor: ProviderDescriptor) -> ProviderSettings? {
-    let path = "providers.\(descriptor.name)"
-    guard let reader = TableReader(node, .settings(of: descriptor), path: path, problems: problems) else { return nil }
-    var settings = ProviderSettings()
-    for field in descriptor.settings {
-      guard let node = reader.take(field.name) else { continue }
-      switch field.kind {
-      case .text: settings.texts[field.name] = Field.text(node, "\(path).\(field.name)", problems)
-      case .secret:
-        if let file = secrets.missingFile(node) {
-          settings.missingFiles[field.name] = file
-        } else {
-          settings.secrets[field.name] = secrets.read(node, "\(path).\(field.name)", problems)
-        }
-      case .messages(let channel):
-        settings.deliveries[field.name] = DeliveryReader(folder: folder, secrets: secrets, problems: problems).read(
-          node, "\(path).\(field.name)", for: channel)
+      if let settings = ProviderSettingsReader(folder: folder, secrets: secrets, problems: problems).read(node, descriptor) {
+        all[descriptor.name] = settings
       }
     }
-    return settings
+    return all
   }
 }

@@ -12,6 +12,9 @@ struct ProviderCatalog {
 
   var names: [String] { Set(descriptors.map(\.name.rawValue)).union(Self.wellKnown).sorted() }
 
+  /// What they declare for policies to ask about.
+  var facts: [DeclaredFact] { DeclaredFact.all(of: descriptors) }
+
   func known(_ text: String) -> ProviderName? { names.contains(text) ? ProviderName(rawValue: text) : nil }
 
   func descriptor(_ text: String) -> ProviderDescriptor? { descriptors.first { $0.name.rawValue == text } }

@@ -141,6 +141,22 @@ enum Field {
     return nil
   }
 
+  static func number(_ node: LuaNode, _ path: String, _ problems: Problems, in bounds: ClosedRange<Double>) -> Double? {
+    let number: Double? =
+      switch node.value {
+      case .integer(let integer): Double(integer)
+      case .number(let number): number
+      default: nil
+      }
+    if let number, bounds.contains(number) { return number }
+    let (lowest, highest) = (bounded(bounds.lowerBound), bounded(bounds.upperBound))
+    problems.add(node.location, path, "must be a number from \(lowest) to \(highest), not \(node.value.described)")
+    return nil
+  }
+
+  /// Without `.0` where there is nothing behind the point.
+  private static func bounded(_ number: Double) -> String { Int64(exactly: number).map(String.init) ?? String(number) }
+
   static func duration(_ node: LuaNode, _ path: String, _ problems: Problems, atLeast least: Duration = .milliseconds(1)) -> Duration? {
     switch node.value {
     case .text(let text):
@@ -173,13 +189,17 @@ enum Field {
   static func choice<Choice: CaseIterable & RawRepresentable<String>>(
     _ node: LuaNode, _ path: String, _ problems: Problems, _: Choice.Type
   ) -> Choice? {
-    let names = Choice.allCases.map(\.rawValue)
+    choice(node, path, problems, among: Choice.allCases.map(\.rawValue)).flatMap { Choice(rawValue: $0) }
+  }
+
+  /// One of these words.
+  static func choice(_ node: LuaNode, _ path: String, _ problems: Problems, among words: [String]) -> String? {
     guard case .text(let text) = node.value else {
-      problems.add(node.location, path, "must be one of \(Suggestion.list(names)), in quotes, not \(node.value.described)")
+      problems.add(node.location, path, "must be one of \(Suggestion.list(words)), in quotes, not \(node.value.described)")
       return nil
     }
-    if let choice = Choice(rawValue: text) { return choice }
-    problems.add(node.location, path, "\(node.value.described) is not known\(Suggestion.phrase(for: text, among: names))")
+    if words.contains(text) { return text }
+    problems.add(node.location, path, "\(node.value.described) is not known\(Suggestion.phrase(for: text, among: words))")
     return nil
   }
 

@@ -5,7 +5,7 @@ import MoongateSDK
 /// The facts by number: what a script reads as `f.phone.country` is asked for as a slot.
 enum FactSlot: Int32, CaseIterable {
   case now, action, provider, flowName, flowPassed, identifier
-  case phoneE164, phoneCountry, phoneType, emailAddress, emailDomain
+  case phoneE164, emailAddress
   case accountExists, accountID, accountAge, accountIdle, accountHasPIN, accountHasEmail, accountEmailVerified, accountPhoneVerified
   case clientIP, clientNetwork, clientUserAgent, clientNewDevice, clientNetworkChanged
   case clockSuspect
@@ -22,10 +22,7 @@ enum FactSlot: Int32, CaseIterable {
     case .flowPassed: "flow.passed"
     case .identifier: "identifier"
     case .phoneE164: "phone.e164"
-    case .phoneCountry: "phone.country"
-    case .phoneType: "phone.type"
     case .emailAddress: "email.address"
-    case .emailDomain: "email.domain"
     case .accountExists: "account.exists"
     case .accountID: "account.id"
     case .accountAge: "account.age"
@@ -62,8 +59,7 @@ enum FactSlot: Int32, CaseIterable {
     case .now, .sessionAge, .sessionAAL: "integer"
     case .action: "\"send\"|\"verify\""
     case .provider, .flowName, .clientIP, .clientNetwork, .requestMethod, .requestHost, .requestPath, .requestQuery, .sessionAccount: "string"
-    case .identifier, .phoneE164, .phoneCountry, .emailAddress, .emailDomain, .accountID, .clientUserAgent: "string?"
-    case .phoneType: "\"mobile\"|\"fixed\"|\"voip\"|\"unknown\"|nil"
+    case .identifier, .phoneE164, .emailAddress, .accountID, .clientUserAgent: "string?"
     case .accountAge, .accountIdle: "integer?"
     case .flowPassed: "table<string, true?>"
     case .sessionPassed: "table<string, integer?>"
@@ -83,10 +79,7 @@ enum FactSlot: Int32, CaseIterable {
     case .flowPassed: "the providers that were passed in this flow"
     case .identifier: "the number or address, in its canonical spelling"
     case .phoneE164: "the number with + and country code"
-    case .phoneCountry: "the number's country in two letters"
-    case .phoneType: "what kind of number it is"
     case .emailAddress: "the address in lower case"
-    case .emailDomain: "what stands behind its @"
     case .accountExists: "whether there is an account"
     case .accountID: "its id; nil without one"
     case .accountAge: "seconds since it was made"
@@ -123,6 +116,8 @@ enum FactSlot: Int32, CaseIterable {
     }
   }
 
+  /// The slots of what providers declare begin here.
+  static let firstDeclared: Int32 = 100
   /// The slots of `f.limits.NAME.used`, `.max`, `.locked_until` begin here, three for each limit.
   static let firstLimit: Int32 = 1000
 }
@@ -134,6 +129,7 @@ final class FactBox {
     case null
     case flag(Bool)
     case integer(Int64)
+    case number(Double)
     case text(String)
   }
 
@@ -141,23 +137,31 @@ final class FactBox {
   var facts: UnsafePointer<Facts>?
   /// Of the function's policy, in the order of their slots.
   var limits: [String] = []
+  /// What the providers of the program declare, in the order of their slots.
+  let declared: [DeclaredFact]
   /// Holds the text that was answered last until the next call.
   private var scratch = UnsafeMutableRawBufferPointer.allocate(byteCount: 256, alignment: 1)
 
+  init(declared: [DeclaredFact]) { self.declared = declared }
+
   deinit { scratch.deallocate() }
 
-  /// Which slots the call at work has read: those of facts, and those of the first limits. Two bits are all that it costs.
+  /// Which slots the call at work has read: those of facts, those that are declared, and those of the first limits. A bit is all that it costs.
   private var slotsRead: UInt64 = 0
+  private var declaredRead: UInt64 = 0
   private var limitsRead: UInt64 = 0
 
   /// Before a call.
-  func forgetReads() { (slotsRead, limitsRead) = (0, 0) }
+  func forgetReads() { (slotsRead, declaredRead, limitsRead) = (0, 0, 0) }
 
   /// The facts that the last call read, with what they were.
   func evidence(_ facts: Facts) -> [PolicyEvidence.Fact] {
     var evidence = FactSlot.allCases.filter { slotsRead >> UInt64($0.rawValue) & 1 == 1 }.map { slot in
       let value = slot.isSet ? members(slot, facts) : text(read(facts, slot.rawValue, nil, 0))
       return PolicyEvidence.Fact(path: slot.path, value: value, namesPerson: slot.namesPerson)
+    }
+    for (index, fact) in declared.prefix(64).enumerated() where declaredRead >> UInt64(index) & 1 == 1 {
+      evidence.append(PolicyEvidence.Fact(path: fact.path, value: text(attribute(fact, facts)), namesPerson: false))
     }
     for offset in 0..<64 where limitsRead >> UInt64(offset) & 1 == 1 && offset / 3 < limits.count {
       let path = "limits.\(limits[offset / 3]).\(["used", "max", "locked_until"][offset % 3])"
@@ -176,6 +180,7 @@ final class FactBox {
     case .null: "nil"
     case .flag(let flag): String(flag)
     case .integer(let integer): String(integer)
+    case .number(let number): String(number)
     case .text(let text): text
     }
   }
@@ -183,7 +188,13 @@ final class FactBox {
   /// Answers C's question (`clua_fact_reader`).
   func answer(_ slot: Int32, key: String?, index: Int64, into value: inout clua_value) {
     guard let facts else { return }
-    if slot < 64 { slotsRead |= 1 << UInt64(slot) } else { limitsRead |= 1 << UInt64(min(63, slot - FactSlot.firstLimit)) }
+    if slot < 64 {
+      slotsRead |= 1 << UInt64(slot)
+    } else if slot < FactSlot.firstLimit {
+      declaredRead |= 1 << UInt64(min(63, slot - FactSlot.firstDeclared))
+    } else {
+      limitsRead |= 1 << UInt64(min(63, slot - FactSlot.firstLimit))
+    }
     switch read(facts.pointee, slot, key, index) {
     case .null: value.kind = CLUA_NIL
     case .flag(let flag):
@@ -192,6 +203,9 @@ final class FactBox {
     case .integer(let integer):
       value.kind = CLUA_INTEGER
       value.integer = integer
+    case .number(let number):
+      value.kind = CLUA_NUMBER
+      value.number = number
     case .text(let text): put(text, into: &value)
     }
   }
@@ -214,6 +228,10 @@ final class FactBox {
 
   private func read(_ facts: Facts, _ slot: Int32, _ key: String?, _ index: Int64) -> Answer {
     if slot >= FactSlot.firstLimit { return limit(facts, Int(slot - FactSlot.firstLimit)) }
+    if slot >= FactSlot.firstDeclared {
+      let index = Int(slot - FactSlot.firstDeclared)
+      return index < declared.count ? attribute(declared[index], facts) : .null
+    }
     guard let slot = FactSlot(rawValue: slot) else { return .null }
     switch slot {
     case .now: return .integer(facts.now.seconds)
@@ -226,10 +244,7 @@ final class FactBox {
       return passed.contains { $0.rawValue == key } ? .flag(true) : .null
     case .identifier: return text(facts.identifier?.value)
     case .phoneE164: return text(of: .phone, facts) { $0.value }
-    case .phoneCountry: return text(of: .phone, facts) { $0.attributes["country"] }
-    case .phoneType: return text(of: .phone, facts) { $0.attributes["type"] ?? "unknown" }
     case .emailAddress: return text(of: .email, facts) { $0.value }
-    case .emailDomain: return text(of: .email, facts) { $0.attributes["domain"] }
     case .accountExists: return .flag(facts.account.exists)
     case .accountID: return text(facts.account.id)
     case .accountAge: return seconds(facts.account.age)
@@ -255,6 +270,18 @@ final class FactBox {
       return ProviderName(rawValue: key).flatMap { passed[$0] }.map { .integer($0.seconds) } ?? .null
     case .sessionAge: return seconds(facts.session?.age)
     case .sessionAAL: return facts.session.map { .integer(Int64($0.aal)) } ?? .null
+    }
+  }
+
+  /// What is not of its kind is not there: a policy must not compare a number with a text that its provider made by mistake.
+  private func attribute(_ fact: DeclaredFact, _ facts: Facts) -> Answer {
+    guard let identifier = facts.identifier, identifier.kind == fact.of, let value = identifier.attributes[fact.name] else { return .null }
+    switch fact.kind {
+    case .text: return .text(value)
+    case .flag: return value == "true" ? .flag(true) : value == "false" ? .flag(false) : .null
+    case .number:
+      if let integer = Int64(value) { return .integer(integer) }
+      return Double(value).flatMap { $0.isFinite ? .number($0) : nil } ?? .null
     }
   }
 

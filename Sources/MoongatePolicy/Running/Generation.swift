@@ -15,6 +15,8 @@ struct Generation: PolicyGeneration {
   let sources: [String: LuaFiles.Source]
   /// Whom `require_also` may name.
   let providers: Set<ProviderName>
+  /// What the providers of the program declare.
+  let declaredFacts: [DeclaredFact]
   let lease = GenerationLease()
 
   func makeEvaluator() throws(PolicyFault) -> any PolicyEvaluator { try LuaEvaluator(self) }

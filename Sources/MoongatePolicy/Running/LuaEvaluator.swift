@@ -24,7 +24,7 @@ final class LuaEvaluator: PolicyEvaluator {
 
   /// - Parameter branches: where they are to be noted; budgets are then ten times as large, for what the noting costs.
   init(_ generation: Generation, branches: BranchIndex? = nil) throws(PolicyFault) {
-    answers = Answers()
+    answers = Answers(declared: generation.declaredFacts)
     providers = generation.providers
     do { state = try LuaState(answers.callbacks) } catch { throw PolicyFault(kind: error.kind, location: nil, message: error.message) }
     var numbers: [LuaFunction: Int32] = [:]
@@ -44,7 +44,7 @@ final class LuaEvaluator: PolicyEvaluator {
       guard let number = numbers[entry.function] else {
         throw PolicyFault(kind: .error, location: location, message: "\(name) is not there any more")
       }
-      if facts[entry.audience] == nil { facts[entry.audience] = try Self.makeFacts(entry.audience, in: state) }
+      if facts[entry.audience] == nil { facts[entry.audience] = try Self.makeFacts(entry.audience, generation.declaredFacts, in: state) }
       var limits: [String] = []
       if case .policy(let names) = entry.audience { limits = names }
       var budget = entry.audience == .route ? Self.request : Self.decision
@@ -54,11 +54,15 @@ final class LuaEvaluator: PolicyEvaluator {
   }
 
   /// The facts that functions of this audience are given, in a state.
-  static func makeFacts(_ audience: FunctionTable.Audience, in state: LuaState) throws(PolicyFault) -> Int32 {
+  /// - Parameter declared: what the providers of the program declare.
+  static func makeFacts(_ audience: FunctionTable.Audience, _ declared: [DeclaredFact], in state: LuaState) throws(PolicyFault) -> Int32 {
     let facts = clua_facts_new(state.pointer)
     var status = facts >= 0 ? CLUA_OK : CLUA_NO_MEMORY
     for slot in FactSlot.allCases where status == CLUA_OK && slot.isTold(to: audience) {
       status = clua_facts_add(state.pointer, facts, slot.path, slot.rawValue, slot.isSet)
+    }
+    for (index, fact) in declared.enumerated() where status == CLUA_OK && audience != .route {
+      status = clua_facts_add(state.pointer, facts, fact.path, FactSlot.firstDeclared + Int32(index), false)
     }
     if case .policy(let limits) = audience {
       for (index, limit) in limits.enumerated() {
@@ -220,8 +224,10 @@ final class LuaEvaluator: PolicyEvaluator {
 
 /// What C may ask while a function runs. It lives as long as the evaluator, whose state holds a pointer to it.
 final class Answers {
-  let box = FactBox()
+  let box: FactBox
   private let zones = TimeZoneHours()
+
+  init(declared: [DeclaredFact]) { box = FactBox(declared: declared) }
 
   /// Nothing in these functions throws or raises: they answer a status, and C raises once they have returned.
   var callbacks: clua_callbacks {

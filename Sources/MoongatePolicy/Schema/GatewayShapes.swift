@@ -53,12 +53,28 @@ extension TableShape {
       entries: descriptor.settings.map { field in
         let type =
           switch field.kind {
-          case .text: "string"
+          case .text, .file: "string"
           case .secret: "moongate.Secret"
           case .messages: "moongate.Delivery"
+          case .number: "number"
+          case .flag: "boolean"
+          case .choice(let words): words.map { "\"\($0)\"" }.joined(separator: "|")
+          case .list: "string[]"
           }
-        return Entry(name: field.name, type: type, help: field.help, isRequired: field.isRequired, standard: nil)
+        return Entry(name: field.name, type: type, help: field.help, isRequired: field.isRequired, standard: field.standard?.asWritten)
       })
+  }
+}
+
+extension SettingValue {
+  /// As the file would say it; nil for a list, whose table would stand nowhere.
+  fileprivate var asWritten: LuaValue? {
+    switch self {
+    case .text(let text): .text(text)
+    case .flag(let flag): .flag(flag)
+    case .number(let number): Int64(exactly: number).map { .integer($0) } ?? .number(number)
+    case .list: nil
+    }
   }
 }
 

@@ -48,6 +48,7 @@ extension TableShape.Entry {
     case .text(let text): "\"\(text)\""
     case .flag(let flag): "\(flag)"
     case .integer(let integer): "\(integer)"
+    case .number(let number): "\(number)"
     case .tagged(let name, let arguments):
       if case .text(let text)? = arguments.first?.value { "\(name) \"\(text)\"" } else { name }
     default: nil

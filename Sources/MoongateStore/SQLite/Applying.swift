@@ -35,6 +35,9 @@ struct PreparedChange: Sendable {
     case .verifyIdentifier(let account, let identifier): try AccountRows.verify(identifier, of: account, at: now, db)
     case .putProviderRecord(let account, let provider, let sealed):
       try AccountRows.put(sealed, of: account, for: provider, at: now, db)
+    case .demandProviderRecord(let account, let provider, let hash):
+      let sealed = try AccountRows.record(of: account, for: provider, db)
+      guard sealed.map({ TokenHash(of: $0) }) == hash else { throw ChangeConflict(.recordChanged) }
     case .claimIdentifier(let account, let identifier): try AccountRows.claim(identifier, of: account, at: now, db)
     case .dropIdentifiers(let account, let kind, let kept): try AccountRows.drop(kind, of: account, except: kept, at: now, db)
     case .nameAccount(let account, let first, let last): try AccountRows.name(account, first: first, last: last, at: now, db)

@@ -25,8 +25,8 @@ struct ToyCode: CodeProvider {
     return Identifier(kind: kind, value: "+" + digits, display: "+" + digits, attributes: ["country": "IN", "type": "mobile"])
   }
 
-  func deliver(_ code: CodeMessage, to identifier: Identifier, by messenger: any Messenger) async throws(DeliveryFault) {
-    try await messenger.send(Message(channel: .sms, to: identifier.value, text: code.text, code: code.code))
+  func deliver(_ code: CodeMessage, to identifier: Identifier, with tools: StepTools) async throws(DeliveryFault) {
+    try await tools.send(Message(channel: .sms, to: identifier.value, text: code.text, code: code.code))
   }
 }
 
@@ -37,7 +37,7 @@ struct ToyPIN: FullProvider {
   var descriptor: ProviderDescriptor {
     ProviderDescriptor(
       name: TestDesk.pin, beginFields: [], submitFields: [InputField(name: "pin", kind: .digits, length: 4)], settings: [],
-      policy: PolicySource(file: "toy.lua", text: ""), identifierKinds: [])
+      policy: PolicySource(file: "toy.lua", text: ""), identifierKinds: [], outcomes: [Outcome(.invalidPIN, "Wrong.")])
   }
 
   func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer { .ask(descriptor.submitFields, state: [7]) }

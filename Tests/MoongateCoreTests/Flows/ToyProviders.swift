@@ -19,7 +19,10 @@ struct ToySecret: FullProvider {
     ProviderDescriptor(
       name: name, beginFields: [InputField(name: "email", kind: .email, isRequired: false)],
       submitFields: [Self.old, InputField(name: "new_secret", kind: .text, isRequired: false)], settings: [],
-      policy: PolicySource(file: "toy.lua", text: ""), identifierKinds: name.rawValue == "password" ? [.email] : [], hashesSecrets: hashes)
+      policy: PolicySource(file: "toy.lua", text: ""), identifierKinds: name.rawValue == "password" ? [.email] : [], hashesSecrets: hashes,
+      outcomes: [
+        Outcome(.invalidPIN, "Wrong."), Outcome(.noPIN, "There is none.", isFailure: false), Outcome(.alreadySet, "There is one.", isFailure: false),
+      ])
   }
 
   func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier? {
@@ -68,7 +71,8 @@ struct ToyGoogle: FullProvider {
   var descriptor: ProviderDescriptor {
     ProviderDescriptor(
       name: TestDesk.google, beginFields: [], submitFields: [InputField(name: "sub", kind: .text, isRequired: false)], settings: [],
-      policy: PolicySource(file: "toy.lua", text: ""), identifierKinds: [.federated, .email])
+      policy: PolicySource(file: "toy.lua", text: ""), identifierKinds: [.federated, .email],
+      outcomes: [Outcome(.oauthCancelled, "Cancelled.", isFailure: false)])
   }
 
   func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {

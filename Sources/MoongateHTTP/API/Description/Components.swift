@@ -13,7 +13,9 @@ enum Components {
         "provider": Schema.text, "fields": Schema.list(of: Schema.named("Field")), "sent_to": Schema.optionalText,
         "expires_at": Schema.nullable(Schema.moment), "resend_at": Schema.nullable(Schema.moment), "attempts_left": Schema.nullable(Schema.count),
         "resends_left": Schema.nullable(Schema.count), "skippable": Schema.flag, "redirect_to": Schema.optionalText,
-      ], perhaps: ["locked_until": Schema.moment]),
+      ], perhaps: ["locked_until": Schema.moment, "show": Schema.list(of: Schema.named("Shown"))]),
+    "Shown": Schema.answer(
+      ["kind": Schema.oneOf(["text", "secret", "qr", "list"])], perhaps: ["text": Schema.text, "items": Schema.list(of: Schema.text)]),
     "Field": Schema.answer(
       ["name": Schema.text, "kind": Schema.oneOf(["digits", "text", "phone", "email", "password", "region"])], perhaps: ["length": Schema.count]),
     "PassedStep": Schema.answer(["provider": Schema.text, "at": Schema.moment]),

@@ -1,0 +1,59 @@
+import Foundation
+import MoongateCore
+import MoongateSDK
+
+/// One provider's entry under `providers`, by what its author declared.
+struct ProviderSettingsReader {
+  /// The configuration folder, for relative paths.
+  let folder: String
+  let secrets: SecretReader
+  let problems: Problems
+
+  /// - Returns: nil where it is no table; otherwise what of it could be read.
+  func read(_ node: LuaNode, _ descriptor: ProviderDescriptor) -> ProviderSettings? {
+    let path = "providers.\(descriptor.name)"
+    guard let reader = TableReader(node, .settings(of: descriptor), path: path, problems: problems) else { return nil }
+    var settings = ProviderSettings()
+    for field in descriptor.settings {
+      guard let node = reader.take(field.name) else {
+        // A default that is no single value, such as a list.
+        settings.values[field.name] = field.standard
+        continue
+      }
+      let path = reader.path(field.name)
+      switch field.kind {
+      case .text: settings.texts[field.name] = Field.text(node, path, problems)
+      case .secret:
+        if let file = secrets.missingFile(node) {
+          settings.missingFiles[field.name] = file
+        } else {
+          settings.secrets[field.name] = secrets.read(node, path, problems)
+        }
+      case .messages(let channel):
+        settings.deliveries[field.name] = DeliveryReader(folder: folder, secrets: secrets, problems: problems).read(node, path, for: channel)
+      case .number(let bounds): settings.values[field.name] = Field.number(node, path, problems, in: bounds).map { .number($0) }
+      case .flag: settings.values[field.name] = Field.flag(node, path, problems).map { .flag($0) }
+      case .choice(let words): settings.values[field.name] = Field.choice(node, path, problems, among: words).map { .text($0) }
+      case .list: settings.values[field.name] = Field.texts(node, path, problems).map { .list($0.map(\.text)) }
+      case .file: settings.values[field.name] = file(node, path).map { .text($0) }
+      }
+    }
+    return settings
+  }
+
+  /// The absolute path of a file that can be read.
+  private func file(_ node: LuaNode, _ path: String) -> String? {
+    guard let text = Field.text(node, path, problems) else { return nil }
+    let file = URL(filePath: text, relativeTo: URL(filePath: folder, directoryHint: .isDirectory)).standardizedFileURL.path(percentEncoded: false)
+    var isFolder: ObjCBool = false
+    guard FileManager.default.fileExists(atPath: file, isDirectory: &isFolder), !isFolder.boolValue else {
+      problems.add(node.location, path, "there is no file \(text) (paths are relative to the configuration folder)")
+      return nil
+    }
+    guard FileManager.default.isReadableFile(atPath: file) else {
+      problems.add(node.location, path, "\(text) cannot be read: give the gateway's user the right to")
+      return nil
+    }
+    return file
+  }
+}

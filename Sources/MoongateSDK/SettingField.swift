@@ -1,0 +1,107 @@
+/// One field of a provider's entry in gateway.lua. What does not fit is a problem at load, with file and line: a provider reads
+/// settings that are there and are right.
+public struct SettingField: Sendable, Equatable {
+  /// What the field may hold.
+  public enum Kind: Sendable, Equatable {
+    case text
+    /// From `env` or `file` only; never prints.
+    case secret
+    /// A way for messages to leave, such as `outbox()`.
+    case messages(MessageChannel)
+    /// A number within these bounds.
+    case number(ClosedRange<Double>)
+    /// true or false.
+    case flag
+    /// One of these words.
+    case choice([String])
+    /// Texts, as in `{ "a", "b" }`.
+    case list
+    /// The path of a file that exists, relative to the configuration folder. The provider gets it absolute.
+    case file
+  }
+
+  public let name: String
+  public let kind: Kind
+  public let isRequired: Bool
+  /// One sentence for the operator.
+  public let help: String
+  /// What holds where the operator says nothing; nil: nothing does. Not for secrets, messages or files.
+  public let standard: SettingValue?
+
+  public init(name: String, kind: Kind, isRequired: Bool, help: String, standard: SettingValue? = nil) {
+    self.name = name
+    self.kind = kind
+    self.isRequired = isRequired
+    self.help = help
+    self.standard = standard
+  }
+}
+
+/// A setting as it was read.
+public enum SettingValue: Sendable, Equatable {
+  /// A text, a choice, or a file's absolute path.
+  case text(String)
+  case number(Double)
+  case flag(Bool)
+  case list([String])
+
+  /// Whether a field of this kind may hold it. Of secrets, messages and files no value can be written down here.
+  public func fits(_ kind: SettingField.Kind) -> Bool {
+    switch (self, kind) {
+    case (.text, .text), (.flag, .flag), (.list, .list): true
+    case (.text(let text), .choice(let words)): words.contains(text)
+    case (.number(let number), .number(let bounds)): bounds.contains(number)
+    default: false
+    }
+  }
+}
+
+extension SettingValue: ExpressibleByStringLiteral, ExpressibleByFloatLiteral, ExpressibleByIntegerLiteral, ExpressibleByBooleanLiteral,
+  ExpressibleByArrayLiteral
+{
+  public init(stringLiteral value: String) { self = .text(value) }
+  public init(floatLiteral value: Double) { self = .number(value) }
+  public init(integerLiteral value: Int) { self = .number(Double(value)) }
+  public init(booleanLiteral value: Bool) { self = .flag(value) }
+  public init(arrayLiteral elements: String...) { self = .list(elements) }
+}
+
+/// A provider's entry in gateway.lua, as it declared it.
+public struct StepSettings: Sendable {
+  private let values: [String: SettingValue]
+  private let secrets: [String: @Sendable () -> String]
+
+  /// - Parameters:
+  ///   - texts: the same as `values` of texts.
+  ///   - values: by name; defaults are in it already.
+  public init(texts: [String: String] = [:], secrets: [String: @Sendable () -> String] = [:], values: [String: SettingValue] = [:]) {
+    self.values = values.merging(texts.mapValues { .text($0) }) { first, _ in first }
+    self.secrets = secrets
+  }
+
+  /// A field of kind `text` or `choice`; nil where the operator left it out and it has no default.
+  public func text(_ name: String) -> String? {
+    if case .text(let text) = values[name] { text } else { nil }
+  }
+
+  /// A field of kind `number`, within its bounds.
+  public func number(_ name: String) -> Double? {
+    if case .number(let number) = values[name] { number } else { nil }
+  }
+
+  /// A field of kind `flag`; nil where nothing was said and it has no default.
+  public func flag(_ name: String) -> Bool? {
+    if case .flag(let flag) = values[name] { flag } else { nil }
+  }
+
+  /// A field of kind `list`; empty where nothing was said and it has no default.
+  public func list(_ name: String) -> [String] {
+    if case .list(let list) = values[name] { list } else { [] }
+  }
+
+  /// The absolute path of a field of kind `file`; nil where the operator left it out. The file was there when the configuration was loaded.
+  public func file(_ name: String) -> String? { text(name) }
+
+  /// A field of kind `secret`; nil where the operator left it out. Never put it in an error or a log.
+  public func secret(_ name: String) -> String? { secrets[name]?() }
+}

@@ -1,0 +1,288 @@
+import Logging
+import MoongateSDK
+import MoongateStore
+import MoongateTesting
+import Testing
+
+@testable import MoongateCore
+
+/// A provider whose whole behaviour a test chooses.
+struct Scripted: FullProvider {
+  var name: ProviderName = "toy"
+  var outcomes: [Outcome] = []
+  var facts: [FactField] = []
+  var sdk = SDKVersion.current
+  var begins: @Sendable (StepContext) async throws -> StepAnswer = { _ in .ask([InputField(name: "x", kind: .text)], state: []) }
+  var submits: @Sendable (StepContext, ProviderInput) async throws -> StepAnswer = { _, _ in .proved(Proof()) }
+
+  var descriptor: ProviderDescriptor {
+    ProviderDescriptor(
+      name: name, beginFields: [], submitFields: [InputField(name: "x", kind: .text)], settings: [], policy: PolicySource(file: "toy.lua", text: ""),
+      identifierKinds: [], outcomes: outcomes, facts: facts, sdk: sdk)
+  }
+
+  func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer { try await begins(step) }
+  func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer { try await submits(step, input) }
+}
+
+/// What the core makes of what a provider declares and answers: it trusts neither.
+@Suite struct ProviderContractTests {
+  private static let toy: ProviderName = "toy"
+
+  /// A desk, and the session of somebody who has just proved a number.
+  private func desk(_ provider: Scripted, _ change: (inout TestGeneration) -> Void = { _ in }) async throws -> (TestDesk, ClientContext) {
+    let desk = try await TestDesk(others: [provider]) { generation in
+      for name in ["toy_set", "toy_reset", "toy_disable", "toy_change", "step_up"] {
+        generation.flows[name] = .test(name, account: .existing, steps: [.test(Self.toy)])
+      }
+      generation.flows["toy_reset"] = .test("toy_reset", account: .existing, steps: [.test(TestDesk.phone), .test(Self.toy)])
+      change(&generation)
+    }
+    let view = try await desk.engine.submit(try await desk.begun("register"), fields: ["code": .text(desk.code)], client: desk.client()).get()
+    let token = try #require(view.session?.token)
+    let session = try #require(try await SessionDirectory(store: desk.store, clock: desk.clock).find(TokenHash(of: token.reveal().utf8)))
+    return (desk, desk.client(session: session))
+  }
+
+  private func open(_ desk: TestDesk, _ client: ClientContext, _ flow: String = "step_up") async throws -> FlowID {
+    let id = try await desk.engine.create(flow, returnTo: nil, browser: nil, client: client).get().id
+    _ = try await desk.engine.begin(id, provider: "toy", fields: [:], client: client).get()
+    return id
+  }
+
+  private func submit(_ desk: TestDesk, _ id: FlowID, _ client: ClientContext, _ text: String = "y") async -> Result<FlowView, Refusal> {
+    await desk.engine.submit(id, fields: ["x": .text(text)], client: client)
+  }
+
+  // MARK: outcomes
+
+  @Test func aDeclaredOutcomeIsAFailureInItsOwnWords() async throws {
+    let (desk, client) = try await desk(
+      Scripted(outcomes: [Outcome("code_replayed", "This code was used.")], submits: { _, _ in .refused("code_replayed") }))
+    let id = try await open(desk, client)
+    let refusal = try #require(await submit(desk, id, client).refusal)
+    #expect(refusal.code.name == "code_replayed" && refusal.code.status == 401 && refusal.sentence == "This code was used.")
+    #expect(refusal.attemptsLeft == 2)
+    #expect(String(decoding: refusal.document(), as: UTF8.self).contains("\"detail\":\"This code was used.\""))
+  }
+
+  @Test func whatIsNoFailureIsGivenBack() async throws {
+    let (desk, client) = try await desk(
+      Scripted(outcomes: [Outcome("no_app", "There is none.", isFailure: false)], submits: { _, _ in .refused("no_app") }))
+    let id = try await open(desk, client)
+    for _ in 0..<9 { #expect(await submit(desk, id, client).refusal?.code.name == "no_app") }
+    #expect(try await desk.engine.view(id, client: client).get().step?.attemptsLeft == 3)
+  }
+
+  /// Attack: words that nobody has declared, with a secret in them.
+  @Test func anUndeclaredOutcomeIsAFaultAndNeverAPass() async throws {
+    let (desk, client) = try await desk(Scripted(submits: { _, input in .refused(RefusalReason(rawValue: try input.text("x")) ?? "odd") }))
+    let id = try await open(desk, client)
+    for _ in 0..<9 { #expect(await submit(desk, id, client, "planted_secret").refusal?.code == .busy) }
+    #expect(try await desk.engine.view(id, client: client).get().step?.attemptsLeft == 3, "given back")
+    try await desk.audit.flush()
+    let events = try await desk.store.events(limit: 100)
+    #expect(!events.contains { "\($0)".contains("planted_secret") })
+  }
+
+  @Test func knownReasonsKeepTheWordsOfTheGateway() async throws {
+    let (desk, client) = try await desk(Scripted(outcomes: [Outcome(.invalidPIN, "Other words.")], submits: { _, _ in .refused(.invalidPIN) }))
+    let refusal = try #require(await submit(desk, try await open(desk, client), client).refusal)
+    #expect(refusal.code == .invalidPIN && refusal.sentence == "Incorrect passcode")
+  }
+
+  // MARK: declarations
+
+  @Test(arguments: [
+    (
+      Scripted(outcomes: [Outcome("too_many_attempts", "x")]),
+      "the outcome `too_many_attempts` is one of the gateway's own codes: choose another name"
+    ),
+    (
+      Scripted(outcomes: [Outcome("Bad", "x")]),
+      "the outcome `Bad` is ill-formed: lower-case letters, digits and underscores, a letter first, 48 characters at most"
+    ),
+    (Scripted(outcomes: [Outcome("a", "x"), Outcome("a", "y")]), "the outcome `a` is declared twice"),
+    (Scripted(outcomes: [Outcome("a", "x\ny")]), "the outcome `a` needs one sentence for the person: plain text of at most 300 bytes"),
+    (
+      Scripted(facts: [FactField(name: "country", kind: .text, help: "")]),
+      "the fact `country` is of identifiers that the provider does not declare to read"
+    ),
+    (Scripted(sdk: 2), "it was written for version 2 of MoongateSDK, and this program has version 1: update the program"),
+    (Scripted(name: "Toy"), "its name `Toy` is ill-formed: lower-case letters, digits and underscores, a letter first, 48 characters at most"),
+  ]) func aProgramDoesNotStartWith(_ provider: Scripted, _ mistake: String) {
+    #expect(throws: ProviderMistake(provider: provider.name, mistake)) { try ProviderRegistry([provider]) }
+  }
+
+  @Test func twoOfOneName() {
+    #expect(throws: ProviderMistake(provider: "toy", "two providers of this program have this name")) {
+      try ProviderRegistry([Scripted(), Scripted()])
+    }
+  }
+
+  // MARK: what is shown
+
+  private static let secret = "JBSWY3DPEHPK3PXP"
+
+  private static func showing() -> Scripted {
+    Scripted(begins: { _ in
+      .ask(
+        [InputField(name: "x", kind: .text)], state: [],
+        showing: [.qr("otpauth://\(secret)"), .secret(secret), .list(["a1", "b2"]), .text("Scan it.")])
+    })
+  }
+
+  @Test func whatAStepShowsGoesToItsFlowAndLiesSealed() async throws {
+    let (desk, client) = try await desk(Self.showing())
+    let id = try await open(desk, client)
+    #expect(
+      try await desk.engine.view(id, client: client).get().step?.shown == [
+        .qr("otpauth://\(Self.secret)"), .secret(Self.secret), .list(["a1", "b2"]), .text("Scan it."),
+      ])
+    let record = try #require(try await desk.store.flow(id.hash))
+    #expect(!"\(record)".contains(Self.secret) && record.step?.shown != nil)
+    try await desk.audit.flush()
+    #expect(!"\(try await desk.store.events(limit: 100))".contains(Self.secret))
+    // Another session, and none, are not told.
+    #expect(await desk.engine.view(id, client: desk.client()).refusal?.code == .unauthenticated)
+    // Once the step is over, it is gone.
+    let done = try await submit(desk, id, client).get()
+    #expect(done.step == nil)
+    #expect(try await desk.store.flow(id.hash).map { !"\($0)".contains("shown: Optional(") } ?? true)
+  }
+
+  /// Attack: who began an app's flow and sent its link to a victim reads what the victim's step shows.
+  @Test func aFlowThatAnAppTakesOverShowsNothing() async throws {
+    let (desk, _) = try await desk(Self.showing()) { generation in
+      generation.flows["enter"] = .test("enter", account: .any, steps: [.test(TestDesk.phone), .test(Self.toy)])
+    }
+    let app = try #require(AppReturn(challenge: String(repeating: "A", count: 43), address: "https://app.example.com/back"))
+    desk.clock.advance(by: .seconds(2000))
+    let id = try await desk.engine.create("enter", returnTo: nil, browser: nil, app: app, client: desk.client()).get().id
+    _ = try await desk.engine.begin(id, provider: "phone_otp", fields: ["phone": .text("919999999999")], client: desk.client()).get()
+    _ = try await desk.submit(id, desk.code).get()
+    let view = try await desk.engine.begin(id, provider: "toy", fields: [:], client: desk.client()).get()
+    #expect(view.step?.provider == Self.toy && view.step?.shown == [])
+  }
+
+  // MARK: records
+
+  /// Attack: one code of an authenticator app, read over a shoulder, in two flows at once: both are judged right by the same record.
+  @Test(arguments: [true, false]) func aProofThatIsGoodOnceCompletesOneFlow(isOnce: Bool) async throws {
+    let (desk, client) = try await desk(
+      Scripted(submits: { step, _ in
+        let next: [UInt8] = [(step.account?.record?.first ?? 0) + 1]
+        return .proved(Proof(record: step.purpose == .set || !isOnce ? .replace(next) : .replaceOnce(next)))
+      })
+    ) { generation in
+      generation.flows["login"] = .test("login", account: .existing, steps: [.test(TestDesk.phone), .test(Self.toy)])
+    }
+    _ = try await submit(desk, try await open(desk, client, "toy_set"), client).get()
+    desk.clock.advance(by: .seconds(2000))
+    // Two flows, both at the step of the toy.
+    var flows: [FlowID] = []
+    for _ in 0..<2 {
+      let id = try await desk.begun()
+      _ = try await desk.submit(id, desk.code).get()
+      _ = try await desk.engine.begin(id, provider: "toy", fields: [:], client: desk.client()).get()
+      flows.append(id)
+      desk.clock.advance(by: .seconds(100))
+    }
+    let results = await withTaskGroup(of: Result<FlowView, Refusal>.self) { group in
+      for id in flows { group.addTask { await submit(desk, id, desk.client()) } }
+      return await group.reduce(into: []) { $0.append($1) }
+    }
+    // Which is how it is on one after the other as well: the second was judged by the new record then.
+    let sessions = results.compactMap { try? $0.get().session }.count
+    if !isOnce { #expect(sessions == 2) }
+    #expect(sessions >= 1)
+    for refusal in results.compactMap(\.refusal) { #expect(refusal.code == .stepNotOpen) }
+  }
+
+  /// The same without leaving it to the scheduler: the second flow was judged before the first was complete.
+  @Test func theSecondOfTwoThatWereJudgedByOneRecordIsRefused() async throws {
+    let (desk, client) = try await desk(Scripted(submits: { _, _ in .proved(Proof(record: .replaceOnce([9]))) })) { generation in
+      generation.flows["login"] = .test("login", account: .existing, steps: [.test(TestDesk.phone), .test(Self.toy), .test(TestDesk.mail)])
+      generation.flows["step_up"] = .test("step_up", account: .existing, steps: [.test(Self.toy), .test(TestDesk.phone)])
+    }
+    desk.clock.advance(by: .seconds(2000))
+    var flows: [FlowID] = []
+    for _ in 0..<2 {
+      let id = try await open(desk, client)
+      _ = try await submit(desk, id, client).get()
+      flows.append(id)
+    }
+    var codes: [String?] = []
+    for id in flows {
+      desk.clock.advance(by: .seconds(1000))
+      _ = try await desk.engine.begin(id, provider: "phone_otp", fields: [:], client: client).get()
+      codes.append(await desk.engine.submit(id, fields: ["code": .text(desk.code)], client: client).refusal?.code.name)
+    }
+    #expect(codes == [nil, "unauthenticated"] || codes == [nil, "step_not_open"])
+  }
+
+  // MARK: purposes
+
+  @Test(arguments: [("toy_set", StepPurpose.set), ("toy_change", .change), ("toy_disable", .disable), ("step_up", .prove)])
+  func theFlowsNameMakesThePurpose(_ flow: String, _ purpose: StepPurpose) async throws {
+    let (desk, client) = try await desk(
+      Scripted(outcomes: [Outcome("yes", "Yes.")], begins: { $0.purpose == purpose ? .ask([], state: []) : .refused("yes") }))
+    _ = try await open(desk, client, flow)
+    #expect(FlowPurpose(flow: flow).needsSession)
+    // Of another provider it is nothing but another step.
+    #expect(FlowPurpose(flow: flow).step(of: "pin") == .prove)
+  }
+
+  /// Attack: a stolen session makes the app that is missing.
+  @Test func settingWantsAFreshProof() async throws {
+    let (desk, client) = try await desk(Scripted())
+    _ = try await open(desk, client, "toy_set")
+    desk.clock.advance(by: .seconds(601))
+    #expect(await desk.engine.create("toy_set", returnTo: nil, browser: nil, client: client).refusal?.code == .stepUpRequired)
+    #expect(await desk.engine.create("toy_set", returnTo: nil, browser: nil, client: desk.client()).refusal?.code == .unauthenticated)
+    // What is forgotten is made anew behind another step.
+    let id = try await desk.engine.create("toy_reset", returnTo: nil, browser: nil, client: client).get().id
+    #expect(await desk.engine.begin(id, provider: "toy", fields: [:], client: client).refusal?.code == .stepNotOpen)
+  }
+
+  // MARK: logs
+
+  @Test func whatItWritesIsRedacted() async throws {
+    struct Quoting: Error { let text: String }
+    let log = CapturedLog()
+    let provider = Scripted(submits: { step, input in
+      let typed = try input.text("x")
+      step.tools.log.notice("Looking at \(typed) of \(step.account?.identifiers.first?.value ?? "")", ["typed": typed, typed: "key"])
+      throw Quoting(text: typed)
+    })
+    let generation = TestGeneration.gateway(for: [provider])
+    let clock = ManualClock()
+    let keys = try KeyRing(master: [UInt8](repeating: 7, count: 32))
+    let store = try SQLiteStore.memory()
+    let engine = FlowEngine(
+      store: store, generations: ActiveGeneration(generation, at: clock.now()), providers: try ProviderRegistry([provider]), delivery: ToyDelivery(),
+      clock: clock, random: SystemRandom(), keys: keys, audit: AuditTrail(store: store, logger: log.logger), logger: log.logger)
+    let client = ClientContext(
+      decision: DecisionID(from: SystemRandom()), address: .unspecified, userAgent: nil, browser: nil, session: try await session(store, clock))
+    let id = try await engine.create("login", returnTo: nil, browser: nil, client: client).get().id
+    _ = try await engine.begin(id, provider: "toy", fields: [:], client: client).get()
+    #expect(await engine.submit(id, fields: ["x": .text("hunter-2-planted")], client: client).refusal?.code == .busy)
+    let lines = log.lines.joined(separator: "\n")
+    #expect(lines.contains("notice toy: Looking at [redacted] of [redacted]") && lines.contains("fault="))
+    #expect(!lines.contains("hunter") && !lines.contains("919999999999"))
+  }
+
+  private func session(_ store: any Store, _ clock: ManualClock) async throws -> SessionSnapshot {
+    let now = clock.now()
+    let number = Identifier(kind: .phone, value: "+919999999999", display: "+91 99999 99999")
+    let token = SessionToken(from: SystemRandom())
+    let session = Session(
+      id: "se_1", token: token.hash, account: "ac_1", createdAt: now, expiresAt: now + .seconds(3600), idle: .seconds(3600), lastSeenAt: now,
+      passed: [],
+      userAgent: nil)
+    let account = Account(
+      id: "ac_1", firstName: nil, lastName: nil, createdAt: now, lastSeenAt: now, identifiers: [HeldIdentifier(identifier: number, verifiedAt: now)])
+    _ = try await store.apply([.createAccount(account), .putSession(session)], at: now)
+    return try #require(try await SessionDirectory(store: store, clock: clock).find(token.hash))
+  }
+}
