@@ -48,12 +48,12 @@ import Testing
   @Test(arguments: [
     ("", "gateway.lua:5: providers.loft.birds: is missing: how many pigeons there are"),
     ("birds = 0", "gateway.lua:6: providers.loft.birds: must be a number from 1 to 100, not the number 0"),
-    ("birds = \"3\"", "gateway.lua:6: providers.loft.birds: must be a number from 1 to 100, not the text \"3\""),
+    ("birds = \"3\"", "gateway.lua:6: providers.loft.birds: must be a number from 1 to 100, not \"3\""),
     ("birds = 0/0", "gateway.lua:6: providers.loft.birds: must be a number from 1 to 100, not "),
     ("birds = 1,\nshare = 2", "gateway.lua:7: providers.loft.share: must be a number from 0.5 to 1, not the number 2"),
-    ("birds = 1, at_night = \"yes\"", "gateway.lua:6: providers.loft.at_night: must be true or false, not the text \"yes\""),
-    ("birds = 1, breed = \"homin\"", "gateway.lua:6: providers.loft.breed: the text \"homin\" is not known; did you mean `homing`?"),
-    ("birds = 1, names = \"Cy\"", "gateway.lua:6: providers.loft.names: must be a list of texts, as in `{ \"a\", \"b\" }`, not the text \"Cy\""),
+    ("birds = 1, at_night = \"yes\"", "gateway.lua:6: providers.loft.at_night: must be true or false, not \"yes\""),
+    ("birds = 1, breed = \"homin\"", "gateway.lua:6: providers.loft.breed: \"homin\" is not known; did you mean `homing`?"),
+    ("birds = 1, names = \"Cy\"", "gateway.lua:6: providers.loft.names: must be a list of texts, as in `{ \"a\", \"b\" }`, not \"Cy\""),
     ("birds = 1, names = { 5 }", "gateway.lua:6: providers.loft.names[1]: must be a text in quotes, not the number 5"),
     (
       "birds = 1, map = \"maps/moon.txt\"",
