@@ -75,10 +75,11 @@ let package = Package(
         "MoongateSDK", "MoongateCore", http2, hpack, metrics, nioCore, nioPosix, nioTLS, nioHTTPTypes, nioSSL, httpTypes, crypto, logging,
       ],
       swiftSettings: strict),
+    .target(name: "CQRCode", linkerSettings: [.linkedLibrary("qrencode")]),
     .target(
       name: "MoongateHTTP",
       dependencies: [
-        "MoongateSDK", "MoongateCore", "MoongateProxy", hummingbird, hummingbirdCore, mustache, nioCore, nioHTTPTypes, httpTypes,
+        "MoongateSDK", "MoongateCore", "MoongateProxy", "CQRCode", hummingbird, hummingbirdCore, mustache, nioCore, nioHTTPTypes, httpTypes,
         crypto, logging, lifecycle,
       ],
       resources: [.embedInCode("Pages/Templates")], swiftSettings: strict),
@@ -88,7 +89,8 @@ let package = Package(
       name: "moongate",
       dependencies: [
         "MoongateSDK", "MoongateCore", "MoongatePolicy", "MoongateStore", "MoongateDelivery", "MoongateProxy", "MoongateHTTP",
-        "MoongateMockGoogle", "GoogleOAuth", "PIN", "Password", "PhoneOTP", "EmailCode", jwt, arguments, lifecycle, unixSignals, logging, hummingbird,
+        "MoongateMockGoogle", "GoogleOAuth", "PIN", "Password", "PhoneOTP", "EmailCode", "TOTP", jwt, arguments, lifecycle, unixSignals, logging,
+        hummingbird,
         hummingbirdCore, nioCore, nioPosix, nioSSL, metrics,
       ],
       swiftSettings: strict),
@@ -114,6 +116,9 @@ let package = Package(
     .target(
       name: "EmailCode", dependencies: ["MoongateSDK"], path: "Plugins/EmailCode", exclude: ["README.md", "Tests"],
       resources: [.embedInCode("policy.lua")], packageAccess: false, swiftSettings: strict),
+    .target(
+      name: "TOTP", dependencies: ["MoongateSDK", crypto], path: "Plugins/TOTP", exclude: ["README.md", "Tests"],
+      resources: [.embedInCode("policy.lua")], packageAccess: false, swiftSettings: strict),
 
     .target(
       name: "MoongateTesting",
@@ -126,7 +131,7 @@ let package = Package(
     .testTarget(
       name: "MoongatePolicyTests",
       dependencies: [
-        "MoongateSDK", "MoongateCore", "MoongatePolicy", "MoongateStore", "PIN", "Password", "PhoneOTP", "EmailCode", "GoogleOAuth", "CLua",
+        "MoongateSDK", "MoongateCore", "MoongatePolicy", "MoongateStore", "PIN", "Password", "PhoneOTP", "EmailCode", "GoogleOAuth", "TOTP", "CLua",
         "MoongateTesting",
       ],
       swiftSettings: strict),
@@ -157,7 +162,7 @@ let package = Package(
       name: "MoongateHTTPTests",
       dependencies: [
         "MoongateSDK", "MoongateCore", "MoongateHTTP", "MoongateProxy", "MoongateTesting", "MoongateStore", "MoongateDelivery", "PhoneOTP",
-        "EmailCode", "GoogleOAuth", "MoongateMockGoogle", "PIN", "Password", crypto, hummingbird,
+        "EmailCode", "GoogleOAuth", "MoongateMockGoogle", "PIN", "Password", "TOTP", crypto, hummingbird,
         .product(name: "HummingbirdTesting", package: "hummingbird"), httpTypes, nioCore, nioPosix, nioEmbedded, logging,
       ],
       swiftSettings: strict),
@@ -184,6 +189,8 @@ let package = Package(
       name: "MoongateMockGoogleTests", dependencies: ["MoongateMockGoogle", hummingbird, httpTypes, nioCore, crypto], swiftSettings: strict),
     .testTarget(
       name: "PINTests", dependencies: ["MoongateSDK", "PIN"], path: "Plugins/PIN/Tests", packageAccess: false, swiftSettings: strict),
+    .testTarget(
+      name: "TOTPTests", dependencies: ["MoongateSDK", "TOTP", crypto], path: "Plugins/TOTP/Tests", packageAccess: false, swiftSettings: strict),
     .testTarget(
       name: "PasswordTests", dependencies: ["MoongateSDK", "Password"], path: "Plugins/Password/Tests", packageAccess: false,
       swiftSettings: strict),

@@ -63,6 +63,8 @@ return gateway {
     },
     -- A passcode of six digits, for whoever is signed in.
     pin = {},
+    -- An authenticator app, for whoever is signed in: `issuer` is what the app lists the account under.
+    totp = { issuer = "Moongate" },
     -- An email address and a password.
     password = {},
   },

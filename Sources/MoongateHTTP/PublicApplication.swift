@@ -36,11 +36,14 @@ package struct PublicApplication: Service, CustomStringConvertible {
     ]
     let endpoints: [[Endpoint]] = [
       api.flatMap { $0 }, OpenAPICall(describing: api.flatMap { $0 }).endpoints, KeySetCall(document: keySet).endpoints,
-      EntrancePage(.login, driver, pages).endpoints, EntrancePage(.register, driver, pages).endpoints,
+      EntrancePage(.login, driver, pages, providers).endpoints,
+      EntrancePage(.register, driver, pages, providers).endpoints,
       CallbackPage(driver: driver, pages: pages, providers: providers).endpoints,
       CodePage("/auth/verify", driver, pages, clock: clock).endpoints, CodePage("/auth/email", driver, pages, clock: clock).endpoints,
       PinPage(driver: driver, pages: pages).endpoints, LogoutPage(driver: driver, ending: ending, pages: pages).endpoints,
-      AccountPage(driver: driver, ending: ending, pages: pages).endpoints, ErrorPage(pages: pages, audit: audit).endpoints, pages.endpoints,
+      AccountPage(driver: driver, ending: ending, pages: pages, providers: providers).endpoints,
+      StepPage(driver: driver, pages: pages, providers: providers, clock: clock).endpoints,
+      ErrorPage(pages: pages, audit: audit).endpoints, pages.endpoints,
     ]
     responder = GatewayResponder(
       table: EndpointTable(endpoints.flatMap { $0 }), generations: generations, random: random,

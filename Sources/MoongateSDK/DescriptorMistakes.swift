@@ -30,7 +30,7 @@ extension ProviderDescriptor {
     if let words {
       let known = Set((beginFields + submitFields).map(\.name))
       for label in words.labels.keys.sorted() where !known.contains(label) { found.append("a label is for `\(label)`, which is no field") }
-      let texts = [words.title] + Array(words.labels.values) + (words.instruction.isEmpty ? [] : [words.instruction])
+      let texts = [words.title] + Array(words.labels.values) + Array(words.links.values) + (words.instruction.isEmpty ? [] : [words.instruction])
       if !texts.allSatisfy(Self.isSentence) { found.append("its words must be plain text of at most 300 bytes each, and its title not empty") }
     }
     return found

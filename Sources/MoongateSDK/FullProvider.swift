@@ -143,7 +143,7 @@ public struct Proof: Sendable {
     /// The same, for a proof that may be used once, such as a code of an authenticator app: of all flows that were judged by the same record
     /// one completes, and the others are refused.
     case replaceOnce([UInt8])
-    /// There is none any more.
+    /// There is none any more. As with `replaceOnce`, what it was judged by must still be there: a code that removes it does nothing else.
     case remove
   }
 

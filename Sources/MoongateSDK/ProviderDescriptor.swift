@@ -124,10 +124,14 @@ public struct StepWords: Sendable, Equatable, Codable {
   public let instruction: String
   /// What stands at each field, by its name; a field that is not here is called by its name.
   public let labels: [String: String]
+  /// What the account page calls the links to its flows `NAME_set`, `NAME_change` and `NAME_disable`, by purpose; one that is not here is
+  /// called "Set up", "Change" or "Turn off".
+  public let links: [StepPurpose: String]
 
-  public init(title: String, instruction: String = "", labels: [String: String] = [:]) {
+  public init(title: String, instruction: String = "", labels: [String: String] = [:], links: [StepPurpose: String] = [:]) {
     self.title = title
     self.instruction = instruction
     self.labels = labels
+    self.links = links
   }
 }

@@ -55,12 +55,7 @@ struct ConfigurationFolder: Sendable {
 
   /// How many guesses each provider grants to one who knows the identifier.
   func budgets(of generation: any PolicyGeneration) -> [GuessBudget] {
-    providers.all.compactMap { provider in
-      guard let policy = generation.policies[provider.descriptor.name] else { return nil }
-      if provider is any CodeProvider { return GuessBudget(codesOf: policy) }
-      if provider.descriptor.hashesSecrets { return GuessBudget(chosenBy: policy, provider.descriptor) }
-      return provider.descriptor.identifierKinds.contains(.federated) ? GuessBudget(nothingToGuessOf: policy.provider) : nil
-    }
+    providers.all.compactMap { provider in generation.policies[provider.descriptor.name].map { GuessBudget(of: provider, $0) } }
   }
 
   private func riskProblem(of generation: any PolicyGeneration) -> ConfigurationProblem? {

@@ -82,7 +82,8 @@ import Testing
       "gateway.lua":
         "return gateway { public_url = \"http://localhost:8080\", providers = { phone_otp = { sms = outbox() }, loft = { birds = 1 } } }",
       "policies/email_code.lua": nil,
-      "policies/loft.lua": "return policy \"loft\" { limits = {}, verify = function(f) if \(condition) then return allow end return deny \"no\" end }",
+      "policies/loft.lua":
+        "return policy \"loft\" { limits = {}, verify = function(f) if \(condition) then return allow end return deny \"no\" end }",
     ])
     let generation = try folder.load(TestFolder.providers + [Self.provider]).get()
     let facts = Facts.test { $0.identifier = Identifier(kind: .email, value: "a@x.example", display: "", attributes: attributes) }
@@ -122,7 +123,8 @@ import Testing
   ]) func factsThatCannotBe(_ fact: FactField, _ message: String) throws {
     let other = ProviderDescriptor(
       name: "other", beginFields: [], submitFields: [], settings: [],
-      policy: PolicySource(file: "Plugins/Other/policy.lua", text: "return policy \"other\" { limits = {} }"), identifierKinds: [.email], facts: [fact])
+      policy: PolicySource(file: "Plugins/Other/policy.lua", text: "return policy \"other\" { limits = {} }"), identifierKinds: [.email],
+      facts: [fact])
     guard case .failure(let refused) = try read("birds = 1", providers: [Self.provider, other]) else {
       Issue.record("loaded")
       return

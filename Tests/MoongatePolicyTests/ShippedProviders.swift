@@ -6,10 +6,11 @@ import MoongateSDK
 import PIN
 import Password
 import PhoneOTP
+import TOTP
 
 /// The providers that the shipped configuration names.
 enum ShippedProviders {
-  static let all: [any Provider] = [PhoneOTP(), EmailCode(), PIN(), Password(), GoogleOAuth()]
+  static let all: [any Provider] = [PhoneOTP(), EmailCode(), PIN(), Password(), GoogleOAuth(), TOTP()]
 
   /// The shipped configuration.
   static func generation() throws -> any PolicyGeneration {

@@ -227,6 +227,11 @@
 ---@field client_secret moongate.Secret What proves it: env "NAME" or file "path".
 ---@field apps? string The client ids of your own apps, separated by spaces: ID tokens that were made for them are taken too.
 
+---What `totp` needs.
+---@class (exact) moongate.Provider.totp
+---@field issuer? string What authenticator apps list the account under. (default: "Moongate")
+---@field drift? number How many codes before and after the current one are taken, for clocks that are off: 0 or 1. (default: 1)
+
 ---The steps that flows may use, and what each needs.
 ---@class (exact) moongate.Providers
 ---@field phone_otp? moongate.Provider.phone_otp
@@ -234,6 +239,7 @@
 ---@field pin? moongate.Provider.pin
 ---@field password? moongate.Provider.password
 ---@field google_oauth? moongate.Provider.google_oauth
+---@field totp? moongate.Provider.totp
 
 ---@class (exact) moongate.Facts.flow
 ---@field name string the flow's name
@@ -257,6 +263,7 @@
 ---@field has_email boolean whether it has an address
 ---@field email_verified boolean whether the address was proved
 ---@field phone_verified boolean whether the number was proved
+---@field factors table<string, true?> the providers that keep a secret of it: its PIN, its authenticator app
 
 ---@class (exact) moongate.Facts.client
 ---@field ip string the client's address

@@ -38,7 +38,7 @@ package struct Account: Sendable, Equatable, Codable {
     AccountFacts(
       exists: true, id: id, age: now - createdAt, idle: now - lastSeenAt, hasPIN: credentials.contains { $0.rawValue == "pin" },
       hasEmail: identifier(.email) != nil, isEmailVerified: identifier(.email)?.verifiedAt != nil,
-      isPhoneVerified: identifier(.phone)?.verifiedAt != nil)
+      isPhoneVerified: identifier(.phone)?.verifiedAt != nil, factors: credentials)
   }
 }
 

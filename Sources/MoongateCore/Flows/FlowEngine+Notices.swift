@@ -55,11 +55,17 @@ extension FlowEngine {
         case ("pin", .change): .pinChanged
         case ("pin", .disable): .pinRemoved
         case ("password", .set), ("password", .change): .passwordChanged
-        default: nil
+        case (_, .set): before.credentials.contains(provider) ? .factorChanged(title(of: provider)) : .factorSet(title(of: provider))
+        case (_, .change): .factorChanged(title(of: provider))
+        case (_, .disable): .factorRemoved(title(of: provider))
+        case (_, .prove): nil
         }
       if let notice { tell(notice, to: after.noticeAddress, visit) }
     }
   }
+
+  /// What people know a provider by.
+  private func title(of name: ProviderName) -> String { providers[name]?.descriptor.words?.title ?? name.rawValue }
 
   /// Tells the owner of an account of its lock. Locks of addresses and networks are nobody's in particular.
   func tell(of locks: [LockBegun], account id: String?, _ visit: Visit) async throws(Halt) {

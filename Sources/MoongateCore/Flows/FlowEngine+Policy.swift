@@ -188,13 +188,15 @@ extension FlowEngine {
 
   /// Whether a step by the provider can lead anywhere for the account, as far as the core knows: a code needs somewhere to go, a secret and an
   /// identity have to be there, unless the step is to make them.
-  func isOpen(_ name: ProviderName, to account: Account, in purpose: FlowPurpose) -> Bool {
+  func isOpen(_ name: ProviderName, to account: Account, in purpose: FlowPurpose, _ visit: Visit) -> Bool {
     guard let provider = providers[name] else { return false }
     let kinds = provider.descriptor.identifierKinds
     if purpose.step(of: name) == .set || purpose.given.map(kinds.contains) ?? false { return true }
     if provider is any CodeProvider { return purpose.meant(of: kinds, in: account) != nil }
     if kinds.contains(.federated) { return account.identifier(.federated)?.verifiedAt != nil }
-    return !provider.descriptor.hashesSecrets || account.credentials.contains(name)
+    // What has a flow that makes it has to be made first.
+    let isMade = provider.descriptor.hashesSecrets || visit.generation.flows[FlowPurpose.secret(name, .set).rawValue] != nil
+    return !isMade || account.credentials.contains(name)
   }
 
   func loadAccount(_ id: String?) async throws(Halt) -> Account? {

@@ -195,7 +195,7 @@ extension FlowEngine {
     let kept: KeptRecord?
     switch proof.record {
     case .keep: kept = nil
-    case .remove: kept = KeptRecord(sealed: nil)
+    case .remove: kept = KeptRecord(sealed: nil, judgedBy: KeptRecord.Judged(hash: record))
     case .replace(let new): kept = KeptRecord(sealed: try seal(new, for: name, id: id))
     case .replaceOnce(let new): kept = KeptRecord(sealed: try seal(new, for: name, id: id), judgedBy: KeptRecord.Judged(hash: record))
     }

@@ -24,7 +24,7 @@ extension FlowEngine {
   private func choices(_ due: StepRule?, of record: FlowRecord, _ visit: Visit) async throws(Halt) -> [ProviderName] {
     let configured = (due?.choices ?? []).filter { visit.generation.policies[$0] != nil }
     guard configured.count > 1, let account = try await loadAccount(record.account) else { return configured }
-    let open = configured.filter { isOpen($0, to: account, in: record.purpose) }
+    let open = configured.filter { isOpen($0, to: account, in: record.purpose, visit) }
     return open.isEmpty ? configured : open
   }
 

@@ -51,31 +51,49 @@ package struct FlowEngine: Sendable {
     _ name: String, returnTo: String?, browser: TokenHash?, app: AppReturn? = nil, client: ClientContext
   ) async -> Result<FlowView, Refusal> {
     await answer(client, flow: nil) { visit throws(Halt) in
-      guard let definition = visit.generation.flows[name] else {
-        throw visit.refusal(.invalidInput, detail: "There is no flow of this name.", field: "flow")
-      }
-      var session: SessionSnapshot?
-      if definition.needsSession(by: providers) {
-        guard let own = client.session, own.isLive(at: visit.now) else { throw visit.refusal(.unauthenticated) }
-        guard app == nil else {
-          throw visit.refusal(
-            .invalidInput, detail: "An app can take over a sign-in, not a flow of someone who is signed in.", field: "code_challenge")
-        }
-        session = own
-      }
       let id = FlowID(from: random)
-      let choices = Set(definition.steps.flatMap(\.choices))
-      let record = FlowRecord(
-        id: id.hash, definition: definition, codes: visit.generation.policies.filter { choices.contains($0.key) }.mapValues(CodeTexts.init),
-        createdAt: visit.now, returnTo: returnTo, browser: browser, network: client.address.networkKey,
-        account: session?.account.id, startedIn: session?.session.id, app: app)
-      var machine = FlowMachine(record)
-      // A flow in which nothing applies proves nothing.
-      guard case .offer(let offered) = try await advance(&machine, visit) else { throw visit.refusal(.denied) }
-      if offered.allSatisfy({ record.purpose.step(of: $0) == .set }) { try demandProof(before: .set, machine.record, visit) }
+      let machine = try await draft(name, id: id, returnTo: returnTo, browser: browser, app: app, visit)
       pending.put(machine.record, from: client.address.countingKey, at: visit.now)
       return try await view(of: machine.record, id: id, visit)
     }
+  }
+
+  /// What a flow would offer first to who asks. Nothing is begun: for pages that lead on to the step that it is about.
+  package func offers(_ name: String, client: ClientContext) async -> Result<[ProviderName], Refusal> {
+    await answer(client, flow: nil) { visit throws(Halt) in
+      let id = FlowID(from: random)
+      let machine = try await draft(name, id: id, returnTo: nil, browser: nil, app: nil, visit)
+      return try await view(of: machine.record, id: id, visit).choices
+    }
+  }
+
+  /// A flow as it begins, kept nowhere yet.
+  private func draft(
+    _ name: String, id: FlowID, returnTo: String?, browser: TokenHash?, app: AppReturn?, _ visit: Visit
+  ) async throws(Halt) -> FlowMachine {
+    guard let definition = visit.generation.flows[name] else {
+      throw visit.refusal(.invalidInput, detail: "There is no flow of this name.", field: "flow")
+    }
+    let client = visit.client
+    var session: SessionSnapshot?
+    if definition.needsSession(by: providers) {
+      guard let own = client.session, own.isLive(at: visit.now) else { throw visit.refusal(.unauthenticated) }
+      guard app == nil else {
+        throw visit.refusal(
+          .invalidInput, detail: "An app can take over a sign-in, not a flow of someone who is signed in.", field: "code_challenge")
+      }
+      session = own
+    }
+    let choices = Set(definition.steps.flatMap(\.choices))
+    let record = FlowRecord(
+      id: id.hash, definition: definition, codes: visit.generation.policies.filter { choices.contains($0.key) }.mapValues(CodeTexts.init),
+      createdAt: visit.now, returnTo: returnTo, browser: browser, network: client.address.networkKey,
+      account: session?.account.id, startedIn: session?.session.id, app: app)
+    var machine = FlowMachine(record)
+    // A flow in which nothing applies proves nothing.
+    guard case .offer(let offered) = try await advance(&machine, visit) else { throw visit.refusal(.denied) }
+    if offered.allSatisfy({ record.purpose.step(of: $0) == .set }) { try demandProof(before: .set, machine.record, visit) }
+    return machine
   }
 
   /// The flow as it stands.

@@ -12,6 +12,10 @@ package enum Notice: Sendable, Equatable {
   case pinChanged
   case pinRemoved
   case passwordChanged
+  /// What any other provider keeps of the account, by the name that people know it by.
+  case factorSet(String)
+  case factorChanged(String)
+  case factorRemoved(String)
 
   /// What has happened, in one sentence without an end.
   private var event: String {
@@ -26,6 +30,9 @@ package enum Notice: Sendable, Equatable {
     case .pinChanged: "The passcode of your account was changed"
     case .pinRemoved: "The passcode of your account was turned off"
     case .passwordChanged: "The password of your account was changed"
+    case .factorSet(let title): "\"\(title)\" was set up for your account"
+    case .factorChanged(let title): "\"\(title)\" of your account was changed"
+    case .factorRemoved(let title): "\"\(title)\" of your account was turned off"
     }
   }
 
@@ -42,6 +49,9 @@ package enum Notice: Sendable, Equatable {
       case .pinChanged: "Passcode changed"
       case .pinRemoved: "Passcode turned off"
       case .passwordChanged: "Password changed"
+      case .factorSet(let title): "\(title) set up"
+      case .factorChanged(let title): "\(title) changed"
+      case .factorRemoved(let title): "\(title) turned off"
       }
     return "\(service): \(subject)"
   }

@@ -58,10 +58,12 @@ package struct AccountFacts: Sendable {
   package var hasEmail: Bool
   package var isEmailVerified: Bool
   package var isPhoneVerified: Bool
+  /// The providers that keep a secret of it: `pin`, `password`, `totp`.
+  package var factors: Set<ProviderName>
 
   package init(
     exists: Bool = false, id: String? = nil, age: Duration? = nil, idle: Duration? = nil, hasPIN: Bool = false, hasEmail: Bool = false,
-    isEmailVerified: Bool = false, isPhoneVerified: Bool = false
+    isEmailVerified: Bool = false, isPhoneVerified: Bool = false, factors: Set<ProviderName> = []
   ) {
     self.exists = exists
     self.id = id
@@ -71,6 +73,7 @@ package struct AccountFacts: Sendable {
     self.hasEmail = hasEmail
     self.isEmailVerified = isEmailVerified
     self.isPhoneVerified = isPhoneVerified
+    self.factors = factors
   }
 }
 

@@ -7,6 +7,7 @@ struct AccountPage: Sendable {
   let driver: FlowDriver
   let ending: SessionEnding
   let pages: PageRenderer
+  let providers: ProviderRegistry
 
   private struct Link {
     let label: String
@@ -77,12 +78,18 @@ struct AccountPage: Sendable {
     let account = found.account
     let sessions = try await exchange.asking { () async throws(StoreFault) in try await driver.sessions.sessions(of: account.id) }
     let email = account.identifier(.email)
-    let done = try exchange.query()["done"].flatMap { Self.done.contains($0) ? words["done_" + $0] : nil }
+    let done = try exchange.query()["done"].flatMap { Self.done.contains($0) ? words["done_" + $0] : doneElsewhere($0, words) }
     let model = Model(
       notice: done, isUnverified: email != nil && email?.verifiedAt == nil && offers("verify_email", exchange),
       verify: Self.way("/auth/email", "verify_email"), rows: rows(account, words, exchange),
       places: sessions.map { place($0, isCurrent: $0.id == found.session.id, words) })
     return pages.page("account", model, title: words["account_page"], exchange)
+  }
+
+  /// What was done with something that a provider without pages of its own keeps.
+  private func doneElsewhere(_ flow: String, _ words: Words) -> String? {
+    guard case .secret(let provider, let act) = FlowPurpose(flow: flow), let other = Stranger(provider, providers) else { return nil }
+    return words.text(act == .set ? "done_set" : act == .disable ? "done_disable" : "done_change", ["name": other.title(words)])
   }
 
   private func offers(_ flow: String, _ exchange: Exchange) -> Bool {
@@ -127,11 +134,28 @@ struct AccountPage: Sendable {
       rows.append(
         Row(name: words["passcode"], value: nil, badge: words[isSet ? "is_set" : "is_not_set"], isGood: isSet, links: links.compactMap(\.self)))
     }
+    for other in Stranger.kept(providers, exchange) { rows.append(row(other, account, words, exchange)) }
     if exchange.generation.policies["google_oauth"] != nil {
       let isJoined = account.identifiers.contains { $0.identifier.kind == .federated }
       rows.append(Row(name: words["google_name"], value: nil, badge: words[isJoined ? "joined" : "not_joined"], isGood: isJoined, links: []))
     }
     return rows
+  }
+
+  /// What a provider without pages of its own keeps, with links to the flows that there are for it.
+  private func row(_ other: Stranger, _ account: Account, _ words: Words, _ exchange: Exchange) -> Row {
+    let isSet = account.credentials.contains(other.name)
+    let title = other.title(words)
+    let acts: [FlowPurpose.SecretAct] = isSet ? [.change, .disable] : [.set]
+    let links = acts.compactMap { act -> Link? in
+      let flow = FlowPurpose.secret(other.name, act).rawValue
+      guard offers(flow, exchange) else { return nil }
+      let purpose = FlowPurpose.secret(other.name, act).step(of: other.name)
+      let said = other.link(to: purpose, words) ?? words[purpose.label]
+      return Link(
+        label: said, address: Stranger.address(flow, with: nil, returnTo: "/auth/account?done=\(flow)"), name: "\(said): \(title)")
+    }
+    return Row(name: title, value: nil, badge: words[isSet ? "is_set" : "is_not_set"], isGood: isSet, links: links)
   }
 
   private func row(_ name: String, _ held: HeldIdentifier?, _ links: [Link?], _ words: Words) -> Row {

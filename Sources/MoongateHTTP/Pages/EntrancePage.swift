@@ -34,8 +34,10 @@ struct EntrancePage: Sendable {
   let driver: FlowDriver
   let pages: PageRenderer
   let passwords: PasswordForm
+  let providers: ProviderRegistry
 
-  init(_ kind: Kind, _ driver: FlowDriver, _ pages: PageRenderer) {
+  init(_ kind: Kind, _ driver: FlowDriver, _ pages: PageRenderer, _ providers: ProviderRegistry) {
+    self.providers = providers
     self.kind = kind
     self.driver = driver
     self.pages = pages
@@ -60,6 +62,9 @@ struct EntrancePage: Sendable {
       if session != nil {
         if let name = query["flow"], let step = passwords.stepUp(name, exchange) { return try await step(returnTo) }
         if flow == nil { return exchange.leadOn(to: returnTo ?? exchange.generation.flows[defaultFlow]?.next.returning ?? "/") }
+      }
+      if let other = onlyStrangers(flow, exchange) {
+        return exchange.leadOn(to: Stranger.address(flow ?? defaultFlow, with: other, returnTo: returnTo))
       }
       var form = EntranceForm(way: way(query["with"], flow, exchange), flow: flow, returnTo: returnTo)
       form.phone = query["phone"]
@@ -89,6 +94,13 @@ struct EntrancePage: Sendable {
     query["refused"].flatMap(RefusalCode.init(reserved:)).flatMap {
       NextPage.shown.contains($0) ? pages.words(exchange).translated($0.sentence) : nil
     }
+  }
+
+  /// The first way of a flow into which none of those leads that this page offers itself.
+  private func onlyStrangers(_ own: String?, _ exchange: Exchange) -> ProviderName? {
+    guard ![Way.phone, .email, .code].contains(where: { isOffered($0, own, exchange) }), !offers("google_oauth", in: own ?? defaultFlow, exchange)
+    else { return nil }
+    return Stranger.all(first: own ?? defaultFlow, providers, exchange).first?.name
   }
 
   private var defaultFlow: String { kind == .login ? "login" : "register" }
@@ -236,6 +248,12 @@ struct EntrancePage: Sendable {
     case .code, .reset:
       offer(.email, "remembered")
       offer(.phone, "use_phone")
+    }
+    if form.way != .reset {
+      for other in Stranger.all(first: form.flow ?? defaultFlow, providers, exchange) {
+        let address = Stranger.address(form.flow ?? defaultFlow, with: other.name, returnTo: form.returnTo)
+        ways.append(EntranceModel.Link(label: words.text("use_other", ["name": other.title(words)]), address: address))
+      }
     }
     let otherPath = isLogin ? "/auth/register" : "/auth/login"
     let other = EntranceModel.Link(

@@ -10,13 +10,15 @@ struct LeavePage {
 }
 
 extension PageRenderer {
-  /// - Parameter address: of the other site, as its provider made it.
-  func leave(to address: String, _ exchange: Exchange) -> Response {
+  /// - Parameters:
+  ///   - address: of the other site, as its provider made it.
+  ///   - site: what people call it.
+  func leave(to address: String, site: String = "Google", _ exchange: Exchange) -> Response {
     let words = words(exchange)
     return page(
       "leave",
       LeavePage(
-        heading: words.text("leave_title", ["site": "Google"]), subtitle: words.text("leave_subtitle", ["site": "Google"]), address: address),
-      title: words["leave_page"], exchange)
+        heading: words.text("leave_title", ["site": site]), subtitle: words.text("leave_subtitle", ["site": site]), address: address),
+      title: words.text("leave_title", ["site": site]), exchange)
   }
 }

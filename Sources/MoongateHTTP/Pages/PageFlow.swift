@@ -108,6 +108,7 @@ enum NextPage {
   static func address(of view: FlowView) -> String {
     if view.status == .complete { return view.next ?? "/" }
     let id = view.id.secret.reveal()
+    if isOfStep(view) { return FormFields.address("/auth/step", ["id": id]) }
     if let step = view.step, step.sentTo != nil, step.fields.contains(where: { $0.name == "code" }) {
       return FormFields.address(view.flow == "pin_reset" ? "/auth/pin" : codePage(of: step.provider), ["id": id])
     }
@@ -117,6 +118,15 @@ enum NextPage {
     case "phone_otp" where !view.passed.isEmpty || FlowPurpose(flow: view.flow) != .signIn: return FormFields.address("/auth/verify", ["id": id])
     default: return FormFields.address(page(of: view.flow), ["id": id])
     }
+  }
+
+  /// Whether what is due is shown on `/auth/step`: a step of a provider that has no page of its own, or a choice that is left to the person.
+  private static func isOfStep(_ view: FlowView) -> Bool {
+    if let due = view.step?.provider ?? (view.choices.count == 1 ? view.choices[0] : nil) { return Stranger.isOne(due) }
+    // Where a flow begins, its own page offers the ways in.
+    return view.choices.count > 1
+      && (!view.passed.isEmpty || view.choices.allSatisfy(Stranger.isOne)
+        || (FlowPurpose(flow: view.flow).needsSession && FlowPurpose(flow: view.flow) != .pinReset))
   }
 
   /// Where a page that is left without having done anything leads back to: nothing was done there.

@@ -47,6 +47,21 @@ package struct GuessBudget: Sendable, Equatable {
     self.init(policy, space: descriptor.secretSpace.map(Double.init), isChosen: true)
   }
 
+  /// For any provider, by what it declares.
+  package init(of provider: any Provider, _ policy: ProviderPolicy) {
+    let descriptor = provider.descriptor
+    if provider is any CodeProvider {
+      self.init(codesOf: policy)
+    } else if descriptor.hashesSecrets {
+      self.init(chosenBy: policy, descriptor)
+    } else if descriptor.identifierKinds.contains(.federated) {
+      self.init(nothingToGuessOf: policy.provider)
+    } else {
+      // Codes that nobody chose, such as an authenticator app's; where it is not said how many there are, their chance is not known.
+      self.init(policy, space: descriptor.secretSpace.map(Double.init))
+    }
+  }
+
   /// For a provider that is proved by a signature made elsewhere: it has no secret here.
   package init(nothingToGuessOf provider: ProviderName) {
     self.provider = provider

@@ -4,7 +4,7 @@ import MoongateSDK
 struct ProviderCatalog {
   /// The names that the project gives to its own providers. A flow may name one that this program was built without: it is
   /// then as if gateway.lua left it out.
-  private static let wellKnown: Set<String> = ["phone_otp", "email_code", "pin", "password", "google_oauth"]
+  private static let wellKnown: Set<String> = ["phone_otp", "email_code", "pin", "password", "google_oauth", "totp"]
 
   let descriptors: [ProviderDescriptor]
   /// nil while gateway.lua could not be read: then nothing is said to be left out.

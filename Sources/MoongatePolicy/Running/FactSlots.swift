@@ -6,7 +6,8 @@ import MoongateSDK
 enum FactSlot: Int32, CaseIterable {
   case now, action, provider, flowName, flowPassed, identifier
   case phoneE164, emailAddress
-  case accountExists, accountID, accountAge, accountIdle, accountHasPIN, accountHasEmail, accountEmailVerified, accountPhoneVerified
+  case accountExists, accountID, accountAge, accountIdle, accountHasPIN, accountHasEmail, accountEmailVerified, accountPhoneVerified,
+    accountFactors
   case clientIP, clientNetwork, clientUserAgent, clientNewDevice, clientNetworkChanged
   case clockSuspect
   case requestMethod, requestHost, requestPath, requestQuery
@@ -31,6 +32,7 @@ enum FactSlot: Int32, CaseIterable {
     case .accountHasEmail: "account.has_email"
     case .accountEmailVerified: "account.email_verified"
     case .accountPhoneVerified: "account.phone_verified"
+    case .accountFactors: "account.factors"
     case .clientIP: "client.ip"
     case .clientNetwork: "client.network"
     case .clientUserAgent: "client.user_agent"
@@ -51,7 +53,7 @@ enum FactSlot: Int32, CaseIterable {
   /// Whether its value is a number or address of a person, or may hold one: it is kept as a keyed hash only.
   var namesPerson: Bool { self == .identifier || self == .phoneE164 || self == .emailAddress || self == .requestQuery }
 
-  var isSet: Bool { self == .flowPassed || self == .sessionPassed }
+  var isSet: Bool { self == .flowPassed || self == .sessionPassed || self == .accountFactors }
 
   /// As lua-language-server spells what it holds.
   var type: String {
@@ -61,7 +63,7 @@ enum FactSlot: Int32, CaseIterable {
     case .provider, .flowName, .clientIP, .clientNetwork, .requestMethod, .requestHost, .requestPath, .requestQuery, .sessionAccount: "string"
     case .identifier, .phoneE164, .emailAddress, .accountID, .clientUserAgent: "string?"
     case .accountAge, .accountIdle: "integer?"
-    case .flowPassed: "table<string, true?>"
+    case .flowPassed, .accountFactors: "table<string, true?>"
     case .sessionPassed: "table<string, integer?>"
     case .accountExists, .accountHasPIN, .accountHasEmail, .accountEmailVerified, .accountPhoneVerified, .clientNewDevice, .clientNetworkChanged,
       .clockSuspect:
@@ -88,6 +90,7 @@ enum FactSlot: Int32, CaseIterable {
     case .accountHasEmail: "whether it has an address"
     case .accountEmailVerified: "whether the address was proved"
     case .accountPhoneVerified: "whether the number was proved"
+    case .accountFactors: "the providers that keep a secret of it: its PIN, its authenticator app"
     case .clientIP: "the client's address"
     case .clientNetwork: "its network, /24 or /48"
     case .clientUserAgent: "what the client says it is"
@@ -171,7 +174,12 @@ final class FactBox {
   }
 
   private func members(_ slot: FactSlot, _ facts: Facts) -> String {
-    let names = slot == .flowPassed ? Array(facts.flow?.passed ?? []) : facts.session.map { Array($0.passed.keys) } ?? []
+    let names: [ProviderName] =
+      switch slot {
+      case .flowPassed: Array(facts.flow?.passed ?? [])
+      case .accountFactors: Array(facts.account.factors)
+      default: facts.session.map { Array($0.passed.keys) } ?? []
+      }
     return "{ \(names.sorted().map(\.rawValue).joined(separator: ", ")) }"
   }
 
@@ -253,6 +261,9 @@ final class FactBox {
     case .accountHasEmail: return .flag(facts.account.hasEmail)
     case .accountEmailVerified: return .flag(facts.account.isEmailVerified)
     case .accountPhoneVerified: return .flag(facts.account.isPhoneVerified)
+    case .accountFactors:
+      guard let key else { return member(facts.account.factors, index) }
+      return facts.account.factors.contains { $0.rawValue == key } ? .flag(true) : .null
     case .clientIP: return .text(facts.client.address.description)
     case .clientNetwork: return .text(network(facts.client.address))
     case .clientUserAgent: return text(facts.client.userAgent)

@@ -45,7 +45,7 @@ struct Judge {
       return .refuse(.emailNotVerified, detail: required(by: route.route))
     case .needs(let provider):
       let flow = route.route.stepUpFlow
-      if request.mayRedirect { return .redirect(location(Self.page(of: provider), flow: flow, request)) }
+      if request.mayRedirect { return .redirect(location(Self.page(of: provider), flow: flow, with: Self.named(provider), request)) }
       return .refuse(.stepUpRequired, detail: detail.isEmpty ? required(by: route.route) : detail, provider: provider, flow: flow)
     case .denied(let reason): return .refuse(.policyReason(reason), detail: detail)
     case .failed(let fault): return .refuse(.policyError, detail: detail.merging(["fault": fault.description]) { first, _ in first })
@@ -96,17 +96,22 @@ struct Judge {
     case "pin": "/auth/pin"
     case "email_code": "/auth/email"
     case "phone_otp": "/auth/verify"
-    default: "/auth/login"
+    case "password", "google_oauth": "/auth/login"
+    default: "/auth/step"
     }
   }
 
+  /// What `/auth/step` is told of the provider; nil where its page is its own.
+  private static func named(_ provider: ProviderName) -> ProviderName? { page(of: provider) == "/auth/step" ? provider : nil }
+
   /// A page of ours, from which the person comes back: relative on public_url's own host, else absolute both ways.
-  private func location(_ page: String, flow: String?, _ request: RequestFactsSource) -> String {
+  private func location(_ page: String, flow: String?, with provider: ProviderName? = nil, _ request: RequestFactsSource) -> String {
     let isHome = !request.isForwarded && request.origin.host.name == plan.settings.publicURL.host
     var target = request.path()
     if let query = request.query() { target += "?" + query }
     let back = isHome ? target : request.origin.origin + target
-    return (isHome ? "" : plan.issuer) + page + "?" + (flow.map { "flow=\($0)&" } ?? "") + "return_to=" + PercentEncoding.encode(back)
+    let about = (flow.map { "flow=\($0)&" } ?? "") + (provider.map { "with=\($0)&" } ?? "")
+    return (isHome ? "" : plan.issuer) + page + "?" + about + "return_to=" + PercentEncoding.encode(back)
   }
 }
 

@@ -110,7 +110,7 @@ export default function enhance(form) {
     const result = await work;
     if (result.next) {
       if (isPhone()) record("login_otp_success");
-      if (form.dataset.way !== "email") {
+      if (!["email", "step"].includes(form.dataset.way)) {
         announce(say("code_sent"));
         submitter.replaceChildren(say("sent"));
         submitter.dataset.done = "1";

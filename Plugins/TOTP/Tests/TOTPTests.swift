@@ -1,0 +1,205 @@
+import Foundation
+import MoongateSDK
+import Testing
+
+@testable import TOTP
+
+private struct NoWeb: WebClient {
+  func send(_ request: WebRequest) async throws(WebFault) -> WebAnswer { throw WebFault(reason: "no web") }
+}
+
+/// Someone with an authenticator app, and the provider alone: no core, no store.
+private struct Desk {
+  static let start: Int64 = 1_795_176_000_000
+  let provider = TOTP()
+  var now = Desk.start
+  /// nil: there is no account.
+  var record: [UInt8]?
+  var hasAccount = true
+  var drift: Double = 1
+
+  func step(_ purpose: StepPurpose, state: [UInt8] = []) -> StepContext {
+    StepContext(
+      flow: "any", purpose: purpose,
+      account: hasAccount
+        ? StepAccount(id: "ac_1", record: record, identifiers: [Identifier(kind: .email, value: "a@example.com", display: "a@example.com")]) : nil,
+      identifier: nil, state: state, now: now, callback: nil,
+      tools: StepTools(
+        randomBytes: { count in (0..<count).map { _ in UInt8.random(in: 0...255) } },
+        settings: StepSettings(values: ["issuer": "Shop", "drift": .number(drift)]), web: NoWeb()))
+  }
+
+  /// What a step asks for; fails where it does something else.
+  func asked(_ answer: StepAnswer, _ location: SourceLocation = #_sourceLocation) throws -> (fields: [InputField], state: [UInt8], shown: [Shown]) {
+    guard case .ask(let fields, let state, let shown) = answer else {
+      Issue.record("not asked: \(answer)", sourceLocation: location)
+      throw CancellationError()
+    }
+    return (fields, state, shown)
+  }
+
+  func code(_ offset: Int64 = 0) throws -> String {
+    let record = try TOTPRecord(bytes: try #require(record))
+    return String(decoding: TimeCode.code(TimeCode.step(at: now) + offset, key: record.key), as: UTF8.self)
+  }
+
+  /// Sets the app up; the recovery codes.
+  mutating func setUp() async throws -> [String] {
+    let begun = try asked(try await provider.begin(step(.set), .typed([:])))
+    let key = try #require(try TOTPState(bytes: begun.state).key)
+    let code = String(decoding: TimeCode.code(TimeCode.step(at: now), key: key), as: UTF8.self)
+    let shown = try asked(try await provider.submit(step(.set, state: begun.state), .typed(["code": code])))
+    guard case .list(let codes)? = shown.shown.last else { throw CancellationError() }
+    let done = try await provider.submit(step(.set, state: shown.state), .typed([:]))
+    guard case .proved(let proof) = done, case .replaceOnce(let kept) = proof.record else { throw CancellationError() }
+    record = kept
+    now += 60_000
+    return codes
+  }
+
+  mutating func prove(_ fields: [String: String], _ purpose: StepPurpose = .prove) async throws -> RefusalReason? {
+    switch try await provider.submit(step(purpose), .typed(fields)) {
+    case .proved(let proof):
+      switch proof.record {
+      case .replaceOnce(let kept): record = kept
+      case .remove: record = nil
+      default: Issue.record("the code was not spent")
+      }
+      return nil
+    case .refused(let reason): return reason
+    case let other:
+      Issue.record("\(other)")
+      return nil
+    }
+  }
+}
+
+extension ProviderInput {
+  fileprivate static func typed(_ fields: [String: String]) -> ProviderInput {
+    ProviderInput(fields: fields.mapValues { .text($0) }, defaultRegion: "IN")
+  }
+}
+
+@Suite("The authenticator app") struct TOTPTests {
+  @Test("is shown as a picture and a key, and counts only when its code was right") func settingUp() async throws {
+    var desk = Desk()
+    let begun = try desk.asked(try await desk.provider.begin(desk.step(.set), .typed([:])))
+    #expect(begun.fields.map(\.name) == ["code"] && begun.fields[0].isRequired)
+    let key = try #require(try TOTPState(bytes: begun.state).key)
+    #expect(key.count == 20)
+    #expect(begun.shown.contains(.qr(KeyAddress.make(key: key, issuer: "Shop", person: "a@example.com"))))
+    #expect(begun.shown.contains(.secret(Base32.encode(key).grouped(by: 4))))
+    let wrong = try await desk.provider.submit(desk.step(.set, state: begun.state), .typed(["code": "000000"]))
+    guard case .refused(.invalidCode) = wrong else {
+      Issue.record("\(wrong)")
+      return
+    }
+    #expect(try await desk.setUp().count == 10)
+    guard case .refused(.alreadySet) = try await desk.provider.begin(desk.step(.set), .typed([:])) else {
+      Issue.record("an app that is there is not replaced")
+      return
+    }
+  }
+
+  @Test("takes a code once") func replay() async throws {
+    var desk = Desk()
+    _ = try await desk.setUp()
+    let code = try desk.code()
+    #expect(try await desk.prove(["code": "\(code.prefix(3)) \(code.suffix(3))"]) == nil)
+    #expect(try await desk.prove(["code": code]) == "code_used")
+    #expect(try await desk.prove(["code": try desk.code(-1)]) == "code_used", "nor one from before it")
+    #expect(try await desk.prove(["code": try desk.code(1)]) == nil)
+    desk.now += 30_000
+    #expect(try await desk.prove(["code": try desk.code()]) == "code_used", "the clock caught up with a code that was early")
+    desk.now += 30_000
+    #expect(try await desk.prove(["code": try desk.code()]) == nil)
+  }
+
+  @Test("forgives a clock as much as it was told to", arguments: [(0.0, 0), (1.0, 1)]) func drift(drift: Double, steps: Int64) async throws {
+    for offset in -2...2 {
+      var desk = Desk()
+      _ = try await desk.setUp()
+      desk.now += 300_000
+      desk.drift = drift
+      #expect(try await desk.prove(["code": try desk.code(Int64(offset))]) == (abs(Int64(offset)) <= steps ? nil : .invalidCode), "\(offset)")
+    }
+  }
+
+  @Test("is gone round by a recovery code, once") func recovery() async throws {
+    var desk = Desk()
+    let codes = try await desk.setUp()
+    #expect(try await desk.prove(["recovery_code": codes[3].lowercased()]) == nil)
+    #expect(try await desk.prove(["recovery_code": codes[3]]) == .invalidCode)
+    #expect(try await desk.prove(["recovery_code": codes[4], "code": ""]) == nil, "a form sends what was left empty")
+  }
+
+  @Test("gives new recovery codes, and the old ones end") func regeneration() async throws {
+    var desk = Desk()
+    let codes = try await desk.setUp()
+    let shown = try desk.asked(try await desk.provider.submit(desk.step(.change), .typed(["code": try desk.code()])))
+    guard case .list(let new)? = shown.shown.last,
+      case .proved(let proof) = try await desk.provider.submit(desk.step(.change, state: shown.state), .typed([:])),
+      case .replaceOnce(let kept) = proof.record
+    else {
+      Issue.record("no new codes")
+      return
+    }
+    desk.record = kept
+    #expect(try await desk.prove(["recovery_code": codes[0]]) == .invalidCode)
+    #expect(try await desk.prove(["recovery_code": new[0]]) == nil)
+  }
+
+  @Test("is removed by a code only") func removal() async throws {
+    var desk = Desk()
+    _ = try await desk.setUp()
+    #expect(try await desk.prove(["code": "000000"], .disable) == .invalidCode)
+    #expect(try await desk.prove(["code": try desk.code()], .disable) == nil)
+    #expect(desk.record == nil)
+    guard case .refused("not_set_up") = try await desk.provider.begin(desk.step(.prove), .typed([:])) else {
+      Issue.record("nothing to prove")
+      return
+    }
+  }
+
+  @Test("asks somebody who is not there for the same, and takes nothing") func nobody() async throws {
+    var desk = Desk()
+    _ = try await desk.setUp()
+    let known = try desk.asked(try await desk.provider.begin(desk.step(.prove), .typed([:])))
+    desk.hasAccount = false
+    let unknown = try desk.asked(try await desk.provider.begin(desk.step(.prove), .typed([:])))
+    #expect(known.fields == unknown.fields && known.state == unknown.state && known.shown == unknown.shown)
+    #expect(try await desk.prove(["code": try desk.code()]) == .invalidCode)
+    let ofNoKey = String(decoding: TimeCode.code(TimeCode.step(at: desk.now), key: [UInt8](repeating: 0, count: 20)), as: UTF8.self)
+    #expect(try await desk.prove(["code": ofNoKey]) == .invalidCode)
+    #expect(try await desk.prove(["recovery_code": "AAAAA-AAAAA"]) == .invalidCode)
+  }
+
+  @Test(
+    "what cannot be a code is no try",
+    arguments: [
+      [:], ["code": ""], ["code": "12345"], ["code": "1234567"], ["code": "12345a"], ["recovery_code": "ABCDE"],
+      ["code": "123456", "recovery_code": "ABCDE-FGHIJ"],
+    ] as [[String: String]])
+  func malformed(fields: [String: String]) async throws {
+    var desk = Desk()
+    _ = try await desk.setUp()
+    #expect(throws: InputProblem.self) { try desk.provider.check(desk.step(.prove), .typed(fields)) }
+    guard case .malformed = try await desk.provider.submit(desk.step(.prove), .typed(fields)) else {
+      Issue.record("judged")
+      return
+    }
+  }
+
+  @Test("reads digits of any script", arguments: ["१२३४५६", "١٢٣٤٥٦", "123-456", " 123 456 "]) func scripts(typed: String) throws {
+    #expect(try TypedProof(.typed(["code": typed]), for: .prove) == .code(Array("123456".utf8)))
+  }
+
+  @Test("declares what it may answer") func descriptor() {
+    let descriptor = TOTP().descriptor
+    #expect(descriptor.secretSpace == 333_333, "three codes of a million are right at any time")
+    #expect(Set(descriptor.outcomes.map(\.reason)) == [.invalidCode, .alreadySet, "code_used", "not_set_up"])
+    #expect(!descriptor.hashesSecrets && descriptor.identifierKinds.isEmpty && descriptor.beginFields.isEmpty)
+    let said = descriptor.policy.text.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+    #expect(said.contains(#"max = 5, window = "24h", counts = "failures", lock = { "30m", "3h", "12h", "24h" }"#))
+  }
+}

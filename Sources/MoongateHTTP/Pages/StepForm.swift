@@ -1,0 +1,199 @@
+import MoongateCore
+import MoongateSDK
+
+/// What a page of `/auth/step` is about.
+struct StepForm {
+  /// Before the names of a provider's fields, so that none of them is one of ours.
+  static let prefix = "field."
+
+  let flow: String
+  let returnTo: String?
+  /// nil: one of the choices is to be taken.
+  var provider: ProviderName?
+  var choices: [ProviderName]
+  /// The flow, where it is begun.
+  var id: String?
+  /// The step, where it is open.
+  var step: StepView?
+  /// Whether nothing was proved before it in this flow.
+  var isFirst = true
+  /// The name of words.
+  var notice: String?
+
+  init(flow: String, returnTo: String?, provider: ProviderName?, choices: [ProviderName]) {
+    self.flow = flow
+    self.returnTo = returnTo
+    self.provider = provider
+    self.choices = choices
+  }
+}
+
+/// What `step.mustache` shows.
+struct StepModel {
+  struct Field {
+    let name: String
+    let label: String
+    let type: String
+    let inputmode: String
+    let autocomplete: String
+    let maxlength: Int
+    let isDigits: Bool
+    let isRequired: Bool
+    let isInvalid: Bool
+    let isFocused: Bool
+    let isOff: Bool
+  }
+
+  struct Choice {
+    let name: String
+    let label: String
+  }
+
+  /// One of them is set.
+  struct Part {
+    var text: String?
+    var secret: String?
+    var picture: String?
+    var list: List?
+  }
+
+  struct List {
+    let items: [String]
+  }
+
+  let heading: String
+  let instruction: String?
+  let sentLine: String?
+  let sentTo: String?
+  let parts: [Part]
+  let fields: [Field]
+  /// What may be left out; behind its label.
+  let more: [Field]
+  let choices: [Choice]
+  let id: String?
+  let flow: String
+  let with: String?
+  let returnTo: String?
+  let back: String?
+  let button: String
+  let notice: String?
+  let problem: String?
+  let code: String?
+  let state: String
+  let wait: Countdown?
+  let confirms: String?
+  let isOff: Bool
+  let canResend: Bool
+  let countdown: Countdown?
+  let canSkip: Bool
+  let stressesSupport: Bool
+}
+
+extension StepModel {
+  /// - Parameter stranger: the form's provider; nil where a choice is to be made, or the provider has pages of its own.
+  init(
+    _ form: StepForm, _ refusal: Refusal?, _ stranger: Stranger?, _ providers: ProviderRegistry, _ words: Words, now: Timestamp, _ exchange: Exchange
+  ) {
+    let step = form.step
+    let locked = step?.lockedUntil.flatMap { now < $0 ? $0 - now : nil } ?? (refusal?.code == .tooManyAttempts ? refusal?.retryAfter : nil)
+    let isExpired = step?.expiresAt.map { now >= $0 } ?? false
+    isOff = locked != nil || isExpired || refusal?.code == .disabled
+    let offered = form.provider == nil ? form.choices : []
+    heading = stranger?.title(words) ?? words["confirm_title"]
+    parts = (step?.shown ?? []).flatMap { Part.parts(of: $0, words) }
+    let purpose = stranger.map { FlowPurpose(flow: form.flow).step(of: $0.name) } ?? .prove
+    // Before something is set up, changed or turned off there is nothing yet to be told of what to type.
+    let isTold = parts.contains { $0.text != nil } || (purpose != .prove && step == nil)
+    sentTo = step?.sentTo
+    let length = step?.fields.first { $0.name == "code" }?.length
+    sentLine =
+      sentTo == nil ? nil : words.text(step?.fields.first?.kind == .text ? "sent_characters" : "sent_digits", ["length": String(length ?? 6)])
+    instruction =
+      offered.isEmpty
+      ? (isTold || sentTo != nil ? nil : stranger?.descriptor.words.flatMap { $0.instruction.isEmpty ? nil : words.translated($0.instruction) })
+      : words["step_choose"]
+    let asked = Self.asked(form, stranger)
+    let invalid = refusal.flatMap { $0.field ?? ([401, 410].contains($0.code.status) ? asked.first?.name : nil) }
+    let isOff = isOff
+    let all = asked.enumerated().map { index, field in
+      Field(
+        field, label: stranger?.label(field.name, words) ?? Stranger.spoken(field.name), isNew: purpose == .set, isInvalid: invalid == field.name,
+        isFocused: index == 0, isOff: isOff)
+    }
+    // A form that asks for one of several shows the first of them; the others are behind their labels.
+    fields = all.enumerated().filter { $0.offset == 0 || $0.element.isRequired }.map(\.element)
+    more = all.enumerated().filter { $0.offset > 0 && !$0.element.isRequired }.map(\.element)
+    choices = offered.map { Choice(name: $0.rawValue, label: Stranger($0, providers)?.title(words) ?? words["way_" + $0.rawValue]) }
+    (id, flow, with, returnTo) = (form.id, form.flow, form.step == nil ? form.provider?.rawValue : nil, form.returnTo)
+    back = form.isFirst ? (FlowPurpose(flow: form.flow).needsSession ? NextPage.back(form.returnTo) : NextPage.page(of: form.flow)) : nil
+    button = step == nil && purpose != .prove ? stranger?.link(to: purpose, words) ?? words[purpose.label] : words["continue"]
+    notice = form.notice.map { words[$0] }
+    problem =
+      locked.map { words.text("locked", ["wait": words.wait($0)]) } ?? refusal.map { words.sentenceWithTries(of: $0) }
+      ?? (isExpired ? words["code_expired"] : nil)
+    code = refusal?.code.name
+    state = locked != nil ? "locked" : refusal == nil ? "open" : "wrong"
+    wait = locked.map(Countdown.init)
+    confirms =
+      refusal?.code == .stepUpRequired
+      ? Stranger.address("step_up", with: nil, returnTo: Stranger.address(form.flow, with: form.provider, returnTo: form.returnTo)) : nil
+    let pause = isExpired ? nil : step?.resendAt.flatMap { now < $0 ? $0 - now : nil }
+    canResend = stranger?.sendsCodes ?? false && step != nil && locked == nil && pause == nil
+    countdown = locked == nil && stranger?.sendsCodes ?? false ? pause.map(Countdown.init) : nil
+    canSkip = step?.isSkippable ?? false
+    stressesSupport = isOff
+  }
+
+  /// What is to be typed. Before a step is begun: what beginning it takes; where that is nothing, what a person will have to prove,
+  /// as far as the provider has words for it.
+  private static func asked(_ form: StepForm, _ stranger: Stranger?) -> [InputField] {
+    if let step = form.step { return step.fields }
+    guard let stranger else { return [] }
+    let begin = stranger.descriptor.beginFields.filter { $0.kind != .region }
+    if !begin.isEmpty || stranger.sendsCodes { return begin }
+    guard FlowPurpose(flow: form.flow).step(of: stranger.name) == .prove else { return [] }
+    return stranger.descriptor.submitFields.filter { stranger.descriptor.words?.labels[$0.name] != nil }
+  }
+}
+
+extension StepModel.Field {
+  /// - Parameter isNew: whether a secret is made rather than proved.
+  fileprivate init(_ field: InputField, label: String, isNew: Bool, isInvalid: Bool, isFocused: Bool, isOff: Bool) {
+    let (type, inputmode, autocomplete, maxlength) =
+      switch field.kind {
+      case .digits: ("text", "numeric", "one-time-code", 32)
+      case .text: ("text", "text", "off", 512)
+      case .phone: ("tel", "tel", "tel", 64)
+      case .email: ("email", "email", "email", 254)
+      case .password: ("password", "text", isNew ? "new-password" : "current-password", 256)
+      case .region: ("text", "text", "country", 2)
+      }
+    self.init(
+      name: field.name, label: label, type: type, inputmode: inputmode, autocomplete: autocomplete, maxlength: maxlength,
+      isDigits: field.kind == .digits, isRequired: field.isRequired, isInvalid: isInvalid, isFocused: isFocused, isOff: isOff)
+  }
+}
+
+extension StepModel.Part {
+  /// A picture comes with its text, for who has no second device to scan it with.
+  fileprivate static func parts(of shown: Shown, _ words: Words) -> [Self] {
+    switch shown {
+    case .text(let text): [Self(text: words.translated(text))]
+    case .secret(let text): [Self(secret: text)]
+    case .qr(let text): QRPicture(of: text, label: words["qr_picture"]).map { [Self(picture: $0.svg)] } ?? [Self(secret: text)]
+    case .list(let items): [Self(list: StepModel.List(items: items))]
+    }
+  }
+}
+
+extension StepPurpose {
+  /// The name of the words by which people are led to it.
+  var label: String {
+    switch self {
+    case .prove: "continue"
+    case .set: "set_up"
+    case .change: "change"
+    case .disable: "turn_off"
+    }
+  }
+}

@@ -1,0 +1,198 @@
+import HTTPTypes
+import Hummingbird
+import MoongateCore
+import MoongateSDK
+
+/// `/auth/step`: a step of any provider that the pages do not know by name, in the words and fields that it brings; and, where a flow
+/// leaves a choice, the ways that there are. `?id=` is a flow under way, `?flow=` one that is begun here (`with=` names the provider).
+struct StepPage: Sendable {
+  let driver: FlowDriver
+  let pages: PageRenderer
+  let providers: ProviderRegistry
+  let clock: any GatewayClock
+
+  private static let path = "/auth/step"
+
+  var endpoints: [Endpoint] {
+    [
+      Endpoint(.page, .get, Self.path) { exchange throws(Refusal) in
+        let query = try exchange.query()
+        guard let text = query["id"] else { return try await enter(query, exchange) }
+        let view = try await driver.engine.view(FlowID(text: text), client: try await driver.caller(exchange)).get()
+        return try await show(view, notice: query["sent"] == nil ? nil : "code_sent", nil, exchange)
+      },
+      Endpoint(.page, .post, Self.path) { exchange throws(Refusal) in try await send(exchange) },
+    ]
+  }
+
+  // MARK: showing
+
+  /// A flow that is not begun yet: straight to what it asks for, where that is one thing.
+  private func enter(_ query: FormFields, _ exchange: Exchange) async throws(Refusal) -> Response {
+    let name = query["flow"] ?? "step_up"
+    guard let flow = exchange.generation.flows[name] else { throw exchange.refusal(.notFound) }
+    let returnTo = exchange.targets.accept(query["return_to"])
+    let account = try await driver.session(exchange)?.account
+    let purpose = FlowPurpose(flow: name)
+    if !flow.needsSession(by: providers), account != nil { return exchange.leadOn(to: returnTo ?? flow.next.returning) }
+    if case .secret(let made, .set) = purpose, account?.credentials.contains(made) ?? false {
+      return exchange.leadOn(to: returnTo ?? "/auth/account")
+    }
+    let choices: [ProviderName]
+    switch await driver.engine.offers(name, client: try await driver.caller(exchange)) {
+    case .success(let offered): choices = offered
+    case .failure(let refusal): return try await refused(refusal, FlowState(flow: name, returnTo: returnTo), [], exchange)
+    }
+    let asked = query["with"].flatMap(ProviderName.init(rawValue:))
+    let chosen = asked.flatMap { choices.contains($0) ? $0 : nil } ?? (choices.count == 1 ? choices[0] : nil)
+    // Who has none of what is asked for is led to make one, and comes back.
+    if let wanted = asked ?? chosen, let account, purpose.step(of: wanted) == .prove, !account.credentials.contains(wanted),
+      flow.steps.first?.choices.contains(wanted) ?? false, Stranger.isOne(wanted),
+      exchange.generation.flows[FlowPurpose.secret(wanted, .set).rawValue] != nil
+    {
+      let back = Stranger.address(name, with: wanted, returnTo: returnTo)
+      return exchange.leadOn(to: Stranger.address(FlowPurpose.secret(wanted, .set).rawValue, with: nil, returnTo: back))
+    }
+    if let chosen, let page = Self.ownPage(of: chosen) {
+      return exchange.leadOn(to: FormFields.address(page, ["flow": name, "return_to": returnTo]))
+    }
+    return page(StepForm(flow: name, returnTo: returnTo, provider: chosen, choices: chosen == nil ? choices : []), nil, exchange)
+  }
+
+  /// The page of a provider that has one.
+  private static func ownPage(of provider: ProviderName) -> String? {
+    switch provider.rawValue {
+    case "pin": "/auth/pin"
+    case "phone_otp": "/auth/verify"
+    case "email_code": "/auth/email"
+    case "password", "google_oauth": "/auth/login"
+    default: nil
+    }
+  }
+
+  /// Whether what the flow waits for is shown here.
+  private static func shows(_ view: FlowView) -> Bool { view.status == .pending && NextPage.address(of: view).hasPrefix(path + "?") }
+
+  private func show(_ view: FlowView, notice: String?, _ refusal: Refusal?, _ exchange: Exchange) async throws(Refusal) -> Response {
+    guard Self.shows(view) else { return exchange.leadOn(to: NextPage.address(of: view)) }
+    var form = StepForm(flow: view.flow, returnTo: view.returnTo, provider: view.step?.provider, choices: view.choices)
+    if view.step == nil, view.choices.count == 1 { (form.provider, form.choices) = (view.choices[0], []) }
+    form.id = view.id.secret.reveal()
+    form.step = view.step
+    form.isFirst = view.passed.isEmpty
+    form.notice = notice
+    return page(form, refusal, exchange)
+  }
+
+  // MARK: sending
+
+  /// What a form is about.
+  private struct FlowState {
+    var id: FlowID?
+    let flow: String
+    var provider: ProviderName?
+    let returnTo: String?
+  }
+
+  private func send(_ exchange: Exchange) async throws(Refusal) -> Response {
+    let sent = try await exchange.form()
+    guard let id = sent["id"].map(FlowID.init(text:)) else { return try await begin(sent, exchange) }
+    let view = try await driver.engine.view(id, client: try await driver.caller(exchange)).get()
+    let provider = view.step?.provider ?? sent["with"].flatMap(ProviderName.init(rawValue:)) ?? (view.choices.count == 1 ? view.choices[0] : nil)
+    let state = FlowState(id: id, flow: view.flow, provider: provider, returnTo: view.returnTo)
+    let steps = PageFlow(driver: driver)
+    do throws(Refusal) {
+      switch sent["action"] {
+      case "resend":
+        let driven = try await driver.drive(exchange) { engine, client in await engine.resend(id, client: client) }
+        return exchange.leadOn(to: FormFields.address(Self.path, ["id": id.secret.reveal(), "sent": "1"]), driven.cookies)
+      case "skip":
+        let driven = try await driver.drive(exchange) { engine, client in await engine.skip(id, client: client) }
+        let next = await steps.onward(driven, exchange)
+        return lead(next, next.cookies, exchange)
+      default: break
+      }
+      guard let provider else { throw exchange.refusal(.stepNotOpen) }
+      let outcome = await steps.prove(id, provider.rawValue, inputs(sent, provider, view.step), exchange)
+      return lead(try outcome.result.get(), outcome.cookies, exchange)
+    } catch {
+      return try await refused(error, state, [], exchange)
+    }
+  }
+
+  /// Begins a flow; what was typed already is judged with it.
+  private func begin(_ sent: FormFields, _ exchange: Exchange) async throws(Refusal) -> Response {
+    guard let flow = sent["flow"], let definition = exchange.generation.flows[flow] else { throw exchange.refusal(.flowNotFound) }
+    let first = definition.steps.first?.choices ?? []
+    guard let provider = sent["with"].flatMap(ProviderName.init(rawValue:)) ?? first.first, first.contains(provider) else {
+      throw exchange.refusal(.stepNotOpen)
+    }
+    var state = FlowState(flow: flow, provider: provider, returnTo: exchange.targets.accept(sent["return_to"]))
+    let inputs = inputs(sent, provider, nil)
+    let steps = PageFlow(driver: driver)
+    let begun = await steps.begin(flow, nil, provider.rawValue, inputs, returnTo: state.returnTo, exchange)
+    state.id = begun.id
+    do throws(Refusal) {
+      let driven = try begun.result.get()
+      // What may be left out has not been judged by `begin`: the same is submitted now.
+      if !inputs.isEmpty, let step = driven.view.step, step.provider == provider, step.redirectTo == nil, step.sentTo == nil, !step.fields.isEmpty,
+        step.fields.allSatisfy({ !$0.isRequired }), Set(inputs.keys).isSubset(of: step.fields.map(\.name))
+      {
+        let id = driven.view.id
+        var judged = try await driver.drive(exchange, as: driven) { engine, client in await engine.submit(id, fields: inputs, client: client) }
+        judged.browser = driven.browser
+        let next = await steps.onward(judged, exchange)
+        return lead(next, begun.cookies + next.cookies, exchange)
+      }
+      return lead(driven, begun.cookies, exchange)
+    } catch {
+      return try await refused(error, state, begun.cookies, exchange)
+    }
+  }
+
+  /// What was typed into the provider's fields. Their names in the form have a prefix, so that none can be taken for one of ours.
+  private func inputs(_ sent: FormFields, _ provider: ProviderName, _ step: StepView?) -> [String: InputValue] {
+    let descriptor = providers[provider]?.descriptor
+    let names = (step?.fields ?? []).map(\.name) + (descriptor?.beginFields ?? []).map(\.name) + (descriptor?.submitFields ?? []).map(\.name)
+    return Dictionary(names.compactMap { name in sent[StepForm.prefix + name].map { (name, .text($0)) } }) { first, _ in first }
+  }
+
+  /// On to what is due: another site, or a page.
+  private func lead(_ driven: FlowDriver.Driven, _ cookies: [String], _ exchange: Exchange) -> Response {
+    guard let site = driven.view.step?.redirectTo, driven.view.status == .pending else {
+      return exchange.leadOn(to: NextPage.address(of: driven.view), cookies)
+    }
+    var response = pages.leave(
+      to: site, site: driven.view.step.flatMap { Stranger($0.provider, providers) }?.title(pages.words(exchange)) ?? "Google", exchange)
+    response.setCookies(cookies)
+    return response
+  }
+
+  private func refused(_ refusal: Refusal, _ state: FlowState, _ cookies: [String], _ exchange: Exchange) async throws(Refusal) -> Response {
+    switch refusal.code {
+    case .unauthenticated:
+      let back = state.id == nil ? Stranger.address(state.flow, with: state.provider, returnTo: state.returnTo) : state.returnTo
+      return exchange.leadOn(to: FormFields.address("/auth/login", ["return_to": back]))
+    case .flowNotFound, .flowExpired: throw refusal
+    default: break
+    }
+    exchange.note(refusal)
+    var response: Response
+    if let id = state.id, case .success(let view) = await driver.engine.view(id, client: try await driver.caller(exchange)) {
+      // What a rival has completed meanwhile, or goes on elsewhere, has no form here to say it on.
+      guard Self.shows(view) else { throw refusal }
+      response = try await show(view, notice: nil, refusal, exchange)
+    } else {
+      response = page(StepForm(flow: state.flow, returnTo: state.returnTo, provider: state.provider, choices: []), refusal, exchange)
+    }
+    response.addRefusalHeaders(refusal)
+    response.setCookies(cookies)
+    return response
+  }
+
+  private func page(_ form: StepForm, _ refusal: Refusal?, _ exchange: Exchange) -> Response {
+    let words = pages.words(exchange)
+    let model = StepModel(form, refusal, form.provider.flatMap { Stranger($0, providers) }, providers, words, now: clock.now(), exchange)
+    return pages.page("step", model, title: model.heading, status: refusal?.code.httpStatus ?? .ok, exchange)
+  }
+}

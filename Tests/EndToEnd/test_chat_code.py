@@ -1,0 +1,107 @@
+"""Codes by the company's chat: a provider that is a program of its own, in Python (Plugins/ChatCode)."""
+
+import json
+import re
+import subprocess
+import time
+
+import pytest
+import requests
+from chat_server import ChatServer
+from house import BIN, ROOT, House, wait_for, wrong
+
+PROGRAM = ROOT / "Plugins" / "ChatCode" / "chat_code.py"
+
+
+@pytest.fixture
+def chat():
+    chat = ChatServer()
+    chat.has("asha@example.com")
+    yield chat
+    chat.stop()
+
+
+class Spoken:
+    """The program alone, spoken to as the gateway speaks."""
+
+    def __init__(self, chat, **settings):
+        self.process = subprocess.Popen([str(PROGRAM)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.next = 0
+        self.introduction = self.call("hello", {"protocol": 1, "name": "work_chat"})["result"]
+        self.configured = self.call("configure", {"settings": {"url": chat.url, "token": chat.TOKEN, "patience": 3, **settings}})
+
+    def send(self, method, params):
+        self.next += 1
+        self.process.stdin.write(json.dumps({"jsonrpc": "2.0", "id": self.next, "method": method, "params": params}) + "\n")
+        self.process.stdin.flush()
+        return self.next
+
+    def hear(self):
+        return json.loads(self.process.stdout.readline())
+
+    def call(self, method, params):
+        number = self.send(method, params)
+        answer = self.hear()
+        assert answer["id"] == number
+        return answer
+
+    def deliver(self, email, code="123456"):
+        return {"code": code, "text": f"{code} is your code", "domain_bound_line": "", "service": "Moongate", "now": 0,
+                "to": {"kind": "email", "value": email, "display": email}}
+
+    def close(self):
+        self.process.stdin.close()
+        assert self.process.wait(10) == 0
+
+
+@pytest.fixture
+def spoken(chat):
+    spoken = Spoken(chat)
+    yield spoken
+    spoken.close()
+
+
+def test_it_says_what_it_is(spoken):
+    assert spoken.introduction["shape"] == "code" and spoken.introduction["identifier"] == "email"
+    assert 'policy "work_chat"' in spoken.introduction["policy"], "gateway.lua may call it otherwise"
+    assert spoken.configured["result"] == {}
+
+
+def test_a_code_goes_to_the_person(spoken, chat):
+    assert spoken.call("deliver", spoken.deliver("asha@example.com"))["result"] == {}
+    assert chat.posts == [{"channel_id": "dm-bot-u-asha@example.com", "message": "123456 is your code"}]
+
+
+@pytest.mark.parametrize("email, person", [
+    ("nobody@example.com", None), ("claims@example.com", {"verified": False}), ("gone@example.com", {"left": 1}),
+    ("a/../../posts?x=1#@example.com", None)])
+def test_nobody_else_gets_it(spoken, chat, email, person):
+    if person:
+        chat.has(email, **person)
+    told = spoken.call("deliver", spoken.deliver(email))["error"]["message"]
+    assert chat.posts == []
+    assert email not in told and "123456" not in told
+
+
+def test_a_redirect_takes_the_token_nowhere(spoken, chat):
+    chat.redirect = chat.url + "/stolen"
+    assert "302" in spoken.call("deliver", spoken.deliver("asha@example.com"))["error"]["message"]
+    assert chat.stolen == []
+
+
+def test_a_chat_that_hangs_is_given_up_and_holds_nobody_up(chat):
+    spoken = Spoken(chat, patience=0.5)
+    chat.delay = 30
+    begun = time.monotonic()
+    numbers = [spoken.send("deliver", spoken.deliver("asha@example.com")) for _ in range(20)]
+    answers = [spoken.hear() for _ in numbers]
+    assert {answer["id"] for answer in answers} == set(numbers)
+    assert all("did not answer" in answer["error"]["message"] for answer in answers)
+    assert time.monotonic() - begun < 10
+    spoken.close()
+
+
+def test_codes_do_not_travel_unencrypted(chat):
+    spoken = Spoken(chat, url="http://chat.example.com")
+    assert "https://" in spoken.configured["error"]["message"]
+    spoken.close()

@@ -1,0 +1,228 @@
+import Foundation
+import HTTPTypes
+import MoongateCore
+import MoongateHTTP
+import MoongateSDK
+import MoongateTesting
+import PIN
+import PhoneOTP
+import TOTP
+import Testing
+
+/// `/auth/step`, as a browser without JavaScript uses it, with an authenticator app: pages know nothing of it but what it says of itself.
+@Suite struct StepPageTests {
+  private static let phone: ProviderName = "phone_otp"
+  private static let totp: ProviderName = "totp"
+
+  private func gateway() throws -> HTTPGateway {
+    try HTTPGateway(providers: [PhoneOTP(), PIN(), TOTP()]) { generation in
+      let whenSet = FunctionName("flows/login.steps[2].when")
+      generation.conditions[whenSet] = { $0.account.factors.contains(Self.totp) }
+      for (name, steps) in [
+        ("totp_set", [StepRule.test(Self.totp)]), ("totp_change", [.test(Self.totp)]), ("totp_disable", [.test(Self.totp)]),
+        ("pin_set", [.test("pin")]), ("pin_unlock", [.test("pin")]), ("step_up", [.test(Self.phone, "pin", Self.totp)]),
+        ("login", [.test(Self.phone), .test(Self.totp, when: whenSet)]), ("either", [.test(Self.phone), .test("pin", Self.totp)]),
+      ] {
+        generation.flows[name] = .test(name, account: .existing, steps: steps)
+      }
+      generation.flows["register"] = .test("register", account: .new, steps: [.test(Self.phone)])
+      generation.policies[Self.totp] = .test(
+        Self.totp, limits: [.test("verify", on: .verify, per: .account, max: 3, window: .seconds(86_400), lock: [.seconds(1800)])],
+        unknownAccount: .conceal)
+    }
+  }
+
+  /// A browser of somebody who is signed in.
+  private func owner(_ client: Client) async throws -> Browser {
+    let browser = Browser(client)
+    try await browser.visit("/auth/register")
+    try await browser.visit(try #require(try await browser.submit(["phone": "9999999999"]).header("Location")))
+    _ = try await browser.submit(["code": try #require(client.gateway.code(for: "+919999999999"))])
+    #expect(browser.cookies["moongate"] != nil)
+    return browser
+  }
+
+  /// Sets the app up by the account's page.
+  private func setUp(_ browser: Browser, _ client: Client) async throws -> (app: AuthenticatorApp, recovery: [String]) {
+    let account = try await browser.visit("/auth/account")
+    let link = try #require(
+      account.text.components(separatedBy: "<a class=\"link\" href=\"").first { $0.contains("aria-label=\"Set up: Authenticator app\"") })
+    let page = try await browser.visit(String(link.prefix { $0 != "\"" }).replacing("&amp;", with: "&"))
+    #expect(page.status == 200 && page.text.contains("<h1>Authenticator app</h1>"), "\(page.text)")
+    let begun = try await browser.submit(["flow": "totp_set"])
+    let address = try #require(begun.header("Location"))
+    #expect(address.hasPrefix("/auth/step?id=fl_"))
+    let shown = try await browser.visit(address)
+    #expect(shown.text.contains("<svg class=\"qr\" role=\"img\" aria-label=\"QR code") && !shown.text.contains("style="))
+    #expect(shown.text.contains("inputmode=\"numeric\" autocomplete=\"one-time-code\""))
+    let secret = try #require(shown.text.components(separatedBy: "<p class=\"secret\"><code dir=\"ltr\">").dropFirst().first?.prefix { $0 != "<" })
+    let app = try #require(AuthenticatorApp(secret: String(secret)))
+    let wrong = try await browser.submit(["field.code": "000000"])
+    #expect(wrong.status == 401 && wrong.text.contains("Invalid code") && wrong.text.contains("aria-invalid=\"true\""))
+    #expect(wrong.text.contains("class=\"qr\""), "what is to be scanned stays")
+    let right = try await browser.submit(["field.code": app.code(at: client.gateway.clock.now())])
+    #expect(right.status == 303 && right.header("Location") == address)
+    let codes = try await browser.visit(address)
+    let list = codes.text.components(separatedBy: "<li><code dir=\"ltr\">").dropFirst().map { String($0.prefix { $0 != "<" }) }
+    #expect(list.count == 10)
+    let done = try await browser.submit(["id": String(address.dropFirst("/auth/step?id=".count))])
+    #expect(done.header("Location") == "/auth/account?done=totp_set")
+    let told = try await browser.visit("/auth/account?done=totp_set")
+    #expect(told.text.contains("Authenticator app is set up.") && told.text.contains("aria-label=\"Turn off: Authenticator app\""))
+    client.gateway.clock.advance(by: .seconds(901))
+    return (app, list)
+  }
+
+  /// Signs in by the number, up to the app's step; its page.
+  private func halfWay(_ client: Client, flow: String? = nil) async throws -> Browser {
+    let browser = Browser(client)
+    try await browser.visit(flow.map { "/auth/login?flow=\($0)" } ?? "/auth/login")
+    try await browser.visit(try #require(try await browser.submit(["phone": "9999999999"]).header("Location")))
+    let passed = try await browser.submit(["code": try #require(client.gateway.code(for: "+919999999999"))])
+    let address = try #require(passed.header("Location"))
+    #expect(address.hasPrefix("/auth/step?id="), "\(address)")
+    try await browser.visit(address)
+    return browser
+  }
+
+  @Test func setUpThenSignIn() async throws {
+    try await gateway().run { client in
+      let (app, recovery) = try await setUp(try await owner(client), client)
+      let browser = try await halfWay(client)
+      let text = try #require(browser.page?.text)
+      for said in [
+        "<h1>Authenticator app</h1>", "Enter the six digits that your authenticator app shows.", "Code from the app", "Use a recovery code",
+      ] {
+        #expect(text.contains(said), "\(said)")
+      }
+      #expect(try await browser.submit(["field.code": "12345"]).status == 422)
+      let signedIn = try await browser.submit(["field.code": app.code(at: client.gateway.clock.now()), "field.recovery_code": ""])
+      #expect(signedIn.header("Location") == "/home" && browser.cookies["moongate"] != nil)
+
+      client.gateway.clock.advance(by: .seconds(901))
+      let lost = try await halfWay(client)
+      #expect(try await lost.submit(["field.recovery_code": recovery[0]]).header("Location") == "/home")
+      client.gateway.clock.advance(by: .seconds(901))
+      let again = try await halfWay(client)
+      #expect(try await again.submit(["field.recovery_code": recovery[0]]).status == 401)
+      #expect(try await again.submit(["field.recovery_code": recovery[1].lowercased()]).header("Location") == "/home")
+    }
+  }
+
+  /// Attack: one code of the app, read over a shoulder or taken by a page in between, in flows at once.
+  @Test func oneCodeOpensOneFlow() async throws {
+    try await gateway().run { client in
+      let (app, _) = try await setUp(try await owner(client), client)
+      var browsers: [Browser] = []
+      for _ in 0..<4 {
+        browsers.append(try await halfWay(client))
+        client.gateway.clock.advance(by: .seconds(120))
+      }
+      let code = app.code(at: client.gateway.clock.now())
+      let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
+        for browser in browsers {
+          let (address, cookies) = (browser.address, browser.cookieHeader)
+          group.addTask {
+            let headers =
+              [("Accept", "text/html"), ("Origin", "http://localhost:8080"), ("Content-Type", "application/x-www-form-urlencoded")] + cookies
+            let id = address.dropFirst("/auth/step?id=".count)
+            return try await client.send(.post, "/auth/step", headers: headers, body: "id=\(id)&field.code=\(code)").status
+          }
+        }
+        return try await group.reduce(into: [Int]()) { $0.append($1) }
+      }
+      #expect(statuses.count { $0 == 303 } == 1, "\(statuses)")
+      #expect(statuses.allSatisfy { [303, 401, 409, 429].contains($0) }, "\(statuses)")
+    }
+  }
+
+  @Test func wrongOnesLockAndSayForHowLong() async throws {
+    try await gateway().run { client in
+      let (app, _) = try await setUp(try await owner(client), client)
+      let browser = try await halfWay(client)
+      #expect(try await browser.submit(["field.code": "000000"]).text.contains("2 tries left."))
+      #expect(try await browser.submit(["field.code": "000000"]).status == 401)
+      let locked = try await browser.submit(["field.code": "000000"])
+      #expect(locked.status == 429 && locked.text.contains("Please try again in 30 minutes.") && locked.text.contains("data-countdown="))
+      #expect(try await browser.submit(["field.code": app.code(at: client.gateway.clock.now())]).status == 429)
+    }
+  }
+
+  @Test func aStepUpAsksForItAtOnceAndWhoHasNoneSetsItUpFirst() async throws {
+    try await gateway().run { client in
+      let browser = try await owner(client)
+      let first = try await browser.visit("/auth/step?flow=step_up&with=totp&return_to=%2Fpay")
+      #expect(first.header("Location")?.hasPrefix("/auth/step?flow=totp_set&return_to=%2Fauth%2Fstep%3Fflow%3Dstep_up") == true)
+      let (app, _) = try await setUp(browser, client)
+      let page = try await browser.visit("/auth/step?flow=step_up&with=totp&return_to=%2Fpay")
+      #expect(page.text.contains("name=\"field.code\""))
+      #expect(try await browser.submit(["field.code": "000000"]).status == 401)
+      #expect(try await browser.submit(["field.code": app.code(at: client.gateway.clock.now())]).header("Location") == "/pay")
+      // Of several ways those that lead somewhere for this person.
+      let choice = try await browser.visit("/auth/step?flow=step_up&return_to=%2Fpay")
+      #expect(choice.text.contains(">Authenticator app</button>") && choice.text.contains(">Code by SMS</button>"))
+      #expect(!choice.text.contains(">Passcode</button>"))
+      let chosen = try await browser.submit(["with": "phone_otp"])
+      #expect(chosen.header("Location")?.hasPrefix("/auth/verify?id=") == true)
+    }
+  }
+
+  @Test func aChoiceInTheMiddleOfAFlowIsOffered() async throws {
+    try await gateway().run { client in
+      let own = try await owner(client)
+      let (app, _) = try await setUp(own, client)
+      client.gateway.clock.advance(by: .seconds(1))
+      let browser = try await halfWay(client, flow: "either")
+      // Who has no passcode is not asked for it.
+      #expect(browser.page?.text.contains("name=\"field.code\"") == true, "\(browser.page?.text ?? "")")
+      #expect(try await browser.submit(["field.code": app.code(at: client.gateway.clock.now())]).header("Location") == "/home")
+    }
+  }
+
+  @Test func newRecoveryCodesAndRemoval() async throws {
+    try await gateway().run { client in
+      let browser = try await owner(client)
+      let (app, old) = try await setUp(browser, client)
+      try await browser.visit("/auth/step?flow=totp_change&return_to=%2Fauth%2Faccount")
+      let begun = try await browser.submit(["flow": "totp_change"])
+      try await browser.visit(try #require(begun.header("Location")))
+      let shown = try await browser.submit(["field.code": app.code(at: client.gateway.clock.now())])
+      try await browser.visit(try #require(shown.header("Location")))
+      let done = try await browser.submit(["id": String(browser.address.dropFirst("/auth/step?id=".count))])
+      #expect(done.header("Location") == "/auth/account")
+      try await browser.visit("/auth/step?flow=totp_disable")
+      try await browser.visit(try #require(try await browser.submit(["flow": "totp_disable"]).header("Location")))
+      #expect(try await browser.submit(["field.recovery_code": old[0]]).status == 401, "the old ones have ended")
+      client.gateway.clock.advance(by: .seconds(30))
+      #expect(try await browser.submit(["field.code": app.code(at: client.gateway.clock.now())]).status == 303)
+      #expect(try await browser.visit("/auth/account").text.contains("aria-label=\"Set up: Authenticator app\""))
+    }
+  }
+
+  /// Attack: a stolen session sets up an app of its own, by which it is then believed.
+  @Test func whoProvedNothingForAWhileSetsUpNothing() async throws {
+    try await gateway().run { client in
+      let browser = try await owner(client)
+      client.gateway.clock.advance(by: .seconds(601))
+      let page = try await browser.visit("/auth/step?flow=totp_set")
+      #expect(page.status == 403)
+      #expect(page.text.contains("href=\"/auth/step?flow=step_up&amp;return_to=%2Fauth%2Fstep%3Fflow%3Dtotp_set\""), "\(page.text)")
+    }
+  }
+
+  @Test func otherBrowsersGetNothingAndStrangersAreSentToSignIn() async throws {
+    try await gateway().run { client in
+      let (app, _) = try await setUp(try await owner(client), client)
+      let browser = try await halfWay(client)
+      let thief = Browser(client)
+      #expect(try await thief.visit(browser.address).status == 404)
+      let code = app.code(at: client.gateway.clock.now())
+      #expect(try await thief.post("/auth/step", ["id": String(browser.address.dropFirst(14)), "field.code": code]).status == 404)
+      #expect(try await thief.visit("/auth/step?flow=step_up").header("Location")?.hasPrefix("/auth/login?return_to=") == true)
+      #expect(try await thief.visit("/auth/step?flow=nothing").status == 404)
+      let headers = [("Accept", "text/html"), ("Origin", "https://evil.example"), ("Content-Type", "application/x-www-form-urlencoded")]
+      let forged = try await client.send(.post, "/auth/step", headers: headers + browser.cookieHeader, body: "id=x")
+      #expect(forged.status == 403)
+    }
+  }
+}

@@ -1,0 +1,12 @@
+-- Setting up an authenticator app, for someone who has none. The name says what the flow does: it is begun with a session in which some
+-- step was passed within the last ten minutes (else 403 step_up_required), so that a stolen session cannot set up an app of its own.
+return flow "totp_set" {
+  account = "existing",
+
+  steps = {
+    { "totp" },
+  },
+
+  lifetime = "15m",
+  next = { returning = "/home" },
+}
