@@ -38,6 +38,9 @@ let package = Package(
   products: [
     .executable(name: "moongate", targets: ["moongate"]),
     .library(name: "MoongateSDK", targets: ["MoongateSDK"]),
+    .library(name: "MoongateConformance", targets: ["MoongateConformance"]),
+    // For a main of one's own that lists providers beside the shipped ones.
+    .library(name: "MoongateCommand", targets: ["MoongateCommand"]),
   ],
   dependencies: [
     .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
@@ -59,6 +62,8 @@ let package = Package(
   targets: [
     // Who may import whom is in this list; `make test` builds with the explicit-import check, so it holds.
     .target(name: "MoongateSDK", swiftSettings: strict),
+    // The provider suite: as a stranger's tests see it, so it sees what a provider sees.
+    .target(name: "MoongateConformance", dependencies: ["MoongateSDK"], packageAccess: false, swiftSettings: strict),
     .target(
       name: "MoongateCore", dependencies: ["MoongateSDK", "CArgon2", crypto, logging], exclude: ["README.md", "Flows/flow.mermaid"],
       swiftSettings: strict),
@@ -85,15 +90,16 @@ let package = Package(
       resources: [.embedInCode("Pages/Templates")], swiftSettings: strict),
     .target(
       name: "MoongateMockGoogle", dependencies: [hummingbird, httpTypes, nioCore, jwt, crypto, cryptoExtras], swiftSettings: strict),
-    .executableTarget(
-      name: "moongate",
+    // The command, for `moongate` and for programs that have providers of their own. Its rules of import are those of `moongate`.
+    .target(
+      name: "MoongateCommand",
       dependencies: [
-        "MoongateSDK", "MoongateCore", "MoongatePolicy", "MoongateStore", "MoongateDelivery", "MoongateProxy", "MoongateHTTP",
+        "MoongateSDK", "MoongateConformance", "MoongateCore", "MoongatePolicy", "MoongateStore", "MoongateDelivery", "MoongateProxy", "MoongateHTTP",
         "MoongateMockGoogle", "GoogleOAuth", "PIN", "Password", "PhoneOTP", "EmailCode", "TOTP", jwt, arguments, lifecycle, unixSignals, logging,
-        hummingbird,
-        hummingbirdCore, nioCore, nioPosix, nioSSL, metrics,
+        hummingbird, hummingbirdCore, nioCore, nioPosix, nioSSL, metrics,
       ],
-      swiftSettings: strict),
+      path: "Sources/moongate", exclude: ["Main"], swiftSettings: strict),
+    .executableTarget(name: "moongate", dependencies: ["MoongateCommand"], path: "Sources/moongate/Main", swiftSettings: strict),
     .executableTarget(name: "demo-service", dependencies: [hummingbird, httpTypes, logging, arguments], swiftSettings: strict),
 
     // Plugins see the SDK and nothing else of ours: no package access, as a stranger's would.
@@ -122,8 +128,12 @@ let package = Package(
 
     .target(
       name: "MoongateTesting",
-      dependencies: ["MoongateSDK", "MoongateCore", "MoongateStore", "MoongatePolicy", "MoongateDelivery", crypto, logging],
+      dependencies: [
+        "MoongateSDK", "MoongateConformance", "MoongateCore", "MoongateStore", "MoongatePolicy", "MoongateDelivery", crypto, logging,
+      ],
       swiftSettings: strict),
+    .testTarget(
+      name: "MoongateConformanceTests", dependencies: ["MoongateSDK", "MoongateConformance"], packageAccess: false, swiftSettings: strict),
     .testTarget(name: "CLuaTests", dependencies: ["CLua"], swiftSettings: strict),
     .testTarget(
       name: "MoongateCoreTests", dependencies: ["MoongateSDK", "MoongateCore", "MoongateStore", "MoongateTesting", crypto, logging],
@@ -174,25 +184,29 @@ let package = Package(
       ],
       swiftSettings: strict),
     .testTarget(
-      name: "moongateTests", dependencies: ["moongate", "MoongateSDK", "MoongateCore", "MoongatePolicy", "MoongateTesting", logging],
+      name: "moongateTests",
+      dependencies: ["MoongateCommand", "MoongateSDK", "MoongateConformance", "MoongateCore", "MoongatePolicy", "MoongateTesting", logging],
       swiftSettings: strict),
     .testTarget(
-      name: "EmailCodeTests", dependencies: ["MoongateSDK", "EmailCode"], path: "Plugins/EmailCode/Tests",
+      name: "EmailCodeTests", dependencies: ["MoongateSDK", "MoongateConformance", "EmailCode"], path: "Plugins/EmailCode/Tests",
       packageAccess: false, swiftSettings: strict),
     .testTarget(
-      name: "PhoneOTPTests", dependencies: ["MoongateSDK", "PhoneOTP"], path: "Plugins/PhoneOTP/Tests",
+      name: "PhoneOTPTests", dependencies: ["MoongateSDK", "MoongateConformance", "PhoneOTP"], path: "Plugins/PhoneOTP/Tests",
       packageAccess: false, swiftSettings: strict),
     .testTarget(
-      name: "GoogleOAuthTests", dependencies: ["MoongateSDK", "GoogleOAuth", jwt, crypto, cryptoExtras], path: "Plugins/GoogleOAuth/Tests",
+      name: "GoogleOAuthTests", dependencies: ["MoongateSDK", "MoongateConformance", "GoogleOAuth", jwt, crypto, cryptoExtras],
+      path: "Plugins/GoogleOAuth/Tests",
       packageAccess: false, swiftSettings: strict),
     .testTarget(
       name: "MoongateMockGoogleTests", dependencies: ["MoongateMockGoogle", hummingbird, httpTypes, nioCore, crypto], swiftSettings: strict),
     .testTarget(
-      name: "PINTests", dependencies: ["MoongateSDK", "PIN"], path: "Plugins/PIN/Tests", packageAccess: false, swiftSettings: strict),
+      name: "PINTests", dependencies: ["MoongateSDK", "MoongateConformance", "PIN"], path: "Plugins/PIN/Tests", packageAccess: false,
+      swiftSettings: strict),
     .testTarget(
-      name: "TOTPTests", dependencies: ["MoongateSDK", "TOTP", crypto], path: "Plugins/TOTP/Tests", packageAccess: false, swiftSettings: strict),
+      name: "TOTPTests", dependencies: ["MoongateSDK", "MoongateConformance", "TOTP", crypto], path: "Plugins/TOTP/Tests", packageAccess: false,
+      swiftSettings: strict),
     .testTarget(
-      name: "PasswordTests", dependencies: ["MoongateSDK", "Password"], path: "Plugins/Password/Tests", packageAccess: false,
+      name: "PasswordTests", dependencies: ["MoongateSDK", "MoongateConformance", "Password"], path: "Plugins/Password/Tests", packageAccess: false,
       swiftSettings: strict),
     .testTarget(name: "MoongateSDKTests", dependencies: ["MoongateSDK"], swiftSettings: strict),
   ],

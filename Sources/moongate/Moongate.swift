@@ -1,11 +1,33 @@
 import ArgumentParser
 import Foundation
+import MoongateSDK
+
+/// The `moongate` program, for its own main and for mains that list providers of their own beside the shipped ones:
+/// ```swift
+/// import MoongateCommand
+///
+/// await Moongate.run(providers: Moongate.shipped + [PigeonPost()])
+/// ```
+public enum Moongate {
+  /// The providers that come with Moongate, in the order in which they are offered.
+  public static let shipped: [any Provider] = Providers.shipped
+
+  /// Reads the command line, does what it says, and ends the process with the exit statuses of exact.md: 0, 1 (found something), 2 (could
+  /// not run).
+  /// - Parameter providers: all that this program has, in the order in which they are offered.
+  public static func run(providers: [any Provider] = shipped) async -> Never {
+    await Providers.$all.withValue(providers) { await CommandLineCall.run() }
+    exit(ExitStatus.fine.rawValue)
+  }
+}
 
 /// The command. Each subcommand is a file of its own.
-struct Moongate: AsyncParsableCommand {
+struct RootCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "moongate", abstract: "An authentication gateway: it makes every caller prove who they are before a request reaches a service.",
-    subcommands: [Serve.self, Check.self, Policy.self, AccountCommand.self, LocksCommand.self, MockGoogleCommand.self, Version.self])
+    subcommands: [
+      Serve.self, Check.self, Policy.self, ProviderCommand.self, AccountCommand.self, LocksCommand.self, MockGoogleCommand.self, Version.self,
+    ])
 }
 
 /// Where every tool looks for its configuration.
@@ -22,11 +44,11 @@ struct ConfigurationOption: ParsableArguments {
   }
 }
 
-/// Runs the command and turns whatever ends it into the exit statuses of exact.md: 0, 1 (found something), 2 (could not run).
-@main enum Program {
-  static func main() async {
+/// Runs the command and turns whatever ends it into the exit statuses of exact.md.
+enum CommandLineCall {
+  static func run() async {
     do {
-      var command = try Moongate.parseAsRoot()
+      var command = try RootCommand.parseAsRoot()
       if var asynchronous = command as? any AsyncParsableCommand {
         try await asynchronous.run()
       } else {
@@ -39,8 +61,8 @@ struct ConfigurationOption: ParsableArguments {
       exit(code.rawValue)
     } catch {
       // Help that was asked for is no mistake; anything else that the parser throws is bad usage.
-      if Moongate.exitCode(for: error) == .success { Moongate.exit(withError: error) }
-      FileHandle.standardError.write(Data((Moongate.fullMessage(for: error) + "\n").utf8))
+      if RootCommand.exitCode(for: error) == .success { RootCommand.exit(withError: error) }
+      FileHandle.standardError.write(Data((RootCommand.fullMessage(for: error) + "\n").utf8))
       exit(ExitStatus.couldNotRun.rawValue)
     }
   }

@@ -8,11 +8,25 @@ import PhoneOTP
 import TOTP
 
 /// The providers that are compiled in, in the order in which they are offered. To add one: depend on its target in
-/// Package.swift, and name it here.
+/// Package.swift, and name it here. Nothing else in the program names one.
 enum Providers {
-  static let all: [any Provider] = [
-    PhoneOTP(), EmailCode(), PIN(), Password(), GoogleOAuth(), TOTP(),
+/// Package.swift, and name it here. Nothing else in the program names one.
+enum Providers {
+  static let shipped: [any Provider] = [
+    PhoneOTP(),
+    EmailCode(),
+    PIN(),
+    Password(),
+    TOTP(),
+    GoogleOAuth(),
   ]
+
+  /// Those of this program: the shipped ones, unless its main says otherwise.
+  @TaskLocal static var all: [any Provider] = shipped
+  ]
+
+  /// Those of this program: the shipped ones, unless its main says otherwise.
+  @TaskLocal static var all: [any Provider] = shipped
 
   /// - Throws: a sentence where one of them declares what cannot be, or two have one name.
   static func registry() throws(StartProblem) -> ProviderRegistry {

@@ -4,7 +4,7 @@ import MoongatePolicy
 import MoongateTesting
 import Testing
 
-@testable import moongate
+@testable import MoongateCommand
 
 /// What `check`, the start and every reload hold a folder to, beyond what its files say.
 @Suite struct ConfigurationFolderTests {

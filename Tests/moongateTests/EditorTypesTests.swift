@@ -3,7 +3,7 @@ import MoongatePolicy
 import MoongateSDK
 import Testing
 
-@testable import moongate
+@testable import MoongateCommand
 
 @Suite struct EditorTypesTests {
   /// `moongate policy types > config/editor/moongate.d.lua` mends it.

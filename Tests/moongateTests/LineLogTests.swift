@@ -2,7 +2,7 @@ import Logging
 import Synchronization
 import Testing
 
-@testable import moongate
+@testable import MoongateCommand
 
 @Suite("A line of the log") struct LineLogTests {
   /// What is logged, without the time before it.

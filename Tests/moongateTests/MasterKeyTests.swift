@@ -3,7 +3,7 @@ import MoongateCore
 import MoongateTesting
 import Testing
 
-@testable import moongate
+@testable import MoongateCommand
 
 @Suite("The master key") struct MasterKeyTests {
   let folder: ScratchFolder

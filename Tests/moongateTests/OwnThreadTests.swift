@@ -5,7 +5,7 @@ import MoongateStore
 import Synchronization
 import Testing
 
-@testable import moongate
+@testable import MoongateCommand
 
 @Suite struct OwnThreadTests {
   /// The thread is one, and the rest of the process goes on beside it.

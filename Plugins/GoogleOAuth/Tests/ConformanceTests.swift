@@ -1,0 +1,44 @@
+import Foundation
+import GoogleOAuth
+import MoongateConformance
+import MoongateSDK
+import Testing
+
+@Suite("Conformance") struct ConformanceTests {
+  /// A person at the provider's site: the token that their code is redeemed for is made for the step that sent them there.
+  private static func subject(_ web: TestProvider) -> ConformanceSubject {
+    var subject = ConformanceSubject(of: GoogleOAuth().descriptor)
+    subject.start = TestProvider.now
+    subject.settings = ["issuer": .text(TestProvider.issuer), "client_id": "client"]
+    subject.web = { request in try? await web.send(request) }
+    subject.malformedSubmits = [["code": .other], ["code": .text(String(repeating: "x", count: 100_000))]]
+    subject.right = { step in
+      let query = step.redirect.flatMap { URLComponents(string: $0)?.queryItems } ?? []
+      let nonce = query.first { $0.name == "nonce" }?.value ?? ""
+      let state = query.first { $0.name == "state" }?.value ?? ""
+      let token = try TestKey.p256.sign(
+        ["alg": "ES256", "kid": "p256", "typ": "JWT"],
+        [
+          "iss": TestProvider.issuer, "aud": "client", "sub": "42", "iat": Double(step.now) / 1000, "exp": Double(step.now) / 1000 + 600,
+          "nonce": nonce,
+          "email": "asha@example.com", "email_verified": true,
+        ])
+      web.change { $0.idToken = token }
+      return ["code": .text("c0de-of-the-suite"), "state": .text(state)]
+    }
+    subject.wrong = { _ in ["code": .text("c0de-of-the-suite"), "state": .text("somebody-else's")] }
+    return subject
+  }
+
+  @Test("holds every rule of a provider that sends people elsewhere") func holds() async {
+    let web = TestProvider()
+    web.change { $0.published = [TestKey.p256.published] }
+    let report = await Conformance.run(GoogleOAuth(), Self.subject(web))
+    #expect(report.findings == [])
+    let held = report.lines.filter { $0.verdict == .held }.map(\.rule)
+    #expect(
+      held == [
+        .descriptor, .facts, .malformed, .proof, .beginTwice, .concurrency, .refusals, .outcomes, .faults, .secrets, .cancellation, .cleanup,
+      ])
+  }
+}

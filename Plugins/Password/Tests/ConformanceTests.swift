@@ -1,0 +1,19 @@
+import MoongateConformance
+import MoongateSDK
+import Password
+import Testing
+
+@Suite("Conformance") struct ConformanceTests {
+  @Test("holds every rule of a provider that reads an address and keeps a secret") func holds() async {
+    var subject = ConformanceSubject(of: Password().descriptor)
+    subject.malformedSubmits = [["password": .text("")], ["password": .text(String(repeating: "x", count: 100_000))]]
+    let report = await Conformance.run(Password(), subject)
+    #expect(report.findings == [])
+    let held = report.lines.filter { $0.verdict == .held }.map(\.rule)
+    #expect(
+      held == [
+        .descriptor, .spelling, .facts, .malformed, .proof, .beginTwice, .concurrency, .refusals, .outcomes, .faults, .secrets, .unknown,
+        .cancellation, .cleanup,
+      ])
+  }
+}

@@ -1,0 +1,12 @@
+import PhoneOTP
+import MoongateConformance
+import Testing
+
+@Suite("Conformance") struct ConformanceTests {
+  @Test("holds every rule of a code provider") func holds() async {
+    let report = await Conformance.run(PhoneOTP())
+    #expect(report.findings == [])
+    let held = report.lines.filter { $0.verdict == .held }.map(\.rule)
+    #expect(held == [.descriptor, .spelling, .facts, .malformed, .delivery, .beginTwice, .faults, .secrets, .cancellation, .cleanup])
+  }
+}

@@ -1,0 +1,137 @@
+import MoongateSDK
+
+/// The rules of a code provider: how it reads an identifier and how it delivers. The codes themselves are the core's.
+struct CodeRules: Sendable {
+  let stage: Stage
+  let provider: any CodeProvider
+
+  private static let code = "805213"
+  private static let message = CodeMessage(
+    code: code, text: "\(code) is your Moongate verification code", domainBoundLine: "@auth.example.com #\(code)", service: "Moongate")
+
+  func run() async {
+    let core = "the core makes, keeps and compares the codes"
+    stage.passesOver(.proof, .expiry, .concurrency, .refusals, .outcomes, .unknown, because: core)
+    let identifier = await IdentifierRules(stage: stage) { [provider] input throws(InputProblem) in try provider.readIdentifier(input) }.run()
+    guard let identifier else {
+      stage.passesOver(.delivery, .beginTwice, .faults, .secrets, .cancellation, .cleanup, because: "no identifier could be read to deliver to")
+      return
+    }
+    await judgeDelivery(to: identifier)
+    await judgeFaults(to: identifier)
+    await judgeCancellation(to: identifier)
+  }
+
+  private func deliver(
+    _ message: CodeMessage = message, to identifier: Identifier, _ loan: Loan, hasMessenger: Bool = true
+  ) async -> Called<Void> {
+    let tools = stage.tools(loan, hasMessenger: hasMessenger)
+    let called = await stage.call(loan) { [provider] () async throws in try await provider.deliver(message, to: identifier, with: tools) }
+    if case .threw(let thrown) = called { stage.judgeText(thrown.delivery?.reason ?? thrown.text, "a fault", typed: [message.code]) }
+    return called
+  }
+
+  /// Once, to whom it is for, with the words of the policy; and a second one as well.
+  private func judgeDelivery(to identifier: Identifier) async {
+    await stage.subject.reset()
+    let first = Loan()
+    stage.judges(.delivery)
+    guard case .answered = await deliver(to: identifier, first) else {
+      stage.finds(
+        .delivery, "A code could not be delivered, though everything that was lent worked.",
+        "Send it by `tools.send`, or let the subject say what your site answers.")
+      return
+    }
+    let use = first.use
+    if use.messages.isEmpty, use.requests.isEmpty {
+      stage.finds(.delivery, "Nothing was sent before `deliver` returned.", "Return when the message was handed over: a failure would be nobody's.")
+    }
+    if use.messages.count > 1 {
+      stage.finds(.delivery, "One code was sent \(use.messages.count) times.", "Send one message: each costs, and limits count one.")
+    }
+    for message in use.messages {
+      if message.to != identifier.value {
+        stage.finds(.delivery, "A code was sent to somebody else than it is for.", "Send it to `identifier.value`.")
+      }
+      if !message.text.contains(Self.message.text) {
+        stage.finds(.delivery, "The message does not say what the policy words.", "Send `code.text`: operators change it in the policy.")
+      }
+      if message.code != Self.code {
+        stage.finds(.delivery, "The message does not name its code.", "Give `code: code.code`: the demo's outbox and the log's redaction go by it.")
+      }
+      if let subject = message.subject { stage.judgeText(subject, "the subject of a mail, which shows on locked screens", typed: [Self.code]) }
+    }
+    stage.judge(first, typed: [Self.code])
+
+    // Another step for the same person, with its own code.
+    let other = CodeMessage(code: "117746", text: "117746 is your code", domainBoundLine: "@auth.example.com #117746", service: "Moongate")
+    let second = Loan()
+    stage.judges(.beginTwice)
+    let called = await deliver(other, to: identifier, second)
+    let sent = second.use
+    if case .answered = called, sent.messages.count + sent.requests.count == use.messages.count + use.requests.count,
+      sent.messages.allSatisfy({ $0.text.contains(other.text) })
+    {
+      // As it should be.
+    } else {
+      stage.finds(
+        .beginTwice, "A second code for the same person was not delivered as the first was.",
+        "Keep nothing of a delivery: how often somebody may ask is the policy's to say.")
+    }
+    stage.judge(second, typed: [Self.code, other.code])
+    stage.judge(first, typed: [Self.code])
+  }
+
+  private func judgeFaults(to identifier: Identifier) async {
+    await stage.subject.reset()
+    stage.judges(.faults)
+    let failing = Loan(.fails)
+    if case .answered = await deliver(to: identifier, failing) {
+      stage.finds(
+        .faults, "A message that could not be sent counts as delivered.",
+        "Let the DeliveryFault through: the person is then not charged, and is told.")
+    }
+    stage.judge(failing, typed: [Self.code])
+    guard stage.descriptor.settings.contains(where: { if case .messages = $0.kind { true } else { false } }) else { return }
+    let nowhere = Loan()
+    let called = await deliver(to: identifier, nowhere, hasMessenger: false)
+    if case .answered = called, !nowhere.use.isAny {
+      stage.finds(
+        .faults, "Without a way for messages a code counts as delivered.", "Send by `tools.send`, which throws where gateway.lua names no way.")
+    }
+    stage.judge(nowhere, typed: [Self.code])
+  }
+
+  private func judgeCancellation(to identifier: Identifier) async {
+    await stage.subject.reset()
+    await stage.judgeCancellation("deliver") { [provider, stage] loan in
+      try await provider.deliver(Self.message, to: identifier, with: stage.tools(loan))
+    }
+  }
+}
+
+extension Stage {
+  /// Cancels a call while what it waits for never comes.
+  func judgeCancellation(_ name: String, _ body: @escaping @Sendable (Loan) async throws -> Void) async {
+    let loan = Loan(.hangs)
+    judges(.cancellation)
+    let ended = await Race.run(for: patience) { () async -> Bool in
+      let work = Task { try? await body(loan) }
+      // It is cancelled once it waits for a tool, or is over by itself.
+      let over = Task {
+        await work.value
+        loan.end()
+      }
+      while !loan.use.isAny, !loan.use.hasEnded { try? await Task.sleep(for: .milliseconds(1)) }
+      work.cancel()
+      await over.value
+      return true
+    }
+    guard ended != nil else {
+      finds(
+        .cancellation, "`\(name)` had not ended \(patience) after its task was cancelled.",
+        "Do not catch and repeat what a cancelled wait throws; give up when `Task.isCancelled`.")
+      return
+    }
+  }
+}

@@ -1,0 +1,146 @@
+import MoongateSDK
+import Synchronization
+
+/// What the suite lends for one call, and what it saw of its use.
+final class Loan: Sendable {
+  /// How a lent tool behaves.
+  enum Manner: Sendable {
+    case works
+    case fails
+    /// Until the call is cancelled.
+    case hangs
+  }
+
+  /// What was done with the tools.
+  struct Use: Sendable {
+    var messages: [Message] = []
+    var requests: [WebRequest] = []
+    /// Comparisons and hashes, in their order.
+    var hashing: [String] = []
+    var lines: [String] = []
+    /// Uses after the call had ended.
+    var late: [String] = []
+    var hasEnded = false
+
+    /// Whether anything outside was asked.
+    var isAny: Bool { !messages.isEmpty || !requests.isEmpty || !hashing.isEmpty }
+  }
+
+  let manner: Manner
+  private let state = Mutex(Use())
+
+  init(_ manner: Manner = .works) { self.manner = manner }
+
+  var use: Use { state.withLock { $0 } }
+
+  func end() { state.withLock { $0.hasEnded = true } }
+
+  func note(_ tool: String, _ change: @Sendable (inout Use) -> Void) {
+    state.withLock { use in
+      if use.hasEnded { use.late.append(tool) }
+      change(&use)
+    }
+  }
+}
+
+struct LentMessenger: Messenger {
+  let loan: Loan
+
+  func send(_ message: Message) async throws(DeliveryFault) {
+    loan.note("messenger") { $0.messages.append(message) }
+    switch loan.manner {
+    case .works: return
+    case .fails: throw DeliveryFault(reason: "the suite's messenger fails")
+    case .hangs:
+      try? await Task.sleep(for: .seconds(3600))
+      throw DeliveryFault(reason: "the call was cancelled")
+    }
+  }
+}
+
+struct LentWeb: WebClient {
+  let loan: Loan
+  let answers: @Sendable (WebRequest) async -> WebAnswer?
+
+  func send(_ request: WebRequest) async throws(WebFault) -> WebAnswer {
+    loan.note("web client") { $0.requests.append(request) }
+    switch loan.manner {
+    case .works:
+      guard let answer = await answers(request) else { throw WebFault(reason: "the suite knows no such site") }
+      return answer
+    case .fails: throw WebFault(reason: "the suite's web client fails")
+    case .hangs:
+      try? await Task.sleep(for: .seconds(3600))
+      throw WebFault(reason: "the call was cancelled")
+    }
+  }
+}
+
+/// Hashes with a salt, badly and fast: what counts is how often it is asked.
+struct LentHasher: SecretHasher {
+  struct Fault: Error {}
+
+  let loan: Loan
+  let random: SuiteRandom
+
+  func hash(_ secret: [UInt8]) async throws -> String {
+    loan.note("hasher") { $0.hashing.append("hash") }
+    try await wait()
+    let salt = Hex.text(random.bytes(16))
+    return "$suite$\(salt)$\(Self.digest(salt, secret))"
+  }
+
+  func verify(_ secret: [UInt8], against hash: String?) async throws -> HashVerdict {
+    loan.note("hasher") { $0.hashing.append("verify") }
+    try await wait()
+    guard let hash else { return .wrong }
+    let parts = hash.split(separator: "$", omittingEmptySubsequences: false)
+    guard parts.count == 4, parts[1] == "suite" else { throw Fault() }
+    return Self.digest(String(parts[2]), secret) == parts[3] ? .right(rehashed: nil) : .wrong
+  }
+
+  private func wait() async throws {
+    switch loan.manner {
+    case .works: return
+    case .fails: throw Fault()
+    case .hangs: try await Task.sleep(for: .seconds(3600))
+    }
+  }
+
+  private static func digest(_ salt: String, _ secret: [UInt8]) -> String {
+    var text = ""
+    for round: UInt64 in 0..<4 {
+      // FNV-1a, 64 bits, four times over.
+      var hash: UInt64 = 0xcbf2_9ce4_8422_2325 ^ round &* 0x9e37_79b9_7f4a_7c15
+      for byte in Array(salt.utf8) + secret { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
+      text += Hex.text((0..<8).map { UInt8(truncatingIfNeeded: hash >> (UInt64($0) * 8)) })
+    }
+    return text
+  }
+}
+
+/// The suite's own randomness: the same in every run.
+final class SuiteRandom: Sendable {
+  private let state: Mutex<UInt64>
+
+  init(seed: UInt64) { state = Mutex(seed) }
+
+  func bytes(_ count: Int) -> [UInt8] {
+    state.withLock { state in
+      (0..<max(0, count)).map { _ in
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
+        return UInt8(truncatingIfNeeded: mixed ^ (mixed >> 31))
+      }
+    }
+  }
+}
+
+enum Hex {
+  static func text(_ bytes: [UInt8]) -> String {
+    let digits = Array("0123456789abcdef".utf8)
+    return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+  }
+}

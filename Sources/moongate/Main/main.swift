@@ -1,0 +1,3 @@
+import MoongateCommand
+
+await Moongate.run()
