@@ -7,7 +7,7 @@ SHELL := /bin/bash
 .ONESHELL:
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: bench-hash bench-policy fuzz fuzz-slice help deps test-deps build run test soak unit-test end-to-end bench format lint clean screenshots
+.PHONY: check-removal bench-hash bench-policy fuzz fuzz-slice help deps test-deps build run test soak unit-test end-to-end bench format lint clean screenshots
 
 CONFIGURATION ?= debug
 CONFIG ?= config
@@ -81,6 +81,11 @@ unit-test: test-deps
 	@$(SWIFT_BUILD) --build-tests
 	# One at a time: many of them measure time, and two cores cannot run all of them at once without lying to those.
 	swift test -c $(CONFIGURATION) --explicit-target-dependency-import-check error --skip-build --no-parallel
+
+# Takes a shipped provider (PLUGIN=EmailCode unless said otherwise) out of a copy of the sources and builds the rest: minutes, so it is no
+# part of `make test`.
+check-removal: deps
+	@python3 Tests/Removal/remove_provider.py $(or $(PLUGIN),EmailCode) .build-e2e/removal
 
 # Drives the built programs: needs unit-test's (or any) build first.
 end-to-end: test-deps $(VENV)/ready

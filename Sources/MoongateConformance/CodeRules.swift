@@ -70,7 +70,7 @@ struct CodeRules: Sendable {
     let called = await deliver(other, to: identifier, second)
     let sent = second.use
     if case .answered = called, sent.messages.count + sent.requests.count == use.messages.count + use.requests.count,
-      sent.messages.allSatisfy({ $0.text.contains(other.text) })
+      sent.messages.allSatisfy({ $0.text.contains(other.code) })
     {
       // As it should be.
     } else {

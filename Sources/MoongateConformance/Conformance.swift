@@ -74,6 +74,8 @@ final class Stage: Sendable {
     }
   }
 
+  func isBroken(_ rule: ConformanceRule) -> Bool { found.withLock { $0.findings.contains { $0.rule == rule } } }
+
   /// Something that the rule is about was seen.
   func judges(_ rule: ConformanceRule) { found.withLock { _ = $0.judged.insert(rule) } }
 

@@ -16,6 +16,7 @@ struct FullRules: Sendable {
       stage.passesOver(.proof, .beginTwice, .expiry, .concurrency, .refusals, .unknown, because: why)
       await judgeMalformed(start)
       await judgeFaults(start, fields: nil)
+      await judgeCancellation(start)
       return
     }
     await judgeBeginTwice(able)
@@ -36,13 +37,40 @@ struct FullRules: Sendable {
     await subject.reset()
     stage.turn(to: subject.start)
     guard subject.setsUp else { return start }
-    guard case .opened(let opened) = await start.begin(.set).answer, let fields = try? await subject.right(step(opened)),
-      case .proved(let proof) = await start.submit(opened, fields).answer, let record = proof.record.bytes
+    guard case .opened(let opened) = await start.begin(.set).answer, case .proved(let proof)? = await carried(start, opened),
+      let record = proof.record.bytes
     else { return nil }
     var able = start
     able.record = record
+    // They come back a minute later: what is good once a while is good again.
+    stage.turn(to: stage.now + 60_000)
     return able
   }
+
+  /// Answers a step as the subject says, and whatever it asks after that, to its end.
+  private func carried(_ person: Rehearsal, _ first: Rehearsal.Opened) async -> Rehearsal.Heard.Answer? {
+    var opened = first
+    var kept: [String] = []
+    for _ in 0..<Self.mostRounds {
+      for case .list(let lines) in opened.shown { kept += lines }
+      guard let fields = await right(person)(opened) else { return nil }
+      let answer = await person.submit(opened, fields).answer
+      if case .opened(let next) = answer {
+        opened = next
+        continue
+      }
+      if case .proved(let proof) = answer, let record = proof.record.bytes, SecretSearch(kept).isIn(record) {
+        stage.finds(
+          .secrets, "What the person was given to keep, such as recovery codes, is in the account's record as it is.",
+          "Keep hashes of it, each with a salt.")
+      }
+      return answer
+    }
+    return nil
+  }
+
+  /// A step that asks for more after that is never done.
+  private static let mostRounds = 6
 
   private func step(_ opened: Rehearsal.Opened) -> ConformanceSubject.Step {
     ConformanceSubject.Step(
@@ -75,6 +103,12 @@ struct FullRules: Sendable {
     }
     let begun = await able.begin(.prove)
     guard case .opened(let opened) = begun.answer else {
+      let declared = ConformanceSubject.Step(purpose: .prove, fields: stage.descriptor.submitFields, shown: [], redirect: nil, now: stage.now)
+      if case .proved = begun.answer {
+        // Whatever the subject knows.
+      } else if ((try? await subject.right(declared)) ?? nil) == nil {
+        return nil
+      }
       stage.finds(
         .proof, "`begin` \(begun.answer.word) where it should open the step.",
         "Answer `.ask` or `.redirect`. `.proved` in `begin` is refused by the core: a step that passes without a try is counted by no limit.")
@@ -238,6 +272,8 @@ struct FullRules: Sendable {
     for fields in inputs {
       let heard = await person.submit(opened, fields)
       switch heard.answer {
+      // Where any wrong answer throws, that has been told.
+      case .threw where stage.isBroken(.refusals): return
       case .threw(let thrown):
         stage.finds(
           .malformed, "Input that cannot be read is an error: \(thrown.text.prefix(120)).",

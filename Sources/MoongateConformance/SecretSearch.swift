@@ -3,11 +3,15 @@ import Foundation
 /// Looks for secrets in what a provider lets out, as they are and in the dress that is no disguise: other case, reversed, hexadecimal, base64,
 /// percent-encoded, with spaces or hyphens between.
 struct SecretSearch: Sendable {
+  /// Without spaces and punctuation, for texts.
   private let forms: [[UInt8]]
+  /// As they are, for records: numbers of a list are no code because their digits, one after the other, make one.
+  private let exact: [[UInt8]]
 
   /// - Parameter secrets: those under four bytes are left out: they stand in any text.
   init(_ secrets: some Sequence<String>) {
     var forms: Set<[UInt8]> = []
+    var exact: Set<[UInt8]> = []
     for secret in secrets where secret.utf8.count >= 4 {
       let bytes = Array(secret.utf8)
       let base64 = Data(bytes).base64EncodedString().replacing("=", with: "")
@@ -17,19 +21,26 @@ struct SecretSearch: Sendable {
         Array((secret.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? secret).utf8),
       ]
       forms.formUnion(dressed.map(Self.plain).filter { $0.count >= 4 })
+      exact.formUnion(dressed.map { $0.map(Self.small) })
     }
     self.forms = Array(forms)
+    self.exact = Array(exact)
   }
 
-  func isIn(_ text: String) -> Bool { isIn(Array(text.utf8)) }
+  /// Whether one of them is in a text.
+  func isIn(_ text: String) -> Bool { Self.find(forms, in: Self.plain(Array(text.utf8))) }
 
-  func isIn(_ bytes: [UInt8]) -> Bool {
-    let plain = Self.plain(bytes)
-    return forms.contains { form in
-      guard form.count <= plain.count else { return false }
-      return (0...(plain.count - form.count)).contains { plain[$0] == form[0] && plain[$0..<($0 + form.count)].elementsEqual(form) }
+  /// Whether one of them is in a record.
+  func isIn(_ bytes: [UInt8]) -> Bool { Self.find(exact, in: bytes.map(Self.small)) }
+
+  private static func find(_ forms: [[UInt8]], in bytes: [UInt8]) -> Bool {
+    forms.contains { form in
+      guard form.count <= bytes.count else { return false }
+      return (0...(bytes.count - form.count)).contains { bytes[$0] == form[0] && bytes[$0..<($0 + form.count)].elementsEqual(form) }
     }
   }
+
+  private static func small(_ byte: UInt8) -> UInt8 { (65...90).contains(byte) ? byte + 32 : byte }
 
   /// Small letters, digits and what is no ASCII; spaces and punctuation hide nothing.
   private static func plain(_ bytes: [UInt8]) -> [UInt8] {

@@ -10,19 +10,13 @@ import TOTP
 /// The providers that are compiled in, in the order in which they are offered. To add one: depend on its target in
 /// Package.swift, and name it here. Nothing else in the program names one.
 enum Providers {
-/// Package.swift, and name it here. Nothing else in the program names one.
-enum Providers {
   static let shipped: [any Provider] = [
     PhoneOTP(),
     EmailCode(),
     PIN(),
     Password(),
-    TOTP(),
     GoogleOAuth(),
-  ]
-
-  /// Those of this program: the shipped ones, unless its main says otherwise.
-  @TaskLocal static var all: [any Provider] = shipped
+    TOTP(),
   ]
 
   /// Those of this program: the shipped ones, unless its main says otherwise.

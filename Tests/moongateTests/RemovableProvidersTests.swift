@@ -1,0 +1,40 @@
+import Foundation
+import Testing
+
+/// Removing a shipped provider is removing its folder, its lines in Package.swift, and its two in Providers.swift: nothing else names one.
+/// `make check-removal` does it.
+@Suite struct RemovableProvidersTests {
+  private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+
+  /// The folders of providers in Swift: a module each.
+  static let plugins: [String] = {
+    let folders = (try? FileManager.default.contentsOfDirectory(atPath: root.appending(path: "Plugins").path)) ?? []
+    return folders.filter { folder in
+      FileManager.default.fileExists(atPath: root.appending(path: "Plugins/\(folder)/\(folder).swift").path)
+    }.sorted()
+  }()
+
+  private static func sources(in folder: String) -> [(path: String, text: String)] {
+    let start = root.appending(path: folder)
+    guard let names = FileManager.default.enumerator(atPath: start.path) else { return [] }
+    return names.compactMap { $0 as? String }.filter { $0.hasSuffix(".swift") }.compactMap { name in
+      (try? String(contentsOf: start.appending(path: name), encoding: .utf8)).map { ("\(folder)/\(name)", $0) }
+    }
+  }
+
+  @Test func thereAreSome() { #expect(Self.plugins.count >= 5) }
+
+  @Test(arguments: plugins) func oneFileOfTheProgramNamesIt(_ plugin: String) throws {
+    let pattern = try Regex("(?m)^(?:@testable )?import \(plugin)$")
+    let importing = Self.sources(in: "Sources").filter { $0.text.contains(pattern) }.map(\.path)
+    #expect(importing == ["Sources/moongate/Providers.swift"])
+    let lines = try #require(Self.sources(in: "Sources/moongate").first { $0.path.hasSuffix("/Providers.swift") }).text.components(separatedBy: "\n")
+    #expect(lines.filter { $0.contains(plugin) }.map { $0.trimmingCharacters(in: .whitespaces) } == ["import \(plugin)", "\(plugin)(),"])
+  }
+
+  @Test(arguments: plugins) func noOtherPluginNamesIt(_ plugin: String) throws {
+    let pattern = try Regex("(?m)^(?:@testable )?import \(plugin)$")
+    let others = Self.sources(in: "Plugins").filter { !$0.path.hasPrefix("Plugins/\(plugin)/") && $0.text.contains(pattern) }.map(\.path)
+    #expect(others == [])
+  }
+}
