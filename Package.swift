@@ -67,6 +67,8 @@ let package = Package(
     .target(
       name: "MoongateCore", dependencies: ["MoongateSDK", "CArgon2", crypto, logging], exclude: ["README.md", "Flows/flow.mermaid"],
       swiftSettings: strict),
+    .target(name: "CSpawn"),
+    .target(name: "MoongateExec", dependencies: ["MoongateSDK", "CSpawn", logging], swiftSettings: strict),
     .target(name: "CArgon2", linkerSettings: [.linkedLibrary("argon2"), .linkedLibrary("crypt")]),
     .target(name: "CLua", linkerSettings: [.linkedLibrary("lua5.4")]),
     .target(name: "MoongatePolicy", dependencies: ["MoongateSDK", "MoongateCore", "CLua", crypto, logging], swiftSettings: strict),
@@ -95,8 +97,8 @@ let package = Package(
       name: "MoongateCommand",
       dependencies: [
         "MoongateSDK", "MoongateConformance", "MoongateCore", "MoongatePolicy", "MoongateStore", "MoongateDelivery", "MoongateProxy", "MoongateHTTP",
-        "MoongateMockGoogle", "GoogleOAuth", "PIN", "Password", "PhoneOTP", "EmailCode", "TOTP", jwt, arguments, lifecycle, unixSignals, logging,
-        hummingbird, hummingbirdCore, nioCore, nioPosix, nioSSL, metrics,
+        "MoongateMockGoogle", "MoongateExec", "GoogleOAuth", "PIN", "Password", "PhoneOTP", "EmailCode", "TOTP", jwt, arguments, lifecycle,
+        unixSignals, logging, hummingbird, hummingbirdCore, nioCore, nioPosix, nioSSL, metrics,
       ],
       path: "Sources/moongate", exclude: ["Main"], swiftSettings: strict),
     .executableTarget(name: "moongate", dependencies: ["MoongateCommand"], path: "Sources/moongate/Main", swiftSettings: strict),
@@ -183,6 +185,8 @@ let package = Package(
         .product(name: "HummingbirdTesting", package: "hummingbird"), httpTypes, nioCore, nioPosix, logging,
       ],
       swiftSettings: strict),
+    .testTarget(
+      name: "MoongateExecTests", dependencies: ["MoongateSDK", "MoongateExec", "MoongateTesting", logging], swiftSettings: strict),
     .testTarget(
       name: "moongateTests",
       dependencies: ["MoongateCommand", "MoongateSDK", "MoongateConformance", "MoongateCore", "MoongatePolicy", "MoongateTesting", logging],

@@ -69,6 +69,7 @@ class Provider:
 
     def hello(self, params):
         return {
+            "protocol": 1,
             "shape": "code",
             "identifier": "email",
             "settings": [

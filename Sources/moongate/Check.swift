@@ -8,35 +8,45 @@ import MoongateSDK
 struct Check: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Tell every problem of a configuration, each with its file and line.",
-    discussion: "Exits with 0 where there is none, 1 where there is one, 2 where there is nothing to look at.")
+    discussion: """
+      Exits with 0 where there is none, 1 where there is one, 2 where there is nothing to look at. Programs that gateway.lua names by exec { … } are \
+      started for their handshake, which takes at most five seconds each, and ended again.
+      """)
 
   @OptionGroup var configuration: ConfigurationOption
   @Flag(help: "Print JSON.") var json = false
 
   func run() async throws {
-    let folder = ConfigurationFolder(path: try configuration.checked(), providers: try Providers.registry())
+    let programs = ProgramHouse.forTools()
+    let folder = ConfigurationFolder(
+      path: try configuration.checked(), providers: try Providers.registry(), programs: try programs.loading())
     let judged = await folder.load()
     // What it grants is told of a folder that is refused for it, too.
     let generation = (try? judged.get()) ?? folder.generation()
     let budgets = generation.map(folder.budgets) ?? []
+    await programs.end()
     let table = GuessBudget.table(
       budgets, accepted: generation?.gateway.riskBudget, alone: generation?.providersThatOpenAlone ?? [], colour: Terminal.showsColour)
+    let started = programs.started
     switch judged {
-    case .success(let generation): try tell(problems: [], warnings: generation.warnings, budgets: budgets, table: table, of: generation.id)
+    case .success(let generation):
+      try tell(problems: [], warnings: generation.warnings, budgets: budgets, table: table, started: started, of: generation.id)
     case .failure(let refused):
-      try tell(problems: refused.problems, warnings: generation?.warnings ?? [], budgets: budgets, table: table, of: refused.id)
+      try tell(problems: refused.problems, warnings: generation?.warnings ?? [], budgets: budgets, table: table, started: started, of: refused.id)
     }
   }
 
   private func tell(
-    problems: [ConfigurationProblem], warnings: [ConfigurationProblem], budgets: [GuessBudget], table: String, of generation: String?
+    problems: [ConfigurationProblem], warnings: [ConfigurationProblem], budgets: [GuessBudget], table: String, started: [String],
+    of generation: String?
   ) throws {
     if json {
-      print(try ToolJSON.text(Report(problems: problems, warnings: warnings, budgets: budgets)))
+      print(try ToolJSON.text(Report(problems: problems, warnings: warnings, budgets: budgets, programs: started)))
     } else {
       for problem in problems { print(problem) }
       for warning in warnings { print("warning: \(warning)") }
       if !table.isEmpty { print(table + "\n") }
+      if !started.isEmpty { print("started for the handshake, and ended again: \(started.joined(separator: ", "))") }
       if problems.isEmpty {
         print("generation \((generation ?? "").prefix(8)) is good")
       } else {
@@ -103,8 +113,11 @@ struct Check: AsyncParsableCommand {
     let problems: [Line]
     let warnings: [Line]
     let budgets: [Budget]
+    /// The programs that were started for their handshake.
+    let programs: [String]
 
-    init(problems: [ConfigurationProblem], warnings: [ConfigurationProblem], budgets: [GuessBudget]) {
+    init(problems: [ConfigurationProblem], warnings: [ConfigurationProblem], budgets: [GuessBudget], programs: [String]) {
+      self.programs = programs
       self.problems = problems.map(Line.init)
       self.warnings = warnings.map(Line.init)
       self.budgets = budgets.map {

@@ -11,10 +11,11 @@ struct ConfigurationFolder: Sendable {
   private let providers: ProviderRegistry
   private let loader: ConfigurationLoader
 
-  init(path: String, providers: ProviderRegistry) {
+  /// - Parameter programs: starts those that gateway.lua names.
+  init(path: String, providers: ProviderRegistry, programs: ProgramLoading? = nil) {
     self.path = path
     self.providers = providers
-    loader = ConfigurationLoader(providers: providers.all.map(\.descriptor), pages: { PageRenderer.problems(of: $0) })
+    loader = ConfigurationLoader(providers: providers.all.map(\.descriptor), pages: { PageRenderer.problems(of: $0) }, programs: programs)
   }
 
   /// How long the cases of a candidate may take together (exact.md).
@@ -55,7 +56,9 @@ struct ConfigurationFolder: Sendable {
 
   /// How many guesses each provider grants to one who knows the identifier.
   func budgets(of generation: any PolicyGeneration) -> [GuessBudget] {
-    providers.all.compactMap { provider in generation.policies[provider.descriptor.name].map { GuessBudget(of: provider, $0) } }
+    (generation.registry ?? providers).all.compactMap { provider in
+      generation.policies[provider.descriptor.name].map { GuessBudget(of: provider, $0) }
+    }
   }
 
   private func riskProblem(of generation: any PolicyGeneration) -> ConfigurationProblem? {

@@ -13,6 +13,7 @@ actor ConfigurationReload {
   private let folder: ConfigurationFolder
   private let generations: ActiveGeneration
   private let tls: ServerTLS?
+  private let programs: ProgramHouse?
   /// What listeners, store and key were made from.
   private let started: GatewaySettings
   private let clock: any GatewayClock
@@ -23,12 +24,13 @@ actor ConfigurationReload {
   private var newest: Task<RefusedConfiguration?, Never>?
 
   init(
-    folder: ConfigurationFolder, generations: ActiveGeneration, tls: ServerTLS? = nil, clock: any GatewayClock, random: any RandomSource,
-    audit: AuditTrail, logger: Logger
+    folder: ConfigurationFolder, generations: ActiveGeneration, tls: ServerTLS? = nil, programs: ProgramHouse? = nil, clock: any GatewayClock,
+    random: any RandomSource, audit: AuditTrail, logger: Logger
   ) {
     self.folder = folder
     self.generations = generations
     self.tls = tls
+    self.programs = programs
     self.clock = clock
     self.random = random
     self.audit = audit
@@ -65,6 +67,8 @@ actor ConfigurationReload {
     case .success(let generation):
       let changes = generation.gateway.changesThatNeedRestart(since: started)
       generations.activate(generation, at: now, restartNeeded: changes)
+      // Who began under the one before goes on with its programs; nobody new does.
+      programs?.keep(only: generation)
       audit.record(
         AuditEvent(id: DecisionID(from: random), at: now, kind: .generationActive, detail: ["generation": generation.id, "before": active]))
       logger.notice("generation \(generation.id.prefix(8)) is active", metadata: ["before": "\(active.prefix(8))"])

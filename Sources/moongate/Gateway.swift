@@ -22,6 +22,7 @@ struct Gateway {
   private let store: SQLiteStore
   private let proxy: Proxy
   private let web: SiteClient
+  private let programs: ProgramHouse
   private let logger: Logger
 
   /// Loads and opens all that the gateway needs. Listens nowhere yet.
@@ -30,8 +31,10 @@ struct Gateway {
     self.logger = logger
     OpenFiles.raiseLimit()
     let registry = try Providers.registry()
-    let folder = ConfigurationFolder(path: path, providers: registry)
-    let watcher = ConfigurationWatcher(folder: path)
+    let programs = ProgramHouse(logger: logger)
+    self.programs = programs
+    let folder = ConfigurationFolder(path: path, providers: registry, programs: try programs.loading())
+    let watcher = ConfigurationWatcher(folder: path, also: { programs.watched })
     if let first = folder.generation() { try GoogleDemo.makeSecret(for: first.gateway) }
     let generation = try await Self.load(folder)
     let settings = generation.gateway
@@ -57,7 +60,7 @@ struct Gateway {
     let watch = SessionWatch(store: store, logger: logger)
     let tls = try PublicServer.tls(settings.tls)
     let reload = ConfigurationReload(
-      folder: folder, generations: generations, tls: tls, clock: clock, random: random, audit: audit, logger: logger)
+      folder: folder, generations: generations, tls: tls, programs: programs, clock: clock, random: random, audit: audit, logger: logger)
     let accessLog = try Self.accessLog()
     let pages: PageRenderer
     do { pages = try PageRenderer() } catch { throw StartProblem("The pages of this program are broken: \(error)") }
@@ -105,6 +108,7 @@ struct Gateway {
     try await ServiceGroup(configuration: configuration).run()
     await proxy.flushActivity()
     await web.end()
+    await programs.end()
     await proxy.endAccessLog()
     try? store.close()
     logger.notice("ended")

@@ -25,7 +25,8 @@ extension ConfigurationOption {
   static func generation(of folder: String) throws -> any PolicyGeneration { try loaded(folder).generation }
 
   private static func loaded(_ folder: String) throws -> LoadedConfiguration {
-    switch ConfigurationLoader(providers: Providers.all.map(\.descriptor)).read(folder: folder) {
+    let loader = ConfigurationLoader(providers: Providers.all.map(\.descriptor), programs: try ProgramHouse.forTools().loading())
+    switch loader.read(folder: folder) {
     case .success(let loaded): return loaded
     case .failure(let refused):
       for problem in refused.problems { FileHandle.standardError.write(Data("\(problem)\n".utf8)) }

@@ -40,7 +40,7 @@ import Testing
   }()
 
   private static func folder(_ example: Example) throws -> TestFolder {
-    try TestFolder([example.file: example.text, "tls/cert.pem": "x", "tls/key.pem": "x"])
+    try TestFolder([example.file: example.text, "tls/cert.pem": "x", "tls/key.pem": "x"], programs: ["sms_hub.py"])
   }
 
   private static func recipe(_ heading: String) throws -> any PolicyGeneration {
@@ -51,7 +51,9 @@ import Testing
 
   @Test(arguments: examples) func loads(_ example: Example) throws {
     #expect(["gateway.lua", "routes.lua"].contains(example.file) || example.file.wholeMatch(of: /(policies|flows|tests)\/[a-z_]+\.lua/) != nil)
-    switch try Self.folder(example).load(environment: ["MOONGATE_KEY": String(repeating: "k", count: 32)]) {
+    switch try Self.folder(example).load(
+      environment: ["MOONGATE_KEY": String(repeating: "k", count: 32)], programs: try StubPrograms.loading())
+    {
     case .success: break
     case .failure(let refused): Issue.record("\(refused.problems.map(\.description).joined(separator: "\n"))")
     }

@@ -29,20 +29,26 @@ struct TestFolder {
     }
     """
 
-  /// - Parameter files: over the small ones; nil removes one.
-  init(_ files: [String: String?] = [:]) throws {
+  /// - Parameters:
+  ///   - files: over the small ones; nil removes one.
+  ///   - programs: files that may be run.
+  init(_ files: [String: String?] = [:], programs: [String] = []) throws {
     scratch = try ScratchFolder()
     let all: [String: String?] = [
       "gateway.lua": Self.gateway, "routes.lua": Self.routes, "flows/login.lua": Self.flow,
       "policies/phone_otp.lua": "return policy \"phone_otp\" {}", "policies/email_code.lua": "return policy \"email_code\" {}",
     ]
     for (name, text) in all.merging(files, uniquingKeysWith: { $1 }) { if let text { try scratch.write(text, to: name) } }
+    for name in programs {
+      try scratch.write("#!/bin/sh\n", to: name)
+      try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: scratch.path(name))
+    }
   }
 
-  func load(_ providers: [ProviderDescriptor] = Self.providers, environment: [String: String] = [:]) -> Result<
+  func load(_ providers: [ProviderDescriptor] = Self.providers, environment: [String: String] = [:], programs: ProgramLoading? = nil) -> Result<
     any PolicyGeneration, RefusedConfiguration
   > {
-    ConfigurationLoader(providers: providers, environment: environment).load(folder: scratch.path)
+    ConfigurationLoader(providers: providers, environment: environment, programs: programs).load(folder: scratch.path)
   }
 
   /// The problems as `check` prints them.

@@ -9,6 +9,7 @@
 ---@class (exact) moongate.File what a file returns
 ---@class (exact) moongate.Secret made by env or file
 ---@class (exact) moongate.Delivery made by outbox, smtp, webhook or twilio
+---@class (exact) moongate.Exec made by exec
 ---@class (exact) moongate.Vary made by vary
 ---@class (exact) moongate.AnyOf made by any_of
 ---@class (exact) moongate.Case made by case
@@ -55,6 +56,12 @@
 ---@class (exact) moongate.AddressLimits
 ---@field connections? integer a whole number
 ---@field requests? string a rate, such as "100/s"
+
+---A provider that is another program, started and supervised by the gateway; its own settings stand beside these.
+---@class moongate.Program
+---@field [integer] string the program, then its arguments
+---@field env? table<string, string|moongate.Secret> what its environment holds, as in { TOKEN = env "SMS_TOKEN" }
+---@field timeout? moongate.Duration how long it may take for one call, at most "30s" (default: "5s")
 
 ---A mail server.
 ---@class (exact) moongate.SMTP
@@ -240,6 +247,7 @@
 ---@field password? moongate.Provider.password
 ---@field google_oauth? moongate.Provider.google_oauth
 ---@field totp? moongate.Provider.totp
+---@field [string] moongate.Exec
 
 ---@class (exact) moongate.Facts.flow
 ---@field name string the flow's name
@@ -439,6 +447,11 @@ function any_of(providers) end
 ---@param choose fun(f: moongate.PolicyFacts): any
 ---@return moongate.Vary
 function vary(lowest, highest, choose) end
+
+---A provider that is another program, in any language.
+---@param program moongate.Program
+---@return moongate.Exec
+function exec(program) end
 
 ---A secret from the environment.
 ---@param name string

@@ -10,10 +10,10 @@ extension FlowEngine {
     await answer(client, flow: id) { visit throws(Halt) in
       visit.notes.note("act", LimitAction.send.rawValue)
       let input = ProviderInput(fields: fields, defaultRegion: visit.generation.gateway.region)
-      let named = provider.flatMap(ProviderName.init(rawValue:)).flatMap { providers[$0] }
+      let named = provider.flatMap(ProviderName.init(rawValue:)).flatMap { registry(visit)[$0] }
       let (machine, said) = try await load(id, for: named, input, visit)
       guard case .offer(let choices) = machine.next else { throw visit.refusal(.stepNotOpen) }
-      let chosen = provider == nil ? meant(of: choices, input) : named
+      let chosen = provider == nil ? meant(of: choices, input, visit) : named
       guard let chosen, choices.contains(chosen.descriptor.name), let policy = visit.generation.policies[chosen.descriptor.name] else {
         throw visit.refusal(.stepNotOpen)
       }
@@ -33,7 +33,7 @@ extension FlowEngine {
       visit.notes.note("act", LimitAction.send.rawValue)
       let machine = try await load(id, visit)
       guard let step = machine.record.step, let identifier = step.identifier, let policy = visit.generation.policies[step.provider],
-        let provider = providers[step.provider] as? any CodeProvider
+        let provider = registry(visit)[step.provider] as? any CodeProvider
       else { throw visit.refusal(.stepNotOpen) }
       let own = try await loadAccount(machine.record.account)
       return try await send(provider, to: identifier, policy, machine, of: own, id: id, visit)
@@ -41,8 +41,8 @@ extension FlowEngine {
   }
 
   /// The provider that is meant where none is named: the only choice, or the only one that the input has something for.
-  private func meant(of choices: [ProviderName], _ input: ProviderInput) -> (any Provider)? {
-    let able = choices.compactMap { providers[$0] }
+  private func meant(of choices: [ProviderName], _ input: ProviderInput, _ visit: Visit) -> (any Provider)? {
+    let able = choices.compactMap { registry(visit)[$0] }
     if able.count == 1 { return able[0] }
     let fitting = able.filter { provider in provider.descriptor.beginFields.contains { $0.isRequired && input.fields[$0.name] != nil } }
     return fitting.count == 1 ? fitting[0] : nil

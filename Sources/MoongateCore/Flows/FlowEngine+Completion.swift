@@ -210,7 +210,7 @@ extension FlowEngine {
     case .pinReset: try forgetTries(at: "pin", nil, &outcome, record, visit)
     case .secret(let provider, .reset): try forgetTries(at: provider, nil, &outcome, record, visit)
     case .changeEmail, .changePhone:
-      for step in record.passed where providers[step.provider] is any CodeProvider {
+      for step in record.passed where registry(visit)[step.provider] is any CodeProvider {
         try forgetTries(at: step.provider, nil, &outcome, record, visit)
       }
     default: break

@@ -204,7 +204,7 @@ extension FlowEngine {
   /// The outcome that the provider has declared for its refusal. One that it has not declared is a fault: nobody knows whether it says
   /// something about a secret, and what.
   private func outcome(_ reason: RefusalReason, of provider: ProviderName, _ visit: Visit) throws(Halt) -> Outcome {
-    if let outcome = providers.descriptor(provider)?.outcome(reason) { return outcome }
+    if let outcome = registry(visit).descriptor(provider)?.outcome(reason) { return outcome }
     // Not its text, which could be anything.
     logger.error(
       "a provider refused for a reason that it does not declare among its outcomes",

@@ -55,9 +55,9 @@ extension FlowEngine {
         case ("pin", .change): .pinChanged
         case ("pin", .disable): .pinRemoved
         case ("password", .set), ("password", .change): .passwordChanged
-        case (_, .set): before.credentials.contains(provider) ? .factorChanged(title(of: provider)) : .factorSet(title(of: provider))
-        case (_, .change): .factorChanged(title(of: provider))
-        case (_, .disable): .factorRemoved(title(of: provider))
+        case (_, .set): before.credentials.contains(provider) ? .factorChanged(title(of: provider, visit)) : .factorSet(title(of: provider, visit))
+        case (_, .change): .factorChanged(title(of: provider, visit))
+        case (_, .disable): .factorRemoved(title(of: provider, visit))
         case (_, .prove): nil
         }
       if let notice { tell(notice, to: after.noticeAddress, visit) }
@@ -65,7 +65,7 @@ extension FlowEngine {
   }
 
   /// What people know a provider by.
-  private func title(of name: ProviderName) -> String { providers[name]?.descriptor.words?.title ?? name.rawValue }
+  private func title(of name: ProviderName, _ visit: Visit) -> String { registry(visit)[name]?.descriptor.words?.title ?? name.rawValue }
 
   /// Tells the owner of an account of its lock. Locks of addresses and networks are nobody's in particular.
   func tell(of locks: [LockBegun], account id: String?, _ visit: Visit) async throws(Halt) {
@@ -98,7 +98,7 @@ extension FlowEngine {
 
   /// The way of the first provider that sends by the channel here.
   private func messenger(by channel: MessageChannel, _ visit: Visit) -> (any Messenger)? {
-    for provider in providers.all {
+    for provider in registry(visit).all {
       let settings = visit.generation.gateway.providers[provider.descriptor.name]
       for field in provider.descriptor.settings {
         if case .messages(channel) = field.kind, let way = settings?.deliveries[field.name] { return delivery.messenger(for: way) }

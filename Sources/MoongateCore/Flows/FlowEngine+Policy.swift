@@ -178,7 +178,7 @@ extension FlowEngine {
 
   /// Whether the account could pass the provider at all.
   private func hasFactor(_ account: Account?, _ name: ProviderName, _ visit: Visit) -> Bool {
-    guard let account, let provider = providers[name], visit.generation.policies[name] != nil else { return false }
+    guard let account, let provider = registry(visit)[name], visit.generation.policies[name] != nil else { return false }
     if account.credentials.contains(name) { return true }
     let kinds = provider.descriptor.identifierKinds
     if provider is any CodeProvider { return kinds.contains { account.identifier($0)?.verifiedAt != nil } }
@@ -189,7 +189,7 @@ extension FlowEngine {
   /// Whether a step by the provider can lead anywhere for the account, as far as the core knows: a code needs somewhere to go, a secret and an
   /// identity have to be there, unless the step is to make them.
   func isOpen(_ name: ProviderName, to account: Account, in purpose: FlowPurpose, _ visit: Visit) -> Bool {
-    guard let provider = providers[name] else { return false }
+    guard let provider = registry(visit)[name] else { return false }
     let kinds = provider.descriptor.identifierKinds
     if purpose.step(of: name) == .set || purpose.given.map(kinds.contains) ?? false { return true }
     if provider is any CodeProvider { return purpose.meant(of: kinds, in: account) != nil }

@@ -19,7 +19,9 @@ extension FlowEngine {
       let input = ProviderInput(fields: fields, defaultRegion: visit.generation.gateway.region)
       if fields["code_verifier"] != nil, let view = try await redeem(id, input, visit) { return view }
       let machine = try await load(id, visit)
-      guard let step = machine.record.step, let policy = visit.generation.policies[step.provider], let provider = providers[step.provider] else {
+      guard let step = machine.record.step, let policy = visit.generation.policies[step.provider],
+        let provider = registry(visit)[step.provider]
+      else {
         throw visit.refusal(.stepNotOpen)
       }
       if let challenge = step.challenge {
@@ -77,7 +79,7 @@ extension FlowEngine {
     _ step: StepRecord, _ machine: FlowMachine, _ input: ProviderInput, id: FlowID, _ visit: Visit
   ) async throws(Halt) -> Following? {
     // Only a secret that is set. Attack: a PIN beside a code that is wrong would be a guess that its own limits do not count.
-    guard let name = machine.certainNext, machine.record.purpose.step(of: name) == .set, let full = providers[name] as? any FullProvider,
+    guard let name = machine.certainNext, machine.record.purpose.step(of: name) == .set, let full = registry(visit)[name] as? any FullProvider,
       let policy = visit.generation.policies[name],
       full.descriptor.submitFields.contains(where: { $0.name != "code" && input.fields[$0.name] != nil })
     else { return nil }

@@ -29,7 +29,7 @@ extension FlowEngine {
   }
 
   private func step(of record: FlowRecord, id: FlowID, _ visit: Visit) async throws(Halt) -> StepView? {
-    guard let step = record.step, let provider = providers[step.provider] else { return nil }
+    guard let step = record.step, let provider = registry(visit)[step.provider] else { return nil }
     var view = StepView(
       provider: step.provider, fields: step.challenge.map { [$0.rule.field] } ?? step.fields ?? provider.descriptor.submitFields,
       sentTo: step.identifier?.display,

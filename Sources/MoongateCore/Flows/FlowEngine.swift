@@ -76,7 +76,7 @@ package struct FlowEngine: Sendable {
     }
     let client = visit.client
     var session: SessionSnapshot?
-    if definition.needsSession(by: providers) {
+    if definition.needsSession(by: registry(visit)) {
       guard let own = client.session, own.isLive(at: visit.now) else { throw visit.refusal(.unauthenticated) }
       guard app == nil else {
         throw visit.refusal(

@@ -12,6 +12,8 @@ package protocol PolicyGeneration: Sendable {
   var policies: [ProviderName: ProviderPolicy] { get }
   /// The files of `pages/`, sorted by name.
   var pages: [PageFile] { get }
+  /// The providers of the program with those that the generation brought with it, such as other programs; nil where it brought none.
+  var registry: ProviderRegistry? { get }
   /// What the operator should know and may leave as it is.
   var warnings: [ConfigurationProblem] { get }
   /// Made with the generation and let go with its last copy.
@@ -24,6 +26,7 @@ package protocol PolicyGeneration: Sendable {
 
 extension PolicyGeneration {
   package var pages: [PageFile] { [] }
+  package var registry: ProviderRegistry? { nil }
 }
 
 /// Lives as long as somebody holds its generation: by it is counted how many generations are in memory.

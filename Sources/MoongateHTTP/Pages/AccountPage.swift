@@ -78,7 +78,7 @@ struct AccountPage: Sendable {
     let account = found.account
     let sessions = try await exchange.asking { () async throws(StoreFault) in try await driver.sessions.sessions(of: account.id) }
     let email = account.identifier(.email)
-    let done = try exchange.query()["done"].flatMap { Self.done.contains($0) ? words["done_" + $0] : doneElsewhere($0, words) }
+    let done = try exchange.query()["done"].flatMap { Self.done.contains($0) ? words["done_" + $0] : doneElsewhere($0, words, exchange) }
     let model = Model(
       notice: done, isUnverified: email != nil && email?.verifiedAt == nil && offers("verify_email", exchange),
       verify: Self.way("/auth/email", "verify_email"), rows: rows(account, words, exchange),
@@ -87,8 +87,10 @@ struct AccountPage: Sendable {
   }
 
   /// What was done with something that a provider without pages of its own keeps.
-  private func doneElsewhere(_ flow: String, _ words: Words) -> String? {
-    guard case .secret(let provider, let act) = FlowPurpose(flow: flow), let other = Stranger(provider, providers) else { return nil }
+  private func doneElsewhere(_ flow: String, _ words: Words, _ exchange: Exchange) -> String? {
+    guard case .secret(let provider, let act) = FlowPurpose(flow: flow), let other = Stranger(provider, exchange.known(providers)) else {
+      return nil
+    }
     return words.text(act == .set ? "done_set" : act == .disable ? "done_disable" : "done_change", ["name": other.title(words)])
   }
 

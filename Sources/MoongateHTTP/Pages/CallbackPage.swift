@@ -21,7 +21,7 @@ struct CallbackPage: Sendable {
         // A look ahead (HEAD) must not spend the code.
         guard exchange.request.method == .get else { throw exchange.refusal(.methodNotAllowed) }
         guard let name = ProviderName(rawValue: exchange.parameters[0]), exchange.generation.policies[name] != nil,
-          providers[name] is any FullProvider
+          exchange.known(providers)[name] is any FullProvider
         else { throw exchange.refusal(.notFound) }
         let query = try exchange.query()
         guard let state = query["state"] else { throw exchange.refusal(.flowNotFound) }

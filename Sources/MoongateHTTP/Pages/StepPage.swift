@@ -34,7 +34,7 @@ struct StepPage: Sendable {
     let returnTo = exchange.targets.accept(query["return_to"])
     let account = try await driver.session(exchange)?.account
     let purpose = FlowPurpose(flow: name)
-    if !flow.needsSession(by: providers), account != nil { return exchange.leadOn(to: returnTo ?? flow.next.returning) }
+    if !flow.needsSession(by: exchange.known(providers)), account != nil { return exchange.leadOn(to: returnTo ?? flow.next.returning) }
     if case .secret(let made, .set) = purpose, account?.credentials.contains(made) ?? false {
       return exchange.leadOn(to: returnTo ?? "/auth/account")
     }
@@ -113,7 +113,7 @@ struct StepPage: Sendable {
       default: break
       }
       guard let provider else { throw exchange.refusal(.stepNotOpen) }
-      let outcome = await steps.prove(id, provider.rawValue, inputs(sent, provider, view.step), exchange)
+      let outcome = await steps.prove(id, provider.rawValue, inputs(sent, provider, view.step, exchange), exchange)
       return lead(try outcome.result.get(), outcome.cookies, exchange)
     } catch {
       return try await refused(error, state, [], exchange)
@@ -128,7 +128,7 @@ struct StepPage: Sendable {
       throw exchange.refusal(.stepNotOpen)
     }
     var state = FlowState(flow: flow, provider: provider, returnTo: exchange.targets.accept(sent["return_to"]))
-    let inputs = inputs(sent, provider, nil)
+    let inputs = inputs(sent, provider, nil, exchange)
     let steps = PageFlow(driver: driver)
     let begun = await steps.begin(flow, nil, provider.rawValue, inputs, returnTo: state.returnTo, exchange)
     state.id = begun.id
@@ -151,8 +151,8 @@ struct StepPage: Sendable {
   }
 
   /// What was typed into the provider's fields. Their names in the form have a prefix, so that none can be taken for one of ours.
-  private func inputs(_ sent: FormFields, _ provider: ProviderName, _ step: StepView?) -> [String: InputValue] {
-    let descriptor = providers[provider]?.descriptor
+  private func inputs(_ sent: FormFields, _ provider: ProviderName, _ step: StepView?, _ exchange: Exchange) -> [String: InputValue] {
+    let descriptor = exchange.known(providers)[provider]?.descriptor
     let names = (step?.fields ?? []).map(\.name) + (descriptor?.beginFields ?? []).map(\.name) + (descriptor?.submitFields ?? []).map(\.name)
     return Dictionary(names.compactMap { name in sent[StepForm.prefix + name].map { (name, .text($0)) } }) { first, _ in first }
   }
@@ -163,7 +163,8 @@ struct StepPage: Sendable {
       return exchange.leadOn(to: NextPage.address(of: driven.view), cookies)
     }
     var response = pages.leave(
-      to: site, site: driven.view.step.flatMap { Stranger($0.provider, providers) }?.title(pages.words(exchange)) ?? "Google", exchange)
+      to: site,
+      site: driven.view.step.flatMap { Stranger($0.provider, exchange.known(providers)) }?.title(pages.words(exchange)) ?? "Google", exchange)
     response.setCookies(cookies)
     return response
   }
@@ -192,7 +193,8 @@ struct StepPage: Sendable {
 
   private func page(_ form: StepForm, _ refusal: Refusal?, _ exchange: Exchange) -> Response {
     let words = pages.words(exchange)
-    let model = StepModel(form, refusal, form.provider.flatMap { Stranger($0, providers) }, providers, words, now: clock.now(), exchange)
+    let known = exchange.known(providers)
+    let model = StepModel(form, refusal, form.provider.flatMap { Stranger($0, known) }, known, words, now: clock.now(), exchange)
     return pages.page("step", model, title: model.heading, status: refusal?.code.httpStatus ?? .ok, exchange)
   }
 }

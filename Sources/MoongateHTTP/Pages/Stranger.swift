@@ -41,14 +41,15 @@ struct Stranger {
   /// Those of the flow's first step that can be used now.
   static func all(first flow: String, _ providers: ProviderRegistry, _ exchange: Exchange) -> [Stranger] {
     let choices = exchange.generation.flows[flow]?.steps.first?.choices ?? []
-    return choices.filter { exchange.generation.policies[$0] != nil }.compactMap { Stranger($0, providers) }
+    return choices.filter { exchange.generation.policies[$0] != nil }.compactMap { Stranger($0, exchange.known(providers)) }
   }
 
   /// Those that keep something for an account, and have a flow that makes it.
   static func kept(_ providers: ProviderRegistry, _ exchange: Exchange) -> [Stranger] {
-    providers.all.map(\.descriptor.name).filter {
+    let known = exchange.known(providers)
+    return known.all.map(\.descriptor.name).filter {
       exchange.generation.policies[$0] != nil && exchange.generation.flows[FlowPurpose.secret($0, .set).rawValue] != nil
-    }.compactMap { Stranger($0, providers) }
+    }.compactMap { Stranger($0, known) }
   }
 
   /// The page of its step in a flow that is not begun yet.

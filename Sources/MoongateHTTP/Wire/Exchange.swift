@@ -78,3 +78,8 @@ struct RefusalRecorder: Sendable {
     return refusal
   }
 }
+
+extension Exchange {
+  /// The providers of this program, and those that the generation brought with it.
+  func known(_ builtIn: ProviderRegistry) -> ProviderRegistry { generation.registry ?? builtIn }
+}

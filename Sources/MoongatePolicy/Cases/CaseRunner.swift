@@ -10,7 +10,7 @@ package struct CaseRunner: Sendable {
   /// - Parameter makeStore: gives an empty store of a case's own at each call.
   package init(_ generation: any PolicyGeneration, providers: ProviderRegistry, makeStore: @escaping @Sendable () throws -> any Store) {
     self.generation = generation
-    self.providers = providers
+    self.providers = generation.registry ?? providers
     self.makeStore = makeStore
   }
 

@@ -12,6 +12,7 @@ struct ObservedGeneration: PolicyGeneration {
   var flows: [String: FlowDefinition] { observed.flows }
   var policies: [ProviderName: ProviderPolicy] { observed.policies }
   var pages: [PageFile] { observed.pages }
+  var registry: ProviderRegistry? { observed.registry }
   var warnings: [ConfigurationProblem] { observed.warnings }
   var lease: GenerationLease { observed.lease }
 

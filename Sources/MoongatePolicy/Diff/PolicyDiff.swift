@@ -65,7 +65,7 @@ package struct PolicyDiff: Sendable, Encodable {
     guard let policy = generation.policies[provider] else {
       throw SimulationProblem.notConfigured(provider, Array(generation.policies.keys))
     }
-    let target = try Target(generation, provider, of: providers, wantsNew: false)
+    let target = try Target(generation, provider, of: generation.registry ?? providers, wantsNew: false)
     let gateway = try VirtualGateway(generation, providers: providers, store: store, start: traffic.acts.first?.at ?? ManualClock.start)
     var people = People(gateway, target, provider)
     for person in 0..<traffic.people where !traffic.strangers.contains(person) { try await people.makeAccount(person) }

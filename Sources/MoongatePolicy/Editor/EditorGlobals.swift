@@ -52,6 +52,7 @@ enum EditorGlobals {
     Function(
       "vary", [("lowest", "any"), ("highest", "any"), ("choose", "fun(f: moongate.PolicyFacts): any")], "moongate.Vary",
       "A number or duration that a function chooses between two bounds."),
+    Function("exec", [("program", "moongate.Program")], "moongate.Exec", "A provider that is another program, in any language."),
     Function("env", [("name", "string")], "moongate.Secret", "A secret from the environment."),
     Function("file", [("path", "string")], "moongate.Secret", "A secret from a file."),
     Function("outbox", [], "moongate.Delivery", "Sends nothing: keeps messages in memory and shows them on the admin listener."),

@@ -33,6 +33,7 @@ package struct EditorTypes: Sendable {
     ---@class (exact) moongate.File what a file returns
     ---@class (exact) moongate.Secret made by env or file
     ---@class (exact) moongate.Delivery made by outbox, smtp, webhook or twilio
+    ---@class (exact) moongate.Exec made by exec
     ---@class (exact) moongate.Vary made by vary
     ---@class (exact) moongate.AnyOf made by any_of
     ---@class (exact) moongate.Case made by case
@@ -42,7 +43,10 @@ package struct EditorTypes: Sendable {
 
   /// One class with a field for each entry.
   private static func declared(_ shape: TableShape) -> String {
-    var lines = ["---\(shape.summary)", "---@class (exact) moongate.\(shape.name)"]
+    // What else a program takes, it says itself when it is started.
+    let isProgram = shape.name == TableShape.program.name
+    var lines = ["---\(shape.summary)", "---@class \(isProgram ? "" : "(exact) ")moongate.\(shape.name)"]
+    if isProgram { lines.append("---@field [integer] string the program, then its arguments") }
     if shape.name == TableShape.step.name { lines.append("---@field [integer] string|moongate.AnyOf the provider") }
     // A policy lies over its provider's defaults, which have every field.
     let isLayer = shape.name == TableShape.policy.name
@@ -55,7 +59,7 @@ package struct EditorTypes: Sendable {
 
   private var providersClass: String {
     (["---The steps that flows may use, and what each needs.", "---@class (exact) moongate.Providers"]
-      + providers.map { "---@field \($0.name)? moongate.Provider.\($0.name)" }).joined(separator: "\n")
+      + providers.map { "---@field \($0.name)? moongate.Provider.\($0.name)" } + ["---@field [string] moongate.Exec"]).joined(separator: "\n")
   }
 
   // MARK: facts

@@ -24,6 +24,8 @@ struct ConfigurationFiles: Sendable {
   /// What takes the place of parts of the pages.
   static let pageFolder = "pages"
 
+  /// The programs that gateway.lua names, with what their files hold; known only when it has been read.
+  var programs: [(name: String, digest: String)] = []
   /// In sorted order of their names; those that could not be read are in `problems`.
   private(set) var files: [File] = []
   /// Those of `pages/`, in sorted order of their names.
@@ -66,7 +68,8 @@ struct ConfigurationFiles: Sendable {
   /// Names the generation: the SHA-256 over the names and contents of all files, each with its length before it.
   var digest: String {
     var hash = SHA256()
-    for (name, bytes) in files.map({ ($0.name, $0.bytes) }) + pages.map({ ($0.path, $0.bytes) }) {
+    let programs = programs.map { ("exec \($0.name)", Array($0.digest.utf8)) }
+    for (name, bytes) in files.map({ ($0.name, $0.bytes) }) + pages.map({ ($0.path, $0.bytes) }) + programs {
       for part in [Array(name.utf8), bytes] {
         withUnsafeBytes(of: UInt64(part.count).bigEndian) { hash.update(bufferPointer: $0) }
         hash.update(data: part)

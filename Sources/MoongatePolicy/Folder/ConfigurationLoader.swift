@@ -33,15 +33,18 @@ package struct ConfigurationLoader: Sendable {
   private let providers: [ProviderDescriptor]
   private let environment: [String: String]
   private let pageProblems: @Sendable ([PageFile]) -> [ConfigurationProblem]
+  private let programs: ProgramLoading?
 
   /// - Parameters:
   ///   - providers: all that the program has.
   ///   - environment: for `env "NAME"`.
   ///   - pages: says what is wrong with the files of `pages/`.
+  ///   - programs: starts those that gateway.lua names; nil where there is nobody to.
   package init(
     providers: [ProviderDescriptor], environment: [String: String] = ProcessInfo.processInfo.environment,
-    pages: @escaping @Sendable ([PageFile]) -> [ConfigurationProblem] = { _ in [] }
+    pages: @escaping @Sendable ([PageFile]) -> [ConfigurationProblem] = { _ in [] }, programs: ProgramLoading? = nil
   ) {
+    self.programs = programs
     self.providers = providers
     self.environment = environment
     pageProblems = pages
@@ -52,29 +55,36 @@ package struct ConfigurationLoader: Sendable {
 
   /// Loads the folder. Never crashes and never hangs, whatever lies in it.
   package func read(folder: String) -> Result<LoadedConfiguration, RefusedConfiguration> {
-    let files = ConfigurationFiles(folder: folder)
+    var files = ConfigurationFiles(folder: folder)
     guard files.isFolderThere else { return .failure(RefusedConfiguration(id: nil, problems: files.problems, isFolderMissing: true)) }
     let problems = Problems()
     problems.add(files.problems)
     problems.add(pageProblems(files.pages))
-    let loaded = generation(of: files, folder: folder, problems)
+    let loaded = generation(of: &files, folder: folder, problems)
     if let loaded, problems.all.isEmpty { return .success(loaded) }
     return .failure(RefusedConfiguration(id: files.digest, problems: Problems.sorted(problems.all), isFolderMissing: false))
   }
 
-  private func generation(of files: ConfigurationFiles, folder: String, _ problems: Problems) -> LoadedConfiguration? {
+  private func generation(of files: inout ConfigurationFiles, folder: String, _ problems: Problems) -> LoadedConfiguration? {
     var lua = LuaFiles(problems: problems)
     var catalog = ProviderCatalog(descriptors: providers, configured: nil)
     var functions = FunctionTable()
     let unreadable = Set(files.problems.map(\.location.file))
 
     var gateway: GatewaySettings?
+    var candidates: CandidatePrograms?
     if let file = files.file("gateway.lua") {
       if let node = lua.read(file, constructor: "gateway", example: "gateway { … }")?.first {
+        let secrets = SecretReader(folder: folder, environment: environment)
+        // What a program declares decides what the rest of the folder may say: they are started first.
+        let reader = ExecReader(folder: folder, secrets: secrets, searchPath: environment["PATH"] ?? "", problems: problems)
+        let started = CandidatePrograms(node, reader: reader, catalog: catalog, loading: programs, problems: problems)
+        catalog.descriptors += started.descriptors
+        catalog.broken = started.broken
+        files.programs = started.digests
+        candidates = started
         catalog.configured = GatewayReader.configured(node, catalog)
-        gateway = GatewayReader(
-          folder: folder, catalog: catalog, secrets: SecretReader(folder: folder, environment: environment), problems: problems
-        ).read(node)
+        gateway = GatewayReader(folder: folder, catalog: catalog, secrets: secrets, problems: problems).read(node)
       }
     } else if !unreadable.contains("gateway.lua") {
       problems.add(SourceLocation(file: "gateway.lua", line: 0), "", "is missing: every configuration folder has one")
@@ -116,7 +126,7 @@ package struct ConfigurationLoader: Sendable {
 
     guard problems.all.isEmpty, let gateway else { return nil }
     let configured = Set(gateway.providers.keys)
-    let generation = Generation(
+    var generation = Generation(
       id: files.digest, gateway: gateway, routes: RouteTable(routes: routes), flows: flows, policies: policies.filter { configured.contains($0.key) },
       pages: files.pages, warnings: Problems.sorted(problems.warnings), functions: functions, sources: lua.sources, providers: configured,
       declaredFacts: catalog.facts)
@@ -126,7 +136,24 @@ package struct ConfigurationLoader: Sendable {
       problems.add(error.location ?? SourceLocation(file: "gateway.lua", line: 0), "", error.message)
       return nil
     }
+    if let candidates, !candidates.isEmpty {
+      guard let registry = registry(of: candidates, gateway, problems) else { return nil }
+      generation.registry = registry
+    }
     return LoadedConfiguration(generation: generation, cases: cases)
+  }
+
+  /// The program's providers and the candidate's programs, which all take their settings.
+  private func registry(of candidates: CandidatePrograms, _ gateway: GatewaySettings, _ problems: Problems) -> ProviderRegistry? {
+    guard let builtIn = programs?.builtIn, let own = candidates.accept(gateway, problems: problems) else { return nil }
+    do {
+      return try ProviderRegistry(builtIn.all + own)
+    } catch {
+      problems.add(
+        gateway.locations["providers.\(error.provider)"] ?? SourceLocation(file: "gateway.lua", line: 0), "providers.\(error.provider)", error.mistake
+      )
+      return nil
+    }
   }
 
   /// A route that asks for what the flow that it leads to cannot prove.
@@ -166,6 +193,7 @@ package struct ConfigurationLoader: Sendable {
     var broken: Set<String> = []
     for file in files.files(in: "policies") {
       let title = Self.title(of: file.name)
+      if catalog.broken.contains(title) { continue }
       guard catalog.descriptor(title) != nil else {
         problems.add(
           SourceLocation(file: file.name, line: 0), "",
@@ -175,7 +203,7 @@ package struct ConfigurationLoader: Sendable {
       if let body = body(file, "policy", &lua, problems) { bodies[title] = body } else { broken.insert(title) }
     }
     var policies: [ProviderName: ProviderPolicy] = [:]
-    for descriptor in providers where !broken.contains(descriptor.name.rawValue) {
+    for descriptor in catalog.descriptors where !broken.contains(descriptor.name.rawValue) {
       let own = "policies/\(descriptor.name).lua"
       if bodies[descriptor.name.rawValue] == nil, catalog.configured?.contains(descriptor.name) ?? false, !unreadable.contains(own) {
         problems.warn(

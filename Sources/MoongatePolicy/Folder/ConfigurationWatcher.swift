@@ -15,11 +15,13 @@ struct FolderSignature: Sendable, Equatable {
 
   private let entries: [Entry]
 
-  init(folder: String) {
-    entries = (ConfigurationFiles.names(in: folder) + ConfigurationFiles.pageNames(in: folder)).map { name in
+  /// - Parameter also: other files that the folder names, absolute, such as programs.
+  init(folder: String, also: [String] = []) {
+    let named = (ConfigurationFiles.names(in: folder) + ConfigurationFiles.pageNames(in: folder)).map { ($0, folder + "/" + $0) }
+    entries = (named + Set(also).sorted().map { ($0, $0) }).map { name, path in
       var status = stat()
       // Where a link leads is what counts: a mounted configuration is switched by one link.
-      guard stat(folder + "/" + name, &status) == 0 else {
+      guard stat(path, &status) == 0 else {
         return Entry(name: name, size: -1, inode: 0, modified: 0, modifiedNanoseconds: 0, changed: 0, changedNanoseconds: 0)
       }
       return Entry(
@@ -70,12 +72,18 @@ package struct ConfigurationWatcher: Sendable {
   private let interval: Duration
   private let settling: Duration
   private let first: FolderSignature
+  private let also: @Sendable () -> [String]
 
   /// Made before the folder is loaded, so that a change between the two is seen.
   /// - Parameters:
   ///   - interval: between two looks.
   ///   - settling: between two looks while files change.
-  package init(folder: String, interval: Duration = .milliseconds(500), settling: Duration = .milliseconds(100)) {
+  ///   - also: other files that the folder names now, absolute, such as programs.
+  package init(
+    folder: String, interval: Duration = .milliseconds(500), settling: Duration = .milliseconds(100),
+    also: @escaping @Sendable () -> [String] = { [] }
+  ) {
+    self.also = also
     self.folder = folder
     self.interval = interval
     self.settling = settling
@@ -91,7 +99,7 @@ package struct ConfigurationWatcher: Sendable {
     var step = ChangeDetector<FolderSignature>.Step.quiet
     while !Task.isCancelled {
       do { try await pause(step == .settling ? settling : interval) } catch { return }
-      step = detector.observe(FolderSignature(folder: folder))
+      step = detector.observe(FolderSignature(folder: folder, also: also()))
       if step == .ready { await onChange() }
     }
   }

@@ -23,8 +23,16 @@ struct SourceMap: Sendable {
     }
   }
 
+  /// A name that a constructor says twice: Lua takes the last, and the first is gone without a word.
+  struct Repeat: Sendable {
+    let name: String
+    let first: Int
+    let line: Int
+  }
+
   /// By their numbers.
   private(set) var constructors: [Constructor] = []
+  private(set) var repeats: [Repeat] = []
   /// The text with the calls put in.
   private(set) var instrumented: [UInt8] = []
   /// `::name::`s. Lua's parser compares each with all the others of its function.
@@ -39,6 +47,7 @@ struct SourceMap: Sendable {
       marker.take(token)
     }
     constructors = marker.constructors
+    repeats = marker.repeats
     instrumented = marker.finish()
   }
 }
@@ -70,6 +79,7 @@ private struct Marker {
   private var keyTokens: [LuaToken] = []
   private var previous: LuaToken?
   private(set) var constructors: [SourceMap.Constructor] = []
+  private(set) var repeats: [SourceMap.Repeat] = []
 
   init(source: [UInt8]) { self.source = source }
 
@@ -148,12 +158,18 @@ private struct Marker {
       }
     case .name(let name, let line):
       if token.kind == .symbol(.assign) {
-        constructors[number].named[name] = line
+        note(name, in: number, at: line)
         setState(.inside)
       } else {
         addItem(to: number, at: line)
       }
     case .inside: return
+    }
+  }
+
+  private mutating func note(_ name: String, in number: Int, at line: Int) {
+    if let first = constructors[number].named.updateValue(line, forKey: name) {
+      repeats.append(SourceMap.Repeat(name: name, first: first, line: line))
     }
   }
 
@@ -166,7 +182,7 @@ private struct Marker {
     setState(.inside)
     guard keyTokens.count == 1, let key = keyTokens.first else { return }
     switch key.kind {
-    case .string(let text): constructors[number].named[text] = key.line
+    case .string(let text): note(text, in: number, at: key.line)
     case .number(let value?): constructors[number].numbered[value] = key.line
     default: return
     }

@@ -267,14 +267,14 @@ struct GatewayReader {
     else { return [:] }
     var all: [ProviderName: ProviderSettings] = [:]
     for name in table.names {
-      guard let node = table.take(name) else { continue }
+      guard let node = table.take(name), !catalog.broken.contains(name) else { continue }
       guard let descriptor = catalog.descriptor(name) else {
         problems.add(
           node.location, "providers.\(name)",
           "this program has no provider `\(name)`\(Suggestion.phrase(for: name, among: catalog.descriptors.map(\.name.rawValue)))")
         continue
       }
-      if let settings = ProviderSettingsReader(folder: folder, secrets: secrets, problems: problems).read(node, descriptor) {
+      if let settings = ProviderSettingsReader(folder: folder, secrets: secrets, problems: problems).read(ExecReader.settings(node), descriptor) {
         all[descriptor.name] = settings
       }
     }

@@ -41,6 +41,11 @@ struct LuaFiles {
     do {
       let map = try Self.check(bytes, file.name, problems)
       guard let map else { return nil }
+      for again in map.repeats {
+        problems.add(
+          SourceLocation(file: file.name, line: again.line), again.name,
+          "is said twice in one table, first in line \(again.first): call one of them something else, or remove it")
+      }
       let names = LuaNames(bytes)
       let unknown = UnknownNames(names, file: file.name)
       sources[file.name] = Source(name: file.name, bytes: bytes)

@@ -6,11 +6,13 @@ struct ProviderCatalog {
   /// then as if gateway.lua left it out.
   private static let wellKnown: Set<String> = ["phone_otp", "email_code", "pin", "password", "google_oauth", "totp"]
 
-  let descriptors: [ProviderDescriptor]
+  var descriptors: [ProviderDescriptor]
+  /// Programs that cannot be used, and are told of already: who names them is not told again.
+  var broken: Set<String> = []
   /// nil while gateway.lua could not be read: then nothing is said to be left out.
   var configured: Set<ProviderName>?
 
-  var names: [String] { Set(descriptors.map(\.name.rawValue)).union(Self.wellKnown).sorted() }
+  var names: [String] { Set(descriptors.map(\.name.rawValue)).union(Self.wellKnown).union(broken).sorted() }
 
   /// What they declare for policies to ask about.
   var facts: [DeclaredFact] { DeclaredFact.all(of: descriptors) }

@@ -17,6 +17,8 @@ struct Generation: PolicyGeneration {
   let providers: Set<ProviderName>
   /// What the providers of the program declare.
   let declaredFacts: [DeclaredFact]
+  /// Those of the program and those that came with this folder; nil where none did. Their programs live as long as it.
+  var registry: ProviderRegistry?
   let lease = GenerationLease()
 
   func makeEvaluator() throws(PolicyFault) -> any PolicyEvaluator { try LuaEvaluator(self) }

@@ -46,6 +46,14 @@ extension TableShape {
     name: "AddressLimits", summary: "Bounds on one client address; none where nothing is said.",
     entries: [.optional("connections", "integer", "a whole number"), .optional("requests", "string", "a rate, such as \"100/s\"")])
 
+  /// `exec { … }`: what of it is the gateway's; the program's own settings stand beside it.
+  static let program = TableShape(
+    name: "Program", summary: "A provider that is another program, started and supervised by the gateway; its own settings stand beside these.",
+    entries: [
+      .optional("env", "table<string, string|moongate.Secret>", "what its environment holds, as in { TOKEN = env \"SMS_TOKEN\" }"),
+      .optional("timeout", "moongate.Duration", "how long it may take for one call, at most \"30s\"", .text("5s")),
+    ])
+
   /// A provider's entry under `providers`, by what its author declared.
   static func settings(of descriptor: ProviderDescriptor) -> TableShape {
     TableShape(

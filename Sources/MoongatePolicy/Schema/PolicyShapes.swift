@@ -99,7 +99,7 @@ extension TableShape {
 
   /// Every shape that does not depend on the providers of the program.
   static let all: [TableShape] = [
-    .gateway, .tls, .brand, .connectionLimits, .addressLimits, .smtp, .webhook, .twilio, .policy, .code, .timers, .limit, .flow, .step, .session,
-    .next, .route, .requirement, .caseAccount, .caseClient, .caseSend, .caseWrong, .caseWait, .caseRequest, .caseExpect,
+    .gateway, .tls, .brand, .connectionLimits, .addressLimits, .program, .smtp, .webhook, .twilio, .policy, .code, .timers, .limit, .flow, .step,
+    .session, .next, .route, .requirement, .caseAccount, .caseClient, .caseSend, .caseWrong, .caseWait, .caseRequest, .caseExpect,
   ]
 }

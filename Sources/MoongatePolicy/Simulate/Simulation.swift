@@ -46,7 +46,7 @@ package struct Simulation: Sendable {
     -> SimulationReport
   {
     guard let policy = generation.policies[provider] else { throw SimulationProblem.notConfigured(provider, Array(generation.policies.keys)) }
-    let target = try Target(generation, provider, of: providers, wantsNew: attacker == .flood)
+    let target = try Target(generation, provider, of: generation.registry ?? providers, wantsNew: attacker == .flood)
     if attacker == .flood, target.secret != nil { throw SimulationProblem.noCodes(provider) }
     let stage = { () throws -> Stage in
       try Stage(

@@ -25,14 +25,15 @@ package struct VirtualGateway: Sendable {
     clock = ManualClock(start)
     self.store = store
     random = SeededRandom(seed: seed)
-    generations = ActiveGeneration(generation, at: start)
     mailbox = Mailbox()
+    let played = try (generation.registry ?? providers).rehearsed(sending: mailbox)
+    generations = ActiveGeneration(generation.registry == nil ? generation : RehearsedGeneration(base: generation, registry: played), at: start)
     let logger = Logger(label: "virtual", factory: { _ in SwiftLogNoOpLogHandler() })
     audit = AuditTrail(store: store, logger: logger)
     keys = try KeyRing(master: random.bytes(32))
     hashing = SecretHashing(keys: keys, random: random, cost: .cheap)
     engine = FlowEngine(
-      store: store, generations: generations, providers: providers, delivery: mailbox, hashing: HashingInPlace(hashing), clock: clock,
+      store: store, generations: generations, providers: played, delivery: mailbox, hashing: HashingInPlace(hashing), clock: clock,
       random: random, keys: keys, audit: audit, logger: logger)
   }
 

@@ -1,0 +1,168 @@
+#define _GNU_SOURCE
+#include "CSpawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434
+#endif
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
+
+enum { STEP_DESCRIPTORS, STEP_FOLDER, STEP_PROGRAM };
+static const char *const step_names[] = {"descriptors", "folder", "program"};
+
+struct failure {
+  int step, code;
+};
+
+// Between fork and exec only what is async-signal-safe: another thread may have held any lock.
+static void fail(int report, int step) {
+  struct failure failure = {step, errno};
+  ssize_t written = write(report, &failure, sizeof failure);
+  (void)written;
+  _exit(127);
+}
+
+static void close_from(int first) {
+  if (syscall(SYS_close_range, first, ~0U, 0) == 0) return;
+  struct rlimit limit;
+  int last = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < 65536 ? (int)limit.rlim_cur : 65536;
+  for (int descriptor = first; descriptor < last; descriptor++) close(descriptor);
+}
+
+static void become(
+  const char *path, char *const arguments[], char *const environment[], const char *folder, int input, int output, int errors, int report,
+  pid_t parent) {
+  // What the gateway ignores (SIGPIPE) or blocks would stay so in the program.
+  for (int number = 1; number < NSIG; number++) signal(number, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, NULL);
+  setpgid(0, 0);
+  // Attack: a gateway that is killed leaves programs behind that still hold its secrets and send codes.
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(127);
+  // Attack: a program that was taken over gets more rights by a setuid file.
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  // Attack: a crash that writes codes and secrets to a file.
+  struct rlimit limit = {0, 0};
+  setrlimit(RLIMIT_CORE, &limit);
+  // The gateway's own limit is raised for its connections; programs that close "all" descriptors one by one would take minutes.
+  if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur > 1024) {
+    limit.rlim_cur = 1024;
+    setrlimit(RLIMIT_NOFILE, &limit);
+  }
+  umask(077);
+  // Out of the way first: any of the four may be 0, 1 or 2 where the gateway itself was started with those closed.
+  report = fcntl(report, F_DUPFD_CLOEXEC, 10);
+  input = fcntl(input, F_DUPFD_CLOEXEC, 10);
+  output = fcntl(output, F_DUPFD_CLOEXEC, 10);
+  errors = fcntl(errors, F_DUPFD_CLOEXEC, 10);
+  if (dup2(input, 0) < 0 || dup2(output, 1) < 0 || dup2(errors, 2) < 0 || dup3(report, 3, O_CLOEXEC) < 0) fail(report, STEP_DESCRIPTORS);
+  close_from(4);
+  if (chdir(folder) != 0) fail(3, STEP_FOLDER);
+  execve(path, arguments, environment);
+  fail(3, STEP_PROGRAM);
+}
+
+static void close_both(int pair[2]) {
+  if (pair[0] >= 0) close(pair[0]);
+  if (pair[1] >= 0) close(pair[1]);
+}
+
+int cspawn_start(
+  const char *path, char *const arguments[], char *const environment[], const char *folder, cspawn_child *child, const char **step) {
+  int input[2] = {-1, -1}, output[2] = {-1, -1}, errors[2] = {-1, -1}, report[2] = {-1, -1};
+  *step = step_names[STEP_DESCRIPTORS];
+  int code = 0;
+  if (pipe2(input, O_CLOEXEC) || pipe2(output, O_CLOEXEC) || pipe2(errors, O_CLOEXEC) || pipe2(report, O_CLOEXEC)) code = errno;
+  // The gateway's own handlers must not run in the copy.
+  sigset_t all, before;
+  sigfillset(&all);
+  pid_t parent = getpid(), pid = -1;
+  if (code == 0) {
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pid = fork();
+    if (pid == 0) become(path, arguments, environment, folder, input[0], output[1], errors[1], report[1], parent);
+    if (pid < 0) code = errno;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+  }
+  if (code == 0) {
+    close(report[1]);
+    report[1] = -1;
+    struct failure failure;
+    ssize_t got;
+    do got = read(report[0], &failure, sizeof failure);
+    while (got < 0 && errno == EINTR);
+    if (got == sizeof failure) {
+      code = failure.code ? failure.code : EINVAL;
+      *step = step_names[failure.step];
+      while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) {}
+    }
+  }
+  close_both(report);
+  if (code != 0) {
+    close_both(input);
+    close_both(output);
+    close_both(errors);
+    return code;
+  }
+  close(input[0]);
+  close(output[1]);
+  close(errors[1]);
+  *child = (cspawn_child){.pid = pid, .ended = (int)syscall(SYS_pidfd_open, pid, 0), .input = input[1], .output = output[0], .errors = errors[0]};
+  int ours[] = {child->input, child->output, child->errors};
+  for (int i = 0; i < 3; i++) fcntl(ours[i], F_SETFL, fcntl(ours[i], F_GETFL) | O_NONBLOCK);
+  return 0;
+}
+
+void cspawn_signal(const cspawn_child *child, int number) { kill(-child->pid, number); }
+
+int cspawn_has_ended(const cspawn_child *child) {
+  siginfo_t info = {0};
+  return waitid(P_PID, (id_t)child->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == child->pid;
+}
+
+int cspawn_reap(cspawn_child *child) {
+  // While it is a zombie its number is nobody else's: the group is surely its own.
+  kill(-child->pid, SIGKILL);
+  int status = 0;
+  while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR) {}
+  if (child->ended >= 0) close(child->ended);
+  child->ended = -1;
+  return status;
+}
+
+int cspawn_wake_make(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
+
+void cspawn_wake(int descriptor) {
+  uint64_t one = 1;
+  ssize_t written = write(descriptor, &one, sizeof one);
+  (void)written;
+}
+
+void cspawn_wake_clear(int descriptor) {
+  uint64_t count;
+  ssize_t got = read(descriptor, &count, sizeof count);
+  (void)got;
+}
+
+void cspawn_ignore_broken_pipes(void) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &set, NULL);
+}

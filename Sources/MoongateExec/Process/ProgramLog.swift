@@ -1,0 +1,79 @@
+import Logging
+import Synchronization
+
+/// What the gateway's log is told of one program: what it does wrong, and what it says itself. Both without secrets, and both bounded.
+final class ProgramLog: Sendable {
+  private struct Gates {
+    var said: RateGate
+    var unsaid = 0
+    /// When each kind of complaint was last told, and how many were not since.
+    var complaints: [String: (at: ContinuousClock.Instant, left: Int)] = [:]
+  }
+
+  /// A program that does something wrong a thousand times a second is told of once in this time, with the count.
+  private static let complaintPause: Duration = .seconds(10)
+  /// Characters of one line that a program says.
+  private static let longest = 1_000
+
+  private let logger: Logger
+  private let gates: Mutex<Gates>
+  let secrets: SecretTexts
+
+  init(_ logger: Logger, name: String, limits: ProgramLimits, secrets: SecretTexts) {
+    var logger = logger
+    logger[metadataKey: "provider"] = "\(name)"
+    self.logger = logger
+    self.secrets = secrets
+    gates = Mutex(Gates(said: RateGate(limits.logLines)))
+  }
+
+  /// Tells of something once.
+  func notice(_ sentence: String) { logger.notice("\(secrets.redacted(sentence))") }
+
+  /// Tells what a program did wrong.
+  /// - Parameter kind: those of one kind are told at most once in ten seconds.
+  func complain(_ kind: String, _ sentence: @autoclosure () -> String, at now: ContinuousClock.Instant = .now) {
+    let left: Int? = gates.withLock { gates in
+      if let last = gates.complaints[kind], now - last.at < Self.complaintPause {
+        gates.complaints[kind]?.left += 1
+        return nil
+      }
+      let left = gates.complaints[kind]?.left ?? 0
+      gates.complaints[kind] = (now, 0)
+      return left
+    }
+    guard let left else { return }
+    let more = left > 0 ? " (and \(left) more of the kind before)" : ""
+    logger.error("a program misbehaves: \(secrets.redacted(sentence()))\(more)")
+  }
+
+  /// Passes on what the program says.
+  func says(_ text: String, level: Logger.Level, values: [String: String] = [:], at now: ContinuousClock.Instant = .now) {
+    let (lets, unsaid) = gates.withLock { gates -> (Bool, Int) in
+      guard gates.said.lets(at: now) else {
+        gates.unsaid += 1
+        return (false, 0)
+      }
+      defer { gates.unsaid = 0 }
+      return (true, gates.unsaid)
+    }
+    guard lets else { return }
+    var metadata: Logger.Metadata = [:]
+    for (name, value) in values.sorted(by: { $0.key < $1.key }).prefix(16) { metadata["says.\(name.prefix(48))"] = "\(cut(value))" }
+    if unsaid > 0 { metadata["left_out"] = "\(unsaid)" }
+    logger.log(level: level, "says: \(cut(text))", metadata: metadata)
+  }
+
+  private func cut(_ text: String) -> String {
+    let redacted = secrets.redacted(text)
+    return redacted.count > Self.longest ? redacted.prefix(Self.longest) + "…" : redacted
+  }
+}
+
+extension ProgramLog {
+  /// What a program wrote, as a line of a log shows it.
+  func excerpt(_ bytes: [UInt8]) -> String {
+    let text = secrets.redacted(String(decoding: bytes.prefix(2_000), as: UTF8.self))
+    return text.count > 120 ? "\"\(text.prefix(120))…\"" : "\"\(text)\""
+  }
+}

@@ -1,0 +1,166 @@
+import Foundation
+import Logging
+
+// What is said to a program, and what is made of what it says.
+
+extension ProgramLoop {
+  /// The gateway's own part of the handshake.
+  func sayHello(at now: ContinuousClock.Instant) {
+    let id = parts.inbox.number()
+    phase = .greeting(id: id, until: now + limits.handshake)
+    say(Outgoing(id: id, method: .hello, params: Hello(name: parts.specification.name)), id: id)
+  }
+
+  func sendSettings(at now: ContinuousClock.Instant) {
+    guard let settings else { return }
+    let id = parts.inbox.number()
+    phase = .configuring(id: id, until: now + limits.handshake)
+    guard let line = try? settings.line(id), line.count <= limits.line else {
+      doom("cannot be configured: its settings are longer than a line may be", at: now)
+      return
+    }
+    sending.add(line, of: id)
+    if let child { send(to: child) }
+  }
+
+  private func say(_ message: some Encodable, id: Int?) {
+    guard let line = try? JSONLine.encode(message) else { return }
+    sending.add(line, of: id)
+    if let child { send(to: child) }
+  }
+
+  /// Writes what the program takes now.
+  func send(to child: ChildProcess) {
+    sending.flush(to: child) { [calls] id in
+      // What nobody waits for any more need not be asked. (The handshake is no call.)
+      guard let id else { return true }
+      return calls.contains(id) || self.isHandshake(id)
+    }
+  }
+
+  private func isHandshake(_ id: Int) -> Bool {
+    switch phase {
+    case .greeting(let own, _), .configuring(let own, _): own == id
+    default: false
+    }
+  }
+
+  /// Nobody waits for the answer any more.
+  func giveUp(_ call: ProgramInbox.Call, _ fault: ProgramFault) {
+    call.answer.resume(throwing: fault)
+    calls.remember(call.id)
+    guard case .ready = phase, !sending.drop(call.id) else { return }
+    say(Outgoing(id: nil, method: .cancel, params: Cancellation(id: call.id)), id: nil)
+  }
+
+  /// Takes one line of the program's.
+  func hear(_ line: [UInt8], at now: ContinuousClock.Instant) {
+    let message: Incoming
+    do {
+      message = try JSONLine.decode(Incoming.self, line)
+    } catch {
+      isUnasked("rubbish", "wrote a line that is no message of JSON-RPC: \(log.excerpt(line)) (\(JSONLine.problem(error)))", at: now)
+      return
+    }
+    switch message.kind {
+    case .answer(let id): hearAnswer(id, line, nil, at: now)
+    case .failure(let id, let problem): hearAnswer(id, line, problem, at: now)
+    case .notification("log"):
+      guard isUnasked(nil, "", at: now) else { return }
+      do {
+        let said = try JSONLine.decode(LogLine.self, line).params
+        log.says(said.message, level: said.loggerLevel, values: said.values?.mapValues(\.text) ?? [:], at: now)
+      } catch {
+        log.complain("log", "its `log` cannot be read: \(JSONLine.problem(error))", at: now)
+      }
+    case .notification(let method): isUnasked("notification", "wrote a notification that there is not: `\(method.prefix(40))`", at: now)
+    case .request(let id, let method):
+      guard isUnasked("request", "asked something: `\(method.prefix(40))`; the gateway answers no requests", at: now) else { return }
+      say(Refusal(id: id), id: nil)
+    }
+  }
+
+  private func hearAnswer(_ id: Int, _ line: [UInt8], _ problem: Incoming.Problem?, at now: ContinuousClock.Instant) {
+    switch phase {
+    case .greeting(id, _): hearIntroduction(line, problem, at: now)
+    case .configuring(id, _): hearConfigured(problem, at: now)
+    default:
+      guard let call = calls.removeSent(id) else {
+        let what =
+          calls.wasGivenUp(id) ? "answered a call after its time, or after it was cancelled" : "answered what nobody asked, or a second time"
+        isUnasked(calls.wasGivenUp(id) ? "too late" : "stray", "\(what) (id \(id))", at: now)
+        return
+      }
+      lateInRow = 0
+      lastHeard = now
+      if let problem {
+        call.answer.resume(throwing: ProgramFault.failed(log.secrets.redacted(String(problem.message.prefix(500)))))
+      } else {
+        call.answer.resume(returning: line)
+      }
+    }
+  }
+
+  /// Counts what answers nothing; a program that writes too much of it is ended.
+  /// - Parameter kind: nil: nothing is wrong with it.
+  /// - Returns: false where it was too much.
+  @discardableResult private func isUnasked(_ kind: String?, _ sentence: @autoclosure () -> String, at now: ContinuousClock.Instant) -> Bool {
+    if let kind { log.complain(kind, "it \(sentence())", at: now) }
+    if unasked.lets(at: now) { return true }
+    doom("floods the gateway with lines that answer nothing", at: now)
+    return false
+  }
+
+  // MARK: the handshake
+
+  private func hearIntroduction(_ line: [UInt8], _ problem: Incoming.Problem?, at now: ContinuousClock.Instant) {
+    if let problem {
+      doom("refused `hello`: \(log.secrets.redacted(String(problem.message.prefix(300))))", at: now)
+      return
+    }
+    let said: Introduction
+    do {
+      // Its protocol first: another one may say everything else in another way.
+      let version = try JSONLine.decode(Answer<IntroducedVersion>.self, line).result.protocol
+      guard version == Introduction.version else {
+        let which = version > Introduction.version ? "a newer gateway" : "an older gateway"
+        doom("speaks version \(version) of the protocol, which is for \(which); this one speaks \(Introduction.version)", at: now)
+        return
+      }
+      said = try JSONLine.decode(Answer<Introduction>.self, line).result
+    } catch {
+      doom("answered `hello` with what cannot be read: \(JSONLine.problem(error))", at: now)
+      return
+    }
+    if let introduction {
+      // Attack: a program that passes all checks, ends, and comes back as another.
+      guard said == introduction else {
+        doom("says something else of itself than when it was loaded; reload the configuration", at: now)
+        return
+      }
+      sendSettings(at: now)
+    } else {
+      introduction = said
+      phase = .introduced
+      parts.introduction.give(.success(said))
+      if settings != nil { sendSettings(at: now) }
+    }
+  }
+
+  private func hearConfigured(_ problem: Incoming.Problem?, at now: ContinuousClock.Instant) {
+    if let problem {
+      doom("refused its settings: \(log.secrets.redacted(String(problem.message.prefix(300))))", at: now)
+      return
+    }
+    phase = .ready(since: now)
+    configured?.give(.success(()))
+    configured = nil
+    for call in calls.markAllSent() { sending.add(call.line, of: call.id) }
+    if let child { send(to: child) }
+  }
+}
+
+/// Enough of an introduction to know whether the rest can be read.
+struct IntroducedVersion: Decodable {
+  let `protocol`: Int
+}

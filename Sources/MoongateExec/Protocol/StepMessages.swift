@@ -1,0 +1,154 @@
+import MoongateSDK
+
+/// An identifier on the wire.
+struct WireIdentifier: Codable, Equatable {
+  let kind: IdentifierKind
+  let value: String
+  let display: String?
+  let attributes: [String: String]?
+
+  init(_ identifier: Identifier) {
+    kind = identifier.kind
+    value = identifier.value
+    display = identifier.display
+    attributes = identifier.attributes.isEmpty ? nil : identifier.attributes
+  }
+
+  var identifier: Identifier { Identifier(kind: kind, value: value, display: display ?? value, attributes: attributes ?? [:]) }
+}
+
+/// `deliver`: send this code to this person.
+struct Delivery: Encodable {
+  let code: String
+  let text: String
+  let domainBoundLine: String
+  let service: String
+  let to: WireIdentifier
+  let now: Int64
+
+  enum CodingKeys: String, CodingKey {
+    case code, text, service, to, now
+    case domainBoundLine = "domain_bound_line"
+  }
+}
+
+/// The answer to `deliver` and to `configure`: an object, whatever is in it.
+struct Done: Decodable {
+  private enum Keys: CodingKey {}
+
+  init(from decoder: any Decoder) throws { _ = try decoder.container(keyedBy: Keys.self) }
+}
+
+/// `begin` and `submit`: what a full provider is told.
+struct StepCall: Encodable {
+  struct Account: Encodable {
+    let id: String
+    let record: String?
+    let identifiers: [WireIdentifier]
+    let names: [String]
+  }
+
+  struct Return: Encodable {
+    let address: String
+    let state: String
+  }
+
+  enum Value: Encodable {
+    case text(String)
+    case flag(Bool)
+
+    func encode(to encoder: any Encoder) throws {
+      var container = encoder.singleValueContainer()
+      switch self {
+      case .text(let text): try container.encode(text)
+      case .flag(let flag): try container.encode(flag)
+      }
+    }
+  }
+
+  let flow: String
+  let purpose: StepPurpose
+  let account: Account?
+  let identifier: WireIdentifier?
+  let state: String?
+  let callback: Return?
+  let fields: [String: Value]
+  let now: Int64
+}
+
+/// The answer to `begin` and `submit`: exactly one of these.
+struct StepReply: Decodable {
+  struct Ask: Decodable {
+    struct Shown: Decodable {
+      enum Kind: String, Decodable { case text, secret, qr, list }
+
+      let kind: Kind
+      let text: String?
+      let items: [String]?
+    }
+
+    let fields: [Introduction.Field]
+    let state: String?
+    let show: [Shown]?
+  }
+
+  struct Redirect: Decodable {
+    let to: String
+    let state: String?
+  }
+
+  struct Malformed: Decodable {
+    let field: String
+    let reason: String?
+    let detail: String
+  }
+
+  struct Proved: Decodable {
+    struct Record: Decodable {
+      /// What takes the record's place; null: nothing does.
+      let replace: String?
+      /// Of all flows that were judged by the same record, one completes.
+      let once: Bool?
+    }
+
+    let identifiers: [WireIdentifier]?
+    let claimed: [WireIdentifier]?
+    let firstName: String?
+    let lastName: String?
+    /// Left out: the record stays.
+    let record: Record?
+
+    enum CodingKeys: String, CodingKey {
+      case identifiers, claimed, record
+      case firstName = "first_name"
+      case lastName = "last_name"
+    }
+  }
+
+  enum Kind {
+    case ask(Ask)
+    case redirect(Redirect)
+    case refused(String)
+    case malformed(Malformed)
+    case proved(Proved)
+  }
+
+  let kind: Kind
+
+  private enum Keys: String, CodingKey, CaseIterable { case ask, redirect, refused, malformed, proved }
+
+  init(from decoder: any Decoder) throws {
+    let container = try decoder.container(keyedBy: Keys.self)
+    guard container.allKeys.count == 1, let key = container.allKeys.first else {
+      throw DecodingError.dataCorrupted(
+        DecodingError.Context(codingPath: decoder.codingPath, debugDescription: "exactly one of ask, redirect, refused, malformed and proved"))
+    }
+    switch key {
+    case .ask: kind = .ask(try container.decode(Ask.self, forKey: key))
+    case .redirect: kind = .redirect(try container.decode(Redirect.self, forKey: key))
+    case .refused: kind = .refused(try container.decode(String.self, forKey: key))
+    case .malformed: kind = .malformed(try container.decode(Malformed.self, forKey: key))
+    case .proved: kind = .proved(try container.decode(Proved.self, forKey: key))
+    }
+  }
+}

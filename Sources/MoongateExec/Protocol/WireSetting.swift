@@ -1,0 +1,31 @@
+import MoongateSDK
+
+/// A setting on the wire.
+enum WireSetting: Encodable, Equatable {
+  case text(String)
+  case number(Double)
+  case flag(Bool)
+  case list([String])
+
+  init(_ value: SettingValue) {
+    self =
+      switch value {
+      case .text(let text): .text(text)
+      case .number(let number): .number(number)
+      case .flag(let flag): .flag(flag)
+      case .list(let list): .list(list)
+      }
+  }
+
+  func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    switch self {
+    case .text(let text): try container.encode(text)
+    case .number(let number):
+      // 3, not 3.0: languages tell the two apart.
+      if let whole = Int64(exactly: number) { try container.encode(whole) } else { try container.encode(number) }
+    case .flag(let flag): try container.encode(flag)
+    case .list(let list): try container.encode(list)
+    }
+  }
+}

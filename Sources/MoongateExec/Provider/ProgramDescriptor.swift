@@ -1,0 +1,101 @@
+import MoongateSDK
+
+/// What a program says of itself is not to be used: sentences for whoever wrote it.
+package struct ProgramProblem: Error, Sendable {
+  package let sentences: [String]
+}
+
+extension Introduction {
+  /// Bounds on what a program may declare: enough for any, and little enough to be shown.
+  private static let mostFields = 16
+  private static let mostSettings = 64
+  private static let longestHelp = 300
+
+  /// The introduction as a provider in Swift would say it.
+  /// - Parameter readers: how the gateway itself reads each kind of identifier. A stranger's program cannot get "one person, one spelling" wrong,
+  ///   since it is not asked.
+  /// - Throws: all that is wrong with it.
+  func descriptor(name: ProviderName, source: String, readers: [IdentifierKind: any CodeProvider]) throws(ProgramProblem) -> ProviderDescriptor {
+    var wrong: [String] = []
+    let reader = identifier.flatMap { readers[$0.kind] }
+    if let identifier, reader == nil { wrong.append("wants identifiers of kind `\(identifier.rawValue)`, which this gateway has no reader for") }
+    if shape == .code {
+      if identifier == nil { wrong.append("is a code provider and says no `identifier`: \"phone\" or \"email\"") }
+      for (field, said) in [("begin", begin), ("submit", submit)] where !(said ?? []).isEmpty {
+        wrong.append("is a code provider and says `\(field)`: the gateway asks for the identifier and the code itself")
+      }
+      if federated ?? false { wrong.append("is a code provider and says `federated`: what a code proves is the identifier that it went to") }
+    }
+    let fields = (reader?.descriptor.beginFields ?? []) + (begin ?? []).map(\.field)
+    for (place, said) in [("begin", begin ?? []), ("submit", submit ?? [])] {
+      if said.count > Self.mostFields { wrong.append("`\(place)` has more than \(Self.mostFields) fields") }
+      for field in said where !(1...1_000).contains(field.length ?? 1) {
+        wrong.append("`\(place)`: the length of `\(field.name.prefix(48))` must be from 1 to 1000")
+      }
+    }
+    if shape == .full, (submit ?? []).isEmpty, !(federated ?? false) { wrong.append("says no `submit`: what is a person to send?") }
+    let settings = settingFields(&wrong)
+    let outcomes = declaredOutcomes(&wrong)
+    if policy.isEmpty || policy.utf8.count > 32_768 { wrong.append("its `policy` must be the text of a policy.lua, of 32 KiB at most") }
+    var links: [StepPurpose: String] = [:]
+    for (name, text) in words?.links ?? [:] {
+      if let purpose = StepPurpose(rawValue: name) {
+        links[purpose] = text
+      } else {
+        wrong.append("its `words` have a link for `\(name.prefix(48))`, which is no purpose")
+      }
+    }
+    let stepWords = words.map { StepWords(title: $0.title, instruction: $0.instruction ?? "", labels: $0.labels ?? [:], links: links) }
+    let descriptor = ProviderDescriptor(
+      name: name, beginFields: fields, submitFields: shape == .code ? [InputField(name: "code", kind: .digits)] : (submit ?? []).map(\.field),
+      settings: settings, policy: PolicySource(file: "\(source) (policy)", text: policy),
+      identifierKinds: (identifier.map { [$0.kind] } ?? []) + (federated ?? false ? [.federated] : []), outcomes: outcomes,
+      facts: reader?.descriptor.facts ?? [], words: stepWords)
+    wrong += descriptor.mistakes
+    guard wrong.isEmpty else { throw ProgramProblem(sentences: wrong.map { String($0.prefix(300)) }) }
+    return descriptor
+  }
+
+  private func settingFields(_ wrong: inout [String]) -> [SettingField] {
+    let said = settings ?? []
+    if said.count > Self.mostSettings { wrong.append("declares more than \(Self.mostSettings) settings") }
+    return said.prefix(Self.mostSettings).compactMap { setting in
+      let name = setting.name
+      // An entry says both kinds in one table.
+      guard !["env", "timeout"].contains(name) else {
+        wrong.append("declares a setting `\(name)`, which is the gateway's own")
+        return nil
+      }
+      let kind: SettingField.Kind
+      switch setting.kind {
+      case .text: kind = .text
+      case .secret: kind = .secret
+      case .flag: kind = .flag
+      case .list: kind = .list
+      case .file: kind = .file
+      case .choice: kind = .choice(setting.choices ?? [])
+      case .number:
+        let (least, most) = (setting.minimum ?? -1e15, setting.maximum ?? 1e15)
+        kind = .number(min(least, most)...max(least, most))
+        if least > most { wrong.append("the setting `\(name.prefix(48))`: its minimum is above its maximum") }
+      }
+      let help = setting.help ?? ""
+      if help.count > Self.longestHelp || help.unicodeScalars.contains(where: { $0.value < 32 || $0.value == 127 }) {
+        wrong.append("the setting `\(name.prefix(48))`: its help must be one line of \(Self.longestHelp) characters at most")
+      }
+      return SettingField(
+        name: name, kind: kind, isRequired: setting.required ?? false, help: help.isEmpty ? "what the program calls \(name)" : help,
+        standard: setting.default?.value)
+    }
+  }
+
+  private func declaredOutcomes(_ wrong: inout [String]) -> [Outcome] {
+    (outcomes ?? []).compactMap { said in
+      guard let reason = RefusalReason(rawValue: said.reason) else {
+        wrong.append("\"\(said.reason.prefix(60))\" is no reason of an outcome: lower-case letters, digits and _")
+        return nil
+      }
+      return Outcome(reason, said.sentence, isFailure: said.counts ?? true)
+    }
+  }
+}

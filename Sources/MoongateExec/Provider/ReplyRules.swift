@@ -1,0 +1,119 @@
+import MoongateSDK
+
+/// What a program may answer. In-process providers are the operator's own code; a program may be anybody's, so its word about a person
+/// counts only for those whom it was asked about.
+struct ReplyRules {
+  /// Of a state or a record, in bytes: both come back to the program on one line, beside all else.
+  private static let longestKept = 16_384
+  private static let longestText = 2_000
+  private static let mostShown = 16
+
+  let descriptor: ProviderDescriptor
+  let step: StepContext
+  let method: Method
+
+  /// - Throws: what is not to be believed, in words.
+  func answer(of reply: StepReply) throws(ProgramFault) -> StepAnswer {
+    switch reply.kind {
+    case .ask(let ask):
+      return .ask(try fields(ask.fields), state: try kept(ask.state, "state"), showing: try shown(ask.show ?? []))
+    case .redirect(let redirect):
+      // Attack: javascript: or data: in a link that the gateway's own page leads to.
+      guard redirect.to.hasPrefix("https://") || redirect.to.hasPrefix("http://localhost") || redirect.to.hasPrefix("http://127.0.0.1"),
+        redirect.to.utf8.count <= 4_096, redirect.to.unicodeScalars.allSatisfy({ (0x21...0x7e).contains($0.value) })
+      else { throw .broken("it leads to an address that is not https") }
+      return .redirect(to: redirect.to, state: try kept(redirect.state, "state"))
+    case .refused(let said):
+      guard let reason = RefusalReason(rawValue: said), descriptor.outcome(reason) != nil else {
+        throw .broken("it refuses for a reason that it did not declare: `\(said.prefix(48))`")
+      }
+      return .refused(reason)
+    case .malformed(let problem):
+      guard let reason = InputProblem.Reason(rawValue: problem.reason ?? InputProblem.Reason.invalidInput.rawValue) else {
+        throw .broken("it calls input malformed for a reason that there is not: `\((problem.reason ?? "").prefix(48))`")
+      }
+      return .malformed(InputProblem(field: try plain(problem.field), reason: reason, detail: try plain(problem.detail)))
+    case .proved(let proved): return .proved(try proof(proved))
+    }
+  }
+
+  private func proof(_ proved: StepReply.Proved) throws(ProgramFault) -> Proof {
+    // Attack: a step that passes without a try would be a step that no limit counts.
+    guard method == .submit else { throw .broken("it proves somebody where nobody has tried yet") }
+    let identifiers = (proved.identifiers ?? []).map(\.identifier)
+    for identifier in identifiers where !mayProve(identifier) {
+      throw .broken("it proves a \(identifier.kind.rawValue) identifier that it was not asked about")
+    }
+    guard !identifiers.isEmpty || step.account != nil || step.identifier != nil else { throw .broken("it proves nobody") }
+    for claimed in proved.claimed ?? [] where claimed.kind != .email && claimed.kind != .phone {
+      throw .broken("it claims a \(claimed.kind.rawValue) identifier")
+    }
+    let record: Proof.Record
+    if let said = proved.record {
+      if let text = said.replace {
+        let bytes = try kept(text, "record")
+        record = said.once ?? false ? .replaceOnce(bytes) : .replace(bytes)
+      } else {
+        record = .remove
+      }
+    } else {
+      record = .keep
+    }
+    return Proof(
+      proved: identifiers, claimed: try (proved.claimed ?? []).map { claimed throws(ProgramFault) in try canonical(claimed.identifier) },
+      firstName: try proved.firstName.map(plain), lastName: try proved.lastName.map(plain), record: record)
+  }
+
+  /// Attack: a program that proves somebody else's number, and so opens their account. It may prove whom the gateway read in this step, what
+  /// the account of the step holds, and identities of its own: whose issuer is the provider's own name.
+  private func mayProve(_ identifier: Identifier) -> Bool {
+    if identifier == step.identifier || step.account?.identifiers.contains(identifier) ?? false { return true }
+    let own = "\(descriptor.name) "
+    return identifier.kind == .federated && descriptor.identifierKinds.contains(.federated) && identifier.value.hasPrefix(own)
+      && identifier.value.utf8.count <= 512 && identifier.value.utf8.count > own.utf8.count
+  }
+
+  /// A claim opens nothing, but it is shown, and mails go there: it must be in the gateway's own spelling.
+  private func canonical(_ identifier: Identifier) throws(ProgramFault) -> Identifier {
+    switch identifier.kind {
+    case .email:
+      guard let address = EmailAddress(identifier.value) else { throw .broken("it claims an email address that is none") }
+      return Identifier(address)
+    case .phone, .federated: throw .broken("it claims a \(identifier.kind.rawValue) identifier: only email addresses may be claimed")
+    }
+  }
+
+  private func fields(_ said: [Introduction.Field]) throws(ProgramFault) -> [InputField] {
+    guard said.count <= Self.mostShown, said.allSatisfy({ ProviderName(rawValue: $0.name) != nil }) else {
+      throw .broken("it asks for fields that have no proper names, or for more than \(Self.mostShown)")
+    }
+    return said.map(\.field)
+  }
+
+  private func shown(_ said: [StepReply.Ask.Shown]) throws(ProgramFault) -> [Shown] {
+    guard said.count <= Self.mostShown else { throw .broken("it shows more than \(Self.mostShown) things") }
+    return try said.map { item throws(ProgramFault) in
+      switch (item.kind, item.text, item.items) {
+      case (.text, let text?, nil): return .text(try plain(text))
+      case (.secret, let text?, nil): return .secret(try plain(text))
+      case (.qr, let text?, nil): return .qr(try plain(text))
+      case (.list, nil, let list?) where list.count <= 64: return .list(try list.map { item throws(ProgramFault) in try plain(item) })
+      default: throw .broken("it shows a `\(item.kind.rawValue)` without its text")
+      }
+    }
+  }
+
+  private func kept(_ text: String?, _ what: String) throws(ProgramFault) -> [UInt8] {
+    let bytes = Array((text ?? "").utf8)
+    guard bytes.count <= Self.longestKept else { throw .broken("its \(what) is longer than \(Self.longestKept) bytes") }
+    return bytes
+  }
+
+  /// Attack: line breaks and terminal escapes in what a person or an operator reads.
+  private func plain(_ text: String) throws(ProgramFault) -> String {
+    guard text.utf8.count <= Self.longestText, text.unicodeScalars.allSatisfy({ $0.value >= 32 && $0.value != 127 }) else {
+      throw .broken("a text of its answer is longer than \(Self.longestText) bytes, or not plain")
+    }
+    return text
+  }
+}

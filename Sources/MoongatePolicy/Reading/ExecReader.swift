@@ -1,0 +1,178 @@
+import Crypto
+import Foundation
+import MoongateCore
+import MoongateSDK
+
+/// Reads `exec { "./program", …arguments…, env = { … }, timeout = "2s", …settings… }`.
+final class ExecReader {
+  /// A program larger than this is somebody's disk image.
+  private static let largestProgram = 512 << 20
+  private static let longestTimeout: Duration = .seconds(30)
+
+  /// The configuration folder.
+  let folder: String
+  let secrets: SecretReader
+  /// Where a program without a slash in its name is looked for.
+  let searchPath: String
+  let problems: Problems
+  /// Files that were looked for, there or not: when one of them changes, the folder is worth reading again.
+  private(set) var lookedFor: [String] = []
+
+  init(folder: String, secrets: SecretReader, searchPath: String, problems: Problems) {
+    self.folder = folder
+    self.secrets = secrets
+    self.searchPath = searchPath
+    self.problems = problems
+  }
+
+  /// The entries under `providers` that are programs, by their names; those that cannot be read are nil.
+  func entries(_ gateway: LuaNode, taken: [ProviderName]) -> [String: ProgramEntry?] {
+    guard case .table(let table) = gateway.value, case .table(let providers)? = table.fields["providers"]?.value else { return [:] }
+    var entries: [String: ProgramEntry?] = [:]
+    for (name, node) in providers.fields.sorted(by: { $0.key < $1.key }) {
+      guard case .tagged("exec", let arguments) = node.value, let body = arguments.first else { continue }
+      entries.updateValue(read(body, name, at: node.location, taken), forKey: name)
+    }
+    return entries
+  }
+
+  private func read(_ body: LuaNode, _ name: String, at location: SourceLocation, _ taken: [ProviderName]) -> ProgramEntry? {
+    let path = "providers.\(name)"
+    guard let provider = ProviderName(rawValue: name) else {
+      problems.add(location, path, "is no name of a provider: lower-case letters, digits and _, a letter first, 48 characters at most")
+      return nil
+    }
+    guard !taken.contains(provider) else {
+      problems.add(location, path, "two providers of one name: this program has a provider `\(name)` itself; call the other one something else")
+      return nil
+    }
+    let before = problems.all.count
+    guard case .table(let table) = body.value else { return nil }
+    let words = table.items.enumerated().compactMap { index, item in Field.text(item, "\(path)[\(index + 1)]", problems).map { ($0, item.location) } }
+    guard let (program, place) = words.first else {
+      problems.add(location, path, "names no program, as in exec { \"./\(name).py\" }")
+      return nil
+    }
+    let environment = readEnvironment(table, path)
+    var timeout = Duration.seconds(5)
+    if let node = table.fields["timeout"], let said = Field.duration(node, "\(path).timeout", problems) {
+      timeout = said
+      if said > Self.longestTimeout {
+        problems.add(node.location, "\(path).timeout", "must be at most \"30s\": a person waits for it, and the gateway ends within ten seconds")
+      }
+    }
+    guard let file = find(program, path, place), let digest = digest(of: file, words.dropFirst().map(\.0), path, place),
+      problems.all.count == before
+    else { return nil }
+    return ProgramEntry(
+      name: provider, location: location, path: file, arguments: words.dropFirst().map(\.0), environment: environment, timeout: timeout,
+      folder: absolute("."), digest: digest)
+  }
+
+  /// The entry without what belongs to the gateway: the program's own settings.
+  static func settings(_ node: LuaNode) -> LuaNode {
+    guard case .tagged("exec", let arguments) = node.value, case .table(var table)? = arguments.first?.value else { return node }
+    table.items = []
+    table.fields["env"] = nil
+    table.fields["timeout"] = nil
+    return LuaNode(value: .table(table), location: node.location)
+  }
+
+  private func readEnvironment(_ table: LuaTable, _ path: String) -> [String: SecretText] {
+    guard let node = table.fields["env"], let reader = TableReader(node, nil, path: "\(path).env", problems: problems) else { return [:] }
+    var environment: [String: SecretText] = [:]
+    for name in reader.names {
+      guard let node = reader.take(name) else { continue }
+      guard name.wholeMatch(of: /[A-Za-z_][A-Za-z0-9_]{0,63}/) != nil else {
+        problems.add(node.location, reader.path(name), "is no name of an environment variable: letters, digits and _")
+        continue
+      }
+      // Attack on ourselves: what these load into a program is not what was checked.
+      guard !name.hasPrefix("LD_") else {
+        problems.add(node.location, reader.path(name), "changes which code runs: a program is given no LD_ variables")
+        continue
+      }
+      let value =
+        if case .text = node.value { Field.text(node, reader.path(name), problems).map { SecretText($0) } } else {
+          secrets.read(node, reader.path(name), problems)
+        }
+      if let value {
+        if value.reveal().utf8.contains(0) { problems.add(node.location, reader.path(name), "holds a zero byte") }
+        environment[name] = value
+      }
+    }
+    return environment
+  }
+
+  // MARK: files
+
+  private func absolute(_ path: String) -> String {
+    let base = URL(filePath: folder, directoryHint: .isDirectory)
+    let file = URL(filePath: path, relativeTo: base).standardizedFileURL.path(percentEncoded: false)
+    return file.count > 1 && file.hasSuffix("/") ? String(file.dropLast()) : file
+  }
+
+  /// The program's file. No shell is asked: a name with a slash is a path from the configuration folder, one without is looked for in PATH.
+  private func find(_ program: String, _ path: String, _ place: SourceLocation) -> String? {
+    let candidates =
+      program.contains("/") ? [absolute(program)] : searchPath.split(separator: ":").filter { $0.hasPrefix("/") }.map { "\($0)/\(program)" }
+    if program.contains("/") { lookedFor += candidates }
+    guard let file = candidates.first(where: Self.isFile) else {
+      let hint = program.contains("/") ? "paths begin at the configuration folder" : "write \"./\(program)\" for one in the configuration folder"
+      problems.add(place, path, "there is no program \(program) (\(hint))")
+      return nil
+    }
+    guard access(file, X_OK) == 0 else {
+      problems.add(place, path, "\(program) may not be run: say `chmod +x \(program)`")
+      return nil
+    }
+    // Attack: anybody on this machine writes the program that is told all codes.
+    var status = stat()
+    if stat(file, &status) == 0, status.st_mode & S_IWOTH != 0 {
+      problems.add(place, path, "\(program) may be changed by anybody on this machine: say `chmod o-w \(program)`")
+      return nil
+    }
+    return file
+  }
+
+  private static func isFile(_ path: String) -> Bool {
+    var status = stat()
+    return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+  }
+
+  /// Over the program, and over each argument that names a file of the folder: the script behind an interpreter.
+  private func digest(of program: String, _ arguments: [String], _ path: String, _ place: SourceLocation) -> String? {
+    var hash = SHA256()
+    let scripts = arguments.filter { !$0.hasPrefix("-") }.map(absolute).filter(Self.isFile)
+    lookedFor += scripts
+    for file in [program] + scripts {
+      guard let bytes = Self.hash(file) else {
+        problems.add(place, path, "\(file) cannot be read, or is larger than 512 MiB")
+        return nil
+      }
+      hash.update(data: bytes)
+    }
+    return hash.finalize().map { String(format: "%02x", $0) }.joined()
+  }
+
+  private static func hash(_ file: String) -> [UInt8]? {
+    let descriptor = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    var hash = SHA256()
+    var total = 0
+    while true {
+      var failed = false
+      let chunk = [UInt8](unsafeUninitializedCapacity: 1 << 18) { buffer, count in
+        let got = Foundation.read(descriptor, buffer.baseAddress, 1 << 18)
+        failed = got < 0
+        count = max(0, got)
+      }
+      if failed { return nil }
+      if chunk.isEmpty { return Array(hash.finalize()) }
+      hash.update(data: chunk)
+      total += chunk.count
+      if total > largestProgram { return nil }
+    }
+  }
+}

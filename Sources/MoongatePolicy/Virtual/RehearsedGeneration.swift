@@ -1,0 +1,26 @@
+import MoongateCore
+import MoongateSDK
+
+/// A generation whose own providers reach nobody: what is tried out sends no message.
+struct RehearsedGeneration: PolicyGeneration {
+  let base: any PolicyGeneration
+  let registry: ProviderRegistry?
+
+  var id: String { base.id }
+  var gateway: GatewaySettings { base.gateway }
+  var routes: RouteTable { base.routes }
+  var flows: [String: FlowDefinition] { base.flows }
+  var policies: [ProviderName: ProviderPolicy] { base.policies }
+  var pages: [PageFile] { base.pages }
+  var warnings: [ConfigurationProblem] { base.warnings }
+  var lease: GenerationLease { base.lease }
+
+  func makeEvaluator() throws(PolicyFault) -> any PolicyEvaluator { try base.makeEvaluator() }
+}
+
+extension ProviderRegistry {
+  /// The same providers, but for those that reach people by a way of their own: what they would send goes to the mailbox.
+  func rehearsed(sending mailbox: Mailbox) throws -> ProviderRegistry {
+    try ProviderRegistry(all.map { ($0 as? any RehearsableProvider)?.rehearsal(sending: mailbox) ?? $0 })
+  }
+}

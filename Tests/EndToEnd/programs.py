@@ -1,0 +1,108 @@
+"""Providers that are other programs, as tests write them into a house's folder."""
+
+import pathlib
+import signal
+
+from house import wait_for
+
+FLOW = """return flow "hub" {
+  account = "any",
+  steps = { { "sms_hub" } },
+  lifetime = "15m",
+  session = { lifetime = "12h", idle = "1h" },
+  next = { new = "/profile-setup", returning = "/home" },
+}
+"""
+
+# What every program here does; `body` may define its functions anew.
+FRAME = '''#!/usr/bin/env python3
+import json, os, signal, sys, time
+
+POLICY = """return policy "%s" {
+  code = { length = 6, alphabet = "digits", ttl = "10m" },
+  timers = { resend_after = { "1s" } },
+  limits = {
+    send = { on = "send", per = "phone", max = 40, window = "15m" },
+    verify = { on = "verify", per = "phone", max = 5, window = "24h", counts = "failures", lock = { "15m", "1h", "6h", "24h" } },
+  },
+  unknown_account = "reveal",
+  message = "{code} is your {service} verification code",
+}"""
+
+def introduce(params):
+    return {"protocol": 1, "shape": "code", "identifier": "phone", "policy": POLICY % params["name"],
+            "settings": [{"name": "sender", "kind": "text", "required": True, "help": "who SMS are from"},
+                         {"name": "token", "kind": "secret", "help": "what the hub knows us by"}]}
+
+def configure(params):
+    global settings
+    settings = params["settings"]
+    return {}
+
+def deliver(params):
+    with open("sent.txt", "a") as file:
+        file.write(" ".join([VERSION, settings["sender"], params["to"]["value"], params["code"]]) + "\\n")
+    return {}
+
+VERSION = "one"
+
+def answer(message):
+    method = {"hello": introduce, "configure": configure, "deliver": deliver}[message["method"]]
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": method(message["params"])}), flush=True)
+
+def run():
+    with open("pid.txt", "w") as file:
+        file.write(str(os.getpid()))
+    for line in sys.stdin:
+        message = json.loads(line)
+        if message.get("method") == "shutdown":
+            break
+        if "id" in message and "method" in message:
+            answer(message)
+
+'''
+
+
+def write(house, body="", name="sms_hub.py"):
+    """Writes the program in one piece, as an editor would."""
+    file = house.config / name
+    draft = house.config / f".{name}"
+    draft.write_text(FRAME + body + "\nrun()\n")
+    draft.chmod(0o755)
+    draft.rename(file)
+    return file
+
+
+def add(house, body="", entry='exec { "./sms_hub.py", timeout = "2s", sender = "Ours", token = env "HUB_TOKEN" }'):
+    """Gives a house that has not started yet the provider, and a flow of it alone."""
+    write(house, body)
+    (house.config / "flows" / "hub.lua").write_text(FLOW)
+    house.edit("gateway.lua", lambda text: text.replace("providers = {", f"providers = {{ sms_hub = {entry},", 1).replace('"0.1% per 30d"', '"1% per 30d"'))
+
+
+def begin(house, flow, phone):
+    return house.api("POST", f"/flows/{flow}/begin", {"provider": "sms_hub", "phone": phone})
+
+
+def sent(house, phone):
+    """The last line that the program wrote for the number, in its parts."""
+    lines = [line.split() for line in (house.config / "sent.txt").read_text().splitlines()]
+    return next(line for line in reversed(lines) if line[2] == phone)
+
+
+def pid(house):
+    return int((house.config / "pid.txt").read_text())
+
+
+def lives(number):
+    try:
+        return ") Z " not in pathlib.Path(f"/proc/{number}/stat").read_text()
+    except FileNotFoundError:
+        return False
+
+
+def wait_gone(number, seconds=20):
+    wait_for(lambda: not lives(number), f"the end of process {number}", seconds)
+
+
+KILL = signal.SIGKILL

@@ -1,0 +1,306 @@
+"""Providers that are other programs: started, asked, replaced, killed, and lied to by."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import threading
+import time
+
+import jsonschema
+import pytest
+import requests
+
+import programs
+from house import BIN, ROOT, House, problem, wait_for, wrong
+from test_reload import reload
+
+TOKEN = {"HUB_TOKEN": "t0ken-of-the-hub"}
+
+
+@pytest.fixture
+def hub(tmp_path):
+    """A house with the provider, not started yet."""
+    house = House(tmp_path)
+    yield house
+    house.stop()
+
+
+def sign_in(house, phone):
+    flow = house.flow("hub")
+    begun = programs.begin(house, flow, phone)
+    assert begun.status_code == 200, begun.text
+    assert begun.json()["step"]["fields"][0]["length"] == 6
+    code = programs.sent(house, phone)[3]
+    assert problem(house.submit(flow, wrong(code)), 401, "invalid_code")["attempts_left"] == 4
+    done = house.submit(flow, code)
+    assert done.status_code == 200 and done.json()["status"] == "complete", done.text
+    return done.json()
+
+
+def test_a_person_signs_in_by_a_code_that_a_program_delivers(hub, number):
+    body = 'old = deliver\ndef deliver(params):\n    print(json.dumps(params), settings["token"], file=sys.stderr, flush=True)\n    return old(params)\n'
+    programs.add(hub, body)
+    hub.start(**TOKEN)
+    done = sign_in(hub, number)
+    assert done["account"]["phone"] == number
+    assert [passed["provider"] for passed in done["session"]["passed"]] == ["sms_hub"]
+    wait_for(lambda: "says:" in hub.log, "the program's own words")
+    # What it prints is what a stranger's program prints: everything.
+    for secret in (TOKEN["HUB_TOKEN"], programs.sent(hub, number)[3], number):
+        assert secret not in hub.log
+    environment = pathlib.Path(f"/proc/{programs.pid(hub)}/environ").read_bytes()
+    # (An interpreter may be a script that adds to it.)
+    assert b"LANG=C.UTF-8" in environment and b"HUB_TOKEN" not in environment and b"HOME=" not in environment and b"PYTEST" not in environment
+
+
+def test_a_changed_program_takes_over_and_flows_go_on(hub, number, other_number):
+    programs.add(hub)
+    hub.start(**TOKEN)
+    flow = hub.flow("hub")
+    assert programs.begin(hub, flow, number).status_code == 200
+    old, before = programs.pid(hub), hub.policy()["active"]
+    programs.write(hub, 'VERSION = "two"')
+    assert reload(hub).status_code == 200
+    assert hub.policy()["active"] != before
+    assert programs.pid(hub) != old
+    # The flow that began under the one before ends well, and the one before is let go.
+    assert hub.submit(flow, programs.sent(hub, number)[3]).json()["status"] == "complete"
+    other = other_number()
+    assert programs.begin(hub, hub.flow("hub"), other).status_code == 200
+    assert programs.sent(hub, other)[:2] == ["two", "Ours"]
+    programs.wait_gone(old, 30)
+    # Saved and left alone, it is noticed too.
+    programs.write(hub, 'VERSION = "three"')
+    wait_for(lambda: "three" in (hub.config / "sent.txt").read_text() or programs.begin(hub, hub.flow("hub"), other_number()) is None, "the third", 30)
+    # Settings are another program's start too.
+    hub.edit("gateway.lua", lambda text: text.replace('sender = "Ours"', 'sender = "Theirs"'))
+    assert reload(hub).status_code == 200
+    last = other_number()
+    assert programs.begin(hub, hub.flow("hub"), last).status_code == 200
+    assert programs.sent(hub, last)[:2] == ["three", "Theirs"]
+
+
+@pytest.mark.parametrize("body, words", [
+    ("sys.exit(3)", "the program ./sms_hub.py ended with status 3"),
+    ("time.sleep(100)", "did not answer `hello` within 5s"),
+    ("old = introduce\ndef introduce(params): return {**old(params), 'protocol': 9}", "speaks version 9 of the protocol, which is for a newer gateway"),
+    ("old = introduce\ndef introduce(params): return {**old(params), 'settings': []}", "sms_hub.sender: unknown field"),
+    ("def configure(params): raise SystemExit(4)", "ended with status 4"),
+])
+def test_a_program_that_does_not_start_refuses_the_candidate(hub, number, body, words):
+    programs.add(hub)
+    hub.start(**TOKEN)
+    before = hub.policy()["active"]
+    programs.write(hub, body)
+    told = reload(hub)
+    assert told.status_code == 422, told.text
+    shown = hub.policy()
+    assert shown["active"] == before
+    found = [one for one in shown["candidate_refused"]["problems"] if words in f"{one['path'].removeprefix('providers.')}: {one['message']}"]
+    assert found and found[0]["file"] == "gateway.lua" and found[0]["line"], shown["candidate_refused"]
+    assert re.search(rf"gateway\.lua:{found[0]['line']}: providers\.sms_hub", hub.log)
+    sign_in(hub, number)
+
+
+def test_a_program_that_is_killed_in_mid_flow_comes_back(hub, number, other_number):
+    programs.add(hub)
+    hub.start(**TOKEN)
+    flow = hub.flow("hub")
+    assert programs.begin(hub, flow, number).status_code == 200
+    killed = programs.pid(hub)
+    os.kill(killed, programs.KILL)
+    # Its code needs no program any more.
+    assert hub.submit(flow, programs.sent(hub, number)[3]).json()["status"] == "complete"
+    wait_for(lambda: programs.pid(hub) != killed, "its next start")
+    sign_in(hub, other_number())
+    assert "was ended by signal 9; it is started again" in hub.log
+
+
+def test_a_call_that_its_program_dies_over_is_a_fault_and_not_charged(hub, number):
+    programs.add(hub, "def deliver(params):\n    os._exit(1)\n")
+    hub.start(**TOKEN)
+    flow = hub.flow("hub")
+    for _ in range(3):
+        problem(programs.begin(hub, flow, number), 503, "delivery_failed")
+    # Nothing of it was charged, and no timer runs.
+    programs.write(hub)
+    assert reload(hub).status_code == 200
+    assert programs.begin(hub, flow, number).status_code == 200
+
+
+def test_a_program_that_hangs_costs_others_nothing(hub, other_number):
+    programs.add(hub, "def deliver(params):\n    time.sleep(1000)\n")
+    hub.start(**TOKEN)
+    answers = []
+    hanging = [
+        threading.Thread(target=lambda phone=other_number(): answers.append(programs.begin(hub, hub.flow("hub"), phone).status_code)) for _ in range(40)]
+    for thread in hanging:
+        thread.start()
+    started = time.monotonic()
+    for _ in range(5):
+        hub.register(other_number())
+    assert time.monotonic() - started < 10
+    for thread in hanging:
+        thread.join(60)
+    assert set(answers) == {503}
+    assert hub.log.count("no answer within 2s") <= 60
+
+
+@pytest.mark.parametrize("how", [programs.KILL, 15])
+def test_no_program_outlives_the_gateway(hub, how):
+    # It neither reads its input any more nor minds SIGTERM.
+    programs.add(hub, "def deliver(params):\n    signal.signal(signal.SIGTERM, signal.SIG_IGN)\n    time.sleep(1000)\n")
+    hub.start(**TOKEN)
+    flow = hub.flow("hub")
+    thread = threading.Thread(target=lambda: pytest.raises(Exception, programs.begin, hub, flow, "+919876500001") if how == 9 else programs.begin(hub, flow, "+919876500001"))
+    thread.start()
+    own = programs.pid(hub)
+    wait_for(lambda: "SigIgn:\t0000000000004" in pathlib.Path(f"/proc/{own}/status").read_text() or
+             int(re.search(r"SigIgn:\s+(\w+)", pathlib.Path(f"/proc/{own}/status").read_text()).group(1), 16) & (1 << 14), "it to hang")
+    hub.gateway.end(how)
+    programs.wait_gone(own)
+    thread.join(20)
+
+
+def test_check_starts_programs_and_says_so(hub):
+    programs.add(hub)
+    def check(*options):
+        return subprocess.run(
+            [BIN / "moongate", "check", "--config", hub.config, *options], capture_output=True, text=True, env={**os.environ, **TOKEN}, timeout=60)
+
+    told = check()
+    assert told.returncode == 0 and "started for the handshake, and ended again: sms_hub" in told.stdout, told.stdout
+    assert json.loads(check("--json").stdout)["programs"] == ["sms_hub"]
+    programs.wait_gone(programs.pid(hub))
+    hub.edit("gateway.lua", lambda text: text.replace('sender = "Ours"', "sender = 7"))
+    told = check()
+    assert told.returncode == 1 and re.search(r'^gateway\.lua:\d+: providers\.sms_hub\.sender: must be a text in quotes, not the number 7$', told.stdout, re.M), told.stdout
+    hub.edit("gateway.lua", lambda text: text.replace("sender = 7", 'sender = "Ours"').replace("sms_hub = exec", "password = exec"))
+    told = check().stdout
+    assert re.search(r"^gateway\.lua:\d+: password: is said twice in one table", told, re.M), told
+    hub.edit("gateway.lua", lambda text: text.replace("    password = {},", ""))
+    told = check().stdout
+    assert re.search(r"^gateway\.lua:\d+: providers\.password: two providers of one name", told, re.M), told
+
+
+def test_trying_out_a_configuration_sends_nobody_anything(hub):
+    programs.add(hub)
+    (hub.config / "tests" / "hub.lua").write_text("""return tests {
+      case "in by the hub" { flow "hub", phone "+919999999999", send(), right(), expect { status = "complete" } },
+    }""")
+    told = subprocess.run(
+        [BIN / "moongate", "policy", "test", "--config", hub.config], capture_output=True, text=True, env={**os.environ, **TOKEN}, timeout=60)
+    assert told.returncode == 0, told.stdout + told.stderr
+    assert not (hub.config / "sent.txt").exists()
+
+
+# The schema file, held against what is really said.
+
+SCHEMA = json.loads((ROOT / "Plugins" / "exec.schema.json").read_text())
+
+FULL = '''
+def introduce(params):
+    return {"protocol": 1, "shape": "full", "identifier": "phone", "federated": True,
+            "begin": [{"name": "nickname", "kind": "text", "required": False}], "submit": [{"name": "word", "kind": "password", "length": 8}],
+            "settings": [{"name": "sender", "kind": "text", "required": True, "help": "who"}, {"name": "token", "kind": "secret"},
+                         {"name": "tries", "kind": "number", "minimum": 1, "maximum": 9, "default": 3},
+                         {"name": "mode", "kind": "choice", "choices": ["soft", "hard"], "default": "soft"},
+                         {"name": "loud", "kind": "flag", "default": True}, {"name": "hosts", "kind": "list", "default": ["a", "b"]}],
+            "outcomes": [{"reason": "wrong_word", "sentence": "That is not the word."}, {"reason": "asleep", "sentence": "Try later.", "counts": False}],
+            "words": {"title": "The word", "instruction": "Say it.", "labels": {"word": "Word"}},
+            "policy": "return policy \\"%s\\" { limits = { verify = { on = \\"verify\\", per = \\"phone\\", max = 50, window = \\"24h\\", lock = \\"15m\\" } }, unknown_account = \\"conceal\\" }" % params["name"]}
+
+def begin(params):
+    return {"ask": {"fields": [{"name": "word", "kind": "password"}], "state": "begun",
+                    "show": [{"kind": "text", "text": "Look"}, {"kind": "qr", "text": "otpauth://x"}, {"kind": "list", "items": ["a", "b"]}]}}
+
+def submit(params):
+    word = params["fields"]["word"]
+    if word == "late": time.sleep(3)
+    if word == "sleep": return {"refused": "asleep"}
+    if word == "bad": return {"malformed": {"field": "word", "detail": "Say a word."}}
+    if word == "open": return {"proved": {"identifiers": [params["identifier"]], "first_name": "Ann", "record": {"replace": "r"}}}
+    return {"refused": "wrong_word"}
+
+def answer(message):
+    print(json.dumps({"jsonrpc": "2.0", "method": "log", "params": {"level": "info", "message": "asked", "values": {"n": 1}}}), flush=True)
+    print(json.dumps({"jsonrpc": "2.0", "id": "x", "method": "what"}), flush=True)
+    method = {"hello": introduce, "configure": configure, "deliver": deliver, "begin": begin, "submit": submit}[message["method"]]
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": method(message["params"])}), flush=True)
+'''
+
+# Writes down all that goes to and fro.
+TAPE = '''
+class Tape:
+    def __init__(self, stream, name): self.stream, self.name = stream, name
+    def write(self, text):
+        with open("tape.txt", "a") as file: file.write(self.name + text if text != "\\n" else text)
+        return self.stream.write(text)
+    def flush(self): self.stream.flush()
+    def __iter__(self):
+        for line in self.stream:
+            with open("tape.txt", "a") as file: file.write(self.name + line)
+            yield line
+sys.stdin, sys.stdout = Tape(sys.stdin, "gateway "), Tape(sys.stdout, "program ")
+'''
+
+
+def schema(name):
+    return jsonschema.Draft202012Validator({"$ref": f"#/$defs/{name}", "$defs": SCHEMA["$defs"]})
+
+
+def tape(house):
+    return [line.split(" ", 1) for line in (house.config / "tape.txt").read_text().splitlines()]
+
+
+def test_the_schema_is_what_is_said(hub, number, other_number):
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    programs.add(hub, FULL + TAPE)
+    hub.start(**TOKEN)
+    flow = hub.flow("hub")
+    begun = programs.begin(hub, flow, number)
+    assert begun.status_code == 200, begun.text
+    assert [shown["kind"] for shown in begun.json()["step"]["show"]] == ["text", "qr", "list"]
+    submit = lambda word: hub.api("POST", f"/flows/{flow}/submit", {"word": word})
+    assert problem(submit("no"), 401, "wrong_word")["detail"] == "That is not the word."
+    problem(submit("sleep"), 401, "asleep")
+    problem(submit("bad"), 422, "invalid_input")
+    assert submit("late").status_code == 503
+    # It answers the one before first.
+    wait_for(lambda: submit("open").json()["status"] == "complete", "the right word")
+    programs.write(hub, TAPE)
+    assert reload(hub).status_code == 200
+    assert programs.begin(hub, hub.flow("hub"), other_number()).status_code == 200
+    hub.gateway.end()
+
+    asked, methods = {}, set()
+    for who, line in tape(hub):
+        message = json.loads(line)
+        assert not list(schema("fromGateway" if who == "gateway" else "fromProgram").iter_errors(message)) or message.get("method") == "what", line
+        if who == "gateway" and "method" in message:
+            methods.add(message["method"])
+            asked[message.get("id")] = message["method"]
+        elif who == "program" and "result" in message:
+            schema("results").validate({asked[message["id"]]: message["result"]})
+    assert methods == {"hello", "configure", "deliver", "begin", "submit", "cancel", "shutdown"}
+
+
+# What the gateway does not take, the schema does not take either. (Whose identifiers and which outcomes may be named, it cannot know.)
+@pytest.mark.parametrize("name, message", [
+    ("hello", {"protocol": 2, "shape": "code", "identifier": "phone", "policy": "x"}), ("hello", {"protocol": 1, "shape": "code", "policy": "x"}),
+    ("hello", {"protocol": 1, "shape": "full", "policy": "x"}), ("hello", {"protocol": 1, "shape": "full", "policy": "", "federated": True}),
+    ("hello", {"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "A b", "kind": "text"}]}),
+    ("hello", {"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "html"}]}),
+    ("hello", {"protocol": 1, "shape": "full", "policy": "x", "federated": True, "settings": [{"name": "env", "kind": "text"}]}),
+    ("hello", {"protocol": 1, "shape": "full", "policy": "x", "federated": True, "settings": [{"name": "a", "kind": "choice"}]}),
+    ("hello", {"protocol": 1, "shape": "full", "policy": "x", "federated": True, "outcomes": [{"reason": "No!", "sentence": "x"}]}),
+    ("begin", {"proved": {}}), ("submit", {"proved": {}, "refused": "a"}), ("submit", {"accepted": True}), ("submit", "proved"),
+    ("submit", {"redirect": {"to": "javascript:alert(1)"}}), ("submit", {"ask": {"fields": [{"name": "<b>", "kind": "text"}]}}),
+    ("submit", {"malformed": {"field": "word", "reason": "made_up", "detail": "no"}}), ("submit", {"proved": {"record": {"replace": "x" * 20000}}}),
+    ("submit", {"proved": {"first_name": "A\x1b[2J"}}), ("submit", {"proved": {"claimed": [{"kind": "phone", "value": "+91"}]}}),
+    ("submit", {"ask": {"fields": [], "show": [{"kind": "qr"}]}}), ("deliver", "done"), ("configure", None),
+])
+def test_the_schema_refuses_what_the_gateway_refuses(name, message):
+    assert not schema("results").is_valid({name: message})

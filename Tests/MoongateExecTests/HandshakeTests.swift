@@ -1,0 +1,117 @@
+import Foundation
+import MoongateSDK
+import MoongateTesting
+import Testing
+
+@testable import MoongateExec
+
+/// Programs that are refused before anybody is judged by them: with one sentence that says what to do.
+@Suite struct HandshakeTests {
+  private func sentences(_ specification: ProgramSpecification, _ desk: Desk) -> [String] {
+    switch desk.programs.introduce([specification])[0] {
+    case .success: []
+    case .failure(let problem): problem.sentences
+    }
+  }
+
+  static let answers: [(introduction: String, words: String)] = [
+    (#"{"protocol": 2}"#, "speaks version 2 of the protocol, which is for a newer gateway; this one speaks 1"),
+    (#"{"protocol": 0}"#, "which is for an older gateway"), (#"{}"#, "`result.protocol` is missing"), ("7", "cannot be read"),
+    (#"{"protocol": 1, "policy": "x"}"#, "`result.shape` is missing"),
+    (#"{"protocol": 1, "shape": "code", "policy": "x"}"#, "is a code provider and says no `identifier`"),
+    (#"{"protocol": 1, "shape": "code", "identifier": "phone", "policy": "x"}"#, "which this gateway has no reader for"),
+    (#"{"protocol": 1, "shape": "full", "policy": "x"}"#, "says no `submit`"),
+    (#"{"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "A b", "kind": "text"}]}"#, "the submit field `A b` is ill-formed"),
+    (#"{"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}] * 2}"#, "the submit field `a` is declared twice"),
+    (
+      #"{"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "settings": [{"name": "env", "kind": "text"}]}"#,
+      "`env`, which is the gateway's own"
+    ),
+    (
+      #"{"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "settings": [{"name": "n", "kind": "number", "maximum": 3, "default": 5}]}"#,
+      "the default of the setting `n` does not fit its kind"
+    ),
+    (
+      #"{"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "outcomes": [{"reason": "No!", "sentence": "x"}]}"#,
+      "is no reason of an outcome"
+    ),
+    (
+      #"{"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "words": {"title": "a\nb"}}"#,
+      "its words must be plain text"
+    ),
+    (#"{"protocol": 1, "shape": "full", "policy": "", "submit": [{"name": "a", "kind": "text"}]}"#, "`policy` must be the text"),
+  ]
+
+  @Test(arguments: answers) func aMisfitIsTold(_ answer: (introduction: String, words: String)) throws {
+    let desk = try Desk()
+    let told = sentences(try desk.write("def introduce(params): return \(answer.introduction)"), desk)
+    #expect(told.contains { $0.contains(answer.words) }, "\(told)")
+  }
+
+  @Test func whatCannotBeRunIsTold() throws {
+    let desk = try Desk()
+    #expect(sentences(try desk.script("#!/bin/sh\n", mode: 0o644), desk)[0].contains("chmod +x"))
+    #expect(sentences(try desk.script("#!/no/such/interpreter\n"), desk)[0].contains("interpreter that its first line names"))
+    #expect(sentences(try desk.script("just text"), desk)[0].contains("first line must be such as"))
+    #expect(sentences(try desk.script("#!/bin/sh\nexit 7\n"), desk)[0].contains("ended with status 7"))
+    let absent = ProgramSpecification(name: "word", path: desk.folder.path("none"), folder: desk.folder.path, digest: "")
+    #expect(sentences(absent, desk)[0].contains("there is no such file"))
+  }
+
+  @Test func oneThatSaysNothingIsNotWaitedForLong() throws {
+    let desk = try Desk { $0.handshake = .milliseconds(300) }
+    let started = ContinuousClock.now
+    #expect(sentences(try desk.script("#!/bin/sh\nexec sleep 100\n"), desk)[0].contains("did not answer `hello` within 300ms"))
+    #expect(ContinuousClock.now - started < .seconds(5))
+  }
+
+  @Test func settingsThatItRefusesAreTold() throws {
+    let desk = try Desk()
+    let specification = try desk.write(
+      #"""
+      old = say
+      def say(message):
+          if message.get("result") == "no": message = {"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32602, "message": "the hub knows no such token"}}
+          old(message)
+      def configure(params): return "no"
+      """#)
+    let introduced = try desk.programs.introduce([specification])[0].get()
+    do {
+      _ = try desk.programs.configure(introduced, values: [:], secrets: [:])
+      Issue.record("a problem")
+    } catch {
+      #expect(error.sentences == ["refused its settings: the hub knows no such token"])
+    }
+  }
+
+  @Test func anEntryThatDidNotChangeKeepsItsProgram() async throws {
+    let desk = try Desk()
+    let specification = try desk.write(#"def answer(method, params): return {"ask": {"fields": [], "state": str(os.getpid())}}"#)
+    let first = try desk.start(specification, values: ["a": 1])
+    let same = try desk.start(specification, values: ["a": 1])
+    let other = try desk.start(specification, values: ["a": 2])
+    #expect(try await pid(first) == pid(same))
+    #expect(try await pid(first) != pid(other))
+  }
+
+  @Test func aReplacedProgramEndsWhenNobodyUsesIt() async throws {
+    let desk = try Desk { $0.linger = .milliseconds(200) }
+    let tells = #"def answer(method, params): return {"ask": {"fields": [], "state": str(os.getpid())}}"#
+    let old = try #require(try desk.start(try desk.write(tells, as: "old.py")) as? any FullProvider)
+    let new = try #require(try desk.start(try desk.write("", as: "new.py")) as? any FullProvider)
+    desk.programs.keep(only: [new])
+    // Whoever began with the old one is served by it still.
+    let pid = try #require(Int32(try await self.pid(old)))
+    let end = ContinuousClock.now + .seconds(10)
+    while kill(pid, 0) == 0, ContinuousClock.now < end { await Task.yield() }
+    #expect(kill(pid, 0) != 0)
+    await #expect(throws: ProgramFault.stopped) { try await old.judge("open") }
+    #expect(try await new.judge("open").isProof)
+  }
+
+  private func pid(_ provider: any Provider) async throws -> String {
+    let full = try #require(provider as? any FullProvider)
+    guard case .ask(_, let state, _) = try await full.begin(.some(), .words([:])) else { return "" }
+    return String(decoding: state, as: UTF8.self)
+  }
+}

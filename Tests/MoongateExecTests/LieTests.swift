@@ -1,0 +1,160 @@
+import Foundation
+import MoongateSDK
+import MoongateTesting
+import Testing
+
+@testable import MoongateExec
+
+/// Programs that do what they may not. Each denies its own step, is told of in a line, and hurts nothing else.
+@Suite struct LieTests {
+  /// - Returns: the fault of one submit.
+  private func fault(of body: String, step: StepContext = .some(), desk: Desk, timeout: Duration = .seconds(5)) async throws -> ProgramFault? {
+    let provider = try desk.full(body, timeout: timeout)
+    do {
+      _ = try await provider.judge("open", step)
+      return nil
+    } catch { return error as? ProgramFault }
+  }
+
+  static let lies: [(body: String, words: String)] = [
+    (#"{"refused": "made_up"}"#, "it did not declare: `made_up`"),
+    (#"{"proved": {"identifiers": [{"kind": "email", "value": "bob@example.com"}]}}"#, "it was not asked about"),
+    (#"{"proved": {"identifiers": [{"kind": "phone", "value": "+919999999999"}]}}"#, "it was not asked about"),
+    (#"{"proved": {"identifiers": [{"kind": "federated", "value": "https://accounts.google.com 1"}]}}"#, "it was not asked about"),
+    (#"{"proved": {"identifiers": [{"kind": "federated", "value": "word 1"}]}}"#, "it was not asked about"),
+    (#"{"proved": {"claimed": [{"kind": "phone", "value": "+919999999999"}]}}"#, "only email addresses may be claimed"),
+    (#"{"proved": {"record": {"replace": "x" * 20000}}}"#, "its record is longer than 16384 bytes"),
+    (#"{"proved": {"first_name": "A\x1b[2J"}}"#, "not plain"),
+    (#"{"proved": {}, "refused": "invalid_word"}"#, "exactly one of"),
+    (#"{"accepted": True}"#, "exactly one of"),
+    (#""proved""#, "cannot be read"),
+    (#"{"redirect": {"to": "javascript:alert(1)"}}"#, "not https"),
+    (#"{"ask": {"fields": [{"name": "<b>", "kind": "text"}]}}"#, "no proper names"),
+    (#"{"ask": {"fields": [{"name": "word", "kind": "html"}]}}"#, "cannot be read"),
+    (#"{"malformed": {"field": "word", "reason": "made_up", "detail": "no"}}"#, "there is not: `made_up`"),
+  ]
+
+  @Test(arguments: lies) func aLieIsAFault(_ lie: (body: String, words: String)) async throws {
+    let desk = try Desk()
+    let fault = try await fault(of: "def answer(method, params): return \(lie.body)", desk: desk)
+    #expect("\(try #require(fault))".contains(lie.words), "\(String(describing: fault))")
+    #expect(desk.log.lines.contains { $0.contains("misbehaves") && $0.contains("provider=word") })
+  }
+
+  @Test func beginProvesNobody() async throws {
+    let desk = try Desk()
+    let provider = try desk.full(#"def answer(method, params): return {"proved": {}}"#)
+    await #expect(throws: ProgramFault.broken("it proves somebody where nobody has tried yet")) { try await provider.begin(.some(), .words([:])) }
+  }
+
+  @Test func nobodyIsProvedWhereNobodyIsMeant() async throws {
+    let desk = try Desk()
+    #expect(try await fault(of: "", step: .some(identifier: nil), desk: desk) == .broken("it proves nobody"))
+  }
+
+  @Test func itsOwnIdentitiesItMayProve() async throws {
+    let desk = try Desk()
+    let provider = try desk.full(
+      #"""
+      old = introduce
+      def introduce(params): return {**old(params), "federated": True}
+      def answer(method, params): return {"proved": {"identifiers": [{"kind": "federated", "value": "word 7"}], "record": {"replace": "r", "once": True}}}
+      """#)
+    guard case .proved(let proof) = try await provider.judge("open", .some(identifier: nil)) else { return }
+    #expect(proof.proved.map(\.value) == ["word 7"])
+    guard case .replaceOnce(Array("r".utf8)) = proof.record else {
+      Issue.record("once")
+      return
+    }
+  }
+
+  @Test func anothersAnswerIsNobodys() async throws {
+    let desk = try Desk()
+    // The next call's number can be guessed; it has not been asked yet.
+    let fault = try await fault(
+      of: #"def take(message): say({"jsonrpc": "2.0", "id": message["id"] + 1, "result": {"proved": {}}})"#, desk: desk, timeout: .milliseconds(300))
+    #expect(fault == .late(.milliseconds(300)))
+    #expect(desk.log.lines.contains { $0.contains("answered what nobody asked") })
+  }
+
+  @Test func theSecondAnswerIsNotLookedAt() async throws {
+    let desk = try Desk()
+    let provider = try desk.full(
+      #"""
+      def take(message):
+          say({"jsonrpc": "2.0", "id": message["id"], "result": {"refused": "invalid_word"}})
+          say({"jsonrpc": "2.0", "id": message["id"], "result": {"proved": {}}})
+      """#)
+    for _ in 0..<3 { #expect(try await !provider.judge("open").isProof) }
+    #expect(try await desk.heard("or a second time"))
+  }
+
+  @Test func anAnswerThatComesTooLateIsNotLookedAt() async throws {
+    let desk = try Desk()
+    let provider = try desk.full(
+      #"""
+      held = []
+      def take(message):
+          held.append(message)
+          if len(held) == 2:
+              say({"jsonrpc": "2.0", "id": held[0]["id"], "result": {"proved": {}}})
+              say({"jsonrpc": "2.0", "id": held[1]["id"], "result": {"refused": "invalid_word"}})
+      """#, timeout: .milliseconds(500))
+    await #expect(throws: ProgramFault.late(.milliseconds(500))) { try await provider.judge("open") }
+    #expect(try await !provider.judge("open").isProof)
+    #expect(try await desk.heard("answered a call after its time"))
+  }
+
+  @Test(arguments: [
+    "not json at all", "[]", "{}", "null", #"{"jsonrpc": "1.0", "id": 3, "result": {}}"#, #"{"jsonrpc": "2.0", "id": "x", "result": {}}"#,
+    #"{"jsonrpc": "2.0", "id": 3}"#, #"{"jsonrpc": "2.0", "id": 3.5, "result": {}}"#, "\u{fffd}\u{1}",
+  ])
+  func rubbishIsToldOfAndTheRestIsHeard(_ rubbish: String) async throws {
+    let desk = try Desk()
+    let provider = try desk.full(
+      """
+      old = take
+      def take(message):
+          print(bytes(\(Array(rubbish.utf8))).decode(), flush=True)
+          old(message)
+      """)
+    #expect(try await provider.judge("open").isProof)
+    #expect(desk.log.lines.contains { $0.contains("no message of JSON-RPC") })
+  }
+
+  @Test func deepNestingEndsNothing() async throws {
+    let desk = try Desk()
+    let provider = try desk.full(
+      """
+      old = take
+      def take(message):
+          print("[" * 30000, flush=True)
+          print('{"jsonrpc":"2.0","id":1,"result":' + '{"a":' * 5000 + '1' + '}' * 5000 + '}', flush=True)
+          old(message)
+      """)
+    #expect(try await provider.judge("open").isProof)
+  }
+
+  @Test func requestsOfItsOwnAreAnsweredWithNo() async throws {
+    let desk = try Desk()
+    let provider = try desk.full(
+      #"""
+      old = take
+      def take(message):
+          say({"jsonrpc": "2.0", "id": "mine", "method": "give_session", "params": {}})
+          reply = json.loads(sys.stdin.readline())
+          assert reply["id"] == "mine" and reply["error"]["code"] == -32601, reply
+          old(message)
+      """#)
+    #expect(try await provider.judge("open").isProof)
+    #expect(desk.log.lines.contains { $0.contains("asked something: `give_session`") })
+  }
+
+  @Test func whatItSaysOfAFailureIsRedacted() async throws {
+    let desk = try Desk()
+    let provider = try desk.full(
+      #"def take(message): say({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32000, "message": "no " + message["params"]["fields"]["word"]}})"#
+    )
+    await #expect(throws: ProgramFault.failed("no [redacted]")) { try await provider.judge("a-long-word") }
+  }
+}

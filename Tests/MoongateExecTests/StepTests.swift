@@ -1,0 +1,161 @@
+import Foundation
+import MoongateSDK
+import MoongateTesting
+import Testing
+
+@testable import MoongateExec
+
+/// A program that does everything right.
+@Suite struct StepTests {
+  @Test func aFullProviderAsksRefusesAndProves() async throws {
+    let desk = try Desk()
+    let provider = try desk.full("")
+    #expect(provider.descriptor.name == "word")
+    #expect(provider.descriptor.beginFields == [InputField(name: "email", kind: .email)])
+    #expect(provider.descriptor.submitFields == [InputField(name: "word", kind: .text)])
+    #expect(provider.descriptor.outcome("invalid_word")?.sentence == "That is not the word.")
+    #expect(provider.descriptor.facts == [.emailDomain])
+    #expect(try provider.readIdentifier(.words(["email": " Ann@Example.COM "]))?.value == "ann@example.com")
+    #expect(try provider.readIdentifier(.words([:])) == nil)
+
+    guard case .ask(let fields, let state, _) = try await provider.begin(.some(), .words(["email": "ann@example.com"])) else {
+      Issue.record("asks")
+      return
+    }
+    #expect(fields == [InputField(name: "word", kind: .text)] && state == Array("begun".utf8))
+    #expect(throws: InputProblem.self) { try provider.check(.some(), .words([:])) }
+    guard case .refused("invalid_word") = try await provider.judge("shut") else {
+      Issue.record("refuses")
+      return
+    }
+    #expect(try await provider.judge("open").isProof)
+  }
+
+  @Test func aCodeProviderDelivers() async throws {
+    let desk = try Desk()
+    let provider = try desk.start(
+      try desk.write(
+        #"""
+        def introduce(params):
+            return {"protocol": 1, "shape": "code", "identifier": "email", "policy": "return policy \"word\" {}"}
+
+        def answer(method, params):
+            with open("sent.json", "w") as file: json.dump([method, params, sorted(os.environ), os.getcwd()], file)
+            return {}
+        """#))
+    let code = try #require(provider as? any CodeProvider)
+    let identifier = try code.readIdentifier(.words(["email": "Ann@example.com"]))
+    let tools = StepTools(randomBytes: { _ in [] }, web: NoWeb(), clock: StepClock { 42 })
+    try await code.deliver(
+      CodeMessage(code: "123456", text: "123456 is your code", domainBoundLine: "@host #123456", service: "Ours"), to: identifier, with: tools)
+    let sent = try String(contentsOfFile: desk.folder.path("sent.json"), encoding: .utf8)
+    #expect(sent.hasPrefix(#"["deliver", "#) && sent.contains(#""code": "123456""#) && sent.contains(#""now": 42"#))
+    #expect(sent.contains(#""value": "ann@example.com""#) && sent.contains(#""domain_bound_line": "@host #123456""#))
+    // Nothing of the gateway's own environment, and its folder is the configuration's.
+    #expect(!sent.contains("HOME") && sent.contains(#""PATH""#))
+    #expect(sent.contains(URL(fileURLWithPath: desk.folder.path).resolvingSymlinksInPath().lastPathComponent))
+  }
+
+  @Test func settingsComeOnceAndSecretsDoNotPrint() async throws {
+    let desk = try Desk()
+    let specification = try desk.write(
+      #"""
+      got = {}
+      def introduce(params):
+          return {"protocol": 1, "shape": "full", "submit": [{"name": "word", "kind": "text"}], "policy": "x", "identifier": "email",
+                  "settings": [{"name": "token", "kind": "secret", "required": True}, {"name": "tries", "kind": "number", "minimum": 1, "maximum": 9, "default": 3},
+                               {"name": "mode", "kind": "choice", "choices": ["soft", "hard"], "default": "soft"}]}
+      def configure(params):
+          got.update(params["settings"])
+          print("token is", got["token"], file=sys.stderr, flush=True)
+          say({"jsonrpc": "2.0", "method": "log", "params": {"level": "warning", "message": "with " + got["token"], "values": {"tries": got["tries"]}}})
+          return {}
+      def answer(method, params):
+          return {"ask": {"fields": [], "state": json.dumps(got, sort_keys=True)}}
+      """#)
+    let started = try desk.start(specification, values: ["tries": 3, "mode": "hard"], secrets: ["token": "s3cr3t-token"])
+    let provider = try #require(started as? any FullProvider)
+    #expect(provider.descriptor.settings.map(\.kind) == [.secret, .number(1...9), .choice(["soft", "hard"])])
+    guard case .ask(_, let state, _) = try await provider.begin(.some(), .words([:])) else { return }
+    #expect(String(decoding: state, as: UTF8.self) == #"{"mode": "hard", "token": "s3cr3t-token", "tries": 3}"#)
+    #expect(try await desk.heard("says: token is [redacted]"))
+    #expect(try await desk.heard("warning says: with [redacted]"))
+    #expect(!desk.log.lines.contains { $0.contains("s3cr3t") })
+  }
+
+  @Test func whatAPersonSentIsRedacted() async throws {
+    let desk = try Desk()
+    let provider = try desk.full(
+      #"""
+      def answer(method, params):
+          print(json.dumps(params), file=sys.stderr, flush=True)
+          return {"refused": "invalid_word"}
+      """#)
+    _ = try await provider.judge("my-own-word")
+    #expect(try await desk.heard("[redacted]"))
+    #expect(!desk.log.lines.contains { $0.contains("my-own-word") || $0.contains("ann@example.com") })
+  }
+
+  @Test func aThousandStepsAtOnce() async throws {
+    let desk = try Desk()
+    let provider = try desk.full(
+      #"""
+      def run():
+          held = []
+          for line in sys.stdin:
+              message = json.loads(line)
+              if message["method"] == "hello": say({"jsonrpc": "2.0", "id": message["id"], "result": introduce(message["params"])})
+              elif message["method"] == "configure": say({"jsonrpc": "2.0", "id": message["id"], "result": {}})
+              elif message["method"] == "submit":
+                  held.append(message)
+                  # All of them are under way at once, and are answered in the other order.
+                  if len(held) == 1000:
+                      for one in reversed(held): take(one)
+              elif message["method"] == "shutdown": return
+      """#, timeout: .seconds(30))
+    let proofs = await withTaskGroup(of: Bool.self) { group in
+      for number in 0..<1_000 {
+        group.addTask { (try? await provider.judge(number % 2 == 0 ? "open" : "shut").isProof) == (number % 2 == 0) }
+      }
+      return await group.reduce(into: 0) { count, isRight in count += isRight ? 1 : 0 }
+    }
+    #expect(proofs == 1_000)
+  }
+
+  @Test func whoeverIsBeyondTheQueueIsToldAtOnce() async throws {
+    let desk = try Desk { $0.outstanding = 8 }
+    let provider = try desk.full("def take(message): pass", timeout: .seconds(2))
+    let faults = await withTaskGroup(of: ProgramFault?.self) { group in
+      for _ in 0..<20 {
+        group.addTask {
+          do {
+            _ = try await provider.judge("open")
+            return nil
+          } catch { return error as? ProgramFault }
+        }
+      }
+      return await group.reduce(into: [ProgramFault]()) { all, fault in if let fault { all.append(fault) } }
+    }
+    #expect(faults.filter { $0 == .busy }.count == 12 && faults.filter { $0 == .late(.seconds(2)) }.count == 8)
+  }
+
+  @Test func whoGoesAwayIsToldToTheProgram() async throws {
+    let desk = try Desk()
+    let provider = try desk.full(
+      #"""
+      def run():
+          for line in sys.stdin:
+              message = json.loads(line)
+              if message["method"] == "hello": say({"jsonrpc": "2.0", "id": message["id"], "result": introduce(message["params"])})
+              elif message["method"] == "configure": say({"jsonrpc": "2.0", "id": message["id"], "result": {}})
+              elif message["method"] == "submit": asked = message["id"]; print("asked", file=sys.stderr, flush=True)
+              elif message["method"] == "cancel": print("cancelled", message["params"]["id"] == asked, file=sys.stderr, flush=True)
+              elif message["method"] == "shutdown": return
+      """#)
+    let asking = Task { try await provider.judge("open") }
+    #expect(try await desk.heard("asked"))
+    asking.cancel()
+    await #expect(throws: ProgramFault.cancelled) { try await asking.value }
+    #expect(try await desk.heard("cancelled True"))
+  }
+}

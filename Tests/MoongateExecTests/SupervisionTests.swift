@@ -1,0 +1,175 @@
+import Foundation
+import MoongateSDK
+import MoongateTesting
+import Testing
+
+@testable import MoongateExec
+
+/// Programs that end, hang and flood, and what becomes of them.
+@Suite struct SupervisionTests {
+  /// Asks until it is proved: what went wrong before is over.
+  private func recovers(_ provider: any FullProvider) async throws -> Bool {
+    let end = ContinuousClock.now + .seconds(10)
+    while ContinuousClock.now < end { if (try? await provider.judge("open").isProof) ?? false { return true } }
+    return false
+  }
+
+  @Test(arguments: [
+    ("os._exit(3)", "ended with status 3"), ("os.kill(os.getpid(), signal.SIGKILL)", "was ended by signal 9"),
+    (#"sys.stdout.write('{"jsonrpc": "2.0", "id"'); sys.stdout.flush(); os._exit(0)"#, "ended with status 0"),
+    ("os.close(1); time.sleep(60)", "closed its standard output"), ("print('x' * 70000)", "longer than 65536 bytes"),
+    ("print('x' * 100_000_000)", "longer than 65536 bytes"), ("print('x\\n' * 100_000, flush=True)", "floods the gateway"),
+  ])
+  func aProgramThatBreaksDeniesItsCallAndComesBack(_ how: (body: String, words: String)) async throws {
+    let desk = try Desk()
+    let provider = try desk.full(
+      """
+      old = take
+      def take(message):
+          if not os.path.exists("broken"):
+              open("broken", "w").close()
+              \(how.body)
+          old(message)
+      """)
+    do {
+      _ = try await provider.judge("open")
+      Issue.record("a fault")
+    } catch {
+      #expect("\(error)".contains(how.words), "\(error)")
+    }
+    #expect(try await recovers(provider))
+    #expect(try await desk.heard("started again in"))
+  }
+
+  @Test func aProgramThatHangsIsReplaced() async throws {
+    let desk = try Desk()
+    let provider = try desk.full(
+      """
+      old = take
+      def take(message):
+          if not os.path.exists("hung"):
+              open("hung", "w").close()
+              signal.signal(signal.SIGTERM, signal.SIG_IGN)
+              time.sleep(1000)
+          old(message)
+      """, timeout: .milliseconds(100))
+    for _ in 0..<3 { await #expect(throws: ProgramFault.late(.milliseconds(100))) { try await provider.judge("open") } }
+    #expect(try await desk.heard("it hangs"))
+    #expect(try await recovers(provider))
+  }
+
+  @Test func aFloodOfErrorsIsBoundedAndHurtsNothing() async throws {
+    let desk = try Desk { $0.errorBytes = 4_096 }
+    let provider = try desk.full(
+      """
+      import threading
+      def flood():
+          while True: os.write(2, b'noise noise noise noise noise\\n' * 100)
+      threading.Thread(target=flood, daemon=True).start()
+      """)
+    for _ in 0..<20 { #expect(try await provider.judge("open").isProof) }
+    #expect(desk.log.lines.count < 400)
+  }
+
+  @Test func fewLinesOfAProgramReachTheLog() async throws {
+    let desk = try Desk()
+    let provider = try desk.full(
+      """
+      old = take
+      def take(message):
+          for number in range(500): say({"jsonrpc": "2.0", "method": "log", "params": {"message": "line %d" % number}})
+          old(message)
+      """)
+    #expect(try await provider.judge("open").isProof)
+    #expect((40...80).contains(desk.log.lines.filter { $0.contains("says: line") }.count))
+  }
+
+  @Test func itsGroupGoesWithIt() async throws {
+    let desk = try Desk()
+    var provider: (any FullProvider)? = try desk.full(
+      """
+      import subprocess
+      signal.signal(signal.SIGTERM, signal.SIG_IGN)
+      child = subprocess.Popen(["/bin/sh", "-c", "trap '' TERM; while :; do sleep 1; done"])
+      with open("pids", "w") as file: file.write("%d %d" % (os.getpid(), child.pid))
+      def run():
+          for line in sys.stdin:
+              message = json.loads(line)
+              if message["method"] in ("hello", "configure"):
+                  say({"jsonrpc": "2.0", "id": message["id"], "result": introduce(message["params"]) if message["method"] == "hello" else {}})
+          time.sleep(1000)
+      """)
+    let pids = try String(contentsOfFile: desk.folder.path("pids"), encoding: .utf8).split(separator: " ").compactMap { Int32($0) }
+    #expect(pids.count == 2 && pids.allSatisfy { kill($0, 0) == 0 })
+    #expect(provider != nil)
+    provider = nil
+    desk.programs.end()
+    // The grandchild is somebody else's to bury: it is dead, or it was buried already.
+    let end = ContinuousClock.now + .seconds(5)
+    func lives(_ pid: Int32) -> Bool {
+      guard let status = try? String(contentsOfFile: "/proc/\(pid)/stat", encoding: .utf8) else { return false }
+      return !status.contains(") Z ")
+    }
+    while ContinuousClock.now < end, pids.contains(where: lives) { await Task.yield() }
+    #expect(!pids.contains(where: lives))
+  }
+
+  @Test func itHoldsNothingOfTheGateways() async throws {
+    let desk = try Desk()
+    // Without O_CLOEXEC, as a careless library opens them.
+    let leaked = open("/dev/null", O_RDONLY)
+    defer { close(leaked) }
+    let provider = try desk.full(
+      """
+      def answer(method, params):
+          held = sorted(int(name) for name in os.listdir("/proc/self/fd"))
+          return {"ask": {"fields": [], "state": json.dumps({"held": [n for n in held if os.path.exists("/proc/self/fd/%d" % n)],
+              "group": os.getpgid(0) == os.getpid(), "core": __import__("resource").getrlimit(__import__("resource").RLIMIT_CORE)[0],
+              "pipe": signal.getsignal(signal.SIGPIPE) != None, "mask": len(signal.pthread_sigmask(signal.SIG_BLOCK, []))})}}
+      """)
+    guard case .ask(_, let state, _) = try await provider.begin(.some(), .words([:])) else { return }
+    #expect(String(decoding: state, as: UTF8.self) == #"{"held": [0, 1, 2], "group": true, "core": 0, "pipe": true, "mask": 0}"#)
+  }
+
+  @Test func nothingIsLeftBehind() async throws {
+    func descriptors() -> Int { (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count) ?? 0 }
+    func children() -> String { (try? String(contentsOfFile: "/proc/self/task/\(getpid())/children", encoding: .utf8)) ?? "" }
+    let desk = try Desk()
+    let specification = try desk.write("")
+    _ = try desk.programs.introduce([specification]).first?.get()
+    desk.programs.end()
+    let before = descriptors()
+    for _ in 0..<10 {
+      let provider = try #require(try desk.start(specification) as? any FullProvider)
+      #expect(try await provider.judge("open").isProof)
+      desk.programs.end()
+    }
+    #expect(descriptors() <= before + 2, "\(descriptors()) instead of \(before)")
+    #expect(!children().contains(" defunct"))
+  }
+
+  @Test func delaysGrowAndAreNeverAlike() {
+    var delays = RestartDelays(ProgramLimits())
+    let grown = (0..<12).map { _ in delays.next(afterRunning: .seconds(1), dice: 0.5) }
+    #expect(grown.prefix(4) == [.milliseconds(100), .milliseconds(200), .milliseconds(400), .milliseconds(800)])
+    #expect(grown.suffix(2) == [.seconds(30), .seconds(30)])
+    #expect(delays.next(afterRunning: .seconds(61), dice: 0) == .milliseconds(80))
+    #expect((.milliseconds(239) ... .milliseconds(241)).contains(delays.next(afterRunning: nil, dice: 1)))
+  }
+
+  @Test func aProgramThatComesBackAsAnotherIsNotTaken() async throws {
+    let desk = try Desk { $0.firstDelay = .milliseconds(10) }
+    let provider = try desk.full(
+      """
+      old_introduce = introduce
+      def introduce(params):
+          said = old_introduce(params)
+          if os.path.exists("again"): said["outcomes"] = []
+          open("again", "w").close()
+          return said
+      def take(message): os._exit(0)
+      """, timeout: .milliseconds(500))
+    await #expect(throws: ProgramFault.self) { try await provider.judge("open") }
+    #expect(try await desk.heard("says something else of itself"))
+  }
+}

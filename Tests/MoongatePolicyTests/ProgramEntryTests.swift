@@ -1,0 +1,142 @@
+import Foundation
+import MoongateCore
+import MoongatePolicy
+import MoongateSDK
+import MoongateTesting
+import Synchronization
+import Testing
+
+/// In place of what starts programs: each declares one setting, and takes it.
+struct StubPrograms: ProgramStarter {
+  /// What each program refuses its settings for.
+  var refusal: String?
+  let entries: Entries
+
+  final class Entries: Sendable {
+    let all = Mutex<[ProgramEntry]>([])
+  }
+
+  init(refusal: String? = nil) {
+    self.refusal = refusal
+    entries = Entries()
+  }
+
+  static func loading(_ stub: StubPrograms = StubPrograms()) throws -> ProgramLoading {
+    ProgramLoading(starter: stub, builtIn: try ProviderRegistry([]))
+  }
+
+  func introduce(_ entries: [ProgramEntry]) -> [Result<any CandidateProgram, ProgramRefusal>] {
+    self.entries.all.withLock { $0 += entries }
+    return entries.map { entry in
+      entry.path.hasSuffix("broken.sh")
+        ? .failure(ProgramRefusal(sentences: ["ended with status 3"])) : .success(Candidate(name: entry.name, refusal: refusal))
+    }
+  }
+
+  struct Candidate: CandidateProgram, Provider {
+    let name: ProviderName
+    let refusal: String?
+
+    var descriptor: ProviderDescriptor {
+      ProviderDescriptor(
+        name: name, beginFields: [InputField(name: "phone", kind: .phone)], submitFields: [],
+        settings: [SettingField(name: "sender", kind: .text, isRequired: true, help: "who SMS are from")],
+        policy: PolicySource(file: "sms_hub.py (policy)", text: TestFolder.providers[0].policy.text), identifierKinds: [.phone])
+    }
+
+    func accept(_ settings: ProviderSettings) throws(ProgramRefusal) -> any Provider {
+      if let refusal { throw ProgramRefusal(sentences: [refusal]) }
+      return self
+    }
+  }
+}
+
+/// `exec { … }` in gateway.lua.
+@Suite struct ProgramEntryTests {
+  private func folder(_ entry: String, name: String = "sms_hub", extra: [String: String] = [:]) throws -> TestFolder {
+    let gateway = """
+      return gateway {
+        public_url = "http://localhost:8080",
+        providers = {
+          phone_otp = { sms = outbox() }, email_code = { mail = outbox() },
+          \(name) = \(entry),
+        },
+      }
+      """
+    return try TestFolder(["gateway.lua": gateway].merging(extra) { $1 }, programs: ["hub.sh", "broken.sh"])
+  }
+
+  private func problems(_ folder: TestFolder, _ stub: StubPrograms = StubPrograms()) throws -> [String] {
+    switch folder.load(environment: ["PATH": "/usr/bin:/bin", "TOKEN": "t0ken"], programs: try StubPrograms.loading(stub)) {
+    case .success: []
+    case .failure(let refused): refused.problems.map(\.description)
+    }
+  }
+
+  @Test func anEntryIsRead() throws {
+    let stub = StubPrograms()
+    let folder = try folder(#"exec { "./hub.sh", "--loud", env = { TOKEN = env "TOKEN", MODE = "soft" }, timeout = "2s", sender = "Ours" }"#)
+    #expect(try problems(folder, stub) == [])
+    let entry = try #require(stub.entries.all.withLock { $0.first })
+    #expect(entry.name == "sms_hub" && entry.path.hasSuffix("/hub.sh") && entry.path.hasPrefix("/") && entry.arguments == ["--loud"])
+    #expect(entry.environment.mapValues { $0.reveal() } == ["TOKEN": "t0ken", "MODE": "soft"] && entry.timeout == .seconds(2))
+  }
+
+  @Test(arguments: [
+    (#"exec { "./none.sh" }"#, "there is no program ./none.sh (paths begin at the configuration folder)"),
+    (#"exec { "hub.sh" }"#, "there is no program hub.sh (write \"./hub.sh\" for one in the configuration folder)"),
+    (#"exec { "./routes.lua" }"#, "may not be run: say `chmod +x ./routes.lua`"), ("exec {}", "names no program"),
+    (#"exec { "./hub.sh", timeout = "60s", sender = "x" }"#, "must be at most \"30s\""),
+    (#"exec { "./hub.sh", timeout = 2, sender = "x" }"#, "a bare number is no duration"),
+    (#"exec { "./hub.sh", env = { ["A B"] = "x" }, sender = "x" }"#, "is no name of an environment variable"),
+    (#"exec { "./hub.sh", env = { LD_PRELOAD = "x" }, sender = "x" }"#, "is given no LD_ variables"),
+    (#"exec { "./hub.sh", env = { TOKEN = env "NONE" }, sender = "x" }"#, "the environment has no NONE"),
+    (#"exec { "./hub.sh" }"#, "providers.sms_hub.sender: is missing: who SMS are from"),
+    (#"exec { "./hub.sh", sendr = "x" }"#, "unknown field; did you mean `sender`?"),
+    (#"exec { "./hub.sh", sender = 7 }"#, "must be a text in quotes"),
+    (#"exec { "./hub.sh", 7, sender = "x" }"#, "must be a text in quotes, not the number 7"),
+    (#"exec { "./broken.sh" }"#, "providers.sms_hub: the program ./broken.sh ended with status 3"),
+  ])
+  func aMisfitIsToldByItsLine(_ entry: String, _ words: String) throws {
+    // Whoever names a provider that cannot be used is not told of it a second time.
+    let folder = try folder(entry, extra: ["policies/sms_hub.lua": #"return policy "sms_hub" {}"#])
+    let told = try problems(folder)
+    #expect(told.count == 1 && told[0].hasPrefix("gateway.lua:5: ") && told[0].contains(words), "\(told)")
+  }
+
+  @Test func twoProvidersOfOneNameAreTold() throws {
+    let gateway = TestFolder.gateway.replacing("email_code = { mail = outbox() }", with: #"email_code = exec { "./hub.sh" }"#)
+    let told = try problems(try TestFolder(["gateway.lua": gateway, "policies/email_code.lua": nil], programs: ["hub.sh"]))
+    #expect(told.count == 1 && told[0].contains("two providers of one name"), "\(told)")
+  }
+
+  @Test func aNameThatIsSaidTwiceIsTold() throws {
+    let told = try problems(try folder(#"exec { "./hub.sh", sender = "x" }, ["sms_hub"] = exec { "./hub.sh", sender = "y" }"#))
+    #expect(told == ["gateway.lua:5: sms_hub: is said twice in one table, first in line 5: call one of them something else, or remove it"])
+  }
+
+  @Test func settingsThatAreNotTakenRefuseTheFolder() throws {
+    let told = try problems(try folder(#"exec { "./hub.sh", sender = "x" }"#), StubPrograms(refusal: "refused its settings: no such sender"))
+    #expect(told == ["gateway.lua:5: providers.sms_hub: the program ./hub.sh refused its settings: no such sender"])
+  }
+
+  @Test func aFileThatAnybodyMayChangeIsRefused() throws {
+    let folder = try folder(#"exec { "./hub.sh", sender = "x" }"#)
+    try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: folder.scratch.path("hub.sh"))
+    #expect(try problems(folder).first?.contains("may be changed by anybody on this machine") ?? false)
+  }
+
+  @Test func theProgramIsPartOfTheGeneration() throws {
+    let folder = try folder(#"exec { "/bin/sh", "hub.sh", sender = "x" }"#)
+    func load() throws -> any PolicyGeneration {
+      try folder.load(environment: ["PATH": "/bin"], programs: try StubPrograms.loading()).get()
+    }
+    let first = try load()
+    #expect(try load().id == first.id)
+    #expect(first.registry?["sms_hub"] != nil && first.policies["sms_hub"] != nil)
+    try folder.scratch.write("#!/bin/sh\n# changed\n", to: "hub.sh")
+    #expect(try load().id != first.id)
+  }
+
+  @Test func withoutProgramsThereIsNoRegistryOfItsOwn() throws { #expect(try TestFolder().generation().registry == nil) }
+}
