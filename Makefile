@@ -15,8 +15,8 @@ CONFIG ?= config
 SWIFT_BUILD := swift build -c $(CONFIGURATION) --explicit-target-dependency-import-check error
 SWIFT_FILES := Sources Plugins Tests Package.swift
 
-BUILD_PACKAGES := liblua5.4-dev libsqlite3-dev libphonenumber-dev libargon2-dev libcrypt-dev libcurl4-openssl-dev libqrencode-dev
-TEST_PACKAGES := curl openssl chromium chromium-driver zbar-tools python3-venv nginx haproxy
+BUILD_PACKAGES := liblua5.4-dev libsqlite3-dev libphonenumber-dev libargon2-dev libcrypt-dev libcurl4-openssl-dev libqrencode-dev zlib1g-dev
+TEST_PACKAGES := curl openssl chromium chromium-driver fonts-lohit-deva zbar-tools python3-venv nginx haproxy
 BENCH_PACKAGES := wrk nginx
 VENV := .build-e2e/venv
 
@@ -141,6 +141,7 @@ bench: deps bench-policy bench-hash
 	swift build -c release
 	MOONGATE_BIN=$$(swift build -c release --show-bin-path) python3 Tests/Bench/bench.py
 	MOONGATE_BIN=$$(swift build -c release --show-bin-path) python3 Tests/Bench/signins.py
+	MOONGATE_BIN=$$(swift build -c release --show-bin-path) python3 Tests/Bench/pages.py
 	MOONGATE_BIN=$$(swift build -c release --show-bin-path) python3 Tests/Bench/memory.py
 
 format:

@@ -83,10 +83,11 @@ let package = Package(
       ],
       swiftSettings: strict),
     .target(name: "CQRCode", linkerSettings: [.linkedLibrary("qrencode")]),
+    .target(name: "CZlib", linkerSettings: [.linkedLibrary("z")]),
     .target(
       name: "MoongateHTTP",
       dependencies: [
-        "MoongateSDK", "MoongateCore", "MoongateProxy", "CQRCode", hummingbird, hummingbirdCore, mustache, nioCore, nioHTTPTypes, httpTypes,
+        "MoongateSDK", "MoongateCore", "MoongateProxy", "CQRCode", "CZlib", hummingbird, hummingbirdCore, mustache, nioCore, nioHTTPTypes, httpTypes,
         crypto, logging, lifecycle,
       ],
       resources: [.embedInCode("Pages/Templates")], swiftSettings: strict),

@@ -31,7 +31,7 @@ package struct PublicApplication: Service, CustomStringConvertible {
     let ending = SessionEnding(store: store, clock: clock, random: random)
     let sessions = SessionCalls(driver: driver, ending: ending)
     let api: [[Endpoint]] = [
-      FlowCalls(driver: driver).endpoints, sessions.endpoints, PhoneFormatCall(providers: providers).endpoints,
+      FlowCalls(driver: driver).endpoints, sessions.endpoints, PhoneFormatCall(providers: providers, pages: pages).endpoints,
       SeedCalls(driver: driver, sessions: sessions, clock: clock).endpoints, ClientEventCall(driver: driver, clock: clock, audit: audit).endpoints,
     ]
     let endpoints: [[Endpoint]] = [

@@ -41,7 +41,8 @@ package struct ProxyDependencies: Sendable {
 /// handed on as `HTTPRequestPart`s.
 package final class Proxy: Sendable {
   /// A refusal as a page, for browsers; nil where there is none for it.
-  package typealias RefusalPage = @Sendable (Refusal) -> String?
+  /// - Parameter languages: the request's `Accept-Language`.
+  package typealias RefusalPage = @Sendable (_ refusal: Refusal, _ languages: String?) -> String?
 
   let dependencies: ProxyDependencies
   let assertions: AssertionKeys

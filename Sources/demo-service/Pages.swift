@@ -9,6 +9,7 @@ enum HomePage {
       body: """
         <p class="eyebrow">The service behind the gateway</p>
         <h1>\(known ? "You are in." : "Hello.")</h1>
+        \(Page.reminder(visitor, returnTo: "/home"))
         <p class="lead">\(known ? "The gateway proved that you are" : "The gateway let you through as") <strong>\(Page.escape(visitor.title))</strong>.</p>
         \(Page.facts(visitor))
         <nav>\(known ? "<a class=\"button\" href=\"/auth/logout?return_to=%2F\">Sign out</a>" : "<a class=\"button\" href=\"/auth/login?return_to=%2F\">Sign in</a>")</nav>
@@ -30,6 +31,7 @@ enum ProfileSetupPage {
       body: """
         <p class="eyebrow">A new account</p>
         <h1>Welcome!</h1>
+        \(Page.reminder(visitor, returnTo: target))
         <p class="lead">This is where a service asks a new person for what it needs to know. This one needs nothing.</p>
         \(Page.facts(visitor))
         <nav><a class="button" id="continue" href="\(Page.escape(target))">Continue</a></nav>
@@ -67,6 +69,15 @@ enum Page {
     </html>
 
     """
+  }
+
+  /// For those whose address nobody has proved. The gateway has the page for it, and leads back here.
+  static func reminder(_ visitor: Visitor, returnTo: String) -> String {
+    guard visitor.hasUnverifiedEmail else { return "" }
+    let back = returnTo.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
+    return """
+      <p class="banner" role="status">Your email address is not verified yet. <a href="/auth/email?return_to=\(back)">Verify Your Email</a></p>
+      """
   }
 
   /// What the gateway says of the visitor.

@@ -23,6 +23,8 @@ enum Stylesheet {
     .eyebrow { margin: 0; color: var(--accent); font-weight: 600; font-size: 14px; }
     .lead { margin: 0 0 24px; color: var(--soft); }
     .lead strong { color: var(--ink); }
+    .banner { margin: 16px 0; padding: 8px 16px; border: 1px solid var(--accent); border-radius: 12px; }
+    .banner a { display: inline-flex; align-items: center; min-height: 44px; color: var(--accent); font-weight: 600; }
     dl { margin: 0 0 24px; border: 1px solid var(--line); border-radius: 12px; overflow: hidden; }
     dl div { display: flex; gap: 16px; padding: 10px 16px; border-top: 1px solid var(--line); }
     dl div:first-child { border-top: 0; }

@@ -23,6 +23,9 @@ struct Visitor {
     headers = (request.head.authority.map { [("Host", $0)] } ?? []) + request.headers.map { ($0.name.rawName, $0.value) }
   }
 
+  /// Who signed in by an address that nobody has proved: an account with a password has one, and the gateway passes on only verified ones.
+  var hasUnverifiedEmail: Bool { assertion?.emailIsVerified == false && assertion?.steps?.contains("password") == true }
+
   /// The most telling thing that we know.
   var title: String { name ?? phone ?? email ?? account ?? "nobody the gateway knows" }
 }
@@ -40,6 +43,7 @@ struct Assertion: Decodable {
   let expiresAt: Int64?
   let issuer: String?
   let audience: String?
+  let emailIsVerified: Bool?
 
   enum CodingKeys: String, CodingKey {
     case subject = "sub"
@@ -48,6 +52,7 @@ struct Assertion: Decodable {
     case expiresAt = "exp"
     case issuer = "iss"
     case audience = "aud"
+    case emailIsVerified = "email_verified"
   }
 
   /// - Returns: nil for anything that is no JWT (RFC 7519 section 3.1).

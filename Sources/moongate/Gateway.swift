@@ -70,7 +70,7 @@ struct Gateway {
         generation: generations, sessions: SessionDirectory(store: store, clock: clock), watch: watch, activity: store, keys: key.keys,
         clock: clock, random: random, audit: audit, logger: logger),
       ownPrefixes: google.map { [$0.path] } ?? [], accessLog: accessLog,
-      page: { refusal in pages.html(for: refusal, generation: generations.current) })
+      page: { refusal, languages in pages.html(for: refusal, languages: languages, generation: generations.current) })
     let eventLoops = MultiThreadedEventLoopGroup.singleton
     let server = PublicServer.builder(proxy: proxy, tls: tls)
     let readiness = Readiness(settings: settings, generation: generation.id, logger: logger)

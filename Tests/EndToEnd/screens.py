@@ -167,6 +167,20 @@ class Screen:
             "offline": False, "latency": milliseconds, "downloadThroughput": -1, "uploadThroughput": -1})
         return self
 
+    def spoken(self):
+        """What stands in the live regions of the accessibility tree, and the names of its text fields."""
+        nodes = {node["nodeId"]: node for node in self.driver.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]}
+
+        def value(node, member):
+            return node.get(member, {}).get("value", "")
+
+        def text(node):
+            inner = " ".join(text(nodes[child]) for child in node.get("childIds", []) if child in nodes)
+            return inner if inner.strip() else value(node, "name")
+
+        live = [text(node) for node in nodes.values() if value(node, "role") in ("status", "alert")]
+        return " | ".join(live), [value(node, "name") for node in nodes.values() if value(node, "role") == "textbox" and not node.get("ignored")]
+
     # What is right of every page.
 
     def errors(self):

@@ -38,6 +38,31 @@ def test_a_new_person_and_the_same_again(house):
     assert second.account()["id"] == account["id"]
 
 
+def test_a_step_up_by_google_leads_back_to_where_it_was_asked_for(house):
+    visitor = Visitor(house)
+    visitor.get(choose(visitor.continues(), account=ASHA))
+    token = visitor.session.cookies["moongate"]
+    page = visitor.get("/auth/login?flow=step_up&return_to=%2Freports").text
+    assert "Confirm it&#39;s you" in page and 'name="password"' not in page, "of the ways only those that the account has"
+    asked = {"flow": "step_up", "return_to": "/reports"}
+    for action, sentence in (("cancel", "Sign-in cancelled"), ("error", "Google sign-in failed. Try again.")):
+        back = visitor.get(choose(visitor.continues(**asked), action=action))
+        assert back.status_code == 303 and back.headers["Location"].startswith("/auth/login?flow=step_up&refused=oauth_"), back.headers
+        page = visitor.get(back.headers["Location"]).text
+        assert sentence in page and 'href="/reports"' in page and 'value="google_oauth"' in page
+        assert visitor.account(), "still signed in"
+    # Somebody else's Google is not this person.
+    back = visitor.get(choose(visitor.continues(**asked), account=RAVI))
+    assert "refused=oauth_failed" in back.headers["Location"] and visitor.session.cookies["moongate"] == token
+    assert visitor.get(choose(visitor.continues(**asked), account=ASHA)).headers["Location"] == "/reports"
+    assert visitor.session.cookies["moongate"] != token, "a new token at every step-up"
+    # Without either there is nothing to ask for, and no way round in circles.
+    stranger = Visitor(house)
+    stranger.session.cookies["moongate"] = house.register("+919876512345")["session"]["token"]
+    answer = stranger.get("/auth/login?flow=step_up&return_to=%2Freports")
+    assert answer.status_code == 403 and "Not allowed" in answer.text
+
+
 def test_the_demo_makes_its_secret_and_keeps_it(house):
     file = house.config / "data" / "google.secret"
     secret = file.read_text()

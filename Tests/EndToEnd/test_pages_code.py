@@ -15,6 +15,7 @@ def hurried(folder, ttl):
     house.edit("policies/phone_otp.lua", lambda text: many(text).replace('{ "60s", "120s" }', '{ "2s", "120s" }').replace(
         'ttl = "10m"', f'ttl = "{ttl}"').replace('{ "15m", "1h", "6h", "24h" }', '{ "3s", "2h" }').replace("max = 5,", "max = 2,"))
     house.edit("gateway.lua", lambda text: re.sub(r"risk_budget.*\n", "\n", text))
+    house.edit("flows/login.lua", lambda text: text.replace('lifetime = "15m"', 'lifetime = "4s"'))
     return house.start()
 
 
@@ -168,6 +169,18 @@ def test_1_6_expired(fleeting, number):
     fleeting.types(fleeting.house.code(number)).at("/profile-setup")
 
 
+def test_a_flow_that_ends_while_its_page_is_open(hasty, number):
+    """Not the code: the whole sign-in."""
+    hasty.house.register(number)
+    code = hasty.asks_code(number)
+    flow = hasty.find("form[data-form=code]").get_attribute("data-flow")
+    status = "return fetch('/api/auth/flows/' + arguments[0]).then(answer => answer.status)"
+    hasty.waits(lambda: hasty.js(status, flow) == 410, "the end of the flow")
+    hasty.find("#code").send_keys(code)
+    hasty.reads("This sign-in has expired. Please start again.", "Start again").is_sound("expired")
+    hasty.presses("Start again").at("/auth/login")
+
+
 def test_1_7_locked(screen, number):
     code = screen.asks_code(number, "register")
     for left in (4, 3, 2, 1):
@@ -253,7 +266,8 @@ def test_1_10_back_and_edit(screen, number, other_number):
     screen.asks_code(typed, "register")
     screen.presses("Edit phone number").reads("Change number").is_sound("the sheet")
     field = screen.find("#new-contact")
-    assert field.get_attribute("value").replace(" ", "") == typed, "what was typed is kept"
+    held = screen.find("#edit [data-phone]").get_attribute("data-code") + field.get_attribute("value").replace(" ", "")
+    assert held == typed, "what was typed is kept, and its country's code stands once"
     field.clear()
     other = other_number()
     field.send_keys(other)
@@ -281,6 +295,8 @@ def test_1_11_announcements_and_focus_order(screen, number):
     bad = wrong(code)
     screen.types(bad[0]).hears(f"{bad[0]}. 1 of 6 digits entered")
     screen.types(bad[1:]).hears("All 6 digits entered. Verifying…").hears("Error. Invalid code. Please try again.")
+    said, fields = screen.spoken()
+    assert "Error. Invalid code. Please try again." in said and fields == ["Enter verification code, 6 digits"], (said, fields)
     screen.waits(lambda: state(screen) == "open", "the next try")
     screen.types("123456"[: 5 if bad != "123450" else 4])
     screen.js("document.querySelector('.back').focus()")

@@ -1,6 +1,5 @@
 """What holds for all pages: without scripts, in other languages, with an operator's brand, under attack, and the figures."""
 
-import gzip
 import html
 import json
 import re
@@ -29,7 +28,7 @@ def code_of(house, seen):
     return wait_for(lambda: next((e["code"] for e in house.outbox() if e["id"] not in seen and e["code"]), None), "a code")
 
 
-def test_without_scripts(plain, shipped, number):
+def test_without_scripts(plain, shipped, number, other_number):
     """Every flow by plain forms, with the same refusals in words."""
     house, screen = shipped, Screen(plain, shipped).forget()
     screen.opens("/auth/login").fills("phone", "123").presses("Send OTP").reads("Please enter a valid 10-digit mobile number")
@@ -60,6 +59,13 @@ def test_without_scripts(plain, shipped, number):
     screen.presses("Add: Email")
     screen.fills("email", email).presses("Send code").reads("Verify Your Email", email)
     screen.enters(code_of(house, seen)).at("/auth/account").reads("Email changed.")
+    another = other_number()
+    screen.presses("Change: Phone").at("/auth/verify").fills("phone", "12").presses("Send code").reads("Please enter a valid 10-digit mobile number")
+    seen = {entry["id"] for entry in house.outbox()}
+    screen.fills("phone", another).presses("Send code").reads("Verify Phone Number", f"{another[3:8]} {another[8:]}")
+    code = code_of(house, seen)
+    screen.enters(wrong(code)).reads("Invalid code. Please try again. 4 tries left.")
+    screen.enters(code).at("/auth/account").reads("Phone number changed.", f"{another[3:8]} {another[8:]}")
     screen.presses("Sign out everywhere").at("/auth/login")
 
     screen.opens("/auth/register?with=email").fills("first_name", "Ravi").fills("last_name", "Iyer").fills("email", "r" + email).fills("password", "password1").presses("Create Account")
@@ -211,10 +217,49 @@ def test_markup_is_text(screen, number):
     assert screen.errors() == [] and not screen.all("main img[src=x]")
 
 
+PAGES = ("/auth/login", "/auth/register", "/auth/verify?id=fl_x", "/auth/email", "/auth/pin", "/auth/account", "/auth/logout")
+
+
 def test_other_sites_forms(shipped, number):
-    for path in ("/auth/login", "/auth/verify?id=fl_x", "/auth/email", "/auth/pin", "/auth/account", "/auth/logout"):
-        answer = requests.post(shipped.url + path, data={"phone": number}, headers={"Origin": "https://evil.example", "Accept": "text/html"}, timeout=10)
-        assert answer.status_code == 403 and "another site" in answer.text, path
+    token = shipped.register(number)["session"]["token"]
+    sent = len(shipped.outbox())
+    for path in PAGES:
+        for origin in ("https://evil.example", "null", shipped.url + "0", None):
+            answer = requests.post(
+                shipped.url + path, data={"phone": number, "action": "everywhere"}, cookies={"moongate": token}, timeout=10,
+                headers={"Accept": "text/html", **({"Origin": origin} if origin else {})}, allow_redirects=False)
+            assert answer.status_code == 403 and "another site" in answer.text, (path, origin)
+    assert len(shipped.outbox()) == sent
+    assert shipped.api("GET", "/session", headers={"Authorization": f"Bearer {token}"}).status_code == 200, "still signed in"
+
+
+def test_forms_with_missing_fields_and_rubbish(shipped, number):
+    """A sentence in a whole page, never a fault; nothing is sent."""
+    token = shipped.register(number)["session"]["token"]
+    sent = len(shipped.outbox())
+    forms = [{}, {"phone": ""}, {"with": "email"}, {"with": "email", "email": "a@b.c"}, {"with": "nothing", "phone": "\u202e<b>"}, {"flow": "pin_set"},
+             {"flow": "pin_change", "new_pin": "1"}, {"flow": "no_such_flow", "phone": "1"}, {"step": "password"}, {"provider": "google_oauth", "flow": "pin_set"},
+             {"action": "resend"}, {"action": "skip"}, {"action": "verify", "code": "x" * 5000}, {"id": "fl_" + "A" * 43, "code": "123456"}, {"session": "ss_x"},
+             {"return_to": "//evil.example", "phone": "1"}, {"language": "<script>"}]
+    for cookies in ({}, {"moongate": token}):
+        for path in PAGES[:-1]:
+            for form in forms:
+                answer = requests.post(shipped.url + path, data=form or "", cookies=cookies, timeout=10, allow_redirects=False, headers={
+                    "Accept": "text/html", "Origin": shipped.url, "Content-Type": "application/x-www-form-urlencoded"})
+                what = (path, form, bool(cookies), answer.status_code)
+                if answer.status_code == 303:
+                    assert answer.headers["Location"].startswith(("/auth/", "/home")), (what, answer.headers["Location"])
+                else:
+                    assert 400 <= answer.status_code < 500 or (answer.status_code == 200 and form.get("provider")), what
+                    assert answer.text.startswith("<!doctype html>") and answer.text.rstrip().endswith("</html>"), what
+                    assert re.search(r'role="alert">[^<]*\S|class="problem[^>]*>', answer.text) or answer.status_code == 200, (what, answer.text)
+                    assert "evil" not in answer.text and "<b>" not in answer.text and "<script>" not in answer.text, what
+    assert len(shipped.outbox()) == sent
+    for query in ("?id=", "?id=x&id=y", "?id=%00", "?id=%ff", "?flow=%3Cb%3E", "?with[]=1", "?return_to=javascript:alert(1)", "?" + "a=b&" * 500):
+        for path in ("/auth/login", "/auth/verify", "/auth/email", "/auth/pin", "/auth/account", "/auth/logout", "/auth/error"):
+            answer = requests.get(shipped.url + path + query, cookies={"moongate": token}, headers={"Accept": "text/html"}, timeout=10, allow_redirects=False)
+            assert answer.status_code < 500, (path, query)
+            assert "javascript:" not in answer.text + answer.headers.get("Location", ""), (path, query)
 
 
 def test_a_flow_that_is_gone_while_its_page_is_open(screen, number):
@@ -250,10 +295,26 @@ def test_double_clicks_and_ten_tabs(screen, number):
     screen.at("/home")
 
 
+def test_a_code_that_is_sent_twice_at_once_signs_in_once(screen, number):
+    code = screen.asks_code(number, "register")
+    screen.js("""const input = document.querySelector('#code'), button = document.querySelector('button.main'); window.sent = 0;
+      const real = window.fetch; window.fetch = (...parts) => { if (parts[1]?.method === 'POST' && parts[0].startsWith('/auth/')) sent += 1; return real(...parts) };
+      addEventListener('pagehide', () => sessionStorage.setItem('sent', sent));
+      input.value = arguments[0]; input.dispatchEvent(new InputEvent('input')); button.click(); button.click(); button.form.requestSubmit()""", code)
+    screen.at("/profile-setup")
+    assert screen.js("return sessionStorage.getItem('sent')") == "1"
+    screen.opens("/auth/account")
+    assert len(screen.all(".places li")) == 1
+    # The way back over a page that is done leads on, and asks for nothing again.
+    screen.driver.back()
+    screen.driver.back()
+    screen.waits(lambda: screen.path != "/auth/verify", "the way on")
+
+
 # The figures.
 
 
-def test_figures(screen, number):
+def test_figures(screen, number, other_number):
     paints, shifts = [], []
     watch = """window.shift = 0; new PerformanceObserver(list => { for (const entry of list.getEntries()) if (!entry.hadRecentInput) shift += entry.value })
       .observe({type: 'layout-shift', buffered: true})"""
@@ -268,23 +329,35 @@ def test_figures(screen, number):
             shifts.append(screen.js("return shift"))
         resources = screen.js("return performance.getEntriesByType('resource').map(entry => entry.name)")
         assert all(name.startswith(screen.house.url) for name in resources), "no request to anywhere else"
-        size = sum(len(gzip.compress(requests.get(name, timeout=10).content)) for name in {*resources, screen.house.url + "/auth/login"})
-        screen.asks_code(number, "register")
+        # As the browser counts them: with heads, packed as they came.
+        sizes = "return performance.getEntriesByType('resource').concat(performance.getEntriesByType('navigation')).map(e => [e.name, e.transferSize])"
+        came = dict(screen.js(sizes))
+        login = sum(came.values())
+        code = screen.asks_code(number, "register")
         shifts.append(screen.js("return shift"))
-        names = {*resources, *screen.js("return performance.getEntriesByType('resource').map(entry => entry.name)")}
-        both = sum(len(gzip.compress(requests.get(name, timeout=10).content)) for name in names if "/assets/" in name)
-        slowest = screen.driver.execute_async_script("""
-          const done = arguments[0], took = [], input = document.querySelector('#code');
-          (async () => { for (const digit of '12345') {
-            const start = performance.now(); input.value += digit; input.dispatchEvent(new InputEvent('input', {inputType: 'insertText'}));
-            await new Promise(requestAnimationFrame); took.push(performance.now() - start) } done(Math.max(...took)) })()""")
+        came |= {name: size for name, size in screen.js(sizes) if size}
+        screen.js("""window.took = []; window.moved = [];
+          new PerformanceObserver(list => { for (const one of list.getEntries()) if (/^key|input$/.test(one.name)) took.push(one.duration) })
+            .observe({type: 'event', durationThreshold: 16});
+          let at = 0; addEventListener('keydown', event => { at = event.timeStamp }, true);
+          new MutationObserver(() => moved.push(performance.now() - at)).observe(document.querySelector('.boxes .row'), {subtree: true, attributes: true})""")
+        for digit in wrong(code)[:5]:
+            screen.types(digit)
+        screen.js("return new Promise(done => requestAnimationFrame(() => setTimeout(done, 100)))")
+        # What took less than 16 ms is not told.
+        slowest, moved = max([16, *screen.js("return took")]), max(screen.js("return moved"))
+        screen.signs_in(other_number())
+        for path in ("/auth/account", "/auth/pin?flow=pin_set", "/auth/verify?flow=change_phone", "/auth/register?with=email", "/auth/login?language=hi"):
+            screen.opens(path)
+            shifts.append(screen.js("return shift"))
     finally:
         screen.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", {"identifier": added["identifier"]})
-    print(f"first paint {statistics.median(paints):.0f} ms, login {size} bytes, both pages {both} bytes, shift {max(shifts):.4f}, a key {slowest:.0f} ms")
+    print(f"first paint {statistics.median(paints):.0f} ms, login {login} bytes, with the code page {sum(came.values())} bytes, shift {max(shifts):.4f}, "
+          f"a key to the display {slowest:.0f} ms, to the next box {moved:.1f} ms")
     assert statistics.median(paints) < 300
-    assert size < 60_000 and both < 60_000
+    assert 10_000 < login < 60_000 and sum(came.values()) < 60_000
     assert max(shifts) < 0.01
-    assert slowest < 50
+    assert slowest < 50 and moved < 100
     assert screen.errors() == []
 
 
@@ -295,6 +368,7 @@ def test_assets_are_kept_and_pages_are_not(shipped):
     assert "unsafe" not in policy and "script-src 'self'" in policy and "default-src 'none'" in policy
     assert not re.search(r"<script(?![^>]* src=)|<style| style=| on\w+=", page.text)
     for path in re.findall(r'(?:href|src)="(/auth/assets/[^"]+)"', html.unescape(page.text)):
-        answer = requests.get(shipped.url + path, timeout=10)
-        assert answer.status_code == 200 and "immutable" in answer.headers["Cache-Control"], path
+        answer = requests.get(shipped.url + path, headers={"Accept-Encoding": "gzip, br"}, timeout=10)
+        assert answer.headers.get("Content-Encoding") == "gzip" or int(answer.headers["Content-Length"]) < 1000, path
+        assert answer.status_code == 200 and answer.headers["Vary"] == "Accept-Encoding" and "immutable" in answer.headers["Cache-Control"], path
     assert requests.get(shipped.url + "/auth/assets/gone/style.css", timeout=10).headers["Cache-Control"] == "no-store"

@@ -93,6 +93,7 @@ struct Answer: Sendable {
 
   var status: Int { response.status.code }
   var text: String { String(buffer: response.body) }
+  var bytes: [UInt8] { Array(response.body.readableBytesView) }
 
   func header(_ name: String) -> String? { HTTPField.Name(name).flatMap { response.headers[$0] } }
 

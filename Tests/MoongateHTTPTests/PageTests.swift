@@ -287,6 +287,26 @@ import Testing
     }
   }
 
+  @Test(
+    "assets are packed for who takes it, pages for nobody: they show what the address says beside what only the reader may know",
+    arguments: [("gzip, deflate, br", true), ("br, GZIP;q=0.5", true), ("*", true), ("", false), ("gzip;q=0, *", false), ("br", false)])
+  func packed(_ accepted: String, _ isPacked: Bool) async throws {
+    try await HTTPGateway().run { client in
+      let headers = [("Accept-Encoding", accepted), ("Accept", "text/html")]
+      let page = try await client.send(.get, "/auth/login", headers: headers)
+      #expect(page.header("Content-Encoding") == nil)
+      let link = try #require(page.text.components(separatedBy: "<link rel=\"stylesheet\"").last)
+      let address = try #require(Browser.attribute("href", link))
+      let asset = try await client.send(.get, address, headers: headers)
+      #expect(asset.header("Content-Encoding") == (isPacked ? "gzip" : nil))
+      #expect(asset.header("Vary") == "Accept-Encoding")
+      let bytes = asset.bytes
+      #expect(bytes.starts(with: [0x1f, 0x8b]) == isPacked)
+      let whole = try await client.send(.get, address)
+      #expect(whole.text.hasPrefix("/*") && (bytes.count * 2 < whole.text.utf8.count) == isPacked)
+    }
+  }
+
   @Test(arguments: [
     ("hi", "hi"), ("fr, hi;q=0.5, en;q=0.1", "hi"), ("HI-in", "hi"), ("fr", "en"), ("hi;q=0, en", "en"), ("", "en"), ("*, hi", "en"),
     (";;,,q=1", "en"),
@@ -339,13 +359,16 @@ import Testing
     let pages = try PageRenderer()
     let refusal = Refusal(.unauthenticated, decision: DecisionID(text: "dc_x"))
     let generation = TestGeneration(gateway: .test(), flows: [], policies: [])
-    let html = pages.html(for: refusal, generation: generation)
+    let html = pages.html(for: refusal, languages: nil, generation: generation)
     #expect(!html.contains("<script"))
     #expect(html.contains("<a class=\"button\" href=\"http://localhost:8080/auth/login\">Sign in</a>"))
     #expect(html.contains("Reference: dc_x"))
-    #expect(
-      pages.html(for: Refusal(.upstreamTimeout, decision: DecisionID(text: "dc_y")), generation: generation).contains(
-        "The service took too long to answer."))
+    let late = Refusal(.upstreamTimeout, decision: DecisionID(text: "dc_y"))
+    let told = pages.html(for: late, languages: "fr", generation: generation)
+    #expect(told.contains("The service took too long to answer.") && told.contains("<a class=\"button\" href=\"\">Try again</a>"))
+    let hindi = pages.html(for: late, languages: "hi-IN, en;q=0.5", generation: generation)
+    #expect(hindi.contains("<html lang=\"hi\" dir=\"ltr\">") && hindi.contains("<title>सेवा बहुत धीमी है"))
+    #expect(hindi.contains("सेवा ने उत्तर देने में बहुत समय लिया।"))
   }
 
   @Test func errorsForPeopleAndForPrograms() async throws {

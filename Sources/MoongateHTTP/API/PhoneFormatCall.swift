@@ -5,6 +5,8 @@ import MoongateSDK
 /// `GET /api/auth/phone/format`: how a number looks while it is typed.
 struct PhoneFormatCall: Sendable {
   let providers: ProviderRegistry
+  /// For their words: `language` in the query says which, as on pages.
+  let pages: PageRenderer
 
   var endpoints: [Endpoint] {
     [
@@ -22,7 +24,7 @@ struct PhoneFormatCall: Sendable {
         return .json(
           .members([
             "formatted": .text(draft.formatted), "e164": .optional(draft.canonical), "valid": .flag(draft.isValid),
-            "problem": .optional(draft.canonical == nil ? problem(input, region) : nil),
+            "problem": .optional(draft.canonical == nil ? problem(input, region).map { pages.words(exchange).translated($0) } : nil),
           ]))
       }
     ]

@@ -67,8 +67,8 @@ struct AccountPage: Sendable {
           try await exchange.asking { () async throws(StoreFault) in try await ending.end(session, by: exchange.client.address) }
         }
         let isOver = isEverywhere || form["session"] == own.id
-        return exchange.leadOn(
-          to: isOver ? "/auth/login" : "/auth/account?done=ended", isOver ? GatewayCookies(exchange.gateway).signOut() : [])
+        guard isOver else { return exchange.leadOn(to: "/auth/account?done=ended") }
+        return LogoutPage.leave(to: "/auth/login", exchange)
       },
     ]
   }

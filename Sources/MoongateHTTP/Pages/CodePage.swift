@@ -103,8 +103,8 @@ struct CodePage: Sendable {
     let now = clock.now()
     let locked = step.lockedUntil.flatMap { now < $0 ? $0 - now : nil }
     let isExpired = step.expiresAt.map { now >= $0 } ?? false
-    // An expired code may be replaced at once, the timer notwithstanding.
-    let wait = isExpired ? nil : step.resendAt.flatMap { now < $0 ? $0 - now : nil }
+    // An expired code may be replaced at once, the timer notwithstanding: where there is a wait then, too many were sent.
+    let wait = step.resendAt.flatMap { now < $0 ? $0 - now : nil }
     let field = step.fields.first { $0.name == "code" }
     let length = field?.length ?? 6
     let isDigits = field?.kind != .text
@@ -154,6 +154,8 @@ struct CodePage: Sendable {
     switch refusal.code {
     case .invalidCode: return words.sentenceWithTries(of: refusal)
     case .resendTooSoon: return refusal.retryAfter.map { "\(words["resend_in"]) \($0.clockText)" } ?? words.sentence(of: refusal)
+    case .sendLimit, .rateLimited:
+      return refusal.retryAfter.map { words.text("too_many_in", ["wait": words.wait($0)]) } ?? words.sentence(of: refusal)
     case .deliveryFailed: return words["failed_to_send"]
     case .busy, .storeUnavailable, .policyError: return words["unable_to_verify"]
     default: return words.sentence(of: refusal)

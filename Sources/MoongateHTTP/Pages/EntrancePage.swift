@@ -59,8 +59,10 @@ struct EntrancePage: Sendable {
     let session = try await driver.session(exchange)
     let flow = ownFlow(query["flow"], exchange)
     guard let text = query["id"] else {
-      if session != nil {
-        if let name = query["flow"], let step = passwords.stepUp(name, exchange) { return try await step(returnTo) }
+      if let session {
+        if let name = query["flow"], let answer = try passwords.stepUp(name, session.account, returnTo, problem: refused(query, exchange), exchange) {
+          return answer
+        }
         if flow == nil { return exchange.leadOn(to: returnTo ?? exchange.generation.flows[defaultFlow]?.next.returning ?? "/") }
       }
       if let other = onlyStrangers(flow, exchange) {
@@ -140,6 +142,9 @@ struct EntrancePage: Sendable {
   private func send(_ exchange: Exchange) async throws(Refusal) -> Response {
     let sent = try await exchange.form()
     if sent["step"] == "password" { return try await passwords.judge(sent, exchange) }
+    if sent["provider"] == "google_oauth", let flow = sent["flow"], FlowPurpose(flow: flow).needsSession {
+      return try await passwords.leaveForGoogle(flow, returnTo: exchange.targets.accept(sent["return_to"]), exchange)
+    }
     let own = ownFlow(sent["flow"], exchange)
     let way = sent["with"].flatMap(Way.init(rawValue:)) ?? .phone
     var form = EntranceForm(way: way, flow: own, returnTo: exchange.targets.accept(sent["return_to"]))

@@ -10,13 +10,14 @@ struct LogoutPage: Sendable {
   private struct Model {
     let isSignedIn: Bool
     let returnTo: String?
+    let back: String
   }
 
   var endpoints: [Endpoint] {
     [
       Endpoint(.page, .get, "/auth/logout") { exchange throws(Refusal) in
         let returnTo = exchange.targets.accept(try exchange.query()["return_to"])
-        let model = Model(isSignedIn: try await driver.session(exchange) != nil, returnTo: returnTo)
+        let model = Model(isSignedIn: try await driver.session(exchange) != nil, returnTo: returnTo, back: NextPage.back(returnTo))
         return pages.page("logout", model, title: pages.words(exchange)["sign_out"], exchange)
       },
       Endpoint(.page, .post, "/auth/logout") { exchange throws(Refusal) in
@@ -25,11 +26,18 @@ struct LogoutPage: Sendable {
           try await exchange.asking { () async throws(StoreFault) in try await ending.end(session, by: exchange.client.address) }
         }
         // Twice is as good as once: whatever cookies are there go.
-        var response = exchange.leadOn(to: returnTo ?? "/auth/login", GatewayCookies(exchange.gateway).signOut())
-        // What pages here have kept on the device goes too. Not "cookies": those of every subdomain would go, and the device's own token.
-        response.headers.set("Clear-Site-Data", to: "\"storage\"")
-        return response
+        return Self.leave(to: returnTo ?? "/auth/login", exchange)
       },
     ]
+  }
+
+  /// Away from this device: the cookies of the session go, and with them all that pages of this origin have kept here, those of the services behind
+  /// the gateway among them. What a service stores in a browser (drafts, caches, offline copies) belongs to who was signed in; whoever sits down next
+  /// must not find it, and only here is it known that this person has left. Not "cookies": those of every subdomain would go, and the device's own
+  /// token.
+  static func leave(to address: String, _ exchange: Exchange) -> Response {
+    var response = exchange.leadOn(to: address, GatewayCookies(exchange.gateway).signOut())
+    response.headers.set("Clear-Site-Data", to: "\"storage\"")
+    return response
   }
 }

@@ -138,9 +138,13 @@ enum NextPage {
   /// The page that takes the provider's code.
   static func codePage(of provider: ProviderName) -> String { provider.rawValue == "email_code" ? "/auth/email" : "/auth/verify" }
 
-  /// The page on which the flow begins, with the sentence of a refusal.
+  /// The page on which the flow begins, with the sentence of a refusal. Who proves once more that it is them is signed in as before, and comes
+  /// back to where that was asked for.
   static func refused(_ code: RefusalCode, flow: String, id: FlowID?, returnTo: String?) -> String {
-    FormFields.address(page(of: flow), ["id": id?.secret.reveal(), "refused": told(code).name, "return_to": returnTo])
+    if FlowPurpose(flow: flow).needsSession {
+      return FormFields.address("/auth/login", ["flow": flow, "refused": told(code).name, "return_to": returnTo])
+    }
+    return FormFields.address(page(of: flow), ["id": id?.secret.reveal(), "refused": told(code).name, "return_to": returnTo])
   }
 
   /// What is told of a refusal.

@@ -10,6 +10,7 @@ extension ClientConnection {
   func receive(_ head: RequestHead, answer: SessionCache.Answer?) {
     let bytes = head.bytes.readableBytesUInt8Span
     exchange.isBrowser = namesHTML(head, bytes)
+    if exchange.isBrowser { exchange.languages = head.languages }
     guard answer != nil || mayAsk(head) else { return refuse(.rateLimited, head: head, retryAfter: .seconds(1)) }
     guard let host = host(of: head, bytes) else { return refuse(.badRequest, detail: ["reason": "a malformed Host"], head: head) }
     if let authority = head.authority {

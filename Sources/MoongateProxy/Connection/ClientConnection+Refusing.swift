@@ -24,7 +24,7 @@ extension ClientConnection {
     if code == .unauthenticated { fields.append(("WWW-Authenticate", "Bearer")) }
     if let seconds = refusal.retryAfterSeconds { fields.append(("Retry-After", String(seconds))) }
     if code == .methodNotAllowed { fields.append(("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")) }
-    if let page = exchange.isBrowser ? loop.proxy.page?(refusal) : nil {
+    if let page = exchange.isBrowser ? loop.proxy.page?(refusal, exchange.languages) : nil {
       fields += [
         ("Content-Type", "text/html; charset=utf-8"), ("Referrer-Policy", "no-referrer"), ("X-Frame-Options", "DENY"),
         (

@@ -9,6 +9,8 @@ struct Exchange {
   var minorVersion: UInt8 = 1
   var keepsAlive = false
   var isBrowser = false
+  /// A browser's `Accept-Language`, where it is of a sane length.
+  var languages: String?
   var expectsContinue = false
   var wantsUpgrade = false
   var hasBody = false

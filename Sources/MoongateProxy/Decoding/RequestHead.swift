@@ -65,8 +65,14 @@ package struct RequestHead: Sendable {
   }
 
   /// What the client says it is; nil where it does not say.
-  var userAgent: String? {
-    fields.first { $0.kind == .other && ByteClass.equal(bytes.readableBytesUInt8Span, $0.name, "user-agent") }.map { text($0.value) }
+  var userAgent: String? { first(named: "user-agent") }
+
+  /// The languages that its reader wants, as `Accept-Language` has them; nil where that is longer than any reader's wish.
+  var languages: String? { first(named: "accept-language").flatMap { $0.utf8.count <= 256 ? $0 : nil } }
+
+  /// - Parameter name: in lower case, of no kind of its own.
+  private func first(named name: StaticString) -> String? {
+    fields.first { $0.kind == .other && ByteClass.equal(bytes.readableBytesUInt8Span, $0.name, name) }.map { text($0.value) }
   }
 
   /// The names of fields that belong to this connection only (RFC 9110 section 7.6.1); empty where there are none.

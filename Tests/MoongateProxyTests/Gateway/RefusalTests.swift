@@ -158,9 +158,15 @@ import Testing
   }
 
   @Test func browsersGetAPage() async throws {
-    let gateway = try await TestGateway(routes: [.test(ports: [1])], page: { "<p>\($0.code.name) \($0.decision)</p>" })
-    let answer = try await gateway.talk("POST /a HTTP/1.1\r\nHost: localhost\r\nAccept: text/html\r\n\r\n")
-    #expect(answer.contains("Content-Type: text/html; charset=utf-8\r\n") && answer.contains("<p>unauthenticated dc_"))
+    let gateway = try await TestGateway(
+      routes: [.test(ports: [1])], page: { refusal, languages in "<p>\(refusal.code.name) \(languages ?? "-") \(refusal.decision)</p>" })
+    for (field, languages) in [
+      ("", "-"), ("Accept-Language: hi-IN, en;q=0.5\r\n", "hi-IN, en;q=0.5"), ("Accept-Language: \(String(repeating: "hi,", count: 100))\r\n", "-"),
+    ] {
+      let answer = try await gateway.talk("POST /a HTTP/1.1\r\nHost: localhost\r\nAccept: text/html\r\n\(field)\r\n")
+      #expect(answer.contains("Content-Type: text/html; charset=utf-8\r\n"))
+      #expect(answer.contains("<p>unauthenticated \(languages) dc_"))
+    }
     await gateway.stop()
   }
 

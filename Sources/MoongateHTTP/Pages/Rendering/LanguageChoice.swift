@@ -13,7 +13,12 @@ enum LanguageChoice {
   static func choose(_ request: Request, chosen: String?, among languages: [Words]) -> Words? {
     if let chosen, let known = languages.first(where: { $0.tag == chosen }) { return known }
     if let kept = languages.first(where: { isKept($0.tag, request.headers[values: .cookie]) }) { return kept }
-    for tag in wanted(request.headers[values: .acceptLanguage]) {
+    return choose(accepting: request.headers[values: .acceptLanguage], among: languages)
+  }
+
+  /// - Parameter lines: the values of `Accept-Language`.
+  static func choose(accepting lines: [String], among languages: [Words]) -> Words? {
+    for tag in wanted(lines) {
       if tag == "*" { break }
       if let exact = languages.first(where: { $0.tag.lowercased() == tag }) { return exact }
       let primary = tag.prefix { $0 != "-" }

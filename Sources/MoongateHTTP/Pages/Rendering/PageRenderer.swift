@@ -36,17 +36,31 @@ package final class PageRenderer: Sendable {
   /// What a template's names are looked up in: words as `w`, the frame as `frame`, and the page's own.
   private struct Root: MustacheParent {
     let words: Words
-    let frame: Frame
-    let model: Any
+    private let frame: [String: Any]
+    private let fields: [String: Any]
+
+    init(words: Words, frame: Frame, model: Any) {
+      self.words = words
+      self.frame = Self.fields(of: frame)
+      fields = Self.fields(of: model)
+    }
+
+    /// All of them at once: a mirror for each name that a template looks up is most of what a page costs. What is nil is not there.
+    private static func fields(of model: Any) -> [String: Any] {
+      var fields: [String: Any] = [:]
+      for child in Mirror(reflecting: model).children {
+        guard let name = child.label else { continue }
+        let mirror = Mirror(reflecting: child.value)
+        fields[name] = mirror.displayStyle == .optional ? mirror.children.first?.value : child.value
+      }
+      return fields
+    }
 
     func child(named name: String) -> Any? {
       switch name {
-      case "w": return words
-      case "frame": return frame
-      default:
-        guard let found = Mirror(reflecting: model).children.first(where: { $0.label == name })?.value else { return nil }
-        let mirror = Mirror(reflecting: found)
-        return mirror.displayStyle == .optional ? mirror.children.first?.value : found
+      case "w": words
+      case "frame": frame
+      default: fields[name]
       }
     }
   }
@@ -74,7 +88,8 @@ package final class PageRenderer: Sendable {
   func set(of generation: any PolicyGeneration) -> PageSet {
     made.withLock { made in
       if let known = made.last(where: { $0.generation == generation.id }) { return known.set }
-      let set = PageSet(generation.pages, brand: generation.gateway.brand)
+      let brand = generation.gateway.brand
+      let set = made.last { $0.set.isMade(of: generation.pages, brand: brand) }?.set ?? PageSet(generation.pages, brand: brand)
       made.append((generation.id, set))
       if made.count > Self.most { made.removeFirst() }
       return set
@@ -89,7 +104,10 @@ package final class PageRenderer: Sendable {
         let kept = made.withLock { made in made.last { $0.set.version == version }?.set }
         // A page of a generation that is forgotten gets what there is now, and keeps none of it under the old name.
         guard let asset = (kept ?? current).asset(name) else { throw exchange.refusal(.notFound) }
-        var response = Response.plain(.ok, type: asset.type, asset.bytes)
+        let packed = Gzip.isAccepted(exchange.request.headers[values: .acceptEncoding]) ? asset.packed : nil
+        var response = Response.plain(.ok, type: asset.type, packed ?? asset.bytes)
+        if packed != nil { response.headers[.contentEncoding] = "gzip" }
+        response.headers[.vary] = "Accept-Encoding"
         if kept != nil { response.headers[.cacheControl] = "public, max-age=31536000, immutable" }
         // A picture of the operator's that is opened as a page of its own must run nothing.
         response.headers.set("Content-Security-Policy", to: "default-src 'none'; style-src 'unsafe-inline'; sandbox")
@@ -140,9 +158,8 @@ package final class PageRenderer: Sendable {
   }
 
   /// The same as text, for the proxy, which writes its own head, and lets no script run.
-  func html(_ template: String, _ model: some Any, title: (Words) -> String, generation: any PolicyGeneration) -> String {
+  func html(_ template: String, _ model: some Any, title: (Words) -> String, in words: Words, generation: any PolicyGeneration) -> String {
     let set = set(of: generation)
-    let words = set.languages[0]
     let frame = frame(title(words), words, set, generation.gateway, languages: [], hasScript: false, kind: template)
     return set.library.render(Root(words: words, frame: frame, model: model), withTemplate: template) ?? ""
   }

@@ -9,7 +9,19 @@ struct PageSet: Sendable {
   struct Asset: Sendable {
     let type: String
     let bytes: [UInt8]
+    /// The same as gzip; nil where that is hardly shorter.
+    let packed: [UInt8]?
+
+    init(type: String, bytes: [UInt8]) {
+      self.type = type
+      self.bytes = bytes
+      packed = Gzip.pack(bytes)
+    }
   }
+
+  /// What it was made of.
+  private let overrides: [PageFile]
+  private let brand: Brand
 
   let library: MustacheLibrary
   /// English first.
@@ -29,11 +41,15 @@ struct PageSet: Sendable {
   /// `/auth/assets/VERSION`.
   var base: String { "/auth/assets/\(version)" }
 
+  /// Whether another generation's would be the same.
+  func isMade(of overrides: [PageFile], brand: Brand) -> Bool { self.overrides == overrides && self.brand == brand }
+
   func asset(_ name: String) -> Asset? { assets[name] }
 
   private static let own: [(name: String, bytes: [UInt8])] = [
     ("account.mustache", PackageResources.account_mustache), ("code.mustache", PackageResources.code_mustache),
-    ("contact.mustache", PackageResources.contact_mustache), ("layout.mustache", PackageResources.layout_mustache),
+    ("contact.mustache", PackageResources.contact_mustache), ("google.mustache", PackageResources.google_mustache),
+    ("layout.mustache", PackageResources.layout_mustache),
     ("leave.mustache", PackageResources.leave_mustache), ("login.mustache", PackageResources.login_mustache),
     ("logout.mustache", PackageResources.logout_mustache), ("message.mustache", PackageResources.message_mustache),
     ("outbox.mustache", PackageResources.outbox_mustache), ("password.mustache", PackageResources.password_mustache),
@@ -53,6 +69,8 @@ struct PageSet: Sendable {
   ]
 
   init(_ overrides: [PageFile], brand: Brand) {
+    self.overrides = overrides
+    self.brand = brand
     var problems: [ConfigurationProblem] = []
     var files = Dictionary(Self.own.map { ($0.name, $0.bytes) }) { first, _ in first }
     var added: [PageFile] = []

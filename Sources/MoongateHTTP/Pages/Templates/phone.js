@@ -6,6 +6,8 @@ import countries from "./countries.js";
 
 const names = new Intl.DisplayNames([document.documentElement.lang, "en"], { type: "region" });
 const fewest = 4;
+/// Of countries that share a code, the one that is meant where none was chosen.
+const principal = new Set(["US", "RU", "GB", "AU", "FI", "IT", "NO", "MA", "RE", "GP", "CW", "SH"]);
 
 export default function enhance(field) {
   const input = field.querySelector("input");
@@ -64,10 +66,7 @@ export default function enhance(field) {
     const typed = input.value;
     if (typed.trim() === "") { verdict = null; settle(); return; }
     try {
-      const query = new URLSearchParams({ region: region.value, input: typed });
-      const answer = await fetch(`/api/auth/phone/format?${query}`, { signal: AbortSignal.timeout(3000) });
-      if (!answer.ok) throw new Error("no answer");
-      const found = await answer.json();
+      const found = await ask(typed, region.value);
       if (number !== asked || input.value !== typed) return;
       verdict = found;
       if (found.formatted !== typed) space(found.formatted);
@@ -80,6 +79,7 @@ export default function enhance(field) {
     settle();
     // Whoever had gone on already is told now.
     if (hasStarted && !field.contains(document.activeElement)) invalid();
+    if (!hasStarted || document.activeElement !== input) adopt();
   }
 
   /// Puts the spaced number in, the caret behind the same digit.
@@ -91,6 +91,30 @@ export default function enhance(field) {
     if (document.activeElement === input) input.setSelectionRange(at, at);
   }
 
+  const ask = async (value, of) => {
+    const query = new URLSearchParams({ region: of, input: value, language: document.documentElement.lang });
+    const answer = await fetch(`/api/auth/phone/format?${query}`, { signal: AbortSignal.timeout(3000) });
+    if (!answer.ok) throw new Error("no answer");
+    return answer.json();
+  };
+
+  /// A number that was typed with its country's code: the code goes where codes stand, so that it does not stand there twice.
+  async function adopt() {
+    const whole = verdict?.e164;
+    if (!whole || !input.value.startsWith("+") || form.dataset.busy) return;
+    const shared = countries.filter((country) => whole.startsWith(`+${country.code}`));
+    const country = shared.find((one) => one.region === region.value) ?? shared.find((one) => principal.has(one.region)) ?? shared[0];
+    if (!country) return;
+    const typed = input.value;
+    try {
+      const found = await ask(whole.slice(country.code.length + 1), country.region);
+      if (found.e164 !== whole || input.value !== typed || (hasStarted && document.activeElement === input) || form.dataset.busy) return;
+      verdict = found;
+      choose(country, true);
+      input.value = found.formatted;
+    } catch { /* It stays as it was typed, which is as good. */ }
+  }
+
   input.addEventListener("input", () => {
     if (!hasStarted) { hasStarted = true; record("login_phone_started"); }
     input.removeAttribute("aria-invalid");
@@ -98,12 +122,12 @@ export default function enhance(field) {
     if (!isHeld()) slot?.replaceChildren();
     judge();
   });
-  // In English as the gateway says it; the one of the shipped country is translated.
   const sentence = (found) => (region.value === "IN" && !input.value.startsWith("+") ? say("invalid_number") : found.problem ?? say("invalid_number"));
   const invalid = () => { if (input.value.trim() && verdict && !verdict.e164) complain(sentence(verdict)); };
   // Not while a finger is down: what moves under it would not be pressed.
   field.addEventListener("focusout", (event) => {
     if (field.contains(event.relatedTarget)) return;
+    adopt();
     if (isDown) addEventListener("click", () => setTimeout(invalid), { once: true, capture: true });
     else invalid();
   });

@@ -1,0 +1,75 @@
+"""What a page costs the server: from the request's last byte to the page's last, with the shipped configuration.
+
+Two clients ask at a time and share the machine with it, so a figure is more than the rendering alone; its median is held to 1 ms.
+"""
+
+import argparse
+import http.client
+import json
+import pathlib
+import re
+import shutil
+import sys
+import tempfile
+
+from bench import BIN, ROOT, Runs, call, free_port, wrk
+
+# What the pages of a signed-in person, and of one who waits for a code, are reached with.
+PHONE = "+919876543210"
+
+
+def shipped(folder, gateway, admin):
+    shutil.copytree(ROOT / "config", folder, ignore=shutil.ignore_patterns("data"))
+    for name in ("gateway.lua", "routes.lua"):
+        text = (folder / name).read_text()
+        for port, here in ((8080, gateway), (9901, admin)):
+            text = re.sub(rf"\b(127\.0\.0\.1|localhost):{port}\b", rf"\1:{here}", text)
+        (folder / name).write_text(text)
+
+
+def pages(gateway, admin):
+    """Path and headers of each page that is measured."""
+    api = http.client.HTTPConnection("127.0.0.1", gateway, timeout=30)
+    outbox = http.client.HTTPConnection("127.0.0.1", admin, timeout=30)
+    flow = call(api, "POST", "/api/auth/flows", {"flow": "register"})["id"]
+    call(api, "POST", f"/api/auth/flows/{flow}/begin", {"provider": "phone_otp", "phone": PHONE})
+    code = next(entry["code"] for entry in call(outbox, "GET", "/outbox") if entry["to"] == PHONE)
+    token = call(api, "POST", f"/api/auth/flows/{flow}/submit", {"code": code})["session"]["token"]
+    waiting = call(api, "POST", "/api/auth/flows", {"flow": "register"})["id"]
+    call(api, "POST", f"/api/auth/flows/{waiting}/begin", {"provider": "phone_otp", "phone": PHONE[:-1] + "1"})
+    cookie = [f"Cookie: moongate={token}"]
+    return {
+        "/auth/login": [], "/auth/login, Hindi": ["Accept-Language: hi"], "/auth/register?with=email": [], "/auth/logout": [],
+        f"/auth/verify?id={waiting}": [], "/auth/account": cookie, "/auth/pin?flow=pin_set": cookie,
+    }
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--seconds", type=int, default=4, help="of one measurement")
+    options.add_argument("--json", type=pathlib.Path, help="write all figures there")
+    options = options.parse_args()
+    runs = Runs()
+    figures = {}
+    with tempfile.TemporaryDirectory(prefix="moongate-bench-") as scratch:
+        scratch = pathlib.Path(scratch)
+        gateway, admin = free_port(), free_port()
+        try:
+            shipped(scratch / "config", gateway, admin)
+            runs.start([str(BIN / "moongate"), "serve", "--config", str(scratch / "config")], gateway, scratch)
+            print(f"{'':36}{'p50 ms':>10}{'p99 ms':>10}")
+            for name, headers in pages(gateway, admin).items():
+                path = name.partition(",")[0]
+                figures[path.partition("id=")[0] if "id=" in path else name] = found = wrk(gateway, 2, options.seconds, ["Accept: text/html", *headers], path)
+                print(f"{name[:34]:36}{found['p50_ms']:10.2f}{found['p99_ms']:10.2f}", flush=True)
+        finally:
+            runs.end()
+    if options.json:
+        options.json.write_text(json.dumps(figures, indent=2))
+    slow = [name for name, found in figures.items() if found["p50_ms"] >= 1]
+    if slow:
+        sys.exit(f"1 ms or more at the median: {', '.join(slow)}")
+
+
+if __name__ == "__main__":
+    main()
