@@ -53,7 +53,7 @@ def test_a_step_up_by_google_leads_back_to_where_it_was_asked_for(house):
         assert visitor.account(), "still signed in"
     # Somebody else's Google is not this person.
     back = visitor.get(choose(visitor.continues(**asked), account=RAVI))
-    assert "refused=oauth_failed" in back.headers["Location"] and visitor.session.cookies["moongate"] == token
+    assert "refused=denied" in back.headers["Location"] and visitor.session.cookies["moongate"] == token
     assert visitor.get(choose(visitor.continues(**asked), account=ASHA)).headers["Location"] == "/reports"
     assert visitor.session.cookies["moongate"] != token, "a new token at every step-up"
     # Without either there is nothing to ask for, and no way round in circles.
