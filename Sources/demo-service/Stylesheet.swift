@@ -43,7 +43,7 @@ enum Stylesheet {
     table { width: 100%; border-collapse: collapse; font: 13px/1.45 ui-monospace, "SF Mono", Menlo, Consolas, monospace; }
     th, td { text-align: left; vertical-align: top; padding: 6px 8px; border-top: 1px solid var(--line); overflow-wrap: anywhere; }
     th { color: var(--soft); font-weight: 500; width: 36%; }
-    @media (max-width: 420px) { main { padding: 24px 18px; } dl div { flex-direction: column; gap: 0; } }
+    @media (max-width: 420px) { main { padding: 24px 18px; } dl div { flex-direction: column; gap: 0; } dt { flex: none; } }
 
     """
 }

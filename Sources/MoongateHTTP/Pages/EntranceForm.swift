@@ -12,6 +12,8 @@ struct EntranceForm {
   var firstName: String?
   var lastName: String?
   var problem: String?
+  /// Whether what is said of it went as the person wanted.
+  var isCalm = false
   /// The refusal's, for scripts.
   var code: String?
   /// The field that is meant.
@@ -52,6 +54,7 @@ struct EntranceModel {
   let hasNames: Bool
   let code: String?
   let problem: String?
+  let isCalm: Bool
   let phoneIsInvalid: Bool
   let emailIsInvalid: Bool
   let passwordIsInvalid: Bool

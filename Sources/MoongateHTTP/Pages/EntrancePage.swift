@@ -72,6 +72,7 @@ struct EntrancePage: Sendable {
       form.phone = query["phone"]
       form.isArrival = kind == .login && exchange.credentials.browser == nil && query["refused"] == nil
       form.problem = refused(query, exchange)
+      form.isCalm = query["refused"] == RefusalCode.oauthCancelled.name
       return page(form, exchange)
     }
     // Edit: the same flow, another number. A flow that is dead leaves an empty form.
@@ -88,6 +89,7 @@ struct EntrancePage: Sendable {
     form.id = text
     if isEmail { form.email = view.step?.sentTo } else { form.phone = view.step?.sentTo }
     form.problem = refused(query, exchange)
+    form.isCalm = query["refused"] == RefusalCode.oauthCancelled.name
     return page(form, exchange)
   }
 
@@ -270,6 +272,7 @@ struct EntrancePage: Sendable {
       isAddress: form.way == .code || form.way == .reset, way: form.way.rawValue, id: form.id, flow: form.flow, returnTo: form.returnTo,
       phone: form.phone.map { String($0.prefix(64)) }, region: form.region ?? exchange.gateway.region, email: form.email, firstName: form.firstName,
       lastName: form.lastName, hasNames: !isLogin && form.way == .email, code: form.code, problem: form.problem,
+      isCalm: form.isCalm,
       phoneIsInvalid: form.invalid == "phone", emailIsInvalid: form.invalid == "email", passwordIsInvalid: form.invalid == "password",
       wait: form.wait, button: words[form.way == .phone ? "send_otp" : form.way == .email ? (isLogin ? "log_in" : "create_account") : "send_code"],
       google: form.way != .reset && offers("google_oauth", in: form.flow ?? defaultFlow, exchange), ways: ways,

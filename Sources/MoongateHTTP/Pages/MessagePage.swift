@@ -49,6 +49,7 @@ extension PageRenderer {
       case .flowNotFound, .flowExpired, .originRefused: [MessagePage.Link(address: base + "/auth/login", label: words["start_again"])]
       case .busy, .storeUnavailable, .upstreamUnavailable, .upstreamTimeout, .rateLimited:
         isHere ? [MessagePage.Link(address: "", label: words["try_again"])] : []
+      case .denied: [MessagePage.Link(address: base + "/auth/account", label: words["account_page"], style: "link")]
       default: []
       }
     return MessagePage(

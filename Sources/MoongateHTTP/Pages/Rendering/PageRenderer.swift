@@ -45,15 +45,25 @@ package final class PageRenderer: Sendable {
       fields = Self.fields(of: model)
     }
 
-    /// All of them at once: a mirror for each name that a template looks up is most of what a page costs. What is nil is not there.
+    /// All of them at once, and what lies in them: a mirror for each name that a template looks up is most of what a page costs. What is nil is
+    /// not there.
     private static func fields(of model: Any) -> [String: Any] {
       var fields: [String: Any] = [:]
       for child in Mirror(reflecting: model).children {
-        guard let name = child.label else { continue }
-        let mirror = Mirror(reflecting: child.value)
-        fields[name] = mirror.displayStyle == .optional ? mirror.children.first?.value : child.value
+        if let name = child.label, let value = value(of: child.value) { fields[name] = value }
       }
       return fields
+    }
+
+    private static func value(of part: Any) -> Any? {
+      if part is String || part is Bool { return part }
+      let mirror = Mirror(reflecting: part)
+      return switch mirror.displayStyle {
+      case .optional: mirror.children.first.flatMap { value(of: $0.value) }
+      case .collection: mirror.children.compactMap { value(of: $0.value) }
+      case .struct: fields(of: part)
+      default: part
+      }
     }
 
     func child(named name: String) -> Any? {

@@ -1,5 +1,5 @@
 // Wires a page: each behaviour is a module of its own, and is fetched where its element is.
-import { announce, say, toast } from "./say.js";
+import { announce } from "./say.js";
 import { wire } from "./dialog.js";
 import { record } from "./events.js";
 import "./clock.js";
@@ -58,7 +58,7 @@ if (kind === "login" || kind === "register") {
   const said = document.querySelector(".problem")?.textContent.trim();
   if (refused && said) {
     if (refused === "oauth_cancelled") record("login_google_cancelled");
-    toast(said, { bad: refused !== "oauth_cancelled" });
+    announce(said, true);
   } else if (!said) {
     announce([...document.querySelectorAll("h1, .subtitle")].map((part) => part.textContent.replace(/[!?.]$/, "").trim()).join(". "));
   }
