@@ -52,7 +52,8 @@ struct CallbackPage: Sendable {
       if before.passed.isEmpty { _ = await driver.engine.delete(id, client: caller) }
       // The person began in the app, and is not left on a page of ours.
       if let app = called.app { return .seeOther(app.address(refused: NextPage.told(error.code))) }
-      return .seeOther(NextPage.refused(error.code, flow: before.flow, id: before.passed.isEmpty ? nil : id, returnTo: called.returnTo))
+      let kept = before.passed.isEmpty ? nil : id
+      return .seeOther(NextPage.refused(error.code, flow: before.flow, by: provider, id: kept, returnTo: called.returnTo))
     }
   }
 }

@@ -140,8 +140,9 @@ enum NextPage {
 
   /// The page on which the flow begins, with the sentence of a refusal. Who proves once more that it is them is signed in as before, and comes
   /// back to where that was asked for.
-  static func refused(_ code: RefusalCode, flow: String, id: FlowID?, returnTo: String?) -> String {
+  static func refused(_ code: RefusalCode, flow: String, by provider: ProviderName, id: FlowID?, returnTo: String?) -> String {
     if FlowPurpose(flow: flow).needsSession {
+      if Stranger.isOne(provider) { return Stranger.address(flow, with: provider, returnTo: returnTo) }
       return FormFields.address("/auth/login", ["flow": flow, "refused": told(code).name, "return_to": returnTo])
     }
     return FormFields.address(page(of: flow), ["id": id?.secret.reveal(), "refused": told(code).name, "return_to": returnTo])
