@@ -38,7 +38,7 @@ export default function enhance(field) {
   let isDown = false;
   addEventListener("pointerdown", () => { isDown = true; }, true);
   for (const name of ["pointerup", "pointercancel"]) addEventListener(name, () => { isDown = false; }, true);
-  let asked = 0, hasStarted = false, verdict = null, wasValid = false;
+  let asked = 0, hasStarted = false, verdict = null, judged = "", wasValid = false;
 
   const isHeld = () => slot?.querySelector("[data-countdown]") !== null && slot?.querySelector("[data-countdown]") !== undefined;
   function settle() {
@@ -70,6 +70,7 @@ export default function enhance(field) {
       if (number !== asked || input.value !== typed) return;
       verdict = found;
       if (found.formatted !== typed) space(found.formatted);
+      judged = input.value;
       // More digits than any number here has: there is nothing to wait for.
       if (!found.e164 && found.problem && found.formatted.replace(/\D/g, "").length > 10) complain(sentence(found));
     } catch {
@@ -101,7 +102,8 @@ export default function enhance(field) {
   /// A number that was typed with its country's code: the code goes where codes stand, so that it does not stand there twice.
   async function adopt() {
     const whole = verdict?.e164;
-    if (!whole || !input.value.startsWith("+") || form.dataset.busy) return;
+    // What was typed since is not judged yet; its own verdict comes here too.
+    if (!whole || judged !== input.value || !input.value.startsWith("+") || form.dataset.busy) return;
     const shared = countries.filter((country) => whole.startsWith(`+${country.code}`));
     const country = shared.find((one) => one.region === region.value) ?? shared.find((one) => principal.has(one.region)) ?? shared[0];
     if (!country) return;
@@ -111,7 +113,7 @@ export default function enhance(field) {
       if (found.e164 !== whole || input.value !== typed || (hasStarted && document.activeElement === input) || form.dataset.busy) return;
       verdict = found;
       choose(country, true);
-      input.value = found.formatted;
+      input.value = judged = found.formatted;
     } catch { /* It stays as it was typed, which is as good. */ }
   }
 
