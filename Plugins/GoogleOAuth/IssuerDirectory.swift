@@ -26,8 +26,16 @@ actor IssuerDirectory {
     var keys: Kept<KeySet>?
     var refetches: [Int64] = []
     /// Fetches at work: who comes meanwhile waits for them.
-    var fetchingMetadata: Task<IssuerMetadata, any Error>?
-    var fetchingKeys: Task<KeySet, any Error>?
+    var fetchingMetadata: Fetch<IssuerMetadata>?
+    var fetchingKeys: Fetch<KeySet>?
+  }
+
+  /// A fetch for all who wait for it. Whoever is cancelled waits no longer; when nobody does, it ends. The directory's alone.
+  private final class Fetch<Value: Sendable> {
+    let task: Task<Value, any Error>
+    var waiting = 0
+
+    init(_ body: @escaping @Sendable () async throws -> Value) { task = Task { try await body() } }
   }
 
   private var entries: [String: Entry] = [:]
@@ -37,18 +45,16 @@ actor IssuerDirectory {
   func metadata(of issuer: String, by web: any WebClient, at now: Int64) async throws -> IssuerMetadata {
     let kept = entry(issuer).metadata
     if let kept, kept.isGood(at: now, for: Self.freshness) { return kept.value }
-    let task =
+    let fetch =
       entry(issuer).fetchingMetadata
-      ?? Task { try IssuerMetadata(try await Self.fetch(IssuerMetadata.address(of: issuer), by: web), of: issuer) }
-    entries[issuer]?.fetchingMetadata = task
+      ?? Fetch { try IssuerMetadata(try await Self.fetch(IssuerMetadata.address(of: issuer), by: web), of: issuer) }
+    if entries[issuer]?.fetchingMetadata == nil { entries[issuer]?.fetchingMetadata = fetch }
     do {
-      let fetched = try await task.value
+      let fetched = try await wait(for: fetch, at: \.fetchingMetadata, of: issuer)
       entries[issuer]?.metadata = Kept(value: fetched, at: now)
-      entries[issuer]?.fetchingMetadata = nil
       return fetched
     } catch {
-      entries[issuer]?.fetchingMetadata = nil
-      if let kept, kept.isGood(at: now, for: Self.patience) { return kept.value }
+      if !Task.isCancelled, let kept, kept.isGood(at: now, for: Self.patience) { return kept.value }
       throw error
     }
   }
@@ -69,18 +75,43 @@ actor IssuerDirectory {
     let kept = entry(issuer).keys
     if !anew, let kept, kept.isGood(at: now, for: Self.freshness) { return kept.value }
     let address = try await metadata(of: issuer, by: web, at: now).keys
-    let task = entry(issuer).fetchingKeys ?? Task { try KeySet(try await Self.fetch(address, by: web), of: issuer) }
-    entries[issuer]?.fetchingKeys = task
+    let fetch = entry(issuer).fetchingKeys ?? Fetch { try KeySet(try await Self.fetch(address, by: web), of: issuer) }
+    if entries[issuer]?.fetchingKeys == nil { entries[issuer]?.fetchingKeys = fetch }
     do {
-      let fetched = try await task.value
+      let fetched = try await wait(for: fetch, at: \.fetchingKeys, of: issuer)
       entries[issuer]?.keys = Kept(value: fetched, at: now)
-      entries[issuer]?.fetchingKeys = nil
       return fetched
     } catch {
-      entries[issuer]?.fetchingKeys = nil
-      if let kept, kept.isGood(at: now, for: Self.patience) { return kept.value }
+      if !Task.isCancelled, let kept, kept.isGood(at: now, for: Self.patience) { return kept.value }
       throw error
     }
+  }
+
+  /// Waits for a fetch, and no longer than its own task lives.
+  private func wait<Value: Sendable>(
+    for fetch: Fetch<Value>, at place: WritableKeyPath<Entry, Fetch<Value>?>, of issuer: String
+  ) async throws -> Value {
+    fetch.waiting += 1
+    let task = fetch.task
+    let (answers, answer) = AsyncThrowingStream<Value, any Error>.makeStream()
+    let relay = Task {
+      do {
+        answer.yield(try await task.value)
+        answer.finish()
+      } catch {
+        answer.finish(throwing: error)
+      }
+    }
+    defer {
+      relay.cancel()
+      fetch.waiting -= 1
+      // It has answered, or nobody is there any more to hear it.
+      if fetch.waiting == 0 || !Task.isCancelled, entries[issuer]?[keyPath: place] === fetch { entries[issuer]?[keyPath: place] = nil }
+      if fetch.waiting == 0 { task.cancel() }
+    }
+    for try await value in answers { return value }
+    // Only a cancelled wait ends without an answer.
+    throw CancellationError()
   }
 
   private func entry(_ issuer: String) -> Entry {

@@ -41,4 +41,11 @@ import Testing
         .descriptor, .facts, .malformed, .proof, .beginTwice, .concurrency, .refusals, .outcomes, .faults, .secrets, .cancellation, .cleanup,
       ])
   }
+
+  /// What the descriptor alone tells of it: where its site never answers, a step that is given up ends, and the next one begins anew.
+  @Test("a site that hangs holds nobody who has gone") func hangs() async {
+    let report = await Conformance.run(GoogleOAuth(), patience: .seconds(5))
+    #expect(report.findings == [])
+    #expect(report.lines.contains { $0.rule == .cancellation && $0.verdict == .held })
+  }
 }
