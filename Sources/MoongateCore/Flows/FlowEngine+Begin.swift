@@ -67,7 +67,10 @@ extension FlowEngine {
   }
 
   private func read(_ provider: any CodeProvider, _ input: ProviderInput, _ visit: Visit) throws(Halt) -> Identifier {
-    do { return try provider.readIdentifier(input) } catch { throw visit.refusal(error) }
+    let identifier: Identifier
+    do { identifier = try provider.readIdentifier(input) } catch { throw visit.refusal(error) }
+    try demandDeclared([identifier], by: provider.descriptor.name, visit)
+    return identifier
   }
 
   /// Whom a code is for: who was named; where nobody was, the account's own address or number, or the one that the flow was told before.

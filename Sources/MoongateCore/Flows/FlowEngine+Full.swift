@@ -47,6 +47,7 @@ extension FlowEngine {
     try demandProof(before: purpose, machine.record, visit)
     let identifier: Identifier?
     do throws(InputProblem) { identifier = try provider.readIdentifier(input) } catch { throw visit.refusal(error) }
+    try demandDeclared([identifier].compactMap(\.self), by: name, visit)
     let own = try await loadAccount(machine.record.account)
     var account = own
     var isTaken = false
@@ -82,6 +83,7 @@ extension FlowEngine {
       let isComplete = !required.isEmpty && required.allSatisfy { input.fields[$0.name] != nil }
       return OpenedStep(machine: machine, step: machine.record.step ?? step, isComplete: isComplete)
     case .redirect(let site, let state):
+      try demandSite(site, by: name, visit)
       machine.waits(for: nil, at: site, state: try seal(state, for: name, id: id))
       return OpenedStep(machine: machine, step: machine.record.step ?? step, isComplete: false)
     case .malformed(let problem): throw visit.refusal(problem)
@@ -128,6 +130,7 @@ extension FlowEngine {
     }
     switch answer {
     case .proved(let proof):
+      try await giving(back: refund, visit) { () throws(Halt) -> Void in try demandDeclared(proof.proved + proof.claimed, by: step.provider, visit) }
       let account: String?
       do {
         account = try await subject(of: proof, step, before.record, visit)
@@ -136,15 +139,11 @@ extension FlowEngine {
         throw error
       }
       return .proved(
-        try passing(charged, step, proof, judgedBy: lent.record, for: context.purpose, account, also, nil, before, id: id, visit))
+        try await giving(back: refund, visit) { () throws(Halt) -> ProvedStep in
+          try passing(charged, step, proof, judgedBy: lent.record, for: context.purpose, account, also, nil, before, id: id, visit)
+        })
     case .refused(let reason):
-      let outcome: Outcome
-      do {
-        outcome = try self.outcome(reason, of: step.provider, visit)
-      } catch {
-        try await settle([refund], visit)
-        throw error
-      }
+      let outcome = try await giving(back: refund, visit) { () throws(Halt) -> Outcome in try self.outcome(reason, of: step.provider, visit) }
       guard outcome.isFailure else {
         try await settle([refund], visit)
         throw visit.refusal(RefusalCode(outcome))
@@ -154,14 +153,33 @@ extension FlowEngine {
       try await settle([refund], visit)
       throw visit.refusal(problem)
     case .ask(let fields, let state, let shown):
-      var machine = before
-      machine.waits(
-        for: fields, showing: try seal(shown, for: step.provider, id: id), at: nil, state: try seal(state, for: step.provider, id: id))
+      let machine = try await giving(back: refund, visit) { () throws(Halt) -> FlowMachine in
+        var machine = before
+        machine.waits(
+          for: fields, showing: try seal(shown, for: step.provider, id: id), at: nil, state: try seal(state, for: step.provider, id: id))
+        return machine
+      }
       return .waits(machine, refund: refund)
     case .redirect(let site, let state):
-      var machine = before
-      machine.waits(for: nil, at: site, state: try seal(state, for: step.provider, id: id))
+      let machine = try await giving(back: refund, visit) { () throws(Halt) -> FlowMachine in
+        try demandSite(site, by: step.provider, visit)
+        var machine = before
+        machine.waits(for: nil, at: site, state: try seal(state, for: step.provider, id: id))
+        return machine
+      }
       return .waits(machine, refund: refund)
+    }
+  }
+
+  /// What a provider answered may be no answer, which is its own fault and not the person's: the try is given back.
+  private func giving<Answer>(
+    back refund: Change, _ visit: Visit, _ body: () throws(Halt) -> Answer
+  ) async throws(Halt) -> Answer {
+    do {
+      return try body()
+    } catch {
+      try await settle([refund], visit)
+      throw error
     }
   }
 
@@ -199,6 +217,30 @@ extension FlowEngine {
         metadata: ["decision": "\(visit.client.decision)", "provider": "\(provider)", "fault": "\(lent.redaction("\(error)"))"])
       throw visit.refusal(.busy)
     }
+  }
+
+  /// A provider reads and proves what it has declared and nothing else.
+  ///
+  /// Attack: a provider of chat names, or a program that somebody has got into, "proves" the phone number of whoever it likes.
+  func demandDeclared(_ identifiers: [Identifier], by provider: ProviderName, _ visit: Visit) throws(Halt) {
+    let kinds = providers.descriptor(provider)?.identifierKinds ?? []
+    guard let stray = identifiers.first(where: { !kinds.contains($0.kind) }) else { return }
+    logger.error(
+      "a provider names an identifier of a kind that it does not declare",
+      metadata: ["decision": "\(visit.client.decision)", "provider": "\(provider)", "kind": "\(stray.kind.rawValue)"])
+    throw visit.refusal(.busy)
+  }
+
+  /// Where a person is sent is a site.
+  ///
+  /// Attack: `javascript:` behind the button of a page of ours; a line break in a Location header.
+  private func demandSite(_ address: String, by provider: ProviderName, _ visit: Visit) throws(Halt) {
+    let isSite = address.hasPrefix("https://") || address.hasPrefix("http://")
+    if isSite, address.utf8.count <= 8_192, address.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f }) { return }
+    logger.error(
+      "a provider sends a person to what is no address of a site",
+      metadata: ["decision": "\(visit.client.decision)", "provider": "\(provider)"])
+    throw visit.refusal(.busy)
   }
 
   /// The outcome that the provider has declared for its refusal. One that it has not declared is a fault: nobody knows whether it says

@@ -72,9 +72,13 @@ extension FlowEngine {
 
   // MARK: what is kept for them
 
+  /// What a provider may keep, of a step or of an account, in bytes: its rows are read and written whole.
+  static var mostKept: Int { 65_536 }
+
   /// Seals what a provider wants back while its flow waits.
   func seal(_ state: [UInt8], for provider: ProviderName, id: FlowID) throws(Halt) -> [UInt8] {
     guard !state.isEmpty else { return [] }
+    guard state.count <= Self.mostKept else { throw .store(StoreFault("\(provider) wants to keep more than \(Self.mostKept) bytes")) }
     do { return try keys.seal(state, for: owner(provider, id)) } catch { throw .store(StoreFault("the state of \(provider) could not be sealed")) }
   }
 
@@ -87,11 +91,12 @@ extension FlowEngine {
   /// Seals what the person is to be shown: the key of an authenticator app is in it, and the flow's row lies in the database.
   func seal(_ shown: [Shown], for provider: ProviderName, id: FlowID) throws(Halt) -> SealedBytes? {
     guard !shown.isEmpty else { return nil }
-    let fault = StoreFault("what \(provider) shows could not be sealed")
     do {
-      return SealedBytes(try keys.seal(Array(try JSONEncoder().encode(shown)), for: "shown \(owner(provider, id))"))
+      let bytes = Array(try JSONEncoder().encode(shown))
+      guard bytes.count <= Self.mostKept else { throw StoreFault("\(provider) wants to show more than \(Self.mostKept) bytes") }
+      return SealedBytes(try keys.seal(bytes, for: "shown \(owner(provider, id))"))
     } catch {
-      throw .store(fault)
+      throw .store(error as? StoreFault ?? StoreFault("what \(provider) shows could not be sealed"))
     }
   }
 

@@ -31,8 +31,13 @@ struct Visit: Sendable {
         resendAt: resendAt))
   }
 
-  /// A refusal of input that cannot be read.
-  func refusal(_ problem: InputProblem) -> Halt { refusal(RefusalCode(problem.reason), detail: problem.detail, field: problem.field) }
+  /// A refusal of input that cannot be read. What its provider says of it is kept to a sentence and the name of a field: both are told, and the
+  /// name is kept in the audit trail.
+  func refusal(_ problem: InputProblem) -> Halt {
+    let isSentence = !problem.detail.isEmpty && problem.detail.utf8.count <= 300 && !problem.detail.unicodeScalars.contains { $0.value < 0x20 }
+    return refusal(
+      RefusalCode(problem.reason), detail: isSentence ? problem.detail : nil, field: ProviderName(rawValue: problem.field)?.rawValue)
+  }
 }
 
 extension RefusalCode {

@@ -223,6 +223,48 @@ struct Scripted: FullProvider {
     #expect(codes == [nil, "step_not_open"])
   }
 
+  // MARK: what it may name
+
+  /// Attack: a provider of something else proves the number of whoever it likes.
+  @Test(arguments: [true, false]) func itProvesOnlyWhatItDeclares(isClaimed: Bool) async throws {
+    let number = Identifier(kind: .phone, value: "+919999999999", display: "")
+    let (desk, client) = try await desk(
+      Scripted(submits: { _, _ in .proved(isClaimed ? Proof(claimed: [number]) : Proof(proved: [number])) }))
+    let id = try await open(desk, client)
+    for _ in 0..<9 { #expect(await submit(desk, id, client).refusal?.code == .busy) }
+    #expect(try await desk.engine.view(id, client: client).get().step?.attemptsLeft == 3, "given back")
+  }
+
+  @Test(arguments: ["javascript:alert(1)", "//evil.example", "https://a.example/\r\nX: 1", "", "data:text/html,x", "https://ä.example"])
+  func itSendsPeopleToSitesOnly(_ address: String) async throws {
+    let (first, client) = try await desk(Scripted(begins: { _ in .redirect(to: address, state: []) }))
+    let id = try await first.engine.create("step_up", returnTo: nil, browser: nil, client: client).get().id
+    #expect(await first.engine.begin(id, provider: "toy", fields: [:], client: client).refusal?.code == .busy)
+    let (second, other) = try await desk(Scripted(submits: { _, _ in .redirect(to: address, state: []) }))
+    let later = try await open(second, other)
+    for _ in 0..<9 { #expect(await submit(second, later, other).refusal?.code == .busy) }
+  }
+
+  @Test func whatItSaysOfAFieldIsASentenceAndAName() async throws {
+    let (desk, client) = try await desk(
+      Scripted(submits: { _, input in
+        .malformed(
+          InputProblem(field: "planted secret \(try input.text("x"))", reason: .invalidInput, detail: String(repeating: "long ", count: 100)))
+      }))
+    let refusal = try #require(await submit(desk, try await open(desk, client), client, "hunter2").refusal)
+    #expect(refusal.code == .invalidInput && refusal.field == nil && refusal.sentence == "The request cannot be read.")
+  }
+
+  @Test func whatItKeepsIsBounded() async throws {
+    let much = [UInt8](repeating: 1, count: 65_537)
+    let (first, client) = try await desk(Scripted(begins: { _ in .ask([], state: much) }))
+    let id = try await first.engine.create("step_up", returnTo: nil, browser: nil, client: client).get().id
+    #expect(await first.engine.begin(id, provider: "toy", fields: [:], client: client).refusal?.code == .storeUnavailable)
+    let (second, other) = try await desk(Scripted(begins: { _ in .ask([], state: [], showing: [.text(String(repeating: "x", count: 65_537))]) }))
+    let later = try await second.engine.create("step_up", returnTo: nil, browser: nil, client: other).get().id
+    #expect(await second.engine.begin(later, provider: "toy", fields: [:], client: other).refusal?.code == .storeUnavailable)
+  }
+
   // MARK: purposes
 
   @Test(arguments: [("toy_set", StepPurpose.set), ("toy_change", .change), ("toy_disable", .disable), ("step_up", .prove)])
