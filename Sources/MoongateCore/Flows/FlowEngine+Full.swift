@@ -223,7 +223,7 @@ extension FlowEngine {
   ///
   /// Attack: a provider of chat names, or a program that somebody has got into, "proves" the phone number of whoever it likes.
   func demandDeclared(_ identifiers: [Identifier], by provider: ProviderName, _ visit: Visit) throws(Halt) {
-    let kinds = providers.descriptor(provider)?.identifierKinds ?? []
+    let kinds = registry(visit).descriptor(provider)?.identifierKinds ?? []
     guard let stray = identifiers.first(where: { !kinds.contains($0.kind) }) else { return }
     logger.error(
       "a provider names an identifier of a kind that it does not declare",
