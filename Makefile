@@ -7,7 +7,7 @@ SHELL := /bin/bash
 .ONESHELL:
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: check-removal bench-hash bench-policy fuzz fuzz-slice help deps test-deps build run test soak unit-test end-to-end bench format lint clean screenshots
+.PHONY: check-guide check-removal bench-hash bench-policy fuzz fuzz-slice help deps test-deps build run test soak unit-test end-to-end bench format lint clean screenshots
 
 CONFIGURATION ?= debug
 CONFIG ?= config
@@ -86,6 +86,10 @@ unit-test: test-deps
 # part of `make test`.
 check-removal: deps
 	@python3 Tests/Removal/remove_provider.py $(or $(PLUGIN),EmailCode) .build-e2e/removal
+
+# Plugins/README.md as a stranger follows it, in Swift too: builds Moongate once more for a package of its own. Needs any build first.
+check-guide: test-deps $(VENV)/ready
+	@MOONGATE_GUIDE=1 MOONGATE_BIN=$$($(SWIFT_BUILD) --show-bin-path) $(VENV)/bin/python -m pytest Tests/EndToEnd/test_guide.py -q
 
 # Drives the built programs: needs unit-test's (or any) build first.
 end-to-end: test-deps $(VENV)/ready

@@ -6,9 +6,9 @@ import subprocess
 import time
 
 import pytest
-import requests
 from chat_server import ChatServer
 from house import BIN, ROOT, House, wait_for, wrong
+from screens import Screen
 
 PROGRAM = ROOT / "Plugins" / "ChatCode" / "chat_code.py"
 
@@ -105,3 +105,45 @@ def test_codes_do_not_travel_unencrypted(chat):
     spoken = Spoken(chat, url="http://chat.example.com")
     assert "https://" in spoken.configured["error"]["message"]
     spoken.close()
+
+
+@pytest.fixture
+def office(tmp_path, chat):
+    """A house where people sign in by the chat."""
+    house = House(tmp_path)
+    house.edit("gateway.lua", lambda text: text.replace(
+        "providers = {\n", f'providers = {{\n    chat_code = exec {{ "{PROGRAM}", url = "{chat.url}", token = env "CHAT_TOKEN", patience = 1 }},\n', 1))
+    (house.config / "policies" / "chat_code.lua").write_text('return policy "chat_code" { code = { length = 8 } }\n')
+    house.edit("flows/login.lua", lambda text: text.replace('any_of { "phone_otp",', 'any_of { "phone_otp", "chat_code",'))
+    (house.config / "flows" / "office.lua").write_text('return flow "office" { account = "any", steps = { { "chat_code" } } }\n')
+    yield house.start(CHAT_TOKEN=chat.TOKEN)
+    house.stop()
+
+
+def code_of(chat):
+    return re.match(r"(\d{8}) is your Moongate code", chat.posts[-1]["message"]).group(1)
+
+
+def test_a_person_signs_in_by_the_chat(office, chat):
+    flow = office.flow("office")
+    begun = office.api("POST", f"/flows/{flow}/begin", {"provider": "chat_code", "email": "Asha@Example.com"})
+    assert begun.status_code == 200, begun.text
+    assert begun.json()["step"]["sent_to"] == "asha@example.com"
+    code = wait_for(lambda: chat.posts and code_of(chat), "the message")
+    assert office.submit(flow, wrong(code)).status_code == 401
+    done = office.submit(flow, code).json()
+    assert done["status"] == "complete" and done["account"]["is_email_verified"]
+    for secret in (chat.TOKEN, code, "asha@example.com"):
+        assert secret not in office.log
+
+
+def test_in_a_browser(office, chat, driver):
+    screen = Screen(driver, office).forget()
+    screen.opens("/auth/login").reads("Use Code by chat")
+    screen.opens("/auth/login?flow=office").at("/auth/step").reads("Code by chat", "We will send you a code in the company's chat.", "Work email")
+    screen.is_sound("the address")
+    screen.fills('"field.email"', "asha@example.com").presses("Continue").reads("We've sent a 8-digit code to", "asha@example.com", "Resend code in")
+    code = wait_for(lambda: chat.posts and code_of(chat), "the message")
+    screen.is_sound("the code")
+    screen.fills('"field.code"', wrong(code)).presses("Continue").reads("Invalid code. Please try again. 4 tries left.")
+    screen.fills('"field.code"', code).presses("Continue").reads("The gateway proved that you are asha@example.com.")

@@ -65,8 +65,8 @@ struct EntrancePage: Sendable {
         }
         if flow == nil { return exchange.leadOn(to: returnTo ?? exchange.generation.flows[defaultFlow]?.next.returning ?? "/") }
       }
-      if let other = onlyStrangers(flow, exchange) {
-        return exchange.leadOn(to: Stranger.address(flow ?? defaultFlow, with: other, returnTo: returnTo))
+      if hasOnlyStrangers(flow, exchange) {
+        return exchange.leadOn(to: Stranger.address(flow ?? defaultFlow, with: nil, returnTo: returnTo))
       }
       var form = EntranceForm(way: way(query["with"], flow, exchange), flow: flow, returnTo: returnTo)
       form.phone = query["phone"]
@@ -100,11 +100,16 @@ struct EntrancePage: Sendable {
     }
   }
 
-  /// The first way of a flow into which none of those leads that this page offers itself.
-  private func onlyStrangers(_ own: String?, _ exchange: Exchange) -> ProviderName? {
-    guard ![Way.phone, .email, .code].contains(where: { isOffered($0, own, exchange) }), !offers("google_oauth", in: own ?? defaultFlow, exchange)
-    else { return nil }
-    return Stranger.all(first: own ?? defaultFlow, providers, exchange).first?.name
+  /// Whether none of the ways into a flow is one that this page offers itself.
+  private func hasOnlyStrangers(_ own: String?, _ exchange: Exchange) -> Bool {
+    let strangers = Stranger.all(first: own ?? defaultFlow, providers, exchange)
+    if let own {
+      let choices = exchange.generation.flows[own]?.steps.first?.choices ?? []
+      return choices.allSatisfy(Stranger.isOne) && !strangers.isEmpty
+    }
+    // Without a flow of the operator's own this page knows more ways than the flow has.
+    let isUsed = [Way.phone, .email, .code].contains { isOffered($0, nil, exchange) } || offers("google_oauth", in: defaultFlow, exchange)
+    return !isUsed && !strangers.isEmpty
   }
 
   private var defaultFlow: String { kind == .login ? "login" : "register" }

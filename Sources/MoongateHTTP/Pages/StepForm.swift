@@ -125,7 +125,7 @@ extension StepModel {
     more = all.enumerated().filter { $0.offset > 0 && !$0.element.isRequired }.map(\.element)
     choices = offered.map { Choice(name: $0.rawValue, label: Stranger($0, providers)?.title(words) ?? words["way_" + $0.rawValue]) }
     (id, flow, with, returnTo) = (form.id, form.flow, form.step == nil ? form.provider?.rawValue : nil, form.returnTo)
-    back = form.isFirst ? (FlowPurpose(flow: form.flow).needsSession ? NextPage.back(form.returnTo) : NextPage.page(of: form.flow)) : nil
+    back = form.isFirst ? Self.back(form) : nil
     button = step == nil && purpose != .prove ? stranger?.link(to: purpose, words) ?? words[purpose.label] : words["continue"]
     notice = form.notice.map { words[$0] }
     problem =
@@ -144,11 +144,22 @@ extension StepModel {
     stressesSupport = isOff
   }
 
+  /// Where a page leads back to on which nothing was done. Not to what wants this done first.
+  private static func back(_ form: StepForm) -> String {
+    switch FlowPurpose(flow: form.flow) {
+    case .secret: "/auth/account"
+    case let purpose where purpose.needsSession: NextPage.back(form.returnTo)
+    default: NextPage.page(of: form.flow)
+    }
+  }
+
   /// What is to be typed. Before a step is begun: what beginning it takes; where that is nothing, what a person will have to prove,
   /// as far as the provider has words for it.
   private static func asked(_ form: StepForm, _ stranger: Stranger?) -> [InputField] {
     if let step = form.step { return step.fields }
     guard let stranger else { return [] }
+    // Whose step it is, is known: a code goes to what they hold.
+    if stranger.sendsCodes, !form.isFirst || FlowPurpose(flow: form.flow).needsSession { return [] }
     let begin = stranger.descriptor.beginFields.filter { $0.kind != .region }
     if !begin.isEmpty || stranger.sendsCodes { return begin }
     guard FlowPurpose(flow: form.flow).step(of: stranger.name) == .prove else { return [] }
