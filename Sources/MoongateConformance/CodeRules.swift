@@ -122,7 +122,7 @@ extension Stage {
         await work.value
         loan.end()
       }
-      while !loan.use.isAny, !loan.use.hasEnded { try? await Task.sleep(for: .milliseconds(1)) }
+      while !loan.use.isAny, !loan.use.hasEnded, !Task.isCancelled { try? await Task.sleep(for: .milliseconds(1)) }
       work.cancel()
       await over.value
       return true

@@ -5,7 +5,7 @@ struct FullRules: Sendable {
   let stage: Stage
   let provider: any FullProvider
 
-  private var subject: ConformanceSubject { stage.subject }
+  var subject: ConformanceSubject { stage.subject }
 
   func run() async {
     stage.passesOver(.delivery, because: "codes are delivered by code providers")
@@ -33,7 +33,7 @@ struct FullRules: Sendable {
   // MARK: parts of a person
 
   /// Brings the person to where the answer can be given: sets the secret, where that is how it is.
-  private func prepared(_ start: Rehearsal) async -> Rehearsal? {
+  func prepared(_ start: Rehearsal) async -> Rehearsal? {
     await subject.reset()
     stage.turn(to: subject.start)
     guard subject.setsUp else { return start }
@@ -72,17 +72,17 @@ struct FullRules: Sendable {
   /// A step that asks for more after that is never done.
   private static let mostRounds = 6
 
-  private func step(_ opened: Rehearsal.Opened) -> ConformanceSubject.Step {
+  func step(_ opened: Rehearsal.Opened) -> ConformanceSubject.Step {
     ConformanceSubject.Step(
       purpose: opened.purpose, fields: opened.fields, shown: opened.shown, redirect: opened.redirect, now: stage.now)
   }
 
-  private func opened(_ person: Rehearsal, _ purpose: StepPurpose = .prove) async -> Rehearsal.Opened? {
+  func opened(_ person: Rehearsal, _ purpose: StepPurpose = .prove) async -> Rehearsal.Opened? {
     if case .opened(let opened) = await person.begin(purpose).answer { opened } else { nil }
   }
 
   /// Gives the right answer to a step that is opened for it.
-  private func right(_ person: Rehearsal) -> @Sendable (Rehearsal.Opened) async -> [String: InputValue]? {
+  func right(_ person: Rehearsal) -> @Sendable (Rehearsal.Opened) async -> [String: InputValue]? {
     { opened in (try? await subject.right(step(opened))) ?? nil }
   }
 
@@ -180,204 +180,6 @@ struct FullRules: Sendable {
     stage.finds(
       .refusals, "After wrong answers the right one is not proved: `submit` \(after.answer.word).",
       "Change nothing where you refuse: tries and locks are the core's to count.")
-  }
-
-  // MARK: at once
-
-  private func judgeConcurrency(_ person: Rehearsal) async {
-    guard let person = await prepared(person.fresh(subject)), let opened = await opened(person), let fields = await right(person)(opened) else {
-      return
-    }
-    stage.judges(.concurrency)
-    let answers = await withTaskGroup(of: Rehearsal.Heard.Answer.self) { group in
-      for _ in 0..<20 { group.addTask { await person.submit(opened, fields).answer } }
-      return await group.reduce(into: []) { $0.append($1) }
-    }
-    let proofs = answers.compactMap { if case .proved(let proof) = $0 { proof } else { nil } }
-    guard let winner = proofs.first else {
-      stage.finds(
-        .concurrency, "Of twenty right answers at once none is proved.",
-        "Judge each by its own state and record; share nothing that a rival can change.")
-      return
-    }
-    guard subject.isOneTime else {
-      if proofs.count < answers.count {
-        stage.finds(
-          .concurrency, "Of twenty right answers at once \(proofs.count) are proved.",
-          "Judge each by its own state and record: people sign in on two devices at once.")
-      }
-      return
-    }
-    let counted = proofs.filter { if case .replaceOnce = $0.record { false } else { true } }
-    if counted.count > 1 {
-      stage.finds(
-        .concurrency, "A proof that is good once was proved \(proofs.count) times at once.",
-        "Note its use in the record and answer `record: .replaceOnce(…)`: of all flows judged by one record, the core completes one.")
-    }
-    // Replayed, when the first one's record is in place.
-    var later = person
-    if let record = winner.record.bytes { later.record = record }
-    let replay = await later.submit(opened, fields)
-    if case .proved = replay.answer {
-      stage.finds(
-        .concurrency, "A proof that is good once is proved again afterwards.",
-        "Refuse what the record says was used, at the same or an earlier time.")
-    }
-  }
-
-  // MARK: expiry
-
-  private func judgeExpiry(_ person: Rehearsal) async {
-    guard let lifetime = subject.lifetime else {
-      stage.passesOver(.expiry, because: "its right answers have no end of their own")
-      return
-    }
-    let milliseconds = lifetime.components.seconds * 1000 + lifetime.components.attoseconds / 1_000_000_000_000_000
-    for (age, isAlive) in [(milliseconds - 1, true), (milliseconds, false), (milliseconds + 86_400_000, false)] {
-      guard let person = await prepared(person.fresh(subject)), let opened = await opened(person), let fields = await right(person)(opened) else {
-        return
-      }
-      stage.judges(.expiry)
-      stage.turn(to: stage.now + age)
-      let heard = await person.submit(opened, fields)
-      if case .proved = heard.answer {
-        if !isAlive {
-          stage.finds(
-            .expiry, "A proof of \(lifetime) is taken \(age - milliseconds) ms after its end.",
-            "It lives in [made, made + lifetime): at its end it is over. Go by `step.now`, never by the system's clock.")
-        }
-      } else if isAlive {
-        stage.finds(
-          .expiry, "A proof of \(lifetime) is not taken a millisecond before its end: `submit` \(heard.answer.word).",
-          "It lives in [made, made + lifetime). Go by `step.now`, never by the system's clock.")
-      }
-    }
-    stage.turn(to: subject.start)
-  }
-
-  // MARK: malformed
-
-  private func judgeMalformed(_ person: Rehearsal) async {
-    guard let person = await prepared(person.fresh(subject)), let opened = await opened(person) else { return }
-    let good = await right(person)(opened) ?? [:]
-    for fields in subject.malformedSubmits {
-      let heard = await person.submit(opened, good.merging(fields) { _, new in new })
-      if case .malformed = heard.answer { continue }
-      stage.finds(
-        .malformed, "What cannot be read is not malformed: `submit` \(heard.answer.word).",
-        "Throw an InputProblem in `check`, so that it is answered 422 and not counted.")
-    }
-    var inputs = stage.descriptor.submitFields.flatMap { field in Oddities.values.map { good.merging([field.name: $0]) { _, new in new } } }
-    inputs.append([:])
-    for fields in inputs {
-      let heard = await person.submit(opened, fields)
-      switch heard.answer {
-      // Where any wrong answer throws, that has been told.
-      case .threw where stage.isBroken(.refusals): return
-      case .threw(let thrown):
-        stage.finds(
-          .malformed, "Input that cannot be read is an error: \(thrown.text.prefix(120)).",
-          "Answer `.malformed`, or throw an InputProblem in `check`.")
-        return
-      case .proved where fields != good && !good.isEmpty && fields.isEmpty:
-        stage.finds(.malformed, "An empty `submit` is proved.", "Ask for what you need, and refuse without it.")
-      default: break
-      }
-    }
-  }
-
-  // MARK: unknown
-
-  private func judgeUnknown(_ person: Rehearsal) async {
-    guard person.named != nil, stage.descriptor.policy.text.contains(/unknown_account\s*=\s*["']conceal["']/) else {
-      stage.passesOver(.unknown, because: "nobody can ask it who is known: it reads no identifier, or its policy reveals")
-      return
-    }
-    guard let known = await prepared(person.fresh(subject)) else { return }
-    var unknown = known
-    unknown.record = nil
-    unknown.hasAccount = false
-    var without = known
-    without.record = nil
-    guard let opened = await opened(known), let wrong = (try? await subject.wrong(step(opened))) ?? nil else { return }
-    stage.judges(.unknown)
-    let expected = await known.submit(opened, wrong)
-    for (who, whose) in [(unknown, "nobody's"), (without, "of an account without a record")] {
-      let begun = await who.begin(.prove)
-      guard case .opened(let step) = begun.answer, step.fields == opened.fields, step.shown == opened.shown else {
-        stage.finds(
-          .unknown, "For an identifier that is \(whose), `begin` answers something else.",
-          "Ask the same of everybody: the answer tells a stranger who is registered.")
-        continue
-      }
-      let heard = await who.submit(step, wrong)
-      if heard.answer.word != expected.answer.word {
-        stage.finds(
-          .unknown, "For an identifier that is \(whose), `submit` \(heard.answer.word), and \(expected.answer.word) for one that is known.",
-          "Give the same refusal to both.")
-      }
-      let (left, right) = (heard.loan.use, expected.loan.use)
-      if left.hashing != right.hashing || left.requests.count != right.requests.count || left.messages.count != right.messages.count {
-        stage.finds(
-          .unknown, "For an identifier that is \(whose), other work is done than for one that is known.",
-          "Do the same: `hasher.verify(typed, against: nil)` takes as long as with a hash, and the time tells who is registered.")
-      }
-    }
-  }
-
-  // MARK: faults
-
-  private func judgeFaults(_ person: Rehearsal, fields: (@Sendable (Rehearsal.Opened) async -> [String: InputValue]?)?) async {
-    guard let person = await prepared(person.fresh(subject)) else { return }
-    stage.judges(.faults)
-    let failing = Loan(.fails)
-    let begun = await person.begin(.prove, failing)
-    if failing.use.isAny {
-      switch begun.answer {
-      case .threw, .late: break
-      case .opened where failing.use.messages.isEmpty && failing.use.hashing.isEmpty: break  // It may know from before what the site says.
-      default:
-        stage.finds(
-          .faults, "Where what it needs fails, `begin` \(begun.answer.word).", "Let the error through: the core answers 503 and charges nobody.")
-      }
-    }
-    guard let fields, let opened = await opened(person), let good = await fields(opened) else { return }
-    let loan = Loan(.fails)
-    let heard = await person.submit(opened, good, loan)
-    guard loan.use.isAny else { return }
-    switch heard.answer {
-    case .threw, .late: break
-    case .proved where loan.use.hashing.isEmpty: break  // It had all that it needed.
-    default:
-      stage.finds(
-        .faults, "Where what it needs fails, `submit` \(heard.answer.word).",
-        "Let the error through: a fault is not a refusal, and never a pass.")
-    }
-  }
-
-  // MARK: cancellation and cleanup
-
-  private func judgeCancellation(_ person: Rehearsal) async {
-    guard let person = await prepared(person.fresh(subject)) else { return }
-    let input = stage.input(person.beginFields)
-    await stage.judgeCancellation("begin") { [provider] loan in
-      _ = try await provider.begin(person.context(.prove, state: [], loan, hashes: false), input)
-    }
-    guard let opened = await opened(person), let good = await right(person)(opened) else { return }
-    let sent = stage.input(person.beginFields.merging(good) { _, new in new })
-    await stage.judgeCancellation("submit") { [provider] loan in
-      _ = try await provider.submit(person.context(.prove, state: opened.state, loan, hashes: true), sent)
-    }
-  }
-
-  /// What is disabled is removed.
-  private func judgeRemoval(_ person: Rehearsal) async {
-    guard subject.setsUp, let person = await prepared(person.fresh(subject)), let opened = await opened(person, .disable),
-      let fields = await right(person)(opened)
-    else { return }
-    guard case .proved(let proof) = await person.submit(opened, fields).answer else { return }
-    if case .remove = proof.record { return }
-    stage.finds(.cleanup, "A step of the purpose `disable` leaves the record in place.", "Answer `.proved(Proof(record: .remove))`.")
   }
 }
 
