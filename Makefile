@@ -140,7 +140,11 @@ bench-hash: deps
 	@swift build -c release --product hash-bench
 	$$(swift build -c release --show-bin-path)/hash-bench
 
-bench: deps bench-policy bench-hash
+bench-exec: deps
+	@swift build -c release --product exec-bench
+	$$(swift build -c release --show-bin-path)/exec-bench
+
+bench: deps bench-policy bench-hash bench-exec
 	@$(call need,$(BENCH_PACKAGES) curl python3-venv)
 	swift build -c release
 	MOONGATE_BIN=$$(swift build -c release --show-bin-path) python3 Tests/Bench/bench.py

@@ -153,6 +153,10 @@ let package = Package(
     .executableTarget(
       name: "policy-bench", dependencies: ["MoongateSDK", "MoongateCore", "MoongatePolicy", "CBareLua"], path: "Tests/Bench/Policy",
       swiftSettings: strict),
+    // A provider that is another program, beside the same one in process: `make bench-exec`.
+    .executableTarget(
+      name: "exec-bench", dependencies: ["MoongateSDK", "MoongateExec", logging], path: "Tests/Bench/Exec", exclude: ["word.py"],
+      swiftSettings: strict),
     // PIN checks, beside bare libargon2: `make bench-hash`.
     .executableTarget(
       name: "hash-bench", dependencies: ["MoongateSDK", "MoongateCore", "CArgon2"], path: "Tests/Bench/Hash", swiftSettings: strict),

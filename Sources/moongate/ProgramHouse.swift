@@ -17,9 +17,12 @@ final class ProgramHouse: ProgramStarter {
   }
 
   /// For tools, which tell problems themselves: of what programs say only errors are worth a line.
-  static func forTools() -> ProgramHouse {
-    ProgramHouse(logger: Logger(label: "exec") { label in LineLog(label: label, level: .error) })
-  }
+  static func forTools() -> ProgramHouse { ProgramHouse(logger: toolLogger) }
+
+  /// Programs without a configuration, to be tried out.
+  static func programsForTools() -> Programs { Programs(readers: Providers.readers, logger: toolLogger, dice: { Double.random(in: 0..<1) }) }
+
+  private static var toolLogger: Logger { Logger(label: "exec") { label in LineLog(label: label, level: .error) } }
 
   /// What a loader needs.
   /// - Throws: what is wrong with the list of compiled-in providers.
@@ -74,8 +77,12 @@ final class ProgramHouse: ProgramStarter {
 
 extension ProgramSpecification {
   /// Nothing of the gateway's own environment but where programs are found: its secrets lie there.
+  static var leastEnvironment: [String: String] {
+    ["PATH": ProcessInfo.processInfo.environment["PATH"] ?? "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"]
+  }
+
   init(_ entry: ProgramEntry) {
-    var environment = ["PATH": ProcessInfo.processInfo.environment["PATH"] ?? "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"]
+    var environment = Self.leastEnvironment
     environment.merge(entry.environment.mapValues { $0.reveal() }) { _, own in own }
     self.init(
       name: entry.name.rawValue, path: entry.path, arguments: entry.arguments, environment: environment, folder: entry.folder,

@@ -10,6 +10,8 @@ struct ProviderNew: ParsableCommand {
   /// In what it is written. Each language makes its files of what is new (`ProviderTemplate`).
   enum Language: String, ExpressibleByArgument, CaseIterable {
     case swift
+    /// A program of its own, started by `exec { … }` in gateway.lua.
+    case python
   }
 
   /// Which of the two kinds.
@@ -32,6 +34,7 @@ struct ProviderNew: ParsableCommand {
     let template: ProviderTemplate =
       switch language {
       case .swift: try .swift(new)
+      case .python: .python(new)
       }
     try template.write(to: folder.path(percentEncoded: false))
     print(template.next(in: into == "." ? name : folder.path(percentEncoded: false)))

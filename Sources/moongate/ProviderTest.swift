@@ -4,22 +4,24 @@ import MoongateConformance
 import MoongateCore
 import MoongateSDK
 
-/// `moongate provider test NAME`: the conformance suite, run against a provider.
+/// `moongate provider test NAME` and `moongate provider test ./program`: the conformance suite, run against a provider.
 struct ProviderTest: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "test", abstract: "Run the conformance suite against a provider.",
     discussion: """
       Prints a line for each rule: held (✓), broken (✗, with what was seen and what to do), or not applying (-). What the suite cannot know of a \
-      provider, such as a right answer, it makes of the descriptor, or takes from --subject. Exits 1 where a rule is broken.
+      provider, such as a right answer, it makes of the descriptor, or takes from --subject. A program is started in the working folder, with settings from --subject or made up, and ended again. Exits 1 where a rule is broken.
       """)
 
-  @Argument(help: "The name of a provider of this program.") var name: String
+  @Argument(help: "The name of a provider of this program, or the path of a program that is one: ./sms_hub.py.") var name: String
   @Option(help: "A JSON file that says how people are spelled and what they answer.") var subject: String?
   @Flag(help: "Print JSON.") var json = false
 
   func run() async throws {
-    let provider = try find()
     let file = try subject.map { try SubjectFile(path: $0) }
+    let tried: TriedProgram? = if name.contains("/") { try TriedProgram(name) { file?.change(&$0) } } else { nil }
+    defer { tried?.end() }
+    let provider = if let tried { tried.provider } else { try find() }
     var subject = ConformanceSubject(of: provider.descriptor)
     file?.change(&subject)
     try await Self.tell(provider, subject, json: json)

@@ -100,7 +100,7 @@ def test_a_program_that_does_not_start_refuses_the_candidate(hub, number, body, 
     assert shown["active"] == before
     found = [one for one in shown["candidate_refused"]["problems"] if words in f"{one['path'].removeprefix('providers.')}: {one['message']}"]
     assert found and found[0]["file"] == "gateway.lua" and found[0]["line"], shown["candidate_refused"]
-    assert re.search(rf"gateway\.lua:{found[0]['line']}: providers\.sms_hub", hub.log)
+    wait_for(lambda: re.search(rf"gateway\.lua:{found[0]['line']}: providers\.sms_hub", hub.log), "the problem in the log")
     sign_in(hub, number)
 
 
@@ -194,6 +194,59 @@ def test_trying_out_a_configuration_sends_nobody_anything(hub):
         [BIN / "moongate", "policy", "test", "--config", hub.config], capture_output=True, text=True, env={**os.environ, **TOKEN}, timeout=60)
     assert told.returncode == 0, told.stdout + told.stderr
     assert not (hub.config / "sent.txt").exists()
+
+
+# What an author begins with, and tries out.
+
+def moongate(*words, folder=None):
+    return subprocess.run(
+        [BIN / "moongate", *map(str, words)], cwd=folder, capture_output=True, text=True, timeout=120, env={**os.environ, "MOONGATE": str(BIN / "moongate")})
+
+
+@pytest.mark.parametrize("shape", ["code", "full"])
+def test_a_new_program_holds_the_suite(tmp_path, shape):
+    made = moongate("provider", "new", "pigeon_post", "--language", "python", "--shape", shape, "--into", tmp_path)
+    assert made.returncode == 0 and "Next:" in made.stdout, made.stdout + made.stderr
+    folder = tmp_path / "pigeon_post"
+    assert sorted(file.name for file in folder.iterdir()) == ["README.md", "pigeon_post.py", "policy.lua", "subject.json", "test_pigeon_post.py"]
+    told = moongate("provider", "test", "./pigeon_post.py", "--subject", "subject.json", folder=folder)
+    assert told.returncode == 0 and " 0 broken" in told.stdout, told.stdout + told.stderr
+    assert "✓ secrets" in told.stdout if shape == "full" else "✓ delivery" in told.stdout, told.stdout
+    tests = subprocess.run(
+        ["python3", "-m", "unittest"], cwd=folder, capture_output=True, text=True, env={**os.environ, "MOONGATE": str(BIN / "moongate")}, timeout=120)
+    assert tests.returncode == 0 and "Ran 1 test" in tests.stderr, tests.stderr
+
+
+def test_a_new_program_signs_a_person_in(hub):
+    assert moongate("provider", "new", "pigeon_post", "--language", "python", "--into", hub.config).returncode == 0
+    (hub.config / "flows" / "pigeon.lua").write_text(programs.FLOW.replace('"hub"', '"pigeon"').replace("sms_hub", "pigeon_post"))
+    (hub.config / "policies" / "pigeon_post.lua").write_text('return policy "pigeon_post" {}\n')
+    hub.edit("gateway.lua", lambda text: text.replace("providers = {", 'providers = { pigeon_post = exec { "./pigeon_post/pigeon_post.py" },', 1).replace('"0.1% per 30d"', '"1% per 30d"'))
+    hub.start()
+    flow = hub.flow("pigeon")
+    begun = hub.api("POST", f"/flows/{flow}/begin", {"provider": "pigeon_post", "email": "Asha@Example.com"})
+    assert begun.status_code == 200, begun.text
+    line = wait_for(lambda: (hub.config / "codes.txt").exists() and (hub.config / "codes.txt").read_text(), "the code")
+    assert line.startswith("asha@example.com ")
+    done = hub.submit(flow, re.search(r"\b\d{6}\b", line).group())
+    assert done.json()["status"] == "complete" and done.json()["account"]["email"] == "asha@example.com"
+    # The hosted pages know it by the words that it brought.
+    page = requests.get(f"{hub.url}/auth/step?flow=pigeon", headers={"Accept": "text/html"}, timeout=20)
+    assert page.status_code == 200 and "Pigeon post" in page.text and "We send you a code." in page.text
+
+
+@pytest.mark.parametrize("change, words", [
+    (lambda text: text.replace('"protocol": 1', '"protocol": 2'), "speaks version 2 of the protocol"),
+    (lambda text: text.replace('        # Your own way', '        return None; # Your own way').replace("    with open", "    return 7\n    with open"), "✗ delivery"),
+    (lambda text: text.replace('policy.replace(', 'policy.replace("email", "ip").replace('), "no limit on verify per identifier"),
+    (lambda text: "#!/usr/bin/env python3\nimport time\ntime.sleep(100)\n", "did not answer `hello` within 5s"),
+])
+def test_a_broken_program_does_not(tmp_path, change, words):
+    assert moongate("provider", "new", "pigeon_post", "--language", "python", "--into", tmp_path).returncode == 0
+    file = tmp_path / "pigeon_post" / "pigeon_post.py"
+    file.write_text(change(file.read_text()))
+    told = moongate("provider", "test", "./pigeon_post.py", folder=tmp_path / "pigeon_post")
+    assert told.returncode == 1 and words in told.stdout + told.stderr, told.stdout + told.stderr
 
 
 # The schema file, held against what is really said.

@@ -58,6 +58,20 @@ import Testing
     #expect(try await recovers(provider))
   }
 
+  @Test func aSlowProgramIsNotTakenForOneThatHangs() async throws {
+    let desk = try Desk()
+    let provider = try desk.full(
+      """
+      old = take
+      def take(message):
+          time.sleep(0.15)
+          old(message)
+      """, timeout: .milliseconds(100))
+    for _ in 0..<8 { await #expect(throws: ProgramFault.late(.milliseconds(100))) { try await provider.judge("open") } }
+    #expect(try await desk.heard("answered a call after its time"))
+    #expect(!desk.log.lines.contains { $0.contains("hangs") || $0.contains("started again") })
+  }
+
   @Test func aFloodOfErrorsIsBoundedAndHurtsNothing() async throws {
     let desk = try Desk { $0.errorBytes = 4_096 }
     let provider = try desk.full(

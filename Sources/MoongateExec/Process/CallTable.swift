@@ -77,7 +77,8 @@ struct CallTable {
     givenUpOrder.removeFirst(Self.remembered)
   }
 
-  func wasGivenUp(_ id: Int) -> Bool { givenUp.contains(id) }
+  /// - Returns: whether the call was given up, and not answered since.
+  mutating func forget(_ id: Int) -> Bool { givenUp.remove(id) != nil }
 }
 
 /// What is still to be written to a program.

@@ -86,9 +86,14 @@ extension ProgramLoop {
     case .configuring(id, _): hearConfigured(problem, at: now)
     default:
       guard let call = calls.removeSent(id) else {
-        let what =
-          calls.wasGivenUp(id) ? "answered a call after its time, or after it was cancelled" : "answered what nobody asked, or a second time"
-        isUnasked(calls.wasGivenUp(id) ? "too late" : "stray", "\(what) (id \(id))", at: now)
+        if calls.forget(id) {
+          // Slow is not hanging; and as many calls as were asked may be answered late.
+          lateInRow = 0
+          lastHeard = now
+          log.complain("too late", "it answered a call after its time, or after it was cancelled (id \(id))", at: now)
+        } else {
+          isUnasked("stray", "answered what nobody asked, or a second time (id \(id))", at: now)
+        }
         return
       }
       lateInRow = 0

@@ -214,6 +214,7 @@ final class ProgramLoop {
     case .ready:
       if let retiredAt, calls.isEmpty, now - retiredAt >= limits.linger { leave(at: now) }
     case .leaving(let until, let isTerminated) where now >= until:
+      if !isTerminated { log.complain("farewell", "did not end within \(limits.farewell.shortText) of `shutdown`; it is ended by SIGTERM", at: now) }
       child?.signal(isTerminated ? SIGKILL : SIGTERM)
       phase = .leaving(until: now + limits.farewell, isTerminated: true)
     default: break

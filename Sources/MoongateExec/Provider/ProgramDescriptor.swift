@@ -3,6 +3,8 @@ import MoongateSDK
 /// What a program says of itself is not to be used: sentences for whoever wrote it.
 package struct ProgramProblem: Error, Sendable {
   package let sentences: [String]
+
+  package init(sentences: [String]) { self.sentences = sentences }
 }
 
 extension Introduction {

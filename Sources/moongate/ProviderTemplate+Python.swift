@@ -1,0 +1,211 @@
+import Foundation
+import MoongateSDK
+
+// A program in Python that is a provider: nothing but its standard library, about thirty lines, and a test that runs the suite.
+
+extension ProviderTemplate {
+  static func python(_ new: NewProvider) -> ProviderTemplate {
+    let fill = { (text: String) in text.replacing("@NAME@", with: new.name.rawValue).replacing("@TITLE@", with: new.title) }
+    let isCode = new.shape == .code
+    let program = "\(new.name).py"
+    var files = [
+      program: isCode ? pythonCode : pythonFull, "policy.lua": isCode ? pythonCodePolicy : pythonFullPolicy,
+      "README.md": isCode ? pythonCodeReadme : pythonFullReadme, "test_\(new.name).py": pythonTest, "subject.json": isCode ? "{}\n" : pythonSubject,
+    ]
+    files = files.mapValues(fill)
+    return ProviderTemplate(
+      files: files, programs: [program],
+      steps: [
+        ("moongate provider test ./\(program) --subject subject.json", "runs the conformance suite against it"),
+        ("python3 -m unittest", "does the same, with your own tests beside it"),
+        ("cp -r . …/config/\(new.name)", "into the configuration's folder; README.md says which lines name it there"),
+      ])
+  }
+
+  private static let pythonCode = ##"""
+    #!/usr/bin/env python3
+    """@NAME@: proves an email address by a code. The gateway reads the address, and makes, counts, compares and expires the codes."""
+    import json, pathlib, sys
+
+    def hello(params):
+        policy = pathlib.Path(__file__).with_name("policy.lua").read_text()
+        return {"protocol": 1, "shape": "code", "identifier": "email",
+                "settings": [{"name": "file", "kind": "text", "default": "codes.txt", "help": "where codes are written, while you try it out"}],
+                "words": {"title": "@TITLE@", "instruction": "We send you a code.", "labels": {"email": "Email address", "code": "Code"}},
+                "policy": policy.replace('"@NAME@"', json.dumps(params["name"]))}
+
+    def configure(params):
+        global settings
+        settings = params["settings"]
+        return {}
+
+    def deliver(params):
+        # Your own way to the person comes here. Raise where it fails: the operator is told, and the person is not charged.
+        with open(settings["file"], "a") as file:
+            file.write(f"{params['to']['value']} {params['text']}\n")
+        return {}
+
+    METHODS = {"hello": hello, "configure": configure, "deliver": deliver}
+
+    for line in sys.stdin:
+        message = json.loads(line)
+        if message.get("method") == "shutdown":
+            break
+        if "id" in message and message.get("method") in METHODS:
+            try:
+                answer = {"result": METHODS[message["method"]](message["params"])}
+            except Exception as error:  # Its kind alone: its text may hold a code.
+                answer = {"error": {"code": 1, "message": type(error).__name__}}
+            print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}), flush=True)
+
+    """##
+
+  private static let pythonFull = ##"""
+    #!/usr/bin/env python3
+    """@NAME@: proves a phrase that the account has chosen. The gateway counts the tries before it asks, and keeps the record sealed."""
+    import hashlib, hmac, json, os, pathlib, sys
+
+    FIELD = {"name": "phrase", "kind": "password"}
+
+    def hello(params):
+        policy = pathlib.Path(__file__).with_name("policy.lua").read_text()
+        return {"protocol": 1, "shape": "full", "submit": [FIELD],
+                "outcomes": [{"reason": "wrong_phrase", "sentence": "This is not your phrase. Try again."},
+                             {"reason": "no_phrase", "sentence": "You have not chosen a phrase yet.", "counts": False}],
+                "words": {"title": "@TITLE@", "instruction": "Type the phrase that you have chosen.", "labels": {"phrase": "Phrase"}},
+                "policy": policy.replace('"@NAME@"', json.dumps(params["name"]))}
+
+    def record(params):
+        return params.get("account", {}).get("record")
+
+    def scrypt(phrase, salt):
+        return hashlib.scrypt(phrase.encode(), salt=salt, n=2**14, r=8, p=1).hex()
+
+    def begin(params):
+        if params["purpose"] != "set" and not record(params):
+            return {"refused": "no_phrase"}
+        return {"ask": {"fields": [FIELD]}}
+
+    def submit(params):
+        phrase = params["fields"]["phrase"]
+        if len(phrase) < 12:
+            return {"malformed": {"field": "phrase", "detail": "A phrase has at least 12 characters."}}
+        if params["purpose"] == "set":
+            salt = os.urandom(16)
+            return {"proved": {"record": {"replace": f"{salt.hex()} {scrypt(phrase, salt)}"}}}
+        if not record(params):
+            return {"refused": "no_phrase"}
+        salt, kept = record(params).split()
+        if not hmac.compare_digest(kept, scrypt(phrase, bytes.fromhex(salt))):
+            return {"refused": "wrong_phrase"}
+        return {"proved": {"record": {}} if params["purpose"] == "disable" else {}}
+
+    METHODS = {"hello": hello, "configure": lambda params: {}, "begin": begin, "submit": submit}
+
+    for line in sys.stdin:
+        message = json.loads(line)
+        if message.get("method") == "shutdown":
+            break
+        if "id" in message and message.get("method") in METHODS:
+            try:
+                answer = {"result": METHODS[message["method"]](message["params"])}
+            except Exception as error:  # Its kind alone: its text may hold the phrase.
+                answer = {"error": {"code": 1, "message": type(error).__name__}}
+            print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}), flush=True)
+
+    """##
+
+  private static let pythonCodePolicy = """
+    -- The defaults of @NAME@. An operator's policies/@NAME@.lua replaces the fields that it names (`limits` as a whole).
+    return policy "@NAME@" {
+      code   = { length = 6, alphabet = "digits", ttl = "10m" },
+      timers = { resend_after = { "60s" } },
+      limits = {
+        send    = { on = "send",   per = "email", max = 4,  window = "15m" },
+        send_ip = { on = "send",   per = "ip",    max = 30, window = "1h" },
+        verify  = { on = "verify", per = "email", max = 5,  window = "24h", counts = "failures", lock = { "15m", "1h", "6h", "24h" } },
+      },
+      unknown_account = "conceal",
+      message = "{code} is your {service} code. It works for {minutes} minutes.",
+    }
+
+    """
+
+  private static let pythonFullPolicy = """
+    -- The defaults of @NAME@. An operator's policies/@NAME@.lua replaces the fields that it names (`limits` as a whole).
+    return policy "@NAME@" {
+      limits = {
+        verify = { on = "verify", per = "account", max = 5, window = "24h", counts = "failures", lock = { "15m", "1h", "6h", "24h" } },
+      },
+      unknown_account = "conceal",
+    }
+
+    """
+
+  private static let pythonSubject = """
+    {
+      "sets_up": true,
+      "right": { "phrase": "ninety-nine quiet pigeons" },
+      "wrong": { "phrase": "ninety-nine quiet penguins" },
+      "malformed_submits": [{ "phrase": "short" }]
+    }
+
+    """
+
+  private static let pythonTest = #"""
+    """The conformance suite; MOONGATE names the program where it is not in PATH."""
+    import os, pathlib, subprocess, unittest
+
+    HERE = pathlib.Path(__file__).parent
+
+
+    class Conformance(unittest.TestCase):
+        def test_holds_the_suite(self):
+            told = subprocess.run(
+                [os.environ.get("MOONGATE", "moongate"), "provider", "test", "./@NAME@.py", "--subject", "subject.json"],
+                cwd=HERE, capture_output=True, text=True)
+            self.assertEqual(told.returncode, 0, told.stdout + told.stderr)
+
+
+    if __name__ == "__main__":
+        unittest.main()
+
+    """#
+
+  private static let pythonReadmeHead = """
+    # @NAME@
+
+    A provider for Moongate that is a program of its own: `@NAME@.py`, with its default policy in `policy.lua` beside it. Every message that it gets
+    and writes is described in Moongate's `Plugins/README.md`.
+
+        moongate provider test ./@NAME@.py --subject subject.json     # the conformance suite, rule by rule
+        python3 -m unittest                                           # the same, with your own tests
+
+    ## To sign in with it
+
+    Copy this folder into your configuration's folder, and change there:
+
+
+    """
+
+  private static let pythonCodeReadme =
+    pythonReadmeHead + """
+      - `gateway.lua`: `providers = { …, @NAME@ = exec { "./@NAME@/@NAME@.py" } }`
+      - `flows/login.lua`: put `"@NAME@"` into `any_of { … }`
+      - `policies/@NAME@.lua`: `return policy "@NAME@" {}` to keep the defaults, or what you want otherwise
+
+      `moongate check` starts it for its handshake; a running gateway takes it over within two seconds, and again whenever you save it.
+
+      """
+
+  private static let pythonFullReadme =
+    pythonReadmeHead + """
+      - `gateway.lua`: `providers = { …, @NAME@ = exec { "./@NAME@/@NAME@.py" } }`
+      - `flows/@NAME@_set.lua`: `return flow "@NAME@_set" { account = "existing", steps = { { "@NAME@" } } }`, where somebody who is
+        signed in chooses a phrase; and `{ "@NAME@" }` as a step of `flows/step_up.lua`, where it is asked for
+      - `policies/@NAME@.lua`: `return policy "@NAME@" {}` to keep the defaults, or what you want otherwise
+
+      `moongate check` starts it for its handshake; a running gateway takes it over within two seconds, and again whenever you save it.
+
+      """
+}
