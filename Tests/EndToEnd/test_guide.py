@@ -1,0 +1,147 @@
+"""The commands of Plugins/README.md, word for word: a provider begun, tried out and put in, and a person signed in through it in a browser."""
+
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+from house import BIN, ROOT, House, wait_for
+from screens import Screen
+
+GUIDE = (ROOT / "Plugins" / "README.md").read_text()
+
+
+def section(heading):
+    found = re.search(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", GUIDE, re.M | re.S)
+    assert found, f"Plugins/README.md has no section {heading}"
+    return found.group(1)
+
+
+def blocks(heading):
+    """The section's blocks in their order: what language, and the text."""
+    found = re.findall(r"^```(\w+)\n(.*?)^```$", section(heading), re.M | re.S)
+    assert found, f"Plugins/README.md shows no commands under {heading}"
+    return found
+
+
+class Reader:
+    """Somebody in a clone of the repository, with one shell."""
+
+    def __init__(self, house):
+        self.house, self.folder = house, house.config.parent
+        (self.folder / ".build").mkdir()
+        (self.folder / ".build" / "debug").symlink_to(BIN)
+        self.before = "set -eu\n"
+
+    def types(self, commands):
+        """What was exported stays, as in a shell that stays open."""
+        told = subprocess.run(
+            ["bash", "-c", self.before + commands], cwd=self.folder, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL,
+            env={name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ})
+        assert told.returncode == 0, f"{commands}\n{told.stdout}{told.stderr}"
+        self.before += "".join(line + "\n" for line in commands.splitlines() if line.startswith(("export ", "cd ")))
+        return told.stdout
+
+    def writes(self, text):
+        """A block of Lua: its first line says where it goes."""
+        where = re.match(r"-- (\S+\.lua)(?:, (\w+))?\n", text)
+        assert where, f"no file is named by {text!r}"
+        name, table = where.groups()
+        file = self.folder / name
+        if table:
+            before = file.read_text()
+            opening = f"{table} = {{\n"
+            assert before.count(opening) == 1, f"{name} has no `{opening.strip()}`"
+            file.write_text(before.replace(opening, opening + text[where.end():]))
+        else:
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(text)
+
+
+@pytest.fixture
+def reader(tmp_path):
+    house = House(tmp_path)
+    yield Reader(house)
+    house.stop()
+
+
+class Follow:
+    """Does what a section says, as far as one wants."""
+
+    def __init__(self, reader, heading):
+        self.reader, self.left, self.said = reader, blocks(heading), ""
+
+    def to(self, command):
+        """Everything before the block of this command."""
+        while self.left[0][1].strip() != command:
+            self.next()
+
+    def next(self):
+        language, text = self.left.pop(0)
+        text = self.reader.house.here(text)
+        if language == "sh":
+            said = self.reader.types(text)
+            self.said += said
+            return said
+        self.reader.writes(text)
+
+
+def test_ten_minutes(reader, driver):
+    guide = Follow(reader, "Ten minutes to a running provider")
+    guide.to("make run")
+    assert " 0 broken" in guide.said and re.search(r"^pigeon_post +\d+ +\d+ ", guide.said, re.M), guide.said
+    # What `make run` does, on the ports of this house.
+    guide.left.pop(0)
+    house = reader.house.start()
+    screen = Screen(driver, house).forget()
+    screen.opens("/auth/login?flow=pigeon").at("/auth/step").reads("Pigeon post").is_sound("the first page")
+    screen.fills('"field.email"', "asha@example.com").presses("Continue").reads("asha@example.com")
+    code = re.search(r"\b\d{8}\b", guide.next()).group()
+    screen.fills('"field.code"', code).presses("Continue").reads("The gateway proved that you are asha@example.com.")
+    assert not guide.left
+    # A save is taken over while it runs, and one that breaks it is not.
+    program = house.config / "pigeon_post" / "pigeon_post.py"
+    serving = house.policy()["active"]
+    program.write_text(program.read_text().replace("We send you a code.", "A pigeon brings a code."))
+    house.wait_generation(serving)
+    screen.forget().opens("/auth/login?flow=pigeon").reads("A pigeon brings a code.")
+    program.write_text("import nothing_of_this_name\n")
+    wait_for(lambda: house.policy()["candidate_refused"], "the refusal")
+    screen.forget().opens("/auth/login?flow=pigeon").reads("A pigeon brings a code.")
+
+
+@pytest.mark.skipif("MOONGATE_GUIDE" not in os.environ, reason="builds Moongate once more, which takes minutes: make check-guide")
+def test_in_swift_outside_this_repository():
+    """In one folder that stays, so that the second time is quick."""
+    folder = ROOT / ".build-e2e" / "guide"
+    shutil.rmtree(folder / "lighthouse" / "Sources", ignore_errors=True)
+    kept = folder / "lighthouse" / ".build"
+    if kept.exists():
+        kept.rename(folder / "kept")
+    shutil.rmtree(folder / "lighthouse", ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    script = f'set -eu\nexport PATH="{BIN}:$PATH"\n'
+    for _, text in blocks("In Swift, outside this repository"):
+        script += text.replace("cd lighthouse\n", "cd lighthouse\n[ ! -d ../kept ] || mv ../kept .build\n")
+    told = subprocess.run(["bash", "-c", script], cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    assert told.returncode == 0 and " 0 broken" in told.stdout, told.stdout[-4000:] + told.stderr[-4000:]
+
+
+def test_every_link_leads_somewhere():
+    for page in [ROOT / "Plugins" / "README.md", *sorted((ROOT / "Plugins").glob("*/README.md"))]:
+        for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
+            assert "://" in target or (page.parent / target).exists(), f"{page.relative_to(ROOT)} leads to {target}, which is not there"
+        headings = {re.sub(r"[^\w -]", "", line.lstrip("# ").lower()).replace(" ", "-") for line in page.read_text().splitlines() if line.startswith("#")}
+        for anchor in re.findall(r"\]\(#([^)]+)\)", page.read_text()):
+            assert anchor in headings, f"{page.relative_to(ROOT)} leads to #{anchor}, which is not there"
+
+
+def test_every_shipped_provider_has_its_page():
+    for folder in sorted((ROOT / "Plugins").iterdir()):
+        if folder.is_dir():
+            assert f"]({folder.name}/README.md)" in GUIDE, f"Plugins/README.md does not lead to {folder.name}"
+            manual = (folder / "README.md").read_text()
+            policy = re.search(r'policy "(\w+)"', (folder / "policy.lua").read_text()).group(1)
+            for part in (f"# {policy}", "## Files"):
+                assert part in manual, f"Plugins/{folder.name}/README.md does not say: {part}"
