@@ -89,6 +89,26 @@ def test_1_2_paste(screen, number, text):
     screen.at("/profile-setup")
 
 
+def test_1_2_what_holds_no_code_takes_nothing_away(screen, number):
+    typed = wrong(screen.asks_code(number, "register"))[:3]
+    screen.types(typed).pastes("#code", "hello world")
+    assert boxes(screen) == typed and screen.find("#code").get_attribute("value") == typed
+
+
+def test_1_2_without_its_script_the_field_shows_what_is_typed(screen, number):
+    screen.asks_code(number, "register")
+    screen.driver.execute_cdp_cmd("Network.enable", {})
+    screen.driver.execute_cdp_cmd("Network.setCacheDisabled", {"cacheDisabled": True})
+    screen.driver.execute_cdp_cmd("Network.setBlockedURLs", {"urls": ["*/code.js"]})
+    try:
+        screen.driver.refresh()
+        screen.find("#code").send_keys("482")
+        screen.waits(lambda: screen.js("return getComputedStyle(document.querySelector('#code')).color") != "rgba(0, 0, 0, 0)", "what was typed")
+    finally:
+        screen.driver.execute_cdp_cmd("Network.setBlockedURLs", {"urls": []})
+        screen.driver.execute_cdp_cmd("Network.setCacheDisabled", {"cacheDisabled": False})
+
+
 def test_1_3_sends_itself(screen, number):
     code = screen.asks_code(number, "register")
     screen.slow(700)
@@ -178,7 +198,10 @@ def test_a_flow_that_ends_while_its_page_is_open(hasty, number):
     hasty.waits(lambda: hasty.js(status, flow) == 410, "the end of the flow")
     hasty.find("#code").send_keys(code)
     hasty.reads("This sign-in has expired. Please start again.", "Start again").is_sound("expired")
-    hasty.presses("Start again").at("/auth/login")
+    assert "/auth/login" in next(link for link in hasty.all("main a") if link.text == "Start again").get_attribute("href")
+    # There is no code left to ask about on the way back.
+    hasty.driver.back()
+    hasty.at("/auth/login")
 
 
 def test_1_7_locked(screen, number):
@@ -214,6 +237,8 @@ def test_1_8_no_connection(screen, number):
     screen.types(code)
     screen.reads("Unable to verify. Check your connection.", "Retry")
     assert boxes(screen) == code and screen.find("button.main").is_enabled(), "digits stay"
+    assert screen.js("""const box = document.querySelector('.back').getBoundingClientRect();
+      return document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2).closest('.back') !== null"""), "the way back is free"
     screen.is_sound("no connection")
     screen.offline(False)
     screen.presses("Retry").at("/profile-setup")
@@ -274,6 +299,23 @@ def test_1_10_back_and_edit(screen, number, other_number):
     screen.waits(lambda: screen.find("#edit button.main").is_enabled(), "another number")
     screen.find("#edit button.main").click()
     screen.waits(lambda: other[3:8] + " " + other[8:] in screen.text, "the other number")
+
+
+def test_1_10_a_refusal_is_said_inside_the_sheet(screen, number, other_number):
+    screen.house.register(number)
+    screen.asks_code(number)
+    screen.presses("Edit phone number")
+    field = screen.find("#new-contact")
+    field.clear()
+    field.send_keys(other_number())
+    screen.waits(lambda: screen.find("#edit button.main").is_enabled(), "another number")
+    screen.find("#edit button.main").click()
+    screen.waits(lambda: "No account found" in screen.find("#edit").text and "Create Account" in screen.find("#edit").text, "the way on")
+    # What is beside an open dialog is inert: a live region there is heard by nobody.
+    assert screen.js("return document.getElementById('edit').contains(document.getElementById('urgent'))")
+    screen.is_sound("refused in the sheet")
+    screen.presses("Cancel", "#edit")
+    screen.waits(lambda: screen.js("return document.getElementById('urgent').parentElement === document.body"), "the live region in the page again")
 
 
 def test_1_10_no_support_no_link(driver, tmp_path, number):

@@ -112,6 +112,16 @@ def test_2_1_when_formatting_fails_typing_goes_on(screen, number):
         screen.driver.execute_cdp_cmd("Network.setBlockedURLs", {"urls": []})
 
 
+def test_2_1_enter_before_the_number_is_judged(screen, number):
+    screen.house.register(number)
+    screen.opens("/auth/login").slow(700)
+    try:
+        screen.find("#phone").send_keys(number[3:] + Keys.ENTER)
+        screen.at("/auth/verify")
+    finally:
+        screen.slow(0)
+
+
 def test_2_2_sending(screen, number):
     screen.house.register(number)
     screen.opens("/auth/login").listens()
@@ -185,6 +195,21 @@ def test_2_6_no_connection(screen, number):
     assert button(screen).is_enabled()
     button(screen).click()
     screen.at("/auth/verify")
+
+
+def test_2_6_an_answer_that_is_no_page_of_ours(screen, number):
+    screen.opens("/auth/login").fills("phone", number)
+    screen.waits(lambda: button(screen).is_enabled(), "a number")
+    screen.js("window.fetch = async () => new Response('<p>Blocked</p>', {status: 403, headers: {'Content-Type': 'text/html'}})")
+    button(screen).click()
+    screen.reads("Unable to send OTP. Check your connection.", "Welcome Back!")
+    assert number.endswith(screen.find("#phone").get_attribute("value").replace(" ", ""))
+
+
+def test_2_7_what_was_typed_is_carried(screen, number):
+    screen.opens("/auth/login").fills("phone", number[3:8])
+    screen.presses("Create Account").at("/auth/register")
+    assert screen.find("#phone").get_attribute("value").replace(" ", "") == number[3:8]
 
 
 def test_2_8_back_to_where_the_person_was(screen, number):

@@ -139,6 +139,14 @@ def test_3_5_forgotten(screen):
     screen.keys(OTHER).at("/home")
 
 
+def test_3_5_asked_again_too_soon(screen):
+    asks = lambda: screen.opens("/auth/pin?return_to=/home").presses("Forgot Passcode?").presses("Send Reset Code", "dialog[open]")
+    with_pin(screen)
+    asks().waits(lambda: "Enter reset code from SMS" in screen.text, "the code step")
+    asks()
+    screen.waits(lambda: "Resend code in" in screen.find("dialog[open]").text, "the wait, where it was asked for")
+
+
 def test_3_5_by_email_and_logout(screen):
     email = f"pin{screen.number[-5:]}@example.org"
     screen.opens("/auth/email?flow=change_email").reads("Add your email").is_sound("add an email")

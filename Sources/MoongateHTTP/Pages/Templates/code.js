@@ -87,6 +87,8 @@ export default function enhance(form) {
     if (input.readOnly) return;
     const text = event.clipboardData.getData("text");
     const value = isDigits ? codeIn(text, length) : clean(text);
+    // What holds nothing of a code takes nothing away.
+    if (!value) return;
     clearTimeout(timer);
     forgive();
     input.value = value;

@@ -1,5 +1,6 @@
 // Questions and sheets, and the question before a code is left behind.
 import { record } from "./events.js";
+import { open } from "./say.js";
 
 let isLeaving = false;
 
@@ -14,7 +15,7 @@ export function wire(root = document) {
       const dialog = document.getElementById(link.dataset.opens);
       if (!dialog) return;
       event.preventDefault();
-      dialog.showModal();
+      open(dialog);
     });
   }
   for (const link of root.querySelectorAll("[data-edit]:not([data-wired])")) {
@@ -24,7 +25,7 @@ export function wire(root = document) {
     link.addEventListener("click", (event) => {
       event.preventDefault();
       record("edit_phone_tapped");
-      sheet.showModal();
+      open(sheet);
       const field = sheet.querySelector("input:not([type=hidden])");
       field.focus();
       field.select();
@@ -38,7 +39,7 @@ function guard(root) {
   const question = document.getElementById("leave");
   if (!back || !question) return;
   back.dataset.wired = "1";
-  const ask = () => { if (!question.open) question.showModal(); };
+  const ask = () => { if (!question.open) open(question); };
   back.addEventListener("click", (event) => { event.preventDefault(); ask(); });
   question.addEventListener("close", () => { if (!isLeaving) record("otp_screen_back", { confirmed: false }); });
   question.querySelector("[data-leave-now]").addEventListener("click", () => {
@@ -50,6 +51,12 @@ function guard(root) {
   if (!history.state?.moongate) history.pushState({ moongate: true }, "");
   addEventListener("popstate", () => {
     if (isLeaving) return;
+    // Another page has taken this one's place: there is nothing to ask about any more.
+    if (!question.isConnected) {
+      isLeaving = true;
+      history.back();
+      return;
+    }
     history.pushState({ moongate: true }, "");
     ask();
   });

@@ -1,5 +1,5 @@
 // Sends a form without leaving the page. The answer is where to go on, or the same page as it is now: of that, only what differs is put in.
-import { announce, hush, say, toast } from "./say.js";
+import { announce, hush, open, say, toast } from "./say.js";
 import { record } from "./events.js";
 
 /// { next } or { right } where it went well, { page, status } with a page of refusal, { failed } where nothing useful came back.
@@ -14,7 +14,8 @@ export async function send(form, submitter, patience = 10_000, more = {}) {
     if (answer.status >= 500) return { failed: true };
     const type = answer.headers.get("Content-Type") ?? "";
     if (type.startsWith("application/json")) return await answer.json();
-    return { page: parse(await answer.text()), status: answer.status };
+    const page = parse(await answer.text());
+    return isOurs(page) ? { page, status: answer.status } : { failed: true };
   } catch {
     return { failed: true };
   }
@@ -22,11 +23,15 @@ export async function send(form, submitter, patience = 10_000, more = {}) {
 
 const parse = (text) => new DOMParser().parseFromString(text, "text/html");
 
+/// Something on the way may answer in our place: its words are no page of ours.
+const isOurs = (page) => page.querySelector("main") !== null && Boolean(page.body.dataset.page);
+
 /// The page as it stands at the server now; null where that cannot be had.
 export async function look(address = location.href) {
   try {
     const answer = await fetch(address, { headers: { Accept: "text/html" }, signal: AbortSignal.timeout(10_000) });
-    return answer.status < 500 && (answer.headers.get("Content-Type") ?? "").startsWith("text/html") ? parse(await answer.text()) : null;
+    const page = answer.status < 500 ? parse(await answer.text()) : null;
+    return page && isOurs(page) ? page : null;
   } catch {
     return null;
   }
@@ -126,10 +131,15 @@ export default function enhance(form) {
       toast(say(isPhone() ? "unable_to_send" : "no_connection"), { bad: true });
       return;
     }
-    if (form.dataset.form === "edit") showInSheet(form, result.page); else if (!patch(result.page)) return;
     const code = result.page.querySelector("[data-form]")?.dataset.code;
+    // Before the page behind takes it.
+    const dialog = form.closest("dialog");
+    const told = dialog ? refusal(result.page) : null;
+    if (form.dataset.form !== "edit" && !patch(result.page)) return;
+    const slot = dialog?.querySelector("[data-slot]");
+    slot?.replaceChildren(...told);
     if (isPhone() && code) record("login_otp_failed", { error: code });
-    const sentence = problem(form.closest("dialog") ?? document);
+    const sentence = slot ? slot.textContent.trim() : problem();
     if (sentence) announce(say("error", { sentence }), true);
     const field = form.querySelector("[data-phone]");
     if (field && code) {
@@ -139,13 +149,25 @@ export default function enhance(form) {
     }
     document.dispatchEvent(new CustomEvent("moongate:refused", { detail: { form, code } }));
     const ask = document.querySelector(`dialog[data-ask-for="${code}"]`);
-    if (ask) ask.showModal(); else (form.querySelector("[aria-invalid=true]") ?? form.querySelector("input:not([type=hidden])"))?.focus();
+    if (ask) open(ask); else (form.querySelector("[aria-invalid=true]") ?? form.querySelector("input:not([type=hidden])"))?.focus();
   });
 }
 
-function showInSheet(form, page) {
-  const said = document.createElement("p");
-  said.className = "problem";
-  said.textContent = problem(page) ?? "";
-  form.querySelector("#edit-problem").replaceChildren(said);
+/// What a page says against what was asked, and the way on where it names one: for the sheet or the question that asked.
+function refusal(page) {
+  const told = [...(page.querySelector("main [data-slot=problem]")?.cloneNode(true).children ?? [])];
+  if (!told.length) {
+    const line = document.createElement("p");
+    line.className = "problem";
+    line.textContent = page.querySelector(".subtitle[role=alert]")?.textContent.trim() ?? say("no_connection");
+    told.push(line);
+  }
+  // The scripts say it.
+  for (const loud of told) loud.removeAttribute("role");
+  const way = page.querySelector("[data-ask-for] .choices a");
+  if (way) {
+    way.className = "link";
+    told.push(way);
+  }
+  return told;
 }

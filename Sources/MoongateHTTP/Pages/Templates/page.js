@@ -51,6 +51,18 @@ for (const form of document.querySelectorAll("form[data-signs-out]")) form.addEv
 const kind = document.body.dataset.page;
 const screens = { login: "login", register: "register", verify: "otp_verification", email: "email", pin: "pin", account: "account" };
 if (screens[kind]) record("screen_view", { screen_name: screens[kind] });
+// What was typed goes along to the other page, and to this one in another language.
+document.addEventListener("click", (event) => {
+  const link = event.target.closest?.("[data-other], .languages a");
+  const form = document.querySelector("main form[data-form=entrance]");
+  if (!link || !form) return;
+  const address = new URL(link.href);
+  for (const name of ["phone", "region"]) {
+    const value = form.elements[name]?.value.trim();
+    if (value) address.searchParams.set(name, value);
+  }
+  link.href = address;
+}, true);
 for (const link of document.querySelectorAll("[data-other]")) link.addEventListener("click", () => { if (kind === "login") record("login_create_account_tapped"); });
 
 if (kind === "login" || kind === "register") {

@@ -1,6 +1,6 @@
 // A number as it is typed: its country, its spaces, and whether it can be one. libphonenumber at the gateway judges; where it cannot be
 // asked, typing goes on and the form is judged when it is sent.
-import { announce, say } from "./say.js";
+import { announce, open, say } from "./say.js";
 import { record } from "./events.js";
 import countries from "./countries.js";
 
@@ -38,7 +38,7 @@ export default function enhance(field) {
   let isDown = false;
   addEventListener("pointerdown", () => { isDown = true; }, true);
   for (const name of ["pointerup", "pointercancel"]) addEventListener(name, () => { isDown = false; }, true);
-  let asked = 0, hasStarted = false, verdict = null, judged = "", wasValid = false;
+  let asked = 0, hasStarted = false, verdict = null, judged = "", wasValid = false, waitsToSend = false;
 
   const isHeld = () => slot?.querySelector("[data-countdown]") !== null && slot?.querySelector("[data-countdown]") !== undefined;
   function settle() {
@@ -78,6 +78,11 @@ export default function enhance(field) {
       verdict = undefined;
     }
     settle();
+    if (waitsToSend) {
+      waitsToSend = false;
+      if (button.disabled) refuse(); else form.requestSubmit(button);
+      return;
+    }
     // Whoever had gone on already is told now.
     if (hasStarted && !field.contains(document.activeElement)) invalid();
     if (!hasStarted || document.activeElement !== input) adopt();
@@ -119,6 +124,7 @@ export default function enhance(field) {
 
   input.addEventListener("input", () => {
     if (!hasStarted) { hasStarted = true; record("login_phone_started"); }
+    waitsToSend = false;
     input.removeAttribute("aria-invalid");
     field.classList.remove("wrong");
     if (!isHeld()) slot?.replaceChildren();
@@ -136,11 +142,15 @@ export default function enhance(field) {
   input.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || !button.disabled) return;
     event.preventDefault();
+    // On a slow network the number is sent as soon as it is known to be one.
+    if (input.value.trim() && verdict !== undefined && judged !== input.value) waitsToSend = true; else refuse();
+  });
+  function refuse() {
     invalid();
     field.classList.remove("wrong");
     void field.offsetWidth;
     field.classList.add("wrong");
-  });
+  }
   clear.addEventListener("click", () => {
     input.value = "";
     input.dispatchEvent(new Event("input"));
@@ -252,7 +262,7 @@ function openList(field, current, choose) {
   close.addEventListener("click", () => dialog.close());
   dialog.addEventListener("close", () => dialog.remove());
   document.body.append(dialog);
-  dialog.showModal();
+  open(dialog);
   fill();
   search.focus();
 }

@@ -12,8 +12,17 @@ export function spoken(seconds) {
   return rest ? `${count(minutes, "minutes")} ${count(rest, "seconds")}` : count(minutes, "minutes");
 }
 
+const [polite, urgently, toasts] = ["polite", "urgent", "toasts"].map((id) => document.getElementById(id));
+
+/// Shows a question or a sheet. All that is beside it is inert, for eyes and for ears: what is said meanwhile is said inside it.
+export function open(dialog) {
+  dialog.append(polite, urgently, toasts);
+  dialog.addEventListener("close", () => document.body.append(polite, urgently, toasts), { once: true });
+  dialog.showModal();
+}
+
 export function announce(text, urgent = false) {
-  const region = document.getElementById(urgent ? "urgent" : "polite");
+  const region = urgent ? urgently : polite;
   region.textContent = "";
   // A region that is emptied and filled at once says nothing.
   setTimeout(() => { region.textContent = text; }, 50);
@@ -35,11 +44,17 @@ export function toast(text, { bad = false, label, action } = {}) {
     button.className = "link";
     button.textContent = label;
     button.addEventListener("click", () => { line.remove(); action(); });
-    line.append(button);
+    const close = document.createElement("button");
+    close.type = "button";
+    close.className = "link";
+    close.setAttribute("aria-label", say("close"));
+    close.textContent = "✕";
+    close.addEventListener("click", () => line.remove());
+    line.append(button, close);
   } else {
     setTimeout(() => line.remove(), bad ? 6000 : 2000);
   }
-  document.getElementById("toasts").append(line);
+  toasts.append(line);
   announce(text, bad);
   last = line;
 }
