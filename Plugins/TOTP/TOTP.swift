@@ -83,7 +83,8 @@ public struct TOTP: FullProvider {
   /// Judges a code, and makes the record in which it is spent.
   public func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
     let state = try TOTPState(bytes: step.state)
-    // The app was proved and the recovery codes were shown. Of two such flows one completes: `replaceOnce`.
+    // The app was proved and the recovery codes were shown. Of two such flows one completes: the core holds `replaceOnce` against the record by
+    // which the code was judged, not the one of now.
     if let kept = state.kept { return .proved(Proof(record: .replaceOnce(try kept.bytes))) }
     let typed: TypedProof
     do throws(InputProblem) { typed = try TypedProof(input, for: step.purpose) } catch { return .malformed(error) }

@@ -117,6 +117,9 @@ extension FlowEngine {
     isNew: Bool, id: FlowID, _ visit: Visit
   ) async throws(Halt) -> Judgement {
     let context = lent.context
+    // Attack: a code is judged right, and while its provider waits for one answer more the code is spent, or the secret replaced or removed, in
+    // another flow. What counts is the record of the first judgement, not the one that is there when the last answer comes.
+    let judged = step.judgedBy ?? KeptRecord.Judged(hash: lent.record)
     try demandProof(before: context.purpose, before.record, visit)
     let (limits, also) = try await admit(step, policy, before, id: id, visit)
     let charged = try await charge(limits.verify(for: context.purpose), for: .verify, timer: nil, visit)
@@ -140,7 +143,7 @@ extension FlowEngine {
       }
       return .proved(
         try await giving(back: refund, visit) { () throws(Halt) -> ProvedStep in
-          try passing(charged, step, proof, judgedBy: lent.record, for: context.purpose, account, also, nil, before, id: id, visit)
+          try passing(charged, step, proof, judgedBy: judged, for: context.purpose, account, also, nil, before, id: id, visit)
         })
     case .refused(let reason):
       let outcome = try await giving(back: refund, visit) { () throws(Halt) -> Outcome in try self.outcome(reason, of: step.provider, visit) }
@@ -156,7 +159,8 @@ extension FlowEngine {
       let machine = try await giving(back: refund, visit) { () throws(Halt) -> FlowMachine in
         var machine = before
         machine.waits(
-          for: fields, showing: try seal(shown, for: step.provider, id: id), at: nil, state: try seal(state, for: step.provider, id: id))
+          for: fields, showing: try seal(shown, for: step.provider, id: id), at: nil, state: try seal(state, for: step.provider, id: id),
+          judgedBy: judged)
         return machine
       }
       return .waits(machine, refund: refund)
@@ -164,7 +168,7 @@ extension FlowEngine {
       let machine = try await giving(back: refund, visit) { () throws(Halt) -> FlowMachine in
         try demandSite(site, by: step.provider, visit)
         var machine = before
-        machine.waits(for: nil, at: site, state: try seal(state, for: step.provider, id: id))
+        machine.waits(for: nil, at: site, state: try seal(state, for: step.provider, id: id), judgedBy: judged)
         return machine
       }
       return .waits(machine, refund: refund)

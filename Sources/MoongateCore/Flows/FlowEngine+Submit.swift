@@ -183,11 +183,10 @@ extension FlowEngine {
   /// - Parameters:
   ///   - account: whose step it was; nil where that is nobody yet.
   ///   - timer: of a code, to be cleared.
-  ///   - judgedBy: the provider's record that the proof was judged by.
+  ///   - judged: the provider's record that the proof was judged by.
   func passing(
-    _ charged: Charged, _ step: StepRecord, _ proof: Proof, judgedBy record: TokenHash? = nil, for purpose: StepPurpose, _ account: String?,
-    _ also: ProviderName?,
-    _ timer: ResendTimer?, _ before: FlowMachine, id: FlowID, _ visit: Visit
+    _ charged: Charged, _ step: StepRecord, _ proof: Proof, judgedBy judged: KeptRecord.Judged = .init(hash: nil), for purpose: StepPurpose,
+    _ account: String?, _ also: ProviderName?, _ timer: ResendTimer?, _ before: FlowMachine, id: FlowID, _ visit: Visit
   ) throws(Halt) -> ProvedStep {
     var machine = before
     let name = step.provider
@@ -197,9 +196,9 @@ extension FlowEngine {
     let kept: KeptRecord?
     switch proof.record {
     case .keep: kept = nil
-    case .remove: kept = KeptRecord(sealed: nil, judgedBy: KeptRecord.Judged(hash: record))
+    case .remove: kept = KeptRecord(sealed: nil, judgedBy: judged)
     case .replace(let new): kept = KeptRecord(sealed: try seal(new, for: name, id: id))
-    case .replaceOnce(let new): kept = KeptRecord(sealed: try seal(new, for: name, id: id), judgedBy: KeptRecord.Judged(hash: record))
+    case .replaceOnce(let new): kept = KeptRecord(sealed: try seal(new, for: name, id: id), judgedBy: judged)
     }
     machine.gathers { gathered in
       gathered.claimed += proof.claimed

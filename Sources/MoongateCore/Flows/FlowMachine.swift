@@ -61,11 +61,15 @@ package struct FlowMachine: Sendable {
   /// - Parameters:
   ///   - shown: what the person sees beside the fields, sealed.
   ///   - state: what its provider wants back, sealed.
-  package mutating func waits(for fields: [InputField]?, showing shown: SealedBytes? = nil, at site: String?, state: [UInt8]) {
+  ///   - judged: what a try was judged by before it asked; nil where it is asked for the first time.
+  package mutating func waits(
+    for fields: [InputField]?, showing shown: SealedBytes? = nil, at site: String?, state: [UInt8], judgedBy judged: KeptRecord.Judged? = nil
+  ) {
     record.step?.fields = fields
     record.step?.shown = shown
     record.step?.redirectTo = site
     record.step?.state = state
+    record.step?.judgedBy = judged
   }
 
   /// Something is to be handed over when the flow completes.

@@ -142,6 +142,8 @@ package struct StepRecord: Sendable, Equatable, Codable {
   package var redirectTo: String?
   /// For full providers: what the person is shown beside the fields, sealed: it may be a secret.
   package var shown: SealedBytes?
+  /// For full providers: the record by which they judged first, where they have asked for more since. A step that is opened anew has none.
+  package var judgedBy: KeptRecord.Judged?
 
   package init(provider: ProviderName, identifier: Identifier?, isSkippable: Bool, account: String?, challenge: Challenge?, state: [UInt8] = []) {
     self.provider = provider

@@ -1,0 +1,129 @@
+import HTTPTypes
+import MoongateCore
+import MoongateHTTP
+import MoongateSDK
+import MoongateTesting
+import PhoneOTP
+import TOTP
+import Testing
+
+/// Steps of two rounds: an authenticator app's code was right, and the recovery codes wait to be seen while something else happens to the app.
+/// What counts is the record by which the code was judged.
+@Suite struct WaitingStepTests {
+  private static let totp: ProviderName = "totp"
+
+  private func run(_ body: @escaping @Sendable (Person) async throws -> Void) async throws {
+    let gateway = try HTTPGateway(providers: [PhoneOTP(), TOTP()]) { generation in
+      for name in ["totp_set", "totp_change", "totp_disable", "step_up"] {
+        generation.flows[name] = .test(name, account: .existing, steps: [.test(Self.totp)])
+      }
+      generation.flows["register"] = .test("register", account: .new, steps: [.test("phone_otp")])
+      generation.policies[Self.totp] = .test(
+        Self.totp, limits: [.test("verify", on: .verify, per: .account, max: 20, window: .seconds(86_400), lock: [.seconds(60)])],
+        unknownAccount: .conceal)
+    }
+    try await gateway.run { client in try await body(try await Person(client)) }
+  }
+
+  /// Somebody who is signed in, by the API.
+  private final class Person {
+    let client: Client
+    private var token: String
+
+    init(_ client: Client) async throws {
+      self.client = client
+      token = try await client.register().token
+    }
+
+    /// A flow whose step of the app is open, and the app that it shows, where it shows one.
+    func open(_ flow: String) async throws -> (id: String, app: AuthenticatorApp?, answer: Answer) {
+      let id = try #require(try await call("", #"{"flow":"\#(flow)"}"#)["id"] as? String)
+      let answer = try await begin(id)
+      let shown = (answer["step"] as? [String: Any])?["show"] as? [[String: Any]] ?? []
+      let secret = shown.first { $0["kind"] as? String == "secret" }?["text"] as? String
+      return (id, secret.flatMap(AuthenticatorApp.init), answer)
+    }
+
+    func begin(_ id: String) async throws -> Answer { try await call("/\(id)/begin", #"{"provider":"totp"}"#) }
+
+    func submit(_ id: String, code: String? = nil) async throws -> Answer {
+      try await call("/\(id)/submit", code.map { #"{"code":"\#($0)"}"# } ?? "{}")
+    }
+
+    /// What a new flow of the name says to a code.
+    func tries(_ flow: String, _ code: String) async throws -> Answer { try await submit(try await open(flow).id, code: code) }
+
+    /// The current code, half a minute after the last one.
+    func next(_ app: AuthenticatorApp) -> String {
+      client.gateway.clock.advance(by: .seconds(30))
+      return app.code(at: client.gateway.clock.now())
+    }
+
+    /// Sets an app up, to its end.
+    func setUp() async throws -> AuthenticatorApp {
+      let (id, app, _) = try await open("totp_set")
+      let made = try #require(app)
+      #expect(try await submit(id, code: next(made))["status"] as? String == "pending")
+      #expect(try await submit(id)["status"] as? String == "complete")
+      return made
+    }
+
+    private func call(_ path: String, _ json: String) async throws -> Answer {
+      let answer = try await client.call(.post, "/api/auth/flows" + path, json, headers: [("Authorization", "Bearer \(token)")])
+      if let session = answer["session"] as? [String: Any], let fresh = session["token"] as? String { token = fresh }
+      return answer
+    }
+  }
+
+  /// Attack: a stolen session waits at its recovery codes until the owner has set up an app, and puts its own in that one's place.
+  @Test func anAppThatWaitsDoesNotReplaceOneThatWasSetUpMeanwhile() async throws {
+    try await run { person in
+      let waiting = try await person.open("totp_set")
+      let stray = try #require(waiting.app)
+      #expect(try await person.submit(waiting.id, code: person.next(stray))["status"] as? String == "pending")
+      let app = try await person.setUp()
+      #expect(try await person.submit(waiting.id).problem() == "step_not_open")
+      #expect(try await person.tries("step_up", person.next(stray)).problem() == "invalid_code")
+      #expect(try await person.tries("step_up", person.next(app))["status"] as? String == "complete")
+    }
+  }
+
+  /// Attack: one code opens new recovery codes, then a step-up, and then, since the first brings back the record before it, another step-up.
+  @Test func aCodeIsNotGoodAgainByWhatWaitedWithIt() async throws {
+    try await run { person in
+      let app = try await person.setUp()
+      let change = try await person.open("totp_change").id
+      let code = person.next(app)
+      #expect(try await person.submit(change, code: code)["status"] as? String == "pending")
+      #expect(try await person.tries("step_up", code)["status"] as? String == "complete")
+      #expect(try await person.submit(change).problem() == "step_not_open")
+      #expect(try await person.tries("step_up", code).problem() == "code_used")
+    }
+  }
+
+  /// Attack: what waited with a code brings back an app that was removed, because its phone was stolen.
+  @Test func anAppThatWasRemovedStaysRemoved() async throws {
+    try await run { person in
+      let app = try await person.setUp()
+      let change = try await person.open("totp_change").id
+      #expect(try await person.submit(change, code: person.next(app))["status"] as? String == "pending")
+      #expect(try await person.tries("totp_disable", person.next(app))["status"] as? String == "complete")
+      #expect(try await person.submit(change).problem() == "step_not_open")
+      #expect(try await person.open("step_up").answer.problem() == "not_set_up")
+    }
+  }
+
+  /// A step that is opened anew is judged anew.
+  @Test func whoBeginsAgainIsJudgedByTheRecordOfNow() async throws {
+    try await run { person in
+      let app = try await person.setUp()
+      let change = try await person.open("totp_change").id
+      #expect(try await person.submit(change, code: person.next(app))["status"] as? String == "pending")
+      #expect(try await person.tries("step_up", person.next(app))["status"] as? String == "complete")
+      #expect(try await person.submit(change).problem() == "step_not_open")
+      _ = try await person.begin(change)
+      #expect(try await person.submit(change, code: person.next(app))["status"] as? String == "pending")
+      #expect(try await person.submit(change)["status"] as? String == "complete")
+    }
+  }
+}
