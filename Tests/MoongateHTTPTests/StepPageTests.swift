@@ -199,6 +199,31 @@ import Testing
     }
   }
 
+  /// A provider that reads an address and sends nothing to it.
+  private struct Word: FullProvider {
+    let descriptor = ProviderDescriptor(
+      name: "word", beginFields: [InputField(name: "email", kind: .email)], submitFields: [InputField(name: "word", kind: .password)], settings: [],
+      policy: PolicySource(file: "word.lua", text: ""), identifierKinds: [.email],
+      words: StepWords(title: "Your word", instruction: "Type the word that you have chosen.", labels: ["word": "Word"]))
+
+    func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier? { try input.email() }
+    func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer { .ask(descriptor.submitFields, state: []) }
+    func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer { .proved(Proof()) }
+  }
+
+  @Test func whatSendsNothingDoesNotSayThatItSentACode() async throws {
+    let gateway = try HTTPGateway(providers: [PhoneOTP(), Word()]) { generation in
+      generation.flows["by_word"] = .test("by_word", account: .any, steps: [.test("word")])
+    }
+    try await gateway.run { client in
+      let browser = Browser(client)
+      try await browser.visit("/auth/step?flow=by_word")
+      let page = try await browser.visit(try #require(try await browser.submit(["field.email": "asha@example.com"]).header("Location")))
+      #expect(page.text.contains("name=\"field.word\"") && page.text.contains("Type the word that you have chosen."), "\(page.text)")
+      #expect(!page.text.contains("code to") && !page.text.contains("asha@example.com"), "\(page.text)")
+    }
+  }
+
   /// Attack: a stolen session sets up an app of its own, by which it is then believed.
   @Test func whoProvedNothingForAWhileSetsUpNothing() async throws {
     try await gateway().run { client in

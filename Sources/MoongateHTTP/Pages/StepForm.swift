@@ -104,7 +104,8 @@ extension StepModel {
     let purpose = stranger.map { FlowPurpose(flow: form.flow).step(of: $0.name) } ?? .prove
     // Before something is set up, changed or turned off there is nothing yet to be told of what to type.
     let isTold = parts.contains { $0.text != nil } || (purpose != .prove && step == nil)
-    sentTo = step?.sentTo
+    // A provider that verifies by itself reads an address and sends nothing to it.
+    sentTo = stranger?.sendsCodes ?? false ? step?.sentTo : nil
     let length = step?.fields.first { $0.name == "code" }?.length
     sentLine =
       sentTo == nil ? nil : words.text(step?.fields.first?.kind == .text ? "sent_characters" : "sent_digits", ["length": String(length ?? 6)])
