@@ -19,13 +19,16 @@ struct ProviderTest: AsyncParsableCommand {
 
   func run() async throws {
     let file = try subject.map { try SubjectFile(path: $0) }
-    let tried: TriedProgram? = if name.contains("/") { try TriedProgram(name) { file?.change(&$0) } } else { nil }
+    let tried: TriedProgram? = if Self.isPath(name) { try TriedProgram(name) { file?.change(&$0) } } else { nil }
     defer { tried?.end() }
     let provider = if let tried { tried.provider } else { try find() }
     var subject = ConformanceSubject(of: provider.descriptor)
     file?.change(&subject)
     try await Self.tell(provider, subject, json: json)
   }
+
+  /// No provider's name has a slash or a dot in it: `chat_code.py` is a program in the working folder.
+  static func isPath(_ name: String) -> Bool { name.contains("/") || name.contains(".") }
 
   private func find() throws(StartProblem) -> any Provider {
     let all = try Providers.registry().all
