@@ -20,7 +20,10 @@ public struct Password: FullProvider {
       ],
       submitFields: [Self.password], settings: [],
       policy: PolicySource(file: "Plugins/Password/policy.lua", text: String(decoding: PackageResources.policy_lua, as: UTF8.self)),
-      identifierKinds: [.email], hashesSecrets: true, outcomes: [Outcome(.invalidPassword, "Incorrect email or password.")], facts: [.emailDomain],
+      identifierKinds: [.email], hashesSecrets: true,
+      outcomes: [
+        Outcome(.invalidPassword, "Incorrect email or password."), Outcome(.alreadySet, "There is a password already.", isFailure: false),
+      ], facts: [.emailDomain],
       words: StepWords(
         title: "Your password",
         labels: ["email": "Email address", "password": "Password", "first_name": "First name", "last_name": "Last name"]))
@@ -44,6 +47,7 @@ public struct Password: FullProvider {
 
   /// Opens the step; the same for addresses that nobody has.
   public func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
+    if Self.isSetAgain(step) { return .refused(.alreadySet) }
     do throws(InputProblem) {
       return .ask([Self.password], state: try person(step, input).state)
     } catch {
@@ -54,6 +58,7 @@ public struct Password: FullProvider {
   /// Compares, or makes the record of a new one. Without an account, or for one without a password, the same work is done for nothing.
   public func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
     do throws(InputProblem) { try check(step, input) } catch { return .malformed(error) }
+    if Self.isSetAgain(step) { return .refused(.alreadySet) }
     guard let hasher = step.tools.hasher else { throw PasswordFault.noHasher }
     let typed = try TypedPassword(try input.text(Self.password.name), field: Self.password.name)
     switch step.purpose {
@@ -83,6 +88,12 @@ public struct Password: FullProvider {
     guard step.purpose == .set, registers else { return Person() }
     if let kept = Person(state: step.state) { return kept }
     return Person(first: try Person.name("first_name", in: input), last: try Person.name("last_name", in: input))
+  }
+
+  /// Attack: a session that was left open makes itself another password. In `password_reset` the address was proved first; in a flow
+  /// `password_set` of an operator's own, nobody asked for the one that is there.
+  private static func isSetAgain(_ step: StepContext) -> Bool {
+    step.purpose == .set && step.flow == "password_set" && step.account?.record != nil
   }
 
   private static func hash(of account: StepAccount?) throws -> String? {

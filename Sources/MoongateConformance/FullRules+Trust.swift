@@ -200,4 +200,17 @@ extension FullRules {
     if case .remove = proof.record { return }
     stage.finds(.cleanup, "A step of the purpose `disable` leaves the record in place.", "Answer `.proved(Proof(record: .remove))`.")
   }
+
+  // MARK: set once
+
+  /// What is set is not set again by who does not know it.
+  func judgeSetOnce(_ person: Rehearsal) async {
+    guard subject.setsUp, let person = await prepared(person.fresh(subject)), person.record != nil, let opened = await opened(person, .set),
+      case .proved? = await carried(person, opened)
+    else { return }
+    stage.finds(
+      .proof, "A step of the purpose `set` is proved though there is a secret already, and nobody asked for it.",
+      "Refuse with `already_set` where `account.record` is there: a session that was left open makes itself a secret of its own otherwise. "
+        + "`change` asks for the old one, and in a flow NAME_reset something else was proved first.")
+  }
 }

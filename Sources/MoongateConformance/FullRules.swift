@@ -28,6 +28,7 @@ struct FullRules: Sendable {
     await judgeFaults(able, fields: right(able))
     await judgeCancellation(able)
     await judgeRemoval(able)
+    await judgeSetOnce(able)
   }
 
   // MARK: parts of a person
@@ -48,7 +49,7 @@ struct FullRules: Sendable {
   }
 
   /// Answers a step as the subject says, and whatever it asks after that, to its end.
-  private func carried(_ person: Rehearsal, _ first: Rehearsal.Opened) async -> Rehearsal.Heard.Answer? {
+  func carried(_ person: Rehearsal, _ first: Rehearsal.Opened) async -> Rehearsal.Heard.Answer? {
     var opened = first
     var kept: [String] = []
     for _ in 0..<Self.mostRounds {

@@ -34,7 +34,7 @@ struct ProviderNew: ParsableCommand {
     let template: ProviderTemplate =
       switch language {
       case .swift: try .swift(new)
-      case .python: .python(new)
+      case .python: .python(new, isPlaced: into != ".")
       }
     try template.write(to: folder.path(percentEncoded: false))
     print(template.next(in: into == "." ? name : folder.path(percentEncoded: false)))

@@ -4,7 +4,8 @@ import MoongateSDK
 // A program in Python that is a provider: nothing but its standard library, about thirty lines, and a test that runs the suite.
 
 extension ProviderTemplate {
-  static func python(_ new: NewProvider) -> ProviderTemplate {
+  /// - Parameter isPlaced: whether it was said where the folder is to be.
+  static func python(_ new: NewProvider, isPlaced: Bool = false) -> ProviderTemplate {
     let fill = { (text: String) in text.replacing("@NAME@", with: new.name.rawValue).replacing("@TITLE@", with: new.title) }
     let isCode = new.shape == .code
     let program = "\(new.name).py"
@@ -13,13 +14,13 @@ extension ProviderTemplate {
       "README.md": isCode ? pythonCodeReadme : pythonFullReadme, "test_\(new.name).py": pythonTest, "subject.json": isCode ? "{}\n" : pythonSubject,
     ]
     files = files.mapValues(fill)
-    return ProviderTemplate(
-      files: files, programs: [program],
-      steps: [
-        ("moongate provider test ./\(program) --subject subject.json", "runs the conformance suite against it"),
-        ("python3 -m unittest", "does the same, with your own tests beside it"),
-        ("cp -r . …/config/\(new.name)", "into the configuration's folder; README.md says which lines name it there"),
-      ])
+    var steps: [(command: String, what: String)] = [
+      ("moongate provider test ./\(program) --subject subject.json", "runs the conformance suite against it"),
+      ("python3 -m unittest", "does the same, with your own tests beside it"),
+    ]
+    // Who said where it is to be has it there.
+    if !isPlaced { steps.append(("cp -r . …/config/\(new.name)", "into the configuration's folder; README.md says which lines name it there")) }
+    return ProviderTemplate(files: files, programs: [program], steps: steps)
   }
 
   private static let pythonCode = ##"""
@@ -71,7 +72,8 @@ extension ProviderTemplate {
         policy = pathlib.Path(__file__).with_name("policy.lua").read_text()
         return {"protocol": 1, "shape": "full", "submit": [FIELD],
                 "outcomes": [{"reason": "wrong_phrase", "sentence": "This is not your phrase. Try again."},
-                             {"reason": "no_phrase", "sentence": "You have not chosen a phrase yet.", "counts": False}],
+                             {"reason": "no_phrase", "sentence": "You have not chosen a phrase yet.", "counts": False},
+                             {"reason": "already_set", "sentence": "You have chosen a phrase already.", "counts": False}],
                 "words": {"title": "@TITLE@", "instruction": "Type the phrase that you have chosen.", "labels": {"phrase": "Phrase"}},
                 "policy": policy.replace('"@NAME@"', json.dumps(params["name"]))}
 
@@ -81,20 +83,24 @@ extension ProviderTemplate {
     def scrypt(phrase, salt):
         return hashlib.scrypt(phrase.encode(), salt=salt, n=2**14, r=8, p=1).hex()
 
+    def obstacle(params):
+        if params["purpose"] != "set":
+            return None if record(params) else {"refused": "no_phrase"}
+        # A session that was left open must not choose another phrase. Who forgot theirs proves something else first, in the flow @NAME@_reset.
+        return {"refused": "already_set"} if record(params) and not params["flow"].endswith("_reset") else None
+
     def begin(params):
-        if params["purpose"] != "set" and not record(params):
-            return {"refused": "no_phrase"}
-        return {"ask": {"fields": [FIELD]}}
+        return obstacle(params) or {"ask": {"fields": [FIELD]}}
 
     def submit(params):
         phrase = params["fields"]["phrase"]
         if len(phrase) < 12:
             return {"malformed": {"field": "phrase", "detail": "A phrase has at least 12 characters."}}
+        if obstacle(params):
+            return obstacle(params)
         if params["purpose"] == "set":
             salt = os.urandom(16)
-            return {"proved": {"record": {"replace": f"{salt.hex()} {scrypt(phrase, salt)}"}}}
-        if not record(params):
-            return {"refused": "no_phrase"}
+            return {"proved": {"record": {"replace": f"{salt.hex()} {scrypt(phrase, salt)}", "once": True}}}
         salt, kept = record(params).split()
         if not hmac.compare_digest(kept, scrypt(phrase, bytes.fromhex(salt))):
             return {"refused": "wrong_phrase"}
@@ -203,6 +209,7 @@ extension ProviderTemplate {
       - `gateway.lua`: `providers = { …, @NAME@ = exec { "./@NAME@/@NAME@.py" } }`
       - `flows/@NAME@_set.lua`: `return flow "@NAME@_set" { account = "existing", steps = { { "@NAME@" } } }`, where somebody who is
         signed in chooses a phrase; and `{ "@NAME@" }` as a step of `flows/step_up.lua`, where it is asked for
+      - `flows/@NAME@_disable.lua`, written like @NAME@_set: one that is set is not set again, so who wants another turns it off first, by typing it
       - `policies/@NAME@.lua`: `return policy "@NAME@" {}` to keep the defaults, or what you want otherwise
 
       `moongate check` starts it for its handshake; a running gateway takes it over within two seconds, and again whenever you save it.

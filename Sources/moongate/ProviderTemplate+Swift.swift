@@ -145,6 +145,7 @@ extension ProviderTemplate {
           Outcome("wrong_phrase", "This is not your phrase. Try again."),
           // Says nothing of a secret, so the try is given back.
           Outcome("no_phrase", "You have not chosen a phrase yet.", isFailure: false),
+          Outcome(.alreadySet, "You have chosen a phrase already.", isFailure: false),
         ],
         words: StepWords(title: "@TITLE@", instruction: "Type the phrase that you have chosen.", labels: ["phrase": "Phrase"]))
 
@@ -160,15 +161,24 @@ extension ProviderTemplate {
 
       /// Opens the step. In the flow @NAME@_set the purpose is `set`, in @NAME@_disable `disable`, elsewhere `prove`.
       public func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
-        if step.purpose != .set, step.account?.record == nil { return .refused("no_phrase") }
-        return .ask([Self.phrase], state: [])
+        Self.obstacle(step) ?? .ask([Self.phrase], state: [])
+      }
+
+      /// Why the step cannot be taken, whatever is typed.
+      private static func obstacle(_ step: StepContext) -> StepAnswer? {
+        let isThere = step.account?.record != nil
+        if step.purpose != .set { return isThere ? nil : .refused("no_phrase") }
+        // A session that was left open must not choose another phrase. Who forgot theirs proves something else first, in the flow @NAME@_reset.
+        return isThere && step.flow != "@NAME@_reset" ? .refused(.alreadySet) : nil
       }
 
       /// Judges. A refusal is a value; what is thrown is a fault, answered 503 and never a pass.
       public func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
         guard let hasher = step.tools.hasher else { throw Fault.noHasher }
         let typed = Array(try input.text(Self.phrase.name).utf8)
-        if step.purpose == .set { return .proved(Proof(record: .replace(Array(try await hasher.hash(typed).utf8)))) }
+        if let obstacle = Self.obstacle(step) { return obstacle }
+        // Of two flows that choose one at once, one completes.
+        if step.purpose == .set { return .proved(Proof(record: .replaceOnce(Array(try await hasher.hash(typed).utf8)))) }
         guard let record = step.account?.record else { return .refused("no_phrase") }
         guard case .right(let rehashed) = try await hasher.verify(typed, against: String(decoding: record, as: UTF8.self)) else {
           return .refused("wrong_phrase")
@@ -227,6 +237,7 @@ extension ProviderTemplate {
       - `gateway.lua`: `providers = { …, @NAME@ = {} }`
       - `flows/@NAME@_set.lua`: `return flow "@NAME@_set" { account = "existing", steps = { { "@NAME@" } } }`, where somebody who is
         signed in chooses a phrase; and `{ "@NAME@" }` as a step of `flows/step_up.lua`, where it is asked for
+      - `flows/@NAME@_disable.lua`, written like @NAME@_set: one that is set is not set again, so who wants another turns it off first, by typing it
       - `policies/@NAME@.lua`: `return policy "@NAME@" {}` to keep the defaults, or what you want otherwise
 
       Then `swift run gateway check --config config` and `swift run gateway serve --config config`.

@@ -182,6 +182,10 @@ import Testing
   private static let words: [Broken] = [
     opening("proves in begin", .proof) { step, _ in step.purpose == .prove ? .proved(Proof()) : .ask([ToyWord.word], state: []) },
     word("proves nobody", .proof) { step, input in step.purpose == .set ? try await ToyWord.judge(step, input) : .refused("wrong_word") },
+    word("sets what is set", .proof) { step, input in
+      guard step.purpose == .set, let hasher = step.tools.hasher else { return try await ToyWord.judge(step, input) }
+      return .proved(Proof(record: .replace(Array(try await hasher.hash(try ToyWord.typed(input)).utf8))))
+    },
     word("proves what it does not declare", .proof) { step, input in
       guard case .proved(let proof) = try await ToyWord.judge(step, input) else { return .refused("wrong_word") }
       return .proved(

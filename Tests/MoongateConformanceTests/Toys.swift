@@ -72,8 +72,8 @@ struct ToyWord: FullProvider {
     ProviderDescriptor(
       name: "toy", beginFields: [InputField(name: "email", kind: .email, isRequired: false)], submitFields: [word],
       settings: [SettingField(name: "token", kind: .secret, isRequired: false, help: "What a site knows us by.")],
-      policy: PolicySource(file: "toy.lua", text: ToyChannel.goodPolicy), identifierKinds: [.email], hashesSecrets: true, outcomes: outcomes,
-      facts: [.emailDomain])
+      policy: PolicySource(file: "toy.lua", text: ToyChannel.goodPolicy), identifierKinds: [.email], hashesSecrets: true,
+      outcomes: outcomes + [Outcome(.alreadySet, "There is a word already.", isFailure: false)], facts: [.emailDomain])
   }
 
   static func check(_ input: ProviderInput) throws(InputProblem) {
@@ -86,7 +86,8 @@ struct ToyWord: FullProvider {
 
   static func judge(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
     guard let hasher = step.tools.hasher else { throw Fault() }
-    if step.purpose == .set { return .proved(Proof(record: .replace(Array(try await hasher.hash(try typed(input)).utf8)))) }
+    if step.purpose == .set, step.account?.record != nil { return .refused(.alreadySet) }
+    if step.purpose == .set { return .proved(Proof(record: .replaceOnce(Array(try await hasher.hash(try typed(input)).utf8)))) }
     let record = step.account?.record.map { String(decoding: $0, as: UTF8.self) }
     guard case .right = try await hasher.verify(try typed(input), against: record) else { return .refused("wrong_word") }
     return .proved(Proof(record: step.purpose == .disable ? .remove : .keep))

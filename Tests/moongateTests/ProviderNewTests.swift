@@ -62,6 +62,43 @@ import Testing
     #expect(throws: StartProblem.self) { try MoongateSource(named) }
   }
 
+  /// Attack: a session that was left open chooses another phrase over the one that is there.
+  @Test func aNewProgramThatVerifiesHoldsTheSuite() async throws {
+    let scratch = try ScratchFolder()
+    let folder = scratch.path("secret_phrase")
+    try ProviderTemplate.python(NewProvider(name: "secret_phrase", shape: .full, moongate: nil)).write(to: folder)
+    let file = try SubjectFile(path: folder + "/subject.json")
+    let tried = try TriedProgram(folder + "/secret_phrase.py") { file.change(&$0) }
+    defer { tried.end() }
+    var subject = ConformanceSubject(of: tried.provider.descriptor)
+    file.change(&subject)
+    let report = await Conformance.run(tried.provider, subject)
+    #expect(report.findings == [])
+    #expect(report.lines.contains { $0.rule == .proof && $0.verdict == .held })
+    #expect(tried.provider.descriptor.outcome(.alreadySet)?.isFailure == false)
+  }
+
+  /// The same of a package, which is built where it is asked for.
+  @Test func aNewPackageThatVerifiesSetsOnce() throws {
+    let text = try #require(try Self.template("secret_phrase", .full).files["Sources/SecretPhrase/SecretPhrase.swift"])
+    for part in [
+      "Outcome(.alreadySet, \"You have chosen a phrase already.\", isFailure: false)", "step.flow != \"secret_phrase_reset\" ? .refused(.alreadySet)",
+      "if let obstacle = Self.obstacle(step) { return obstacle }", "record: .replaceOnce(Array(try await hasher.hash(typed).utf8))",
+    ] {
+      #expect(text.contains(part), "\(part)")
+    }
+  }
+
+  @Test func whoSaidWhereItGoesIsNotToldToCopyIt() throws {
+    let new = try NewProvider(name: "pigeon_post", shape: .code, moongate: nil)
+    #expect(ProviderTemplate.python(new).next(in: "pigeon_post").contains("cp -r . …/config/pigeon_post"))
+    let placed = ProviderTemplate.python(new, isPlaced: true).next(in: "config/pigeon_post")
+    #expect(!placed.contains("cp -r") && placed.contains("moongate provider test ./pigeon_post.py"))
+  }
+
+  @Test(arguments: [("chat_code.py", true), ("./chat_code", true), ("a/b", true), ("chat_code", false), ("totp", false)])
+  func whatHasADotIsAProgram(_ name: String, _ isPath: Bool) { #expect(ProviderTest.isPath(name) == isPath) }
+
   // MARK: the suite's words
 
   @Test func aReportHasALineForEachRule() async throws {
