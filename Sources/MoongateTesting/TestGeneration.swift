@@ -10,6 +10,8 @@ package struct TestGeneration: PolicyGeneration {
   package var flows: [String: FlowDefinition]
   package var policies: [ProviderName: ProviderPolicy]
   package var warnings: [ConfigurationProblem] = []
+  /// What the operator has put into `pages/`.
+  package var pages: [PageFile] = []
   package var lease = GenerationLease()
   /// What `send`, `verify` and `decide` answer, by name; a function that is not here allows.
   package var verdicts: [FunctionName: @Sendable (Facts) -> Verdict] = [:]

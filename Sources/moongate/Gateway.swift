@@ -63,7 +63,7 @@ struct Gateway {
       folder: folder, generations: generations, tls: tls, programs: programs, clock: clock, random: random, audit: audit, logger: logger)
     let accessLog = try Self.accessLog()
     let pages: PageRenderer
-    do { pages = try PageRenderer() } catch { throw StartProblem("The pages of this program are broken: \(error)") }
+    do { pages = try PageRenderer(logger: logger) } catch { throw StartProblem("The pages of this program are broken: \(error)") }
     let google = GoogleDemo.mount(generations)
     let proxy = Proxy(
       ProxyDependencies(

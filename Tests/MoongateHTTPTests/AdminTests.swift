@@ -28,7 +28,7 @@ import Testing
     let application = AdminApplication(
       store: gateway.store, accounts: gateway.desk, generations: gateway.generations, audit: gateway.audit, clock: gateway.clock,
       random: gateway.random,
-      pages: try PageRenderer(),
+      pages: try PageRenderer(logger: gateway.log.logger),
       eventLoops: MultiThreadedEventLoopGroup.singleton, logger: gateway.log.logger,
       reload: {
         reloads.count.withLock { $0 += 1 }
@@ -191,7 +191,7 @@ import Testing
     let application = AdminApplication(
       store: gateway.store, accounts: gateway.desk, generations: gateway.generations, audit: gateway.audit, clock: gateway.clock,
       random: gateway.random,
-      pages: try PageRenderer(),
+      pages: try PageRenderer(logger: gateway.log.logger),
       eventLoops: MultiThreadedEventLoopGroup.singleton, logger: gateway.log.logger, reload: { [] }, outbox: { [] })
     for path in ["/outbox", "/policy", "/healthz", "/events"] {
       let request = Request(head: HTTPRequest(method: .get, scheme: "http", authority: host, path: path), body: .init(buffer: .init()))

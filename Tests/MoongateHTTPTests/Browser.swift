@@ -28,7 +28,8 @@ struct HTTPGateway: Sendable {
     gateway = try TestGateway(providers: providers, generation: generation, store: store)
     let part = PublicApplication(
       engine: gateway.engine, store: gateway.store, generations: gateway.generations, providers: gateway.providers, clock: gateway.clock,
-      random: gateway.random, audit: gateway.audit, keySet: { Self.keySet }, pages: try PageRenderer(), bodies: BodyReader(patience: patience),
+      random: gateway.random, audit: gateway.audit, keySet: { Self.keySet }, pages: try PageRenderer(logger: gateway.log.logger),
+      bodies: BodyReader(patience: patience),
       eventLoops: MultiThreadedEventLoopGroup.singleton, logger: gateway.log.logger)
     application = part.application
     responder = part.responder

@@ -122,6 +122,9 @@ struct ContactPage: Sendable {
       id: id?.secret.reveal(), flow: flow, returnTo: returnTo, typed: typed, region: exchange.gateway.region, problem: problem,
       isInvalid: [.invalidPhone, .invalidEmail].contains(refusal?.code), back: NextPage.back(returnTo),
       wait: refusal?.retryAfter.map(Countdown.init), stressesSupport: false)
-    return pages.page("contact", model, title: model.heading, status: refusal?.code.httpStatus ?? .ok, exchange)
+    // A flow that was begun by this very request has a page of its own only once a code was sent.
+    let isBegun = exchange.request.method == .get || (exchange.request.head.path ?? "").contains("?")
+    let address = isBegun ? nil : FormFields.address(path, ["flow": asked, "return_to": returnTo])
+    return pages.page("contact", model, title: model.heading, status: refusal?.code.httpStatus ?? .ok, at: address, exchange)
   }
 }

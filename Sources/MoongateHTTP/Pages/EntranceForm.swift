@@ -25,6 +25,11 @@ struct EntranceForm {
   var stressesSupport = false
   /// The first page that this browser sees of us.
   var isArrival = false
+
+  /// The country that a number without its code is of, as a form or an address names it; nil for what is no two letters.
+  static func region(_ text: String?) -> String? {
+    text.flatMap { $0.wholeMatch(of: /[A-Za-z]{2}/) == nil ? nil : $0.uppercased() }
+  }
 }
 
 /// What `login.mustache` shows.

@@ -70,6 +70,7 @@ struct EntrancePage: Sendable {
       }
       var form = EntranceForm(way: way(query["with"], flow, exchange), flow: flow, returnTo: returnTo)
       form.phone = query["phone"]
+      form.region = EntranceForm.region(query["region"])
       form.isArrival = kind == .login && exchange.credentials.browser == nil && query["refused"] == nil
       form.problem = refused(query, exchange)
       form.isCalm = query["refused"] == RefusalCode.oauthCancelled.name
@@ -78,7 +79,10 @@ struct EntrancePage: Sendable {
     // Edit: the same flow, another number. A flow that is dead leaves an empty form.
     let id = FlowID(text: text)
     guard case .success(let view) = await driver.engine.view(id, client: try await driver.caller(exchange)), view.status == .pending else {
-      return page(EntranceForm(way: way(query["with"], flow, exchange), flow: flow, returnTo: returnTo), exchange)
+      var form = EntranceForm(way: way(query["with"], flow, exchange), flow: flow, returnTo: returnTo)
+      form.phone = query["phone"]
+      form.region = EntranceForm.region(query["region"])
+      return page(form, exchange)
     }
     if passwords.isDue(in: view) { return try await passwords.show(view, exchange) }
     let isEmail = view.step?.provider.rawValue == "email_code"
@@ -87,7 +91,8 @@ struct EntrancePage: Sendable {
         ? .reset : view.flow == "register_email" ? .email : isEmail ? .code : way(query["with"], view.flow, exchange),
       flow: flow, returnTo: returnTo)
     form.id = text
-    if isEmail { form.email = view.step?.sentTo } else { form.phone = view.step?.sentTo }
+    form.region = EntranceForm.region(query["region"])
+    if isEmail { form.email = view.step?.sentTo } else { form.phone = view.step?.sentTo ?? query["phone"] }
     form.problem = refused(query, exchange)
     form.isCalm = query["refused"] == RefusalCode.oauthCancelled.name
     return page(form, exchange)
@@ -156,7 +161,7 @@ struct EntrancePage: Sendable {
     let way = sent["with"].flatMap(Way.init(rawValue:)) ?? .phone
     var form = EntranceForm(way: way, flow: own, returnTo: exchange.targets.accept(sent["return_to"]))
     form.id = sent["id"]
-    form.region = sent["region"]
+    form.region = EntranceForm.region(sent["region"])
     form.phone = sent["phone"]
     form.email = sent["email"]
     form.firstName = sent["first_name"]
@@ -238,15 +243,24 @@ struct EntrancePage: Sendable {
       case .email where !isLogin: ("register_title", "register_email_subtitle")
       default: (name + "_title", name + "_subtitle")
       }
+    let phone = form.phone.map { String($0.prefix(64)) }
+    // Without its country a number is somebody else's in ours, who would be sent the code.
+    let (typed, country): (String?, String?) = form.way == .phone && phone != nil ? (phone, form.region) : (nil, nil)
     let carried: (String, Way?) -> String = { path, way in
       FormFields.address(
         path,
         [
-          "with": way.flatMap { $0 == .phone ? nil : $0.rawValue }, "phone": form.way == .phone ? form.phone.map { String($0.prefix(64)) } : nil,
-          "flow": form.flow, "return_to": form.returnTo,
+          "with": way.flatMap { $0 == .phone ? nil : $0.rawValue }, "phone": typed, "region": country, "flow": form.flow,
+          "return_to": form.returnTo,
         ])
     }
     let here = kind.path
+    let address = FormFields.address(
+      here,
+      [
+        "id": form.id, "with": form.way == .phone ? nil : form.way.rawValue, "phone": typed, "region": country, "flow": form.flow,
+        "return_to": form.returnTo,
+      ])
     var ways: [EntranceModel.Link] = []
     let offer = { (way: Way, label: String) in
       if way != form.way, isOffered(way, form.flow, exchange) { ways.append(EntranceModel.Link(label: words[label], address: carried(here, way))) }
@@ -275,7 +289,7 @@ struct EntrancePage: Sendable {
     let model = EntranceModel(
       heading: words[heading], subtitle: words[subtitle], action: here, isLogin: isLogin, isPhone: form.way == .phone, isEmail: form.way == .email,
       isAddress: form.way == .code || form.way == .reset, way: form.way.rawValue, id: form.id, flow: form.flow, returnTo: form.returnTo,
-      phone: form.phone.map { String($0.prefix(64)) }, region: form.region ?? exchange.gateway.region, email: form.email, firstName: form.firstName,
+      phone: phone, region: form.region ?? exchange.gateway.region, email: form.email, firstName: form.firstName,
       lastName: form.lastName, hasNames: !isLogin && form.way == .email, code: form.code, problem: form.problem,
       isCalm: form.isCalm,
       phoneIsInvalid: form.invalid == "phone", emailIsInvalid: form.invalid == "email", passwordIsInvalid: form.invalid == "password",
@@ -283,6 +297,6 @@ struct EntrancePage: Sendable {
       google: form.way != .reset && offers("google_oauth", in: form.flow ?? defaultFlow, exchange), ways: ways,
       offer: form.offersOther && hasOther ? other : nil, other: form.way == .reset || !hasOther ? nil : other, isArrival: form.isArrival,
       stressesSupport: form.stressesSupport)
-    return pages.page("login", model, title: words[name + "_page"], kind: name, status: status, exchange)
+    return pages.page("login", model, title: words[name + "_page"], kind: name, status: status, at: address, exchange)
   }
 }

@@ -22,11 +22,14 @@ struct MessagePage {
 extension PageRenderer {
   /// A refusal as a page.
   func page(for refusal: Refusal, to request: Request, _ generation: any PolicyGeneration) -> Response {
-    let words = LanguageChoice.choose(request, chosen: nil, among: set(of: generation).languages) ?? set(of: generation).languages[0]
-    let isHere = !(request.head.path ?? "").hasPrefix("/auth/error")
+    let words = words(request, set(of: generation))
+    let path = request.head.path ?? ""
+    // Where a form was sent to, or another site leads to, nothing would be shown again: the refusal has an address of its own.
+    let isShownAgain = [.get, .head].contains(request.method) && !path.hasPrefix("/auth/callback/")
+    let code = RefusalCode(reserved: refusal.code.name) ?? .denied
     var response = page(
-      "message", message(for: refusal, words, isHere: isHere), title: { $0.translated(refusal.code.title) }, status: refusal.code.httpStatus, request,
-      generation)
+      "message", message(for: refusal, words, isHere: !path.hasPrefix("/auth/error")), title: { $0.translated(refusal.code.title) },
+      status: refusal.code.httpStatus, at: isShownAgain ? nil : FormFields.address("/auth/error", ["code": code.name]), request, generation)
     response.addRefusalHeaders(refusal)
     return response
   }

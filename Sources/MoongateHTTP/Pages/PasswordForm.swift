@@ -128,6 +128,7 @@ struct PasswordForm: Sendable {
       autocomplete: isNew ? "new-password" : "current-password", asksPassword: ways.password, asksGoogle: ways.google, isNew: isNew, id: id,
       flow: flow, returnTo: returnTo, back: id == nil ? NextPage.back(returnTo) : nil, problem: problem,
       stressesSupport: refusal?.code == .tooManyAttempts)
-    return pages.page("password", model, title: model.heading, status: refusal?.code.httpStatus ?? .ok, exchange)
+    let address = FormFields.address("/auth/login", ["id": id, "flow": id == nil ? flow : nil, "return_to": returnTo])
+    return pages.page("password", model, title: model.heading, status: refusal?.code.httpStatus ?? .ok, at: address, exchange)
   }
 }

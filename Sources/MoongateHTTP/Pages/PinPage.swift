@@ -35,7 +35,8 @@ struct PinPage: Sendable {
       let view = try await driver.engine.view(FlowID(text: text), client: try await driver.caller(exchange)).get()
       guard view.status == .pending else { return exchange.leadOn(to: view.next ?? "/") }
       guard let task = task(of: view) else { return exchange.leadOn(to: NextPage.address(of: view)) }
-      return try await page(task, flow: view.flow, view: view, returnTo: view.returnTo, nil, exchange)
+      let notice = task == .reset && query["sent"] != nil ? "code_sent" : nil
+      return try await page(task, flow: view.flow, view: view, returnTo: view.returnTo, nil, notice: notice, exchange)
     }
     guard let own = try await driver.session(exchange) else {
       return exchange.leadOn(to: FormFields.address("/auth/login", ["return_to": exchange.request.head.path]))
@@ -186,6 +187,7 @@ struct PinPage: Sendable {
     let forgot: String
     let sentTo: String?
     let state: String
+    let notice: String?
     let problem: String?
     let code: String?
     let wait: Countdown?
@@ -196,7 +198,7 @@ struct PinPage: Sendable {
   }
 
   private func page(
-    _ task: Task, flow: String, view: FlowView?, returnTo: String?, _ refusal: Refusal?, _ exchange: Exchange
+    _ task: Task, flow: String, view: FlowView?, returnTo: String?, _ refusal: Refusal?, notice: String? = nil, _ exchange: Exchange
   ) async throws(Refusal) -> Response {
     let words = pages.words(exchange)
     let account = try await driver.session(exchange)?.account
@@ -238,13 +240,14 @@ struct PinPage: Sendable {
       button: words[button], action: "/auth/pin", id: view?.id.secret.reveal(), flow: flow, returnTo: returnTo,
       back: NextPage.back(returnTo),
       forgot: FormFields.address("/auth/pin", ["flow": "pin_reset", "return_to": returnTo]), sentTo: view?.step?.sentTo,
-      state: refusal == nil ? "open" : isLocked ? "locked" : "wrong", problem: problem, code: refusal?.code.name,
+      state: refusal == nil ? "open" : isLocked ? "locked" : "wrong", notice: notice.map { words[$0] }, problem: problem, code: refusal?.code.name,
       wait: isLocked ? refusal?.retryAfter.map(Countdown.init) : nil,
       confirms: refusal?.code == .stepUpRequired
         ? FormFields.address(
           byEmail ? "/auth/email" : "/auth/verify",
           ["flow": "step_up", "return_to": FormFields.address("/auth/pin", ["flow": flow, "return_to": returnTo])]) : nil,
       checks: task == .change, isOff: isLocked, stressesSupport: isLocked)
-    return pages.page("pin", model, title: model.heading, status: refusal?.code.httpStatus ?? .ok, exchange)
+    let address = FormFields.address("/auth/pin", ["id": model.id, "flow": model.id == nil ? flow : nil, "return_to": returnTo])
+    return pages.page("pin", model, title: model.heading, status: refusal?.code.httpStatus ?? .ok, at: address, exchange)
   }
 }

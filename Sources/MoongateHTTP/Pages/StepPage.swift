@@ -195,6 +195,8 @@ struct StepPage: Sendable {
     let words = pages.words(exchange)
     let known = exchange.known(providers)
     let model = StepModel(form, refusal, form.provider.flatMap { Stranger($0, known) }, known, words, now: clock.now(), exchange)
-    return pages.page("step", model, title: model.heading, status: refusal?.code.httpStatus ?? .ok, exchange)
+    let address =
+      form.id.map { FormFields.address(Self.path, ["id": $0]) } ?? Stranger.address(form.flow, with: form.provider, returnTo: form.returnTo)
+    return pages.page("step", model, title: model.heading, status: refusal?.code.httpStatus ?? .ok, at: address, exchange)
   }
 }

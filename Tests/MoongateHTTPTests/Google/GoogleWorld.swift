@@ -42,8 +42,8 @@ struct GoogleWorld: Sendable {
     application =
       PublicApplication(
         engine: gateway.engine, store: gateway.store, generations: gateway.generations, providers: gateway.providers, clock: gateway.clock,
-        random: gateway.random, audit: gateway.audit, keySet: { "{}" }, pages: try PageRenderer(), eventLoops: MultiThreadedEventLoopGroup.singleton,
-        logger: gateway.log.logger
+        random: gateway.random, audit: gateway.audit, keySet: { "{}" }, pages: try PageRenderer(logger: gateway.log.logger),
+        eventLoops: MultiThreadedEventLoopGroup.singleton, logger: gateway.log.logger
       ).application
   }
 

@@ -1,5 +1,6 @@
 import HTTPTypes
 import Hummingbird
+import Logging
 import MoongateCore
 import Mustache
 import Synchronization
@@ -78,9 +79,11 @@ package final class PageRenderer: Sendable {
   /// Those of the latest generations, the newest last: what an open page still names is served while it is open.
   private let made = Mutex<[(generation: String, set: PageSet)]>([])
   private static let most = 4
+  private let logger: Logger
 
   /// - Throws: where a template of ours cannot be parsed, which a test would have shown.
-  package init() throws {
+  package init(logger: Logger) throws {
+    self.logger = logger
     let own = PageSet.faults
     if let fault = own.first { throw BrokenPage(problem: fault) }
   }
@@ -129,7 +132,7 @@ package final class PageRenderer: Sendable {
   /// The words of the language that the request asks for.
   func words(_ exchange: Exchange) -> Words { words(exchange.request, set(of: exchange.generation)) }
 
-  private func words(_ request: Request, _ set: PageSet) -> Words {
+  func words(_ request: Request, _ set: PageSet) -> Words {
     LanguageChoice.choose(request, chosen: Self.chosen(request), among: set.languages) ?? set.languages[0]
   }
 
@@ -143,21 +146,23 @@ package final class PageRenderer: Sendable {
   /// - Parameters:
   ///   - model: what the template's names are looked up in; text in it is escaped by the template.
   ///   - kind: what the page is to scripts and stylesheet, where that is not the template's name.
+  ///   - address: where the page is found again, in another language; nil: where it was asked for.
   func page(
-    _ template: String, _ model: some Any, title: String, kind: String? = nil, status: HTTPResponse.Status = .ok, _ exchange: Exchange
+    _ template: String, _ model: some Any, title: String, kind: String? = nil, status: HTTPResponse.Status = .ok, at address: String? = nil,
+    _ exchange: Exchange
   ) -> Response {
-    page(template, model, title: { _ in title }, kind: kind, status: status, exchange.request, exchange.generation)
+    page(template, model, title: { _ in title }, kind: kind, status: status, at: address, exchange.request, exchange.generation)
   }
 
   func page(
-    _ template: String, _ model: some Any, title: (Words) -> String, kind: String? = nil, status: HTTPResponse.Status = .ok, _ request: Request,
-    _ generation: any PolicyGeneration
+    _ template: String, _ model: some Any, title: (Words) -> String, kind: String? = nil, status: HTTPResponse.Status = .ok,
+    at address: String? = nil, _ request: Request, _ generation: any PolicyGeneration
   ) -> Response {
     let set = set(of: generation)
     let words = words(request, set)
     let frame = frame(
-      title(words), words, set, generation.gateway, languages: languages(set, words, request), kind: kind ?? template)
-    let text = set.library.render(Root(words: words, frame: frame, model: model), withTemplate: template) ?? ""
+      title(words), words, set, generation.gateway, languages: languages(set, words, at: address ?? request.head.path ?? "/"), kind: kind ?? template)
+    let text = text(template, Root(words: words, frame: frame, model: model), set)
     var response = Response.plain(status, type: "text/html; charset=utf-8", Array(text.utf8))
     for (name, value) in Self.headers(generation, images: set.logoOrigin) { response.headers.set(name, to: value) }
     response.headers[.contentLanguage] = words.tag
@@ -171,7 +176,17 @@ package final class PageRenderer: Sendable {
   func html(_ template: String, _ model: some Any, title: (Words) -> String, in words: Words, generation: any PolicyGeneration) -> String {
     let set = set(of: generation)
     let frame = frame(title(words), words, set, generation.gateway, languages: [], hasScript: false, kind: template)
-    return set.library.render(Root(words: words, frame: frame, model: model), withTemplate: template) ?? ""
+    return text(template, Root(words: words, frame: frame, model: model), set)
+  }
+
+  /// Ours, for where the operator's say nothing.
+  private static let own = PageSet([], brand: Brand())
+
+  /// Nobody is left before a blank page: a template of the operator's that can be read and comes to nothing is as good as none.
+  private func text(_ template: String, _ root: Root, _ set: PageSet) -> String {
+    if let text = set.library.render(root, withTemplate: template), text.contains(where: { !$0.isWhitespace }) { return text }
+    logger.error("a template of pages/ says nothing; ours takes its place", metadata: ["page": "\(template)"])
+    return Self.own.library.render(root, withTemplate: template) ?? ""
   }
 
   private func frame(
@@ -183,13 +198,18 @@ package final class PageRenderer: Sendable {
   }
 
   /// The fields of an address that a page in another language has too.
-  private static let carried = ["id", "flow", "with", "phone", "return_to", "done"]
+  private static let carried = ["id", "flow", "with", "phone", "region", "return_to", "done"]
 
-  /// The same page in each language.
-  private func languages(_ set: PageSet, _ current: Words, _ request: Request) -> [Frame.Language] {
-    let target = (request.head.path ?? "/").split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+  /// The same page in each language. What says an error is carried by the page that explains errors alone: elsewhere `code` is what another site
+  /// has sent, and no link of ours repeats it.
+  private func languages(_ set: PageSet, _ current: Words, at address: String) -> [Frame.Language] {
+    let target = address.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
     let fields = target.count < 2 ? [] : target[1].split(separator: "&").map(String.init)
-    let kept = fields.filter { field in Self.carried.contains { field.hasPrefix($0 + "=") } }
+    let isError = target[0] == "/auth/error"
+    let kept = fields.filter { field in
+      if isError, field.hasPrefix("code=") { return RefusalCode(reserved: String(field.dropFirst(5))) != nil }
+      return (Self.carried + (isError ? ["decision"] : [])).contains { field.hasPrefix($0 + "=") }
+    }
     return set.languages.map { words in
       Frame.Language(
         tag: words.tag, name: words.language, address: "\(target[0])?" + (kept + ["language=\(words.tag)"]).joined(separator: "&"),

@@ -79,7 +79,9 @@ struct PageSet: Sendable {
       if suffix == "words" {
         added.append(file)
       } else if suffix == "mustache", files[file.name] != nil {
-        if let fault = Self.fault(of: file.bytes) { problems.append(file.problem(fault.line, fault.message)) } else { files[file.name] = file.bytes }
+        let faults = Self.faults(of: file.bytes)
+        problems += faults.map { file.problem($0.line, $0.message) }
+        if faults.isEmpty { files[file.name] = file.bytes }
       } else if ["css", "js", "svg"].contains(suffix), files[file.name] != nil {
         files[file.name] = file.bytes
       } else if ["svg", "png", "jpg", "jpeg", "webp"].contains(suffix) {
@@ -89,6 +91,11 @@ struct PageSet: Sendable {
         problems.append(
           file.problem(0, "the pages have no file of this name" + (names.isEmpty ? "" : "; there are \(names.sorted().joined(separator: ", "))")))
       }
+    }
+    for name in overrides.isEmpty ? [] : TemplateTag.endless(in: files) {
+      guard let file = overrides.first(where: { $0.name == name }) else { continue }
+      problems.append(file.problem(0, "leads back to itself by what it includes, and would have no end"))
+      files[name] = Self.own.first { $0.name == name }?.bytes
     }
 
     languages = Self.languages(added) { problems.append($0.problem($1, $2)) }
@@ -130,22 +137,34 @@ struct PageSet: Sendable {
   }
 
   /// What is wrong with templates of ours: nothing, as a test holds.
-  static var faults: [String] {
-    own.filter { $0.name.hasSuffix(".mustache") }.compactMap { file in
-      fault(of: file.bytes).map { "\(file.name):\($0.line): \($0.message)" }
-    }
+  static let faults: [String] = own.filter { $0.name.hasSuffix(".mustache") }.flatMap { file in
+    faults(of: file.bytes).map { "\(file.name):\($0.line): \($0.message)" }
   }
 
-  /// What is wrong with a template; nil where it can be read.
-  private static func fault(of template: [UInt8]) -> (line: Int, message: String)? {
-    guard let text = String(validating: template, as: UTF8.self) else { return (0, "is not UTF-8") }
+  /// What a template can include.
+  private static let templates = Set(own.map(\.name).filter { $0.hasSuffix(".mustache") }.map { String($0.dropLast(9)) })
+  /// What it can say.
+  private static let names = Set(
+    Words(tag: "en", base: nil, String(decoding: PackageResources.en_words, as: UTF8.self), known: nil) { _, _ in }.texts.keys)
+
+  /// What is wrong with a template: where it cannot be read that, else what it names and there is not, which would be left out in silence.
+  private static func faults(of template: [UInt8]) -> [(line: Int, message: String)] {
+    guard let text = String(validating: template, as: UTF8.self) else { return [(0, "is not UTF-8")] }
     do {
       _ = try MustacheTemplate(string: text)
-      return nil
     } catch let error as MustacheTemplate.ParserError {
-      return (error.context.lineNumber, sentence(error.error))
+      return [(error.context.lineNumber, sentence(error.error))]
     } catch {
-      return (0, "cannot be read: \(error)")
+      return [(0, "cannot be read: \(error)")]
+    }
+    return TemplateTag.all(in: text).compactMap { tag in
+      switch tag.meaning {
+      case .template(let name) where !templates.contains(name):
+        (tag.line, "there is no template `\(name)`" + TemplateTag.meant(name, among: templates))
+      case .words(let name) where !names.contains(name):
+        (tag.line, "the pages have no words of the name `\(name)`" + TemplateTag.meant(name, among: names))
+      default: nil
+      }
     }
   }
 

@@ -1,0 +1,162 @@
+import Foundation
+import HTTPTypes
+import MoongateCore
+import MoongateHTTP
+import MoongateSDK
+import MoongateTesting
+import PIN
+import PhoneOTP
+import Testing
+
+/// What a page keeps of what its reader was about: the country of a number, the task in another language, the way on without JavaScript.
+@Suite struct PageTaskTests {
+  private func gateway() throws -> HTTPGateway {
+    try HTTPGateway(providers: [PhoneOTP(), PIN()]) { generation in
+      for (name, steps) in [
+        ("login", [StepRule.test("phone_otp")]), ("pin_set", [.test("pin")]), ("pin_unlock", [.test("pin")]), ("change_phone", [.test("phone_otp")]),
+        ("pin_reset", [.test("phone_otp"), .test("pin")]),
+      ] {
+        generation.flows[name] = .test(name, account: .existing, steps: steps)
+      }
+      generation.flows["register"] = .test("register", account: .new, steps: [.test("phone_otp")])
+    }
+  }
+
+  /// A browser of somebody who is signed in.
+  private func owner(_ client: Client) async throws -> Browser {
+    let browser = Browser(client)
+    try await browser.visit("/auth/register")
+    try await browser.visit(try #require(try await browser.submit(["phone": "9999999999"]).header("Location")))
+    _ = try await browser.submit(["code": try #require(client.gateway.code(for: "+919999999999"))])
+    #expect(browser.cookies["moongate"] != nil)
+    return browser
+  }
+
+  /// Where a page leads to in Hindi.
+  private func hindi(_ page: Answer) throws -> String {
+    let link = try #require(page.text.components(separatedBy: "hreflang=\"hi\"").dropFirst().first)
+    return try #require(Browser.attribute("href", link))
+  }
+
+  // MARK: the country
+
+  /// A number without its country is somebody else's in ours: the code went to a stranger.
+  @Test func theCountryGoesWithTheNumber() async throws {
+    try await HTTPGateway().run { client in
+      let browser = Browser(client)
+      try await browser.visit("/auth/login")
+      let unknown = try await browser.submit(["phone": "07400 123456", "region": "GB"])
+      #expect(unknown.status == 404 && unknown.text.contains("data-region=\"GB\""))
+      let offer = try #require(unknown.text.components(separatedBy: "data-other").dropFirst().first)
+      let register = try #require(Browser.attribute("href", offer))
+      #expect(register == "/auth/register?phone=07400%20123456&region=GB")
+      for address in [register, try hindi(unknown)] {
+        #expect(try await browser.visit(address).text.contains("data-region=\"GB\""))
+        #expect(browser.page?.text.contains("value=\"07400 123456\"") == true)
+      }
+      // The page's script sends the country that the page names.
+      try await browser.visit(register)
+      let shown = try #require(browser.page?.text)
+      let named = try #require(Browser.attribute("data-region", shown))
+      #expect(try await browser.submit(["phone": "07400 123456", "region": named]).status == 303)
+      #expect(client.gateway.code(for: "+447400123456") != nil && client.gateway.sent == 1)
+    }
+  }
+
+  @Test(arguments: ["", "G", "GBR", "1B", "%22%3E", "%C3%A9%C3%A9"])
+  func aCountryThatIsNone(_ region: String) async throws {
+    try await HTTPGateway().run { client in
+      let page = try await client.send(.get, "/auth/login?phone=12&region=\(region)")
+      #expect(page.status == 200 && page.text.contains("data-region=\"IN\""))
+    }
+  }
+
+  // MARK: the language
+
+  @Test func aRefusedSignInInAnotherLanguage() async throws {
+    try await gateway().run { client in
+      let browser = Browser(client)
+      try await browser.visit("/auth/login?return_to=%2Fpay")
+      let refused = try await browser.submit(["phone": "12"])
+      #expect(refused.status == 422)
+      let address = try hindi(refused)
+      #expect(address.hasPrefix("/auth/login?id=fl_"))
+      let page = try await browser.visit(address)
+      #expect(page.status == 200 && page.text.contains("<html lang=\"hi\""))
+      #expect(page.text.contains("name=\"return_to\" value=\"/pay\"") && page.text.contains("value=\"12\""))
+    }
+  }
+
+  @Test func aRefusedPasscodeAndNumberInAnotherLanguage() async throws {
+    try await gateway().run { client in
+      let browser = try await owner(client)
+      try await browser.visit("/auth/pin?flow=pin_set&return_to=%2Fpay")
+      let refused = try await browser.submit(["new_pin": "271828", "confirm": "314159"])
+      #expect(refused.status == 422)
+      #expect(try hindi(refused) == "/auth/pin?flow=pin_set&return_to=%2Fpay&language=hi")
+      #expect(try await browser.visit(try hindi(refused)).text.contains("name=\"flow\" value=\"pin_set\""))
+
+      try await browser.visit("/auth/verify?flow=change_phone&return_to=%2Fpay")
+      let number = try await browser.submit(["phone": "12"])
+      #expect(number.status == 422)
+      #expect(try hindi(number) == "/auth/verify?flow=change_phone&return_to=%2Fpay&language=hi")
+      let page = try await browser.visit(try hindi(number))
+      #expect(page.status == 200 && page.text.contains("name=\"flow\" value=\"change_phone\""))
+    }
+  }
+
+  @Test func anErrorInAnotherLanguage() async throws {
+    try await HTTPGateway().run { client in
+      let headers = [("Accept", "text/html")]
+      let english = try await client.send(.get, "/auth/error?code=denied&decision=dc_x&x=1", headers: headers)
+      #expect(try hindi(english) == "/auth/error?code=denied&decision=dc_x&language=hi")
+      let page = try await client.send(.get, try hindi(english), headers: headers)
+      #expect(page.status == 403 && page.text.contains("<html lang=\"hi\""))
+      #expect(page.text.contains("अनुमति नहीं है") && page.text.contains("यहाँ इसकी अनुमति नहीं है।"))
+      #expect(!page.text.contains("not allowed here"))
+      // What a form was refused with has no address; what another site sends is repeated nowhere.
+      let form = [("Accept", "text/html"), ("Origin", "http://localhost:8080"), ("Content-Type", "application/x-www-form-urlencoded")]
+      let posted = try await client.send(.post, "/auth/verify?id=fl_x", headers: form, body: "code=123456")
+      #expect(try hindi(posted) == "/auth/error?code=flow_not_found&language=hi")
+      let called = try await client.send(.get, "/auth/callback/google_oauth?code=c0de&state=s", headers: headers)
+      #expect(try hindi(called) == "/auth/error?code=not_found&language=hi")
+      #expect(!called.text.contains("c0de"))
+    }
+  }
+
+  // MARK: without JavaScript
+
+  @Test func whoWaitsForACodeIsToldHowToGoOn() async throws {
+    try await gateway().run { client in
+      let browser = Browser(client)
+      try await browser.visit("/auth/register")
+      let address = try #require(try await browser.submit(["phone": "9999999999"]).header("Location"))
+      let reload = "<a class=\"link scriptless\" href=\"\(address)\">Reload</a>"
+      #expect(try await browser.visit(address).text.contains(reload))
+      client.gateway.clock.advance(by: .seconds(60))
+      let due = try await browser.visit(address)
+      #expect(!due.text.contains(reload), "there is a button now")
+      let right = try #require(client.gateway.code(for: "+919999999999"))
+      for _ in 1...5 { _ = try await browser.post(address, ["code": right == "000000" ? "000001" : "000000"]) }
+      #expect(browser.page?.status == 429 && browser.page?.text.contains(reload) == true)
+    }
+  }
+
+  @Test func anotherCodeForANewPasscodeIsConfirmed() async throws {
+    try await gateway().run { client in
+      let browser = try await owner(client)
+      #expect(try await browser.post("/auth/pin", ["flow": "pin_set", "new_pin": "271828", "confirm": "271828"]).status == 303)
+      client.gateway.clock.advance(by: .seconds(120))
+      let sent = try await browser.post("/auth/pin", ["flow": "pin_reset", "action": "send"])
+      let address = try #require(sent.header("Location"))
+      #expect(address.hasPrefix("/auth/pin?id=fl_"))
+      let first = try await browser.visit(address)
+      #expect(!first.text.contains("Code sent!"))
+      client.gateway.clock.advance(by: .seconds(60))
+      let id = String(address.dropFirst("/auth/pin?id=".count))
+      let resent = try await browser.post("/auth/pin", ["flow": "pin_reset", "id": id, "action": "resend"])
+      let page = try await browser.visit(try #require(resent.header("Location")))
+      #expect(page.text.contains("<p class=\"notice\" role=\"status\">Code sent!</p>"))
+    }
+  }
+}
