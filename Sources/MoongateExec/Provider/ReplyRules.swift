@@ -1,3 +1,4 @@
+import Foundation
 import MoongateSDK
 
 /// What a program may answer. In-process providers are the operator's own code; a program may be anybody's, so its word about a person
@@ -19,9 +20,7 @@ struct ReplyRules {
       return .ask(try fields(ask.fields), state: try kept(ask.state, "state"), showing: try shown(ask.show ?? []))
     case .redirect(let redirect):
       // Attack: javascript: or data: in a link that the gateway's own page leads to.
-      guard redirect.to.hasPrefix("https://") || redirect.to.hasPrefix("http://localhost") || redirect.to.hasPrefix("http://127.0.0.1"),
-        redirect.to.utf8.count <= 4_096, redirect.to.unicodeScalars.allSatisfy({ (0x21...0x7e).contains($0.value) })
-      else { throw .broken("it leads to an address that is not https") }
+      guard Self.isSite(redirect.to) else { throw .broken("it leads to an address that is not https") }
       return .redirect(to: redirect.to, state: try kept(redirect.state, "state"))
     case .refused(let said):
       guard let reason = RefusalReason(rawValue: said), descriptor.outcome(reason) != nil else {
@@ -37,13 +36,20 @@ struct ReplyRules {
     }
   }
 
+  /// Whether a browser that follows the address comes to the host that it seems to name, by TLS; or to this very machine, where programs are tried.
+  ///
+  /// Attack: `http://localhost.example.com/`, and what a browser reads otherwise than we do: `\` as a slash, whatever is before an `@` as a name.
+  static func isSite(_ address: String) -> Bool {
+    guard address.utf8.count <= 4_096, address.unicodeScalars.allSatisfy({ (0x21...0x7e).contains($0.value) && $0 != "\\" }),
+      let parts = URLComponents(string: address), let host = parts.host, !host.isEmpty, parts.user == nil, parts.password == nil
+    else { return false }
+    return parts.scheme == "https" || parts.scheme == "http" && (host == "localhost" || host == "127.0.0.1")
+  }
+
   private func proof(_ proved: StepReply.Proved) throws(ProgramFault) -> Proof {
     // Attack: a step that passes without a try would be a step that no limit counts.
     guard method == .submit else { throw .broken("it proves somebody where nobody has tried yet") }
-    let identifiers = (proved.identifiers ?? []).map(\.identifier)
-    for identifier in identifiers where !mayProve(identifier) {
-      throw .broken("it proves a \(identifier.kind.rawValue) identifier that it was not asked about")
-    }
+    let identifiers = try (proved.identifiers ?? []).map { said throws(ProgramFault) in try own(said.identifier) }
     guard !identifiers.isEmpty || step.account != nil || step.identifier != nil else { throw .broken("it proves nobody") }
     for claimed in proved.claimed ?? [] where claimed.kind != .email && claimed.kind != .phone {
       throw .broken("it claims a \(claimed.kind.rawValue) identifier")
@@ -64,13 +70,21 @@ struct ReplyRules {
       firstName: try proved.firstName.map(plain), lastName: try proved.lastName.map(plain), record: record)
   }
 
+  /// The identifier that is proved, as the gateway spells it.
+  ///
   /// Attack: a program that proves somebody else's number, and so opens their account. It may prove whom the gateway read in this step, what
   /// the account of the step holds, and identities of its own: whose issuer is the provider's own name.
-  private func mayProve(_ identifier: Identifier) -> Bool {
-    if identifier == step.identifier || step.account?.identifiers.contains(identifier) ?? false { return true }
-    let own = "\(descriptor.name) "
-    return identifier.kind == .federated && descriptor.identifierKinds.contains(.federated) && identifier.value.hasPrefix(own)
-      && identifier.value.utf8.count <= 512 && identifier.value.utf8.count > own.utf8.count
+  ///
+  /// Attack: the right person in the program's own dress. Two identifiers of one value are equal, whatever they look like and whatever policies
+  /// may ask about them; so what is stored is never what the program wrote, where the gateway knows better.
+  private func own(_ said: Identifier) throws(ProgramFault) -> Identifier {
+    if let read = step.identifier, read == said { return read }
+    if let held = step.account?.identifiers.first(where: { $0 == said }) { return held }
+    let issuer = "\(descriptor.name) "
+    guard said.kind == .federated, descriptor.identifierKinds.contains(.federated), said.value.hasPrefix(issuer), said.value.utf8.count <= 512,
+      said.value.utf8.count > issuer.utf8.count
+    else { throw .broken("it proves a \(said.kind.rawValue) identifier that it was not asked about") }
+    return Identifier(kind: .federated, value: try plain(said.value), display: try plain(said.display))
   }
 
   /// A claim opens nothing, but it is shown, and mails go there: it must be in the gateway's own spelling.
@@ -111,7 +125,8 @@ struct ReplyRules {
 
   /// Attack: line breaks and terminal escapes in what a person or an operator reads.
   private func plain(_ text: String) throws(ProgramFault) -> String {
-    guard text.utf8.count <= Self.longestText, text.unicodeScalars.allSatisfy({ $0.value >= 32 && $0.value != 127 }) else {
+    guard text.utf8.count <= Self.longestText, text.unicodeScalars.allSatisfy({ $0.properties.generalCategory != .control })
+    else {
       throw .broken("a text of its answer is longer than \(Self.longestText) bytes, or not plain")
     }
     return text
