@@ -1,3 +1,4 @@
+import Foundation
 import Synchronization
 
 /// What must not stand in a log: the secrets that a program was given for good, and what each call tells it of a person, for a while.
@@ -6,50 +7,88 @@ import Synchronization
 final class SecretTexts: Sendable {
   /// What a program prints about a call reaches us a little later, and buffered.
   private static let memory: Duration = .seconds(60)
-  /// Of a thousand calls at once, and what each tells.
-  private static let most = 8_192
   /// A shorter text would blot out half of every line, and is not worth hiding.
-  private static let shortest = 4
+  private static let shortest = TextMarks.head
 
   private struct State {
-    var lasting: [String]
-    var passing: [(text: String, until: ContinuousClock.Instant)] = []
+    var marks = TextMarks()
+    /// In the order of their coming; those before `head` are forgotten already.
+    var passing: [(mark: TextMarks.Mark, until: ContinuousClock.Instant)] = []
+    var head = 0
+    /// Until when a program may still print what was forgotten for want of room.
+    var unknownUntil: ContinuousClock.Instant?
+
+    mutating func forgetOldest() {
+      marks.remove(passing[head].mark)
+      head += 1
+    }
   }
 
-  private let state: Mutex<State>
+  private let most: Int
+  private let state = Mutex(State())
 
-  init(_ lasting: some Sequence<String>) {
-    state = Mutex(State(lasting: Self.worthHiding(lasting)))
+  /// - Parameter most: texts of calls that are remembered, some fifty bytes each: of four hundred calls a second for a minute.
+  init(_ lasting: some Sequence<String>, most: Int = 131_072) {
+    self.most = most
+    add(lasting: lasting)
   }
 
   func add(lasting texts: some Sequence<String>) {
-    let texts = Self.worthHiding(texts)
-    state.withLock { state in state.lasting = Self.worthHiding(state.lasting + texts) }
+    let marks = Self.marks(texts)
+    state.withLock { state in for mark in marks { state.marks.add(mark) } }
   }
 
   func add(_ texts: some Sequence<String>, at now: ContinuousClock.Instant) {
     let until = now + Self.memory
-    let texts = Self.worthHiding(texts)
+    let marks = Self.marks(texts)
     state.withLock { state in
-      if let first = state.passing.first, first.until < now { state.passing.removeAll { $0.until < now } }
-      state.passing += texts.map { ($0, until) }
+      while state.head < state.passing.count, state.passing[state.head].until < now { state.forgetOldest() }
+      for mark in marks {
+        state.marks.add(mark)
+        state.passing.append((mark, until))
+      }
+      while state.passing.count - state.head > most {
+        // What cannot be found must not be shown: lines are withheld until nobody prints this one any more.
+        state.unknownUntil = max(state.unknownUntil ?? now, state.passing[state.head].until)
+        state.forgetOldest()
+      }
+      // So seldom that each text is moved once.
+      if state.head > state.passing.count / 2 {
+        state.passing.removeFirst(state.head)
+        state.head = 0
+      }
     }
   }
 
-  /// The longest first, so that a part of one does not spoil the whole.
-  private static func worthHiding(_ texts: some Sequence<String>) -> [String] {
-    Set(texts).filter { $0.utf8.count >= shortest }.sorted { $0.utf8.count > $1.utf8.count }
+  /// Each text once, as it is and as Unicode may write it otherwise: programs and their libraries normalise what they are told.
+  private static func marks(_ texts: some Sequence<String>) -> Set<TextMarks.Mark> {
+    var marks: Set<TextMarks.Mark> = []
+    for text in texts where text.utf8.count >= shortest {
+      marks.insert(TextMarks.Mark(Array(text.utf8)))
+      guard !text.utf8.allSatisfy({ $0 < 0x80 }) else { continue }
+      for other in [text.precomposedStringWithCanonicalMapping, text.decomposedStringWithCanonicalMapping] where other.utf8.count >= shortest {
+        marks.insert(TextMarks.Mark(Array(other.utf8)))
+      }
+    }
+    return marks
   }
 
   /// The text without any of them.
-  func redacted(_ text: String) -> String {
-    let (lasting, passing) = state.withLock { ($0.lasting, $0.passing) }
-    guard passing.count <= Self.most else { return "[withheld: too many calls are under way to look for what they hold]" }
-    var redacted = text
-    for secret in lasting where redacted.contains(secret) { redacted = redacted.replacing(secret, with: "[redacted]") }
-    for (secret, _) in passing.sorted(by: { $0.text.utf8.count > $1.text.utf8.count }) where redacted.contains(secret) {
-      redacted = redacted.replacing(secret, with: "[redacted]")
+  func redacted(_ text: String, at now: ContinuousClock.Instant = .now) -> String {
+    let bytes = Array(text.utf8)
+    let found: [Range<Int>]? = state.withLock { state in
+      if let until = state.unknownUntil, now <= until { return nil }
+      return state.marks.ranges(in: bytes)
     }
-    return redacted
+    guard let found else { return "[withheld: more calls than it is remembered what they hold]" }
+    if found.isEmpty { return text }
+    var shown: [UInt8] = []
+    var start = 0
+    for range in found {
+      shown += bytes[start..<range.lowerBound]
+      shown += Array("[redacted]".utf8)
+      start = range.upperBound
+    }
+    return String(decoding: shown + bytes[start...], as: UTF8.self)
   }
 }
