@@ -72,6 +72,23 @@ struct TriedProgram {
   }
 }
 
+extension ConformanceReport {
+  /// The report without what the suite cannot look at in a program: it uses none of the tools that the suite lends, so it was none of the program
+  /// that failed or waited when those did.
+  var ofProgram: ConformanceReport {
+    let lines = lines.map { line in
+      switch (line.rule, line.verdict) {
+      case (.faults, .held):
+        Line(rule: line.rule, verdict: .doesNotApply(why: "a program sends by ways of its own, which the suite cannot let fail"))
+      case (.cancellation, .held):
+        Line(rule: line.rule, verdict: .doesNotApply(why: "the gateway itself stops waiting for a program; whether that stops too, only it can tell"))
+      default: line
+      }
+    }
+    return ConformanceReport(provider: provider, lines: lines, findings: findings)
+  }
+}
+
 /// A code provider that is a program, as the suite can see it: the suite looks at what was done with its own messenger, and a program sends by ways
 /// of its own. What the program took over is therefore reported to the messenger, once it has.
 private struct ReportedDeliveries: CodeProvider {

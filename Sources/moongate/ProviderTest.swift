@@ -24,7 +24,7 @@ struct ProviderTest: AsyncParsableCommand {
     let provider = if let tried { tried.provider } else { try find() }
     var subject = ConformanceSubject(of: provider.descriptor)
     file?.change(&subject)
-    try await Self.tell(provider, subject, json: json)
+    try await Self.tell(provider, subject, json: json) { tried == nil ? $0 : $0.ofProgram }
   }
 
   /// No provider's name has a slash or a dot in it: `chat_code.py` is a program in the working folder.
@@ -38,9 +38,12 @@ struct ProviderTest: AsyncParsableCommand {
   }
 
   /// Runs the suite against any provider and prints what came of it.
+  /// - Parameter seen: what of the report is told.
   /// - Throws: exit status 1 where a rule is broken.
-  static func tell(_ provider: any Provider, _ subject: ConformanceSubject, json: Bool) async throws {
-    let report = await Conformance.run(provider, subject)
+  static func tell(
+    _ provider: any Provider, _ subject: ConformanceSubject, json: Bool, as seen: (ConformanceReport) -> ConformanceReport = { $0 }
+  ) async throws {
+    let report = seen(await Conformance.run(provider, subject))
     print(json ? try ToolJSON.text(ReportDocument(report)) : text(report, colour: Terminal.showsColour))
     if !report.findings.isEmpty { throw ExitCode(ExitStatus.found.rawValue) }
   }

@@ -212,6 +212,9 @@ def test_a_new_program_holds_the_suite(tmp_path, shape):
     told = moongate("provider", "test", "./pigeon_post.py", "--subject", "subject.json", folder=folder)
     assert told.returncode == 0 and " 0 broken" in told.stdout, told.stdout + told.stderr
     assert "✓ secrets" in told.stdout if shape == "full" else "✓ delivery" in told.stdout, told.stdout
+    # What was only the suite's own wrapping is not ticked.
+    assert "✓ faults" not in told.stdout and "✓ cancellation" not in told.stdout, told.stdout
+    assert re.search(r"- faults +does not apply: a program sends by ways of its own", told.stdout), told.stdout
     tests = subprocess.run(
         ["python3", "-m", "unittest"], cwd=folder, capture_output=True, text=True, env={**os.environ, "MOONGATE": str(BIN / "moongate")}, timeout=120)
     assert tests.returncode == 0 and "Ran 1 test" in tests.stderr, tests.stderr
