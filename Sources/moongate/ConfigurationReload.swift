@@ -57,11 +57,13 @@ actor ConfigurationReload {
         message: "not read: requests under way still use \(ActiveGeneration.mostLive) generations; reload again when they have ended")
       return refuse(RefusedConfiguration(id: nil, problems: [problem], isFolderMissing: false))
     }
+    // A program that came back as another is replaced by a reload, though the folder is the same.
+    let isWhole = programs?.areWhole(in: generations.current) ?? true
     let active = generations.current.id
-    let loaded = await folder.load(unless: active)
+    let loaded = await folder.load(unless: isWhole ? active : nil)
     let now = clock.now()
     switch loaded {
-    case .success(let generation) where generation.id == active:
+    case .success(let generation) where generation.id == active && isWhole:
       if generations.status.refused?.id != nil { logger.notice("generation \(active.prefix(8)) is what the folder holds again") }
       return finish()
     case .success(let generation):

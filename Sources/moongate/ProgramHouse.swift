@@ -50,6 +50,9 @@ final class ProgramHouse: ProgramStarter {
     }
   }
 
+  /// Whether the generation's programs are what they were when it was loaded.
+  func areWhole(in generation: any PolicyGeneration) -> Bool { programs.areWhole(generation.registry?.all ?? []) }
+
   /// Lets all end that the generation does not use, when those who use them still are done.
   func keep(only generation: any PolicyGeneration) { programs.keep(only: generation.registry?.all ?? []) }
 

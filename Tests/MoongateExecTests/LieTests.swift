@@ -29,6 +29,9 @@ import Testing
     (#"{"accepted": True}"#, "exactly one of"),
     (#""proved""#, "cannot be read"),
     (#"{"redirect": {"to": "javascript:alert(1)"}}"#, "not https"),
+    (#"{"redirect": {"to": "http://localhost.example.com/"}}"#, "not https"), (#"{"redirect": {"to": "https:///nowhere"}}"#, "not https"),
+    (#"{"redirect": {"to": "http://localhost@example.com/"}}"#, "not https"), (#"{"redirect": {"to": "https://a\\@b/"}}"#, "not https"),
+    (#"{"redirect": {"to": "https://bank.example@example.com/"}}"#, "not https"),
     (#"{"ask": {"fields": [{"name": "<b>", "kind": "text"}]}}"#, "no proper names"),
     (#"{"ask": {"fields": [{"name": "word", "kind": "html"}]}}"#, "cannot be read"),
     (#"{"malformed": {"field": "word", "reason": "made_up", "detail": "no"}}"#, "there is not: `made_up`"),
@@ -66,6 +69,44 @@ import Testing
       Issue.record("once")
       return
     }
+  }
+
+  @Test(arguments: ["https://site.example/a?b=c", "http://localhost:8080/", "http://127.0.0.1/"]) func sitesAreSites(_ address: String) {
+    #expect(ReplyRules.isSite(address))
+  }
+
+  private static let federated = """
+    old = introduce
+    def introduce(params): return {**old(params), "federated": True}
+
+    """
+
+  /// Attack: the right person, with an appearance and attributes of the program's choosing, which policies would read.
+  @Test func whoIsProvedIsSpelledByTheGateway() async throws {
+    let desk = try Desk()
+    let phone = Identifier(kind: .phone, value: "+919999999999", display: "+91 99999 99999", attributes: ["country": "IN"])
+    let provider = try desk.full(
+      Self.federated
+        + #"""
+        def answer(method, params):
+            dress = {"display": "\x1b[2JAnn", "attributes": {"country": "NL", "line_type": "mobile", "domain": "bank.example"}}
+            return {"proved": {"identifiers": [{"kind": "email", "value": "ann@example.com", **dress}, {"kind": "phone", "value": "+919999999999", **dress},
+                                               {"kind": "federated", "value": "word 7", **dress, "display": "Ann of word"}]}}
+        """#)
+    let account = StepAccount(id: "ac_1", record: nil, identifiers: [phone])
+    guard case .proved(let proof) = try await provider.judge("open", .some(account: account)) else {
+      Issue.record("proves")
+      return
+    }
+    let ann = try #require(EmailAddress("ann@example.com").map(Identifier.init))
+    #expect(proof.proved.map(\.display) == [ann.display, phone.display, "Ann of word"])
+    #expect(proof.proved.map(\.attributes) == [ann.attributes, phone.attributes, [:]])
+  }
+
+  @Test(arguments: [#""display": "\x1b[2J""#, #""display": "\u009b2J""#]) func anIdentityOfItsOwnIsPlain(_ dress: String) async throws {
+    let desk = try Desk()
+    let body = #"def answer(method, params): return {"proved": {"identifiers": [{"kind": "federated", "value": "word 7", \#(dress)}]}}"#
+    #expect("\(try #require(try await fault(of: Self.federated + body, desk: desk)))".contains("not plain"))
   }
 
   @Test func anothersAnswerIsNobodys() async throws {
@@ -107,7 +148,8 @@ import Testing
 
   @Test(arguments: [
     "not json at all", "[]", "{}", "null", #"{"jsonrpc": "1.0", "id": 3, "result": {}}"#, #"{"jsonrpc": "2.0", "id": "x", "result": {}}"#,
-    #"{"jsonrpc": "2.0", "id": 3}"#, #"{"jsonrpc": "2.0", "id": 3.5, "result": {}}"#, "\u{fffd}\u{1}",
+    #"{"jsonrpc": "2.0", "id": "\#(String(repeating: "x", count: 129))", "method": "give_session"}"#, #"{"jsonrpc": "2.0", "id": 3}"#,
+    #"{"jsonrpc": "2.0", "id": 3.5, "result": {}}"#, "\u{fffd}\u{1}",
   ])
   func rubbishIsToldOfAndTheRestIsHeard(_ rubbish: String) async throws {
     let desk = try Desk()
@@ -148,6 +190,35 @@ import Testing
       """#)
     #expect(try await provider.judge("open").isProof)
     #expect(desk.log.lines.contains { $0.contains("asked something: `give_session`") })
+  }
+
+  /// Attack: a program that asks and does not read fills the gateway's memory with refusals.
+  @Test func whoAsksAndDoesNotReadIsEnded() async throws {
+    let desk = try Desk { $0.unread = 2_000 }
+    let provider = try desk.full(
+      #"""
+      old = take
+      def take(message):
+          for number in range(900): say({"jsonrpc": "2.0", "id": "x" * 100, "method": "give_session", "params": {}})
+          old(message)
+      """#)
+    await #expect(throws: ProgramFault.ended("does not read what it is told")) { try await provider.judge("open") }
+  }
+
+  @Test func whatIsCutIsRedactedFirst() async throws {
+    let desk = try Desk()
+    let provider = try desk.full(
+      #"""
+      def take(message):
+          word = message["params"]["fields"]["word"]
+          say({"jsonrpc": "2.0", "method": "log", "params": {"message": "told", "values": {"n" * 40 + word: 1}}})
+          say({"jsonrpc": "2.0", "method": "x" * 36 + word})
+          say({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32000, "message": "x" * 494 + word}})
+      """#)
+    await #expect(throws: ProgramFault.failed(String(repeating: "x", count: 494) + "[redac")) { try await provider.judge("a-long-word") }
+    #expect(try await desk.heard("a notification that there is not"))
+    #expect(try await desk.heard("says: told"))
+    #expect(!desk.log.lines.contains { $0.contains("xa-l") || $0.contains("na-l") })
   }
 
   @Test func whatItSaysOfAFailureIsRedacted() async throws {

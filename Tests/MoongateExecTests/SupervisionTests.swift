@@ -186,4 +186,30 @@ import Testing
     await #expect(throws: ProgramFault.self) { try await provider.judge("open") }
     #expect(try await desk.heard("says something else of itself"))
   }
+
+  @Test func whoLoadsItAgainGetsWhatItIsNow() async throws {
+    let desk = try Desk { $0.firstDelay = .milliseconds(10) }
+    let specification = try desk.write(
+      """
+      old_introduce = introduce
+      def introduce(params):
+          said = old_introduce(params)
+          if os.path.exists("again"): said["outcomes"] = [{"reason": "invalid_egg", "sentence": "No."}]
+          open("again", "w").close()
+          return said
+      old_take = take
+      def take(message):
+          if not os.path.exists("broken"):
+              open("broken", "w").close()
+              os._exit(0)
+          old_take(message)
+      """)
+    let before = try #require(try desk.start(specification) as? any FullProvider)
+    await #expect(throws: ProgramFault.self) { try await before.judge("open") }
+    #expect(try await desk.heard("says something else of itself"))
+    #expect(!desk.programs.areWhole([before]))
+    let after = try #require(try desk.start(specification) as? any FullProvider)
+    #expect(after.descriptor.outcome("invalid_egg") != nil && desk.programs.areWhole([after]))
+    #expect(try await after.judge("open").isProof)
+  }
 }

@@ -138,5 +138,27 @@ struct StubPrograms: ProgramStarter {
     #expect(try load().id != first.id)
   }
 
+  /// The program says its text in its introduction: with another text it is another provider.
+  @Test(arguments: [#"exec { "./hub/hub.sh", sender = "x" }"#, #"exec { "/bin/sh", "hub/hub.sh", sender = "x" }"#])
+  func thePolicyBesideItIsPartOfTheGeneration(_ entry: String) throws {
+    let folder = try folder(entry)
+    let watched = Mutex<[String]>([])
+    try folder.scratch.write("#!/bin/sh\n", to: "hub/hub.sh")
+    try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: folder.scratch.path("hub/hub.sh"))
+    func load() throws -> String {
+      let stub = try StubPrograms.loading()
+      let loading = ProgramLoading(starter: stub.starter, builtIn: stub.builtIn) { files in watched.withLock { $0 = files } }
+      return try folder.load(environment: ["PATH": "/bin"], programs: loading).get().id
+    }
+    let bare = try load()
+    try folder.scratch.write("return policy \"sms_hub\" {}", to: "hub/policy.lua")
+    let first = try load()
+    #expect(first != bare)
+    #expect(try load() == first)
+    try folder.scratch.write("return policy \"sms_hub\" { }", to: "hub/policy.lua")
+    #expect(try load() != first)
+    #expect(watched.withLock { $0.contains { $0.hasSuffix("/hub/policy.lua") } })
+  }
+
   @Test func withoutProgramsThereIsNoRegistryOfItsOwn() throws { #expect(try TestFolder().generation().registry == nil) }
 }

@@ -90,8 +90,8 @@ final class Program: Sendable {
     _ = over.wait(atMost: limits.farewell * 2 + .seconds(1))
   }
 
-  /// Whether it has ended for good.
-  var isOver: Bool { inbox.isShut }
+  /// Whether it has ended for good, or came back as another than it was loaded as: a later generation needs a new one.
+  var isSpent: Bool { inbox.isSpent }
 
   /// How many calls are under way.
   var outstanding: Int { inbox.outstanding }

@@ -36,6 +36,7 @@ final class ProgramInbox: Sendable {
     var closed: ProgramFault?
     var nextID = 1
     var outstanding = 0
+    var isAnother = false
   }
 
   private let most: Int
@@ -97,6 +98,12 @@ final class ProgramInbox: Sendable {
   }
 
   var isShut: Bool { state.withLock { $0.closed != nil } }
+
+  /// The program says something else of itself than when it was loaded: whoever loads it again needs a new one.
+  func isAnother() { state.withLock { $0.isAnother = true } }
+
+  /// Whether the program may be given to somebody else.
+  var isSpent: Bool { state.withLock { $0.closed != nil || $0.isAnother } }
 
   /// Why nothing comes in any more.
   var fault: ProgramFault { state.withLock { $0.closed } ?? .stopped }

@@ -59,7 +59,9 @@ final class ProgramLog: Sendable {
     }
     guard lets else { return }
     var metadata: Logger.Metadata = [:]
-    for (name, value) in values.sorted(by: { $0.key < $1.key }).prefix(16) { metadata["says.\(name.prefix(48))"] = "\(cut(value))" }
+    for (name, value) in values.sorted(by: { $0.key < $1.key }).prefix(16) {
+      metadata["says.\(secrets.redacted(name).prefix(48))"] = "\(cut(value))"
+    }
     if unsaid > 0 { metadata["left_out"] = "\(unsaid)" }
     logger.log(level: level, "says: \(cut(text))", metadata: metadata)
   }
@@ -73,7 +75,7 @@ final class ProgramLog: Sendable {
 extension ProgramLog {
   /// What a program wrote, as a line of a log shows it.
   func excerpt(_ bytes: [UInt8]) -> String {
-    let text = secrets.redacted(String(decoding: bytes.prefix(2_000), as: UTF8.self))
+    let text = secrets.redacted(String(decoding: bytes, as: UTF8.self))
     return text.count > 120 ? "\"\(text.prefix(120))…\"" : "\"\(text)\""
   }
 }

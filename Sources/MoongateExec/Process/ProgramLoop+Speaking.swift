@@ -25,6 +25,11 @@ extension ProgramLoop {
 
   private func say(_ message: some Encodable, id: Int?) {
     guard let line = try? JSONLine.encode(message) else { return }
+    // Attack: a program that asks and asks, and never reads that it gets no answer.
+    guard sending.bytes + line.count <= limits.unread else {
+      doom("does not read what it is told", at: .now)
+      return
+    }
     sending.add(line, of: id)
     if let child { send(to: child) }
   }
@@ -73,9 +78,12 @@ extension ProgramLoop {
       } catch {
         log.complain("log", "its `log` cannot be read: \(JSONLine.problem(error))", at: now)
       }
-    case .notification(let method): isUnasked("notification", "wrote a notification that there is not: `\(method.prefix(40))`", at: now)
+    case .notification(let method):
+      isUnasked("notification", "wrote a notification that there is not: `\(log.secrets.redacted(method).prefix(40))`", at: now)
     case .request(let id, let method):
-      guard isUnasked("request", "asked something: `\(method.prefix(40))`; the gateway answers no requests", at: now) else { return }
+      guard isUnasked("request", "asked something: `\(log.secrets.redacted(method).prefix(40))`; the gateway answers no requests", at: now) else {
+        return
+      }
       say(Refusal(id: id), id: nil)
     }
   }
@@ -99,12 +107,15 @@ extension ProgramLoop {
       lateInRow = 0
       lastHeard = now
       if let problem {
-        call.answer.resume(throwing: ProgramFault.failed(log.secrets.redacted(String(problem.message.prefix(500)))))
+        call.answer.resume(throwing: ProgramFault.failed(shown(problem)))
       } else {
         call.answer.resume(returning: line)
       }
     }
   }
+
+  /// What a program says of a failure. First without secrets, then cut: half of one is none that is looked for.
+  private func shown(_ problem: Incoming.Problem) -> String { String(log.secrets.redacted(problem.message).prefix(500)) }
 
   /// Counts what answers nothing; a program that writes too much of it is ended.
   /// - Parameter kind: nil: nothing is wrong with it.
@@ -120,7 +131,7 @@ extension ProgramLoop {
 
   private func hearIntroduction(_ line: [UInt8], _ problem: Incoming.Problem?, at now: ContinuousClock.Instant) {
     if let problem {
-      doom("refused `hello`: \(log.secrets.redacted(String(problem.message.prefix(300))))", at: now)
+      doom("refused `hello`: \(shown(problem))", at: now)
       return
     }
     let said: Introduction
@@ -140,6 +151,7 @@ extension ProgramLoop {
     if let introduction {
       // Attack: a program that passes all checks, ends, and comes back as another.
       guard said == introduction else {
+        parts.inbox.isAnother()
         doom("says something else of itself than when it was loaded; reload the configuration", at: now)
         return
       }
@@ -154,7 +166,7 @@ extension ProgramLoop {
 
   private func hearConfigured(_ problem: Incoming.Problem?, at now: ContinuousClock.Instant) {
     if let problem {
-      doom("refused its settings: \(log.secrets.redacted(String(problem.message.prefix(300))))", at: now)
+      doom("refused its settings: \(shown(problem))", at: now)
       return
     }
     phase = .ready(since: now)

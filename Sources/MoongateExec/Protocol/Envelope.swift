@@ -47,12 +47,23 @@ struct Incoming: Decodable {
 
 /// What a program calls a request of its own: to be given back as it is.
 enum RequestID: Codable, Sendable {
+  /// Of a text, in bytes: whatever it is, it waits here until the program reads it again.
+  private static let longest = 128
+
   case number(Int)
   case text(String)
 
   init(from decoder: any Decoder) throws {
     let container = try decoder.singleValueContainer()
-    if let number = try? container.decode(Int.self) { self = .number(number) } else { self = .text(try container.decode(String.self)) }
+    if let number = try? container.decode(Int.self) {
+      self = .number(number)
+      return
+    }
+    let text = try container.decode(String.self)
+    guard text.utf8.count <= Self.longest else {
+      throw DecodingError.dataCorruptedError(in: container, debugDescription: "longer than \(Self.longest) bytes")
+    }
+    self = .text(text)
   }
 
   func encode(to encoder: any Encoder) throws {

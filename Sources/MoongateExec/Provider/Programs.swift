@@ -57,7 +57,7 @@ package final class Programs: Sendable {
   }
 
   private func find(_ specification: ProgramSpecification) -> Program? {
-    running.withLock { running in running[specification]?.lazy.compactMap(\.program).first { !$0.isOver } }
+    running.withLock { running in running[specification]?.lazy.compactMap(\.program).first { !$0.isSpent } }
   }
 
   /// Gives an introduced program its settings. Blocks for as long as a handshake may take.
@@ -68,7 +68,7 @@ package final class Programs: Sendable {
     let specification = introduced.program.specification
     let settings = values.mapValues(WireSetting.init)
     let sameAsBefore = running.withLock { running in
-      running[specification]?.first { $0.settings == settings && $0.secrets == secrets && !($0.program?.isOver ?? true) }?.program
+      running[specification]?.first { $0.settings == settings && $0.secrets == secrets && !($0.program?.isSpent ?? true) }?.program
     }
     if let sameAsBefore { return introduced.provider(sameAsBefore, readers: readers) }
     // What runs with other settings goes on with those until nobody uses it.
@@ -84,6 +84,11 @@ package final class Programs: Sendable {
       running[specification, default: []].append(Weak(program: program, settings: settings, secrets: secrets))
     }
     return introduced.provider(program, readers: readers)
+  }
+
+  /// Whether none of these providers' programs is gone for good, or came back as another than it was loaded as.
+  package func areWhole(_ providers: [any Provider]) -> Bool {
+    !providers.contains { ($0 as? any ProgramBacked)?.program.isSpent ?? false }
   }
 
   /// Lets all programs end that these providers do not use: when those who use them still are done.

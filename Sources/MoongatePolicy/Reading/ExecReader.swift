@@ -140,12 +140,18 @@ final class ExecReader {
     return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
   }
 
-  /// Over the program, and over each argument that names a file of the folder: the script behind an interpreter.
+  /// Over the program, over each argument that names a file of the folder (the script behind an interpreter), and over a policy.lua beside one of
+  /// them: programs say its text in their introduction, so with another one they are another provider.
   private func digest(of program: String, _ arguments: [String], _ path: String, _ place: SourceLocation) -> String? {
     var hash = SHA256()
     let scripts = arguments.filter { !$0.hasPrefix("-") }.map(absolute).filter(Self.isFile)
-    lookedFor += scripts
+    var policies: [String] = []
     for file in [program] + scripts {
+      let policy = URL(filePath: file).deletingLastPathComponent().appending(path: "policy.lua").path(percentEncoded: false)
+      if Self.isFile(policy), !policies.contains(policy) { policies.append(policy) }
+    }
+    lookedFor += scripts + policies
+    for file in [program] + scripts + policies {
       guard let bytes = Self.hash(file) else {
         problems.add(place, path, "\(file) cannot be read, or is larger than 512 MiB")
         return nil
