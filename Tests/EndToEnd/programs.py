@@ -91,7 +91,8 @@ def sent(house, phone):
 
 
 def pid(house):
-    return int((house.config / "pid.txt").read_text())
+    # A program that is just being started again has opened the file and not written it yet.
+    return int(wait_for(lambda: (house.config / "pid.txt").read_text(), "its number"))
 
 
 def lives(number):
