@@ -34,7 +34,7 @@ import Testing
       let page = try await browser.visit(verify)
       #expect(page.status == 200)
       for text in [
-        "<h1>Verify Phone Number</h1>", "sent a code of 6 digits to", "+91 99999 99999", ">Edit</a>", "Resend code in", ">01:00</span>",
+        "<h1>Verify Phone Number</h1>", "sent a 6-digit code to", "+91 99999 99999", ">Edit</a>", "Resend code in", ">01:00</span>",
         "Enter verification code, 6 digits", "Verify &amp; Continue", "autocomplete=\"one-time-code\"", "inputmode=\"numeric\"",
       ] { #expect(page.text.contains(text), "\(text)") }
       let right = try #require(client.gateway.code(for: "+919999999999"))
