@@ -10,7 +10,7 @@ extension ProviderTemplate {
     let isCode = new.shape == .code
     let program = "\(new.name).py"
     var files = [
-      program: isCode ? pythonCode : pythonFull, "policy.lua": isCode ? pythonCodePolicy : pythonFullPolicy,
+      program: isCode ? pythonCode : pythonFull, "policy.lua": isCode ? codePolicy : fullPolicy,
       "README.md": isCode ? pythonCodeReadme : pythonFullReadme, "test_\(new.name).py": pythonTest, "subject.json": isCode ? "{}\n" : pythonSubject,
     ]
     files = files.mapValues(fill)
@@ -48,18 +48,7 @@ extension ProviderTemplate {
 
     METHODS = {"hello": hello, "configure": configure, "deliver": deliver}
 
-    for line in sys.stdin:
-        message = json.loads(line)
-        if message.get("method") == "shutdown":
-            break
-        if "id" in message and message.get("method") in METHODS:
-            try:
-                answer = {"result": METHODS[message["method"]](message["params"])}
-            except Exception as error:  # Its kind alone: its text may hold a code.
-                answer = {"error": {"code": 1, "message": type(error).__name__}}
-            print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}), flush=True)
-
-    """##
+    """## + pythonLoop
 
   private static let pythonFull = ##"""
     #!/usr/bin/env python3
@@ -108,6 +97,11 @@ extension ProviderTemplate {
 
     METHODS = {"hello": hello, "configure": lambda params: {}, "begin": begin, "submit": submit}
 
+    """## + pythonLoop
+
+  /// Reads calls and answers them.
+  private static let pythonLoop = ##"""
+
     for line in sys.stdin:
         message = json.loads(line)
         if message.get("method") == "shutdown":
@@ -115,38 +109,11 @@ extension ProviderTemplate {
         if "id" in message and message.get("method") in METHODS:
             try:
                 answer = {"result": METHODS[message["method"]](message["params"])}
-            except Exception as error:  # Its kind alone: its text may hold the phrase.
+            except Exception as error:  # Its kind alone: its text may hold what was typed.
                 answer = {"error": {"code": 1, "message": type(error).__name__}}
             print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}), flush=True)
 
     """##
-
-  private static let pythonCodePolicy = """
-    -- The defaults of @NAME@. An operator's policies/@NAME@.lua replaces the fields that it names (`limits` as a whole).
-    return policy "@NAME@" {
-      code   = { length = 6, alphabet = "digits", ttl = "10m" },
-      timers = { resend_after = { "60s" } },
-      limits = {
-        send    = { on = "send",   per = "email", max = 4,  window = "15m" },
-        send_ip = { on = "send",   per = "ip",    max = 30, window = "1h" },
-        verify  = { on = "verify", per = "email", max = 5,  window = "24h", counts = "failures", lock = { "15m", "1h", "6h", "24h" } },
-      },
-      unknown_account = "conceal",
-      message = "{code} is your {service} code. It works for {minutes} minutes.",
-    }
-
-    """
-
-  private static let pythonFullPolicy = """
-    -- The defaults of @NAME@. An operator's policies/@NAME@.lua replaces the fields that it names (`limits` as a whole).
-    return policy "@NAME@" {
-      limits = {
-        verify = { on = "verify", per = "account", max = 5, window = "24h", counts = "failures", lock = { "15m", "1h", "6h", "24h" } },
-      },
-      unknown_account = "conceal",
-    }
-
-    """
 
   private static let pythonSubject = """
     {

@@ -236,5 +236,11 @@ class Screen:
         self.driver.add_cookie({"name": "moongate", "value": token, "path": "/", "httpOnly": True, "sameSite": "Lax"})
         return token
 
+    def belongs_to(self, phone):
+        """The browser of somebody who is signed in."""
+        self.token = self.signs_in(phone)
+        self.number = phone
+        return self
 
-__all__ = ["AXE", "LAPTOP", "PHONE", "Keys", "Screen", "start", "wrong"]
+
+__all__ = ["AXE", "LAPTOP", "PHONE", "Keys", "Screen", "many", "start", "wrong"]

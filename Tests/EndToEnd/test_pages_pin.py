@@ -5,7 +5,7 @@ import pytest
 import requests
 
 from house import House, wait_for
-from screens import LAPTOP, PHONE, Screen, many
+from screens import LAPTOP, PHONE, many
 
 PIN, OTHER = "482915", "593026"
 
@@ -22,11 +22,8 @@ def shipped(tmp_path_factory):
 
 
 @pytest.fixture
-def screen(driver, shipped, number):
-    screen = Screen(driver, shipped).forget()
-    screen.token = screen.signs_in(number)
-    screen.number = number
-    return screen
+def screen(screen, number):
+    return screen.belongs_to(number)
 
 
 def with_pin(screen, pin=PIN):

@@ -3,7 +3,7 @@
 import pytest
 from authenticator import App, scan
 from house import House
-from screens import LAPTOP, PHONE, Screen, many
+from screens import LAPTOP, PHONE, many
 
 CODE, RECOVERY = '"field.code"', '"field.recovery_code"'
 LOGIN = ('any_of { "phone_otp", "email_code", "google_oauth" },\n', 'any_of { "phone_otp", "email_code", "google_oauth" },\n'
@@ -24,11 +24,8 @@ def shipped(tmp_path_factory):
 
 
 @pytest.fixture
-def screen(driver, shipped, number):
-    screen = Screen(driver, shipped).forget()
-    screen.token = screen.signs_in(number)
-    screen.number = number
-    return screen
+def screen(screen, number):
+    return screen.belongs_to(number)
 
 
 def set_up(screen, tmp_path):

@@ -132,6 +132,16 @@ final class Browser {
     self.origin = origin
   }
 
+  /// One of somebody who is signed in.
+  static func owner(_ client: Client) async throws -> Browser {
+    let browser = Browser(client)
+    try await browser.visit("/auth/register")
+    try await browser.visit(try #require(try await browser.submit(["phone": "9999999999"]).header("Location")))
+    _ = try await browser.submit(["code": try #require(client.gateway.code(for: "+919999999999"))])
+    #expect(browser.cookies["moongate"] != nil)
+    return browser
+  }
+
   var cookieHeader: [(String, String)] {
     cookies.isEmpty ? [] : [("Cookie", cookies.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }.joined(separator: "; "))]
   }

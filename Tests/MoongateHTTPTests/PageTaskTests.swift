@@ -22,16 +22,6 @@ import Testing
     }
   }
 
-  /// A browser of somebody who is signed in.
-  private func owner(_ client: Client) async throws -> Browser {
-    let browser = Browser(client)
-    try await browser.visit("/auth/register")
-    try await browser.visit(try #require(try await browser.submit(["phone": "9999999999"]).header("Location")))
-    _ = try await browser.submit(["code": try #require(client.gateway.code(for: "+919999999999"))])
-    #expect(browser.cookies["moongate"] != nil)
-    return browser
-  }
-
   /// Where a page leads to in Hindi.
   private func hindi(_ page: Answer) throws -> String {
     let link = try #require(page.text.components(separatedBy: "hreflang=\"hi\"").dropFirst().first)
@@ -89,7 +79,7 @@ import Testing
 
   @Test func aRefusedPasscodeAndNumberInAnotherLanguage() async throws {
     try await gateway().run { client in
-      let browser = try await owner(client)
+      let browser = try await Browser.owner(client)
       try await browser.visit("/auth/pin?flow=pin_set&return_to=%2Fpay")
       let refused = try await browser.submit(["new_pin": "271828", "confirm": "314159"])
       #expect(refused.status == 422)
@@ -144,7 +134,7 @@ import Testing
 
   @Test func anotherCodeForANewPasscodeIsConfirmed() async throws {
     try await gateway().run { client in
-      let browser = try await owner(client)
+      let browser = try await Browser.owner(client)
       #expect(try await browser.post("/auth/pin", ["flow": "pin_set", "new_pin": "271828", "confirm": "271828"]).status == 303)
       client.gateway.clock.advance(by: .seconds(120))
       let sent = try await browser.post("/auth/pin", ["flow": "pin_reset", "action": "send"])

@@ -32,16 +32,6 @@ import Testing
     }
   }
 
-  /// A browser of somebody who is signed in.
-  private func owner(_ client: Client) async throws -> Browser {
-    let browser = Browser(client)
-    try await browser.visit("/auth/register")
-    try await browser.visit(try #require(try await browser.submit(["phone": "9999999999"]).header("Location")))
-    _ = try await browser.submit(["code": try #require(client.gateway.code(for: "+919999999999"))])
-    #expect(browser.cookies["moongate"] != nil)
-    return browser
-  }
-
   /// Sets the app up by the account's page.
   private func setUp(_ browser: Browser, _ client: Client) async throws -> (app: AuthenticatorApp, recovery: [String]) {
     let account = try await browser.visit("/auth/account")
@@ -87,7 +77,7 @@ import Testing
 
   @Test func setUpThenSignIn() async throws {
     try await gateway().run { client in
-      let (app, recovery) = try await setUp(try await owner(client), client)
+      let (app, recovery) = try await setUp(try await Browser.owner(client), client)
       let browser = try await halfWay(client)
       let text = try #require(browser.page?.text)
       for said in [
@@ -112,7 +102,7 @@ import Testing
   /// Attack: one code of the app, read over a shoulder or taken by a page in between, in flows at once.
   @Test func oneCodeOpensOneFlow() async throws {
     try await gateway().run { client in
-      let (app, _) = try await setUp(try await owner(client), client)
+      let (app, _) = try await setUp(try await Browser.owner(client), client)
       var browsers: [Browser] = []
       for _ in 0..<4 {
         browsers.append(try await halfWay(client))
@@ -138,7 +128,7 @@ import Testing
 
   @Test func wrongOnesLockAndSayForHowLong() async throws {
     try await gateway().run { client in
-      let (app, _) = try await setUp(try await owner(client), client)
+      let (app, _) = try await setUp(try await Browser.owner(client), client)
       let browser = try await halfWay(client)
       #expect(try await browser.submit(["field.code": "000000"]).text.contains("2 tries left."))
       #expect(try await browser.submit(["field.code": "000000"]).status == 401)
@@ -150,7 +140,7 @@ import Testing
 
   @Test func aStepUpAsksForItAtOnceAndWhoHasNoneSetsItUpFirst() async throws {
     try await gateway().run { client in
-      let browser = try await owner(client)
+      let browser = try await Browser.owner(client)
       let first = try await browser.visit("/auth/step?flow=step_up&with=totp&return_to=%2Fpay")
       #expect(first.header("Location")?.hasPrefix("/auth/step?flow=totp_set&return_to=%2Fauth%2Fstep%3Fflow%3Dstep_up") == true)
       let (app, _) = try await setUp(browser, client)
@@ -169,7 +159,7 @@ import Testing
 
   @Test func aChoiceInTheMiddleOfAFlowIsOffered() async throws {
     try await gateway().run { client in
-      let own = try await owner(client)
+      let own = try await Browser.owner(client)
       let (app, _) = try await setUp(own, client)
       client.gateway.clock.advance(by: .seconds(1))
       let browser = try await halfWay(client, flow: "either")
@@ -181,7 +171,7 @@ import Testing
 
   @Test func newRecoveryCodesAndRemoval() async throws {
     try await gateway().run { client in
-      let browser = try await owner(client)
+      let browser = try await Browser.owner(client)
       let (app, old) = try await setUp(browser, client)
       try await browser.visit("/auth/step?flow=totp_change&return_to=%2Fauth%2Faccount")
       let begun = try await browser.submit(["flow": "totp_change"])
@@ -227,7 +217,7 @@ import Testing
   /// Attack: a stolen session sets up an app of its own, by which it is then believed.
   @Test func whoProvedNothingForAWhileSetsUpNothing() async throws {
     try await gateway().run { client in
-      let browser = try await owner(client)
+      let browser = try await Browser.owner(client)
       client.gateway.clock.advance(by: .seconds(601))
       let page = try await browser.visit("/auth/step?flow=totp_set")
       #expect(page.status == 403)
@@ -237,7 +227,7 @@ import Testing
 
   @Test func otherBrowsersGetNothingAndStrangersAreSentToSignIn() async throws {
     try await gateway().run { client in
-      let (app, _) = try await setUp(try await owner(client), client)
+      let (app, _) = try await setUp(try await Browser.owner(client), client)
       let browser = try await halfWay(client)
       let thief = Browser(client)
       #expect(try await thief.visit(browser.address).status == 404)

@@ -9,11 +9,13 @@ struct Redaction: Sendable {
   private static let longest = 16_384
   private static let mostKept = 2_000
 
-  /// Small letters only; the long ones first.
-  private let needles: [[UInt8]]
+  private let texts: [String]
 
   /// - Parameter texts: what must not be seen, as it was typed and as it is kept.
-  init(_ texts: [String]) {
+  init(_ texts: [String]) { self.texts = texts }
+
+  /// Small letters only; the long ones first. Made where there is something to write: most steps say nothing.
+  private var needles: [[UInt8]] {
     var all: Set<[UInt8]> = []
     for text in texts where !text.isEmpty {
       let bytes = Self.folded(text)
@@ -22,7 +24,7 @@ struct Redaction: Sendable {
       let encoded = Self.folded(String(decoding: trimmed, as: UTF8.self).queryEncoded)
       all.formUnion([bytes, trimmed, bytes.filter(Self.isWord), encoded])
     }
-    needles = all.filter { !$0.isEmpty }.sorted { $0.count > $1.count }
+    return all.filter { !$0.isEmpty }.sorted { $0.count > $1.count }
   }
 
   /// The text with a mark wherever one of them stood; cut where it is longer than a line should be.

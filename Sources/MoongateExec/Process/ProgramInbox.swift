@@ -97,8 +97,6 @@ final class ProgramInbox: Sendable {
     }
   }
 
-  var isShut: Bool { state.withLock { $0.closed != nil } }
-
   /// The program says something else of itself than when it was loaded: whoever loads it again needs a new one.
   func isAnother() { state.withLock { $0.isAnother = true } }
 

@@ -179,11 +179,7 @@ struct EntrancePage: Sendable {
       isGoogle ? own ?? defaultFlow : flow(way, own), form.id.map(FlowID.init(text:)), isGoogle ? "google_oauth" : way.provider.rawValue, inputs,
       returnTo: form.returnTo, exchange)
     switch outcome.result {
-    case .success(let begun):
-      guard let site = begun.view.step?.redirectTo else { return exchange.leadOn(to: NextPage.address(of: begun.view), outcome.cookies) }
-      var response = pages.leave(to: site, exchange)
-      response.setCookies(outcome.cookies)
-      return response
+    case .success(let begun): return pages.lead(on: begun.view, outcome.cookies, exchange)
     case .failure(let refusal):
       // The living code page of this number, rather than a refusal to send what was sent already.
       if refusal.code == .resendTooSoon, let id = outcome.id,

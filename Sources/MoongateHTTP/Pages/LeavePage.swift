@@ -10,10 +10,17 @@ struct LeavePage {
 }
 
 extension PageRenderer {
-  /// - Parameters:
-  ///   - address: of the other site, as its provider made it.
-  ///   - site: what people call it.
-  func leave(to address: String, site: String = "Google", _ exchange: Exchange) -> Response {
+  /// Leads a person on: to the page that the flow waits on, or to the other site that its step is judged at.
+  /// - Parameter site: what people call the other site; nil where the pages know it by name.
+  func lead(on view: FlowView, _ cookies: [String], site: String? = nil, _ exchange: Exchange) -> Response {
+    guard let address = view.step?.redirectTo, view.status == .pending else { return exchange.leadOn(to: NextPage.address(of: view), cookies) }
+    var response = leave(to: address, site: site ?? "Google", exchange)
+    response.setCookies(cookies)
+    return response
+  }
+
+  /// - Parameter address: of the other site, as its provider made it.
+  private func leave(to address: String, site: String, _ exchange: Exchange) -> Response {
     let words = words(exchange)
     return page(
       "leave",

@@ -73,11 +73,7 @@ struct PasswordForm: Sendable {
   func leaveForGoogle(_ flow: String, returnTo: String?, _ exchange: Exchange) async throws(Refusal) -> Response {
     let outcome = await PageFlow(driver: driver).begin(flow, nil, Self.google.rawValue, [:], returnTo: returnTo, exchange)
     switch outcome.result {
-    case .success(let begun):
-      guard let site = begun.view.step?.redirectTo else { return exchange.leadOn(to: NextPage.address(of: begun.view), outcome.cookies) }
-      var response = pages.leave(to: site, exchange)
-      response.setCookies(outcome.cookies)
-      return response
+    case .success(let begun): return pages.lead(on: begun.view, outcome.cookies, exchange)
     case .failure(let refusal): return try await refused(refusal, id: nil, flow, returnTo, outcome.cookies, exchange)
     }
   }

@@ -159,14 +159,8 @@ struct StepPage: Sendable {
 
   /// On to what is due: another site, or a page.
   private func lead(_ driven: FlowDriver.Driven, _ cookies: [String], _ exchange: Exchange) -> Response {
-    guard let site = driven.view.step?.redirectTo, driven.view.status == .pending else {
-      return exchange.leadOn(to: NextPage.address(of: driven.view), cookies)
-    }
-    var response = pages.leave(
-      to: site,
-      site: driven.view.step.flatMap { Stranger($0.provider, exchange.known(providers)) }?.title(pages.words(exchange)) ?? "Google", exchange)
-    response.setCookies(cookies)
-    return response
+    let stranger = driven.view.step.flatMap { Stranger($0.provider, exchange.known(providers)) }
+    return pages.lead(on: driven.view, cookies, site: stranger?.title(pages.words(exchange)), exchange)
   }
 
   private func refused(_ refusal: Refusal, _ state: FlowState, _ cookies: [String], _ exchange: Exchange) async throws(Refusal) -> Response {

@@ -1,3 +1,5 @@
+import Foundation
+
 /// An operator's main colour on our pages: every pair of colours that carries text keeps 4.5:1 (WCAG 2.2, 1.4.3), whatever was asked for.
 struct BrandColour {
   private let red, green, blue: Double
@@ -35,11 +37,7 @@ struct BrandColour {
   private var luminance: Double {
     func linear(_ channel: Double) -> Double {
       guard channel > 0.04045 else { return channel / 12.92 }
-      let base = (channel + 0.055) / 1.055
-      // x^2.4 without a mathematics library: x² · x^0.4, the latter by two steps of Newton's on y^5 = x².
-      var root = base
-      for _ in 0..<40 { root = (4 * root + base * base / (root * root * root * root)) / 5 }
-      return base * base * root
+      return pow((channel + 0.055) / 1.055, 2.4)
     }
     return 0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue)
   }
