@@ -72,7 +72,8 @@ let package = Package(
     .target(name: "CArgon2", linkerSettings: [.linkedLibrary("argon2"), .linkedLibrary("crypt")]),
     .target(name: "CLua", linkerSettings: [.linkedLibrary("lua5.4")]),
     .target(name: "MoongatePolicy", dependencies: ["MoongateSDK", "MoongateCore", "CLua", crypto, logging], swiftSettings: strict),
-    .target(name: "MoongateStore", dependencies: ["MoongateSDK", "MoongateCore", grdb, logging], swiftSettings: strict),
+    .target(name: "CPostgres", linkerSettings: [.linkedLibrary("pq")]),
+    .target(name: "MoongateStore", dependencies: ["MoongateSDK", "MoongateCore", "CPostgres", grdb, logging], swiftSettings: strict),
     .target(name: "CCurl", linkerSettings: [.linkedLibrary("curl")]),
     .target(
       name: "MoongateDelivery", dependencies: ["MoongateSDK", "MoongateCore", "CCurl", httpClient, nioCore, nioHTTP1, logging], swiftSettings: strict),

@@ -24,10 +24,3 @@ enum FlowRows {
 
   static func delete(_ id: TokenHash, _ db: Database) throws { try db.run("DELETE FROM flow WHERE hash = ?", [Data(id.bytes)]) }
 }
-
-/// Stops a transaction because of what someone else did before.
-struct ChangeConflict: Error {
-  let conflict: ApplyResult.Conflict
-
-  init(_ conflict: ApplyResult.Conflict) { self.conflict = conflict }
-}

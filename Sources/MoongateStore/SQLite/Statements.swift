@@ -44,6 +44,3 @@ extension StoreFault {
     }
   }
 }
-
-/// A row that does not hold what its column's type says: somebody else wrote it.
-func damaged(_ what: String) -> StoreFault { StoreFault("the store holds a damaged \(what)") }

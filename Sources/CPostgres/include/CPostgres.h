@@ -1,0 +1,7 @@
+// PostgreSQL's own client library.
+#ifndef CPOSTGRES_H
+#define CPOSTGRES_H
+
+#include <postgresql/libpq-fe.h>
+
+#endif
