@@ -1,8 +1,7 @@
-import Foundation
 import MoongateCore
 
-/// A value that goes into a statement.
-enum SQLValue: Sendable, Equatable {
+/// A value that goes into a statement, or comes out of one.
+package enum SQLValue: Sendable, Equatable {
   case null
   /// Every number of the schema has 64 bits: moments are milliseconds, truths are 0 and 1.
   case integer(Int64)
@@ -19,13 +18,15 @@ extension SQLValue {
 }
 
 /// A row that was read. Columns count from 0.
-protocol SQLRow {
+package protocol SQLRow {
   /// nil where the column is null.
   /// - Throws: `StoreFault` where it holds something else than a number.
   func optionalInteger(_ column: Int) throws -> Int64?
   /// nil where the column is null.
+  /// - Throws: `StoreFault` where it holds something else than text.
   func optionalText(_ column: Int) throws -> String?
   /// nil where the column is null.
+  /// - Throws: `StoreFault` where it holds something else than bytes.
   func optionalBytes(_ column: Int) throws -> [UInt8]?
 }
 
