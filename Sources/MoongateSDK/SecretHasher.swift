@@ -17,6 +17,6 @@ public protocol SecretHasher: Sendable {
 /// What came of a comparison.
 public enum HashVerdict: Sendable, Equatable {
   case wrong
-  /// - Parameter rehashed: to be stored in its place, where the stored one was made at another cost or without the pepper.
+  /// - Parameter rehashed: to be stored in its place, where the stored one was made at another cost, without a pepper, or with a former one.
   case right(rehashed: String?)
 }

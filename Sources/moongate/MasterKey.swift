@@ -5,48 +5,58 @@ import Foundation
 import Glibc
 import MoongateCore
 
-/// The installation's master key: read from where gateway.lua says, made where there is none yet.
+/// The installation's master keys: read from where gateway.lua says, one made where there is none yet.
 struct MasterKey {
+  let masters: MasterKeys
   let keys: KeyRing
   /// The file that was made just now; nil where the key was there before.
   let madeFile: String?
 
   private static let length = 32
-  /// A file longer than this holds something else.
-  private static let mostBytes = 4096
+  /// A file longer than this holds something else than a ring of keys.
+  private static let mostBytes = 131_072
 
   /// - Throws: a sentence that says what is wrong with the key and what to do; never a byte of it.
   init(_ location: KeyLocation) throws(StartProblem) {
     switch location {
     case .value(let secret):
-      keys = try Self.ring(Array(secret.reveal().utf8), from: "The key in the environment")
+      masters = try Self.masters(Array(secret.reveal().utf8), from: "The key in the environment")
       madeFile = nil
     case .file(let path):
       if let bytes = try Self.read(path) {
-        keys = try Self.ring(bytes, from: "The key file \(path)")
+        masters = try Self.masters(bytes, from: "The key file \(path)")
         madeFile = nil
       } else {
-        keys = try Self.ring(try Self.make(path, SystemRandom().bytes(Self.length)), from: "The key file \(path)")
+        masters = try Self.masters(try Self.make(path, Self.fresh()), from: "The key file \(path)")
         madeFile = path
       }
     }
+    keys = KeyRing(masters)
   }
+
+  /// A key that nobody has.
+  static func fresh() -> [UInt8] { SystemRandom().bytes(length) }
 
   /// Takes back a key that was made for a store that turned out to belong to another.
   func undo() {
     if let madeFile { unlink(madeFile) }
   }
 
-  private static func ring(_ bytes: [UInt8], from what: String) throws(StartProblem) -> KeyRing {
+  /// - Parameter what: the file or the variable, in words.
+  static func masters(_ bytes: [UInt8], from what: String) throws(StartProblem) -> MasterKeys {
     do {
-      return try KeyRing(master: bytes)
+      return try MasterKeys(reading: bytes)
+    } catch .malformed(let line, let problem) {
+      throw StartProblem("\(what), line \(line): \(problem). Nothing is made in its place; take the file from where you keep its copy.")
+    } catch .tooLong {
+      throw StartProblem("\(what) is too long to be a key.")
     } catch {
       throw StartProblem("\(what) is too short: it must hold at least \(length) bytes, such as `openssl rand -hex 32` prints.")
     }
   }
 
   /// - Returns: nil where there is no file.
-  private static func read(_ path: String) throws(StartProblem) -> [UInt8]? {
+  static func read(_ path: String) throws(StartProblem) -> [UInt8]? {
     // Non-blocking, so that a pipe in its place is refused and not waited for.
     let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard file >= 0 else {
@@ -112,5 +122,5 @@ struct MasterKey {
     return bytes
   }
 
-  private static func reason() -> String { String(cString: strerror(errno)) }
+  static func reason() -> String { String(cString: strerror(errno)) }
 }

@@ -8,7 +8,8 @@ import MoongateStore
 struct OperatorStore {
   let desk: AccountDesk
   let gateway: GatewaySettings
-  private let store: SQLiteStore
+  let keys: KeyRing
+  let store: SQLiteStore
 
   /// - Parameter makes: whether a store and a key that are not there yet are made.
   /// - Throws: a sentence, with exit status 2, where there is nothing to open.
@@ -38,7 +39,8 @@ struct OperatorStore {
     } catch {
       throw StartProblem("The store cannot be read: \(error)", status: .couldNotRun)
     }
-    desk = AccountDesk(store: store, providers: try Providers.registry(), keys: key.keys, clock: clock, random: SystemRandom())
+    keys = key.keys
+    desk = AccountDesk(store: store, providers: try Providers.registry(), keys: keys, clock: clock, random: SystemRandom())
   }
 
   /// Works on the store and closes it.

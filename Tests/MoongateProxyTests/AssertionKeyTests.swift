@@ -44,4 +44,16 @@ import Testing
       #expect(assertions.keySet(at: signed + .seconds(fetched)).contains(key), "fetched \(fetched) s after")
     }
   }
+
+  /// While the master key is rotated two nodes sign with two keys, and each publishes both.
+  @Test func aRingPublishesAllOfItsKeys() throws {
+    let one = try MasterKeys(only: [UInt8](repeating: 7, count: 32))
+    let two = try one.adding([UInt8](repeating: 8, count: 32))
+    let before = AssertionKeys(KeyRing(two), now: ManualClock.start)
+    let after = AssertionKeys(KeyRing(try #require(two.rotated())), now: ManualClock.start)
+    let (old, new) = (try ids(before.keySet(at: ManualClock.start)), try ids(after.keySet(at: ManualClock.start)))
+    #expect(old.count == 2 && Set(old) == Set(new) && old.first == new.last)
+    #expect(before.signer(at: ManualClock.start).publicKey.contains(old[0]) && after.signer(at: ManualClock.start).publicKey.contains(new[0]))
+    #expect(try ids(AssertionKeys(KeyRing(one), now: ManualClock.start).keySet(at: ManualClock.start)) == [old[0]])
+  }
 }

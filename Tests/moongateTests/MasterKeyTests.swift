@@ -52,7 +52,7 @@ import Testing
         == "The key file \(path) has mode \(String(mode, radix: 8)): others than its owner may use it. Run: chmod 600 \(path)")
   }
 
-  @Test("is refused where it is no key", arguments: [0, 1, 31, 4097]) func sizes(size: Int) throws {
+  @Test("is refused where it is no key", arguments: [0, 1, 31, 4097, 200_000]) func sizes(size: Int) throws {
     _ = try MasterKey(.file(path: path))
     try Data(repeating: 7, count: size).write(to: URL(filePath: path))
     try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
@@ -81,5 +81,51 @@ import Testing
     let short = problem(.value(SecretText("hunter2 hunter2")))
     #expect(short?.contains("too short") == true)
     #expect(short?.contains("hunter2") == false)
+  }
+
+  @Test("becomes a ring by rotation, with its mode, and stays the oldest") func rotation() async throws {
+    let first = try MasterKey(.file(path: path))
+    try FileManager.default.setAttributes([.posixPermissions: 0o400], ofItemAtPath: path)
+    // What a process left that was killed in the middle of another rotation.
+    try Data("current".utf8).write(to: URL(filePath: path + ".new"))
+    _ = try await KeyFile.change(path) { try #require(try $0.adding(MasterKey.fresh()).rotated()) }
+    let second = try MasterKey(.file(path: path))
+    #expect(second.keys.fingerprint == first.keys.fingerprint && second.keys.currentName != first.keys.currentName)
+    #expect(second.masters.members.map(\.role) == [.former, .current])
+    #expect(try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int == 0o400)
+    #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path("keys")) == ["master.key"], "no draft is left")
+  }
+
+  @Test("is as it was where a change is refused, and a link to it stays one") func unchanged() async throws {
+    _ = try MasterKey(.file(path: path))
+    let before = try Data(contentsOf: URL(filePath: path))
+    await #expect(throws: StartProblem.self) { try await KeyFile.change(path) { _ in throw StartProblem("no") } }
+    #expect(try Data(contentsOf: URL(filePath: path)) == before)
+    let link = folder.path("link")
+    try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: path)
+    _ = try await KeyFile.change(link) { try #require(try $0.adding(MasterKey.fresh()).rotated()) }
+    #expect(try FileManager.default.destinationOfSymbolicLink(atPath: link) == path)
+    #expect(try MasterKey(.file(path: path)).masters.members.count == 2)
+    await #expect(throws: StartProblem.self) { try await KeyFile.change(folder.path("none")) { $0 } }
+  }
+
+  /// Attack on ourselves: a ring of which a part is gone, and a new key in its place.
+  @Test("of a ring that is damaged is told by its line, and nothing is made") func damaged() async throws {
+    _ = try MasterKey(.file(path: path))
+    let ring = try await KeyFile.change(path) { try #require(try $0.adding(MasterKey.fresh()).rotated()) }
+    let whole = ring.text
+    let cut = whole.prefix(whole.utf8.count - 20)
+    try Data(cut.utf8).write(to: URL(filePath: path))
+    try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
+    let told = try #require(problem(.file(path: path)))
+    #expect(told.hasPrefix("The key file \(path), line 2: its key does not go with its name"))
+    #expect(try Data(contentsOf: URL(filePath: path)) == Data(cut.utf8))
+    await #expect(throws: StartProblem.self) { try await KeyFile.change(path) { $0 } }
+    #expect(problem(.value(SecretText(whole))) == nil)
+    #expect(problem(.value(SecretText(String(cut))))?.hasPrefix("The key in the environment, line 2: ") == true)
+    try Data(whole.utf8).write(to: URL(filePath: path))
+    try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: path)
+    #expect(problem(.file(path: path))?.contains("mode 640") == true)
+    await #expect(throws: StartProblem.self) { try await KeyFile.change(path) { $0 } }
   }
 }

@@ -64,9 +64,9 @@ extension FlowEngine {
     // Charge first, then compare: a thousand parallel guesses get as many comparisons as the policy says.
     let charged = try await charge(limits.verify, for: .verify, timer: nil, visit)
     let identifier = step.identifier
-    let mac = keys.codeMAC(
-      code, flow: id.hash, provider: step.provider.rawValue, identifier: identifier?.value ?? "", purpose: before.record.name)
-    guard KeyRing.equal(mac, challenge.mac) else { throw try await failed(charged, .invalidCode, step, before, id: id, visit) }
+    let isRight = keys.isMAC(
+      challenge.mac, of: code, flow: id.hash, provider: step.provider.rawValue, identifier: identifier?.value ?? "", purpose: before.record.name)
+    guard isRight else { throw try await failed(charged, .invalidCode, step, before, id: id, visit) }
     let proof = Proof(proved: identifier.map { [$0] } ?? [])
     let proved = try passing(charged, step, proof, for: .prove, step.account, also, limits.timer, before, id: id, visit)
     guard let following else { return try await finish(proved.machine, proved.changes, refunding: [charged], id: id, visit) }

@@ -28,9 +28,8 @@ package struct SecretHashing: Sendable {
     }
     switch try stored(text) {
     case .argon2(let stored):
-      // One that another pepper was in cannot be judged.
-      guard stored.pepper == nil || stored.pepper == keys.pepperName else { throw .unreadable(.illFormed) }
-      let input = stored.pepper == nil ? secret : keys.peppered(secret)
+      // One that another pepper was in, which is not in the ring, cannot be judged.
+      guard let input = stored.pepper.map({ keys.peppered(secret, by: $0) }) ?? secret else { throw .unreadable(.illFormed) }
       let made = try Argon2Hash(
         input, kind: stored.kind, version: stored.version, cost: stored.cost, pepper: stored.pepper, salt: stored.salt,
         length: stored.digest.count)

@@ -1,65 +1,67 @@
 import Crypto
 import Foundation
 
-/// The keys of one installation, all derived from its master key, none of them in the database.
+/// The keys of one installation, all derived from its master keys, none of them in the database.
+///
+/// What is made is made with the current key. What was made with any key of the ring stays good: codes, sealed records, hashes, device
+/// tokens, assertions. What must mean the same for as long as the store lives (counters, log hashes, the store's mark) follows from the
+/// oldest key, so that a rotation lifts no lock and forgets no try.
 package struct KeyRing: Sendable {
-  private let codes: SymmetricKey
-  private let logs: SymmetricKey
-  /// Begun: the key's own blocks are hashed once, not for each counter.
-  private let counters: HMAC<SHA256>
-  private let records: SymmetricKey
-  private let pepper: SymmetricKey
-  /// Names the pepper in a hash that was made with it; says nothing about it.
-  package let pepperName: String
-  private let assertions: SymmetricKey
-  /// Tells stores that were made under another key from ours; says nothing about the key.
-  package let fingerprint: [UInt8]
+  private let current: DerivedKeys
+  private let oldest: DerivedKeys
+  /// The current key first: most of what is opened was made with it.
+  private let all: [DerivedKeys]
 
+  package init(_ masters: MasterKeys) {
+    let derived = masters.members.map { DerivedKeys($0.master) }
+    let place = masters.members.firstIndex { $0.role == .current } ?? 0
+    current = derived[place]
+    oldest = derived[0]
+    all = [derived[place]] + derived[..<place].reversed() + derived[(place + 1)...]
+  }
+
+  /// A ring of one key.
   /// - Parameter master: 32 bytes or more.
   /// - Throws: `KeyRingError.tooShort`.
-  package init(master: [UInt8]) throws(KeyRingError) {
-    guard master.count >= 32 else { throw .tooShort }
-    let root = SymmetricKey(data: master)
-    let derive = { (purpose: String) in
-      HKDF<SHA256>.deriveKey(inputKeyMaterial: root, salt: Data("moongate".utf8), info: Data(purpose.utf8), outputByteCount: 32)
-    }
-    codes = derive("code")
-    logs = derive("log")
-    counters = HMAC(key: derive("counter"))
-    records = derive("record")
-    pepper = derive("pepper")
-    pepperName = derive("pepper name").withUnsafeBytes { Base64URL.encode($0.prefix(6)) }
-    fingerprint = derive("fingerprint").withUnsafeBytes { Array($0.prefix(16)) }
-    assertions = derive("assertion")
-  }
+  package init(master: [UInt8]) throws(KeyRingError) { self.init(try MasterKeys(only: master)) }
+
+  /// The name of the key with which all is made now.
+  package var currentName: String { current.name }
+  /// Names the current pepper in a hash that is made with it; says nothing about it.
+  package var pepperName: String { current.pepperName }
+  /// Tells stores that were made under another key from ours; says nothing about the key.
+  package var fingerprint: [UInt8] { oldest.fingerprint }
+
+  /// The mark of a store whose oldest key is the named one; nil where the ring has no such key.
+  package func fingerprint(of name: String) -> [UInt8]? { all.first { $0.name == name }?.fingerprint }
 
   /// The key that signs `X-Moongate-Assertion` (ES256) in a period; which one it is depends on nothing else.
-  package func assertionKey(period: Int64) -> P256.Signing.PrivateKey {
-    var attempt = 0
-    while true {
-      let number = HKDF<SHA256>.deriveKey(
-        inputKeyMaterial: assertions, salt: Data("moongate".utf8), info: Data("assertion \(period) \(attempt)".utf8), outputByteCount: 32)
-      // A number at or above the group's order is no key: take the next one then (its chance is 2^-32).
-      if let key = number.withUnsafeBytes({ try? P256.Signing.PrivateKey(rawRepresentation: $0) }) { return key }
-      attempt += 1
-    }
-  }
+  package func assertionKey(period: Int64) -> P256.Signing.PrivateKey { current.assertionKey(period: period) }
+
+  /// All keys with which an assertion of the period may be signed, by this node or by one that has another current key: the current one first.
+  package func assertionKeys(period: Int64) -> [P256.Signing.PrivateKey] { all.map { $0.assertionKey(period: period) } }
+
+  // MARK: codes
 
   /// The form in which a code is kept: HMAC-SHA-256 over the code and all that it is good for, so that it cannot be
   /// moved to another flow, provider, identifier or purpose, and a copy of the database tells no codes.
   package func codeMAC(_ code: String, flow: TokenHash, provider: String, identifier: String, purpose: String) -> [UInt8] {
-    var mac = HMAC<SHA256>(key: codes)
-    for part in [Array(code.utf8), flow.bytes, Array(provider.utf8), Array(identifier.utf8), Array(purpose.utf8)] {
-      // Each part with its length before it: no two different lists of parts give the same bytes.
-      withUnsafeBytes(of: UInt32(part.count).bigEndian) { mac.update(data: $0) }
-      mac.update(data: part)
-    }
-    return Array(mac.finalize())
+    current.codeMAC(code, flow: flow, provider: provider, identifier: identifier, purpose: purpose)
   }
+
+  /// Whether `codeMAC` gave this for the code, under any key of the ring. In a time that depends on the number of keys alone.
+  package func isMAC(_ mac: [UInt8], of code: String, flow: TokenHash, provider: String, identifier: String, purpose: String) -> Bool {
+    all.reduce(false) { found, keys in
+      let fits = Self.equal(keys.codeMAC(code, flow: flow, provider: provider, identifier: identifier, purpose: purpose), mac)
+      return found || fits
+    }
+  }
+
+  // MARK: what stays as long as the store
 
   /// What a log or an event may say of an identifier: the same person gives the same text, which tells nothing else.
   package func logHash(_ identifier: String) -> String {
-    Base64URL.encode(HMAC<SHA256>.authenticationCode(for: Data(identifier.utf8), using: logs).prefix(9))
+    Base64URL.encode(HMAC<SHA256>.authenticationCode(for: Data(identifier.utf8), using: oldest.logs).prefix(9))
   }
 
   /// The row of a counter in the ledger: what is counted by, without saying who it is.
@@ -71,24 +73,45 @@ package struct KeyRing: Sendable {
       withUnsafeBytes(of: UInt32(part.count).bigEndian) { bytes.append(contentsOf: $0) }
       bytes.append(contentsOf: part)
     }
-    var mac = counters
+    var mac = oldest.counters
     mac.update(data: bytes)
     return Array(Array(mac.finalize()).prefix(20))
   }
 
+  // MARK: peppers
+
   /// A secret as it goes into Argon2: under a key that is not in the database, without which a copy of the database cannot
   /// be guessed against.
-  package func peppered(_ secret: [UInt8]) -> [UInt8] { Array(HMAC<SHA256>.authenticationCode(for: secret, using: pepper)) }
+  package func peppered(_ secret: [UInt8]) -> [UInt8] { Array(HMAC<SHA256>.authenticationCode(for: secret, using: current.pepper)) }
 
-  /// Seals what a provider keeps, bound to whom it is for: moved to another account or provider it cannot be opened.
-  package func seal(_ record: [UInt8], for owner: String) throws -> [UInt8] {
-    try Array(ChaChaPoly.seal(record, using: records, authenticating: Array(owner.utf8)).combined)
+  /// The same with the pepper of this name; nil where the ring has none.
+  package func peppered(_ secret: [UInt8], by pepper: String) -> [UInt8]? {
+    all.first { $0.pepperName == pepper }.map { Array(HMAC<SHA256>.authenticationCode(for: secret, using: $0.pepper)) }
   }
 
-  /// Opens what `seal` closed.
+  /// The names of the keys whose pepper is in the hashes that stand in a provider's record.
+  package func peppering(_ record: [UInt8]) -> Set<String> {
+    let text = Data(record)
+    return Set(all.filter { text.range(of: Data("keyid=\($0.pepperName)".utf8)) != nil }.map(\.name))
+  }
+
+  // MARK: sealed records
+
+  /// Seals what a provider keeps, bound to whom it is for: moved to another account or provider it cannot be opened.
+  package func seal(_ record: [UInt8], for owner: String) throws -> [UInt8] { try current.seal(record, for: owner) }
+
+  /// Opens what `seal` closed, under whichever key of the ring.
   /// - Throws: where it was changed, moved, or sealed under another key.
-  package func open(_ sealed: [UInt8], for owner: String) throws -> [UInt8] {
-    try Array(ChaChaPoly.open(ChaChaPoly.SealedBox(combined: sealed), using: records, authenticating: Array(owner.utf8)))
+  package func open(_ sealed: [UInt8], for owner: String) throws -> [UInt8] { try opening(sealed, for: owner).record }
+
+  /// Opens what `seal` closed.
+  /// - Returns: what was in it, and the name of the key that it was sealed with.
+  /// - Throws: where it was changed, moved, or sealed under another key.
+  package func opening(_ sealed: [UInt8], for owner: String) throws -> (record: [UInt8], key: String) {
+    for keys in all {
+      if let record = try? keys.open(sealed, for: owner) { return (record, keys.name) }
+    }
+    throw KeyRingError.notOurs
   }
 
   /// Compares in a time that does not depend on where the two differ.
@@ -96,10 +119,4 @@ package struct KeyRing: Sendable {
     guard left.count == right.count else { return false }
     return zip(left, right).reduce(UInt8(0)) { $0 | ($1.0 ^ $1.1) } == 0
   }
-}
-
-/// A master key that cannot be used.
-package enum KeyRingError: Error, Sendable {
-  /// Under 32 bytes.
-  case tooShort
 }

@@ -6,7 +6,8 @@ import Synchronization
 /// A key signs for thirty days. All of them follow from the master key and the date, so that every node, and the same node after
 /// a restart, has the same ones without telling each other. The next one is published ten minutes before it signs, and the last
 /// one for ten minutes after: an assertion is good for five, and key sets may be kept for five (RFC 7517 has no other way to
-/// tell of a change), so no assertion is ever unknown to anybody.
+/// tell of a change), so no assertion is ever unknown to anybody. While the master key is rotated nodes sign with different ones: the set has
+/// those of the whole ring.
 package final class AssertionKeys: Sendable {
   /// How long a key signs, in seconds.
   package static let life: Int64 = 30 * 86_400
@@ -18,14 +19,15 @@ package final class AssertionKeys: Sendable {
 
   init(_ keys: KeyRing, now: Timestamp) {
     self.keys = keys
-    current = Mutex(AssertionSigner(keys, period: Self.period(at: now.seconds)))
+    let period = Self.period(at: now.seconds)
+    current = Mutex(AssertionSigner(keys.assertionKey(period: period), period: period))
   }
 
   /// The one that signs at this time.
   func signer(at now: Timestamp) -> AssertionSigner {
     let period = Self.period(at: now.seconds)
     return current.withLock { current in
-      if current.period != period { current = AssertionSigner(keys, period: period) }
+      if current.period != period { current = AssertionSigner(keys.assertionKey(period: period), period: period) }
       return current
     }
   }
@@ -34,8 +36,9 @@ package final class AssertionKeys: Sendable {
   package func keySet(at now: Timestamp) -> String {
     let period = Self.period(at: now.seconds)
     let others = Set([Self.period(at: now.seconds - Self.overlap), Self.period(at: now.seconds + Self.overlap)]).subtracting([period]).sorted()
-    let all = [signer(at: now)] + others.map { AssertionSigner(keys, period: $0) }
-    return "{\"keys\":[\(all.map(\.publicKey).joined(separator: ","))]}"
+    let all = ([period] + others).map { period in keys.assertionKeys(period: period).map { AssertionSigner($0, period: period) } }
+    // By period, so that the signing one is the first of all.
+    return "{\"keys\":[\(all.joined().map(\.publicKey).joined(separator: ","))]}"
   }
 
   /// Which key: thirty days since 1970, counted.

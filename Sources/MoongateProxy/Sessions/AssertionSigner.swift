@@ -15,9 +15,9 @@ package struct AssertionSigner: Sendable {
   /// The public key as a JWK (RFC 7517 section 4).
   let publicKey: String
 
-  init(_ keys: KeyRing, period: Int64) {
+  init(_ key: P256.Signing.PrivateKey, period: Int64) {
     self.period = period
-    key = keys.assertionKey(period: period)
+    self.key = key
     let point = Array(key.publicKey.rawRepresentation)
     let x = Base64URL.encode(point[..<32])
     let y = Base64URL.encode(point[32...])

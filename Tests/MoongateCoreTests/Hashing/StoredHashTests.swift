@@ -95,4 +95,19 @@ import Testing
     #expect(try hashing.verify(secret, against: raised) == .right(rehashed: nil), "and never lowered")
     #expect(try shipped.verify(secret, against: nil) == .wrong)
   }
+
+  @Test("a former pepper is still good, and is replaced at the next success") func rotated() throws {
+    let one = try MasterKeys(only: [UInt8](repeating: 7, count: 32))
+    let ring = KeyRing(try #require(try one.adding([UInt8](repeating: 8, count: 32)).rotated()))
+    let now = SecretHashing(keys: ring, random: SeededRandom(), cost: .cheap)
+    let secret = Array("123456".utf8)
+    let old = try hashing.hash(secret)
+    #expect(try now.verify(Array("123457".utf8), against: old) == .wrong)
+    guard case .right(let moved?) = try now.verify(secret, against: old) else {
+      Issue.record("not moved")
+      return
+    }
+    #expect(moved.contains("keyid=\(ring.pepperName)$") && !old.contains("keyid=\(ring.pepperName)$"))
+    #expect(try now.verify(secret, against: moved) == .right(rehashed: nil))
+  }
 }

@@ -40,6 +40,52 @@ import Testing
     #expect(try keys().assertionKey(period: 7).rawRepresentation != keys().assertionKey(period: 8).rawRepresentation)
   }
 
+  /// Two nodes, or one before and after: what each makes is good at the other, and what must not move does not.
+  @Test func aRotationLosesNothing() throws {
+    let one = try MasterKeys(only: [UInt8](repeating: 1, count: 32))
+    let before = KeyRing(one)
+    let ready = KeyRing(try one.adding([UInt8](repeating: 2, count: 32)))
+    let after = KeyRing(try #require(try one.adding([UInt8](repeating: 2, count: 32)).rotated()))
+    let flow = TokenHash(of: "f".utf8)
+    let mac = { (keys: KeyRing) in keys.codeMAC("012345", flow: flow, provider: "pin", identifier: "", purpose: "login") }
+    let isGood = { (keys: KeyRing, mac: [UInt8], code: String) in
+      keys.isMAC(mac, of: code, flow: flow, provider: "pin", identifier: "", purpose: "login")
+    }
+    #expect(mac(before) == mac(ready) && mac(before) != mac(after))
+    for (maker, reader) in [(before, after), (after, ready), (ready, after), (before, ready), (after, after)] {
+      #expect(isGood(reader, mac(maker), "012345") && !isGood(reader, mac(maker), "012346"))
+      #expect(try reader.open(maker.seal([1, 2], for: "pin ac_1"), for: "pin ac_1") == [1, 2])
+      #expect(throws: (any Error).self) { try reader.open(maker.seal([1, 2], for: "pin ac_1"), for: "pin ac_2") }
+      #expect(reader.peppered([3], by: maker.pepperName) == maker.peppered([3]))
+      #expect(reader.fingerprint == maker.fingerprint)
+      #expect(reader.counterKey([[1]]) == maker.counterKey([[1]]))
+      #expect(reader.logHash("a@b.c") == maker.logHash("a@b.c"))
+      let published = reader.assertionKeys(period: 7).map(\.rawRepresentation)
+      #expect(published.contains(maker.assertionKey(period: 7).rawRepresentation))
+      #expect(published.first == reader.assertionKey(period: 7).rawRepresentation)
+    }
+    #expect(after.pepperName != before.pepperName && after.currentName != before.currentName)
+    #expect(try after.opening(before.seal([1], for: "x"), for: "x").key == before.currentName)
+    #expect(after.peppering(Array("$argon2id$v=19$m=8,t=1,p=1,keyid=\(before.pepperName)$x$y".utf8)) == [before.currentName])
+    // A node that knows one key alone refuses what it cannot know.
+    #expect(!isGood(before, mac(after), "012345") && before.peppered([3], by: after.pepperName) == nil)
+  }
+
+  /// Attack: whoever has got hold of a key that was taken out of the ring.
+  @Test func aRetiredKeyOpensNothing() throws {
+    let one = try MasterKeys(only: [UInt8](repeating: 1, count: 32))
+    let retired = KeyRing(one)
+    let both = try #require(try one.adding([UInt8](repeating: 2, count: 32)).rotated())
+    let after = KeyRing(try #require(both.without(retired.currentName)))
+    let flow = TokenHash(of: "f".utf8)
+    let mac = retired.codeMAC("012345", flow: flow, provider: "pin", identifier: "", purpose: "login")
+    #expect(!after.isMAC(mac, of: "012345", flow: flow, provider: "pin", identifier: "", purpose: "login"))
+    #expect(throws: (any Error).self) { try after.open(retired.seal([1], for: "device"), for: "device") }
+    #expect(after.peppered([1], by: retired.pepperName) == nil)
+    #expect(!after.assertionKeys(period: 7).map(\.rawRepresentation).contains(retired.assertionKey(period: 7).rawRepresentation))
+    #expect(after.fingerprint != retired.fingerprint && after.fingerprint == KeyRing(both).fingerprint(of: after.currentName))
+  }
+
   @Test(arguments: [([1, 2], [1, 2], true), ([1, 2], [1, 3], false), ([1, 2], [1, 2, 3], false), ([], [], true)])
   func comparingIsByValue(left: [UInt8], right: [UInt8], same: Bool) { #expect(KeyRing.equal(left, right) == same) }
 

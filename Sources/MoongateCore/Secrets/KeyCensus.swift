@@ -1,0 +1,77 @@
+import MoongateSDK
+
+/// What the store's records have of each key of the ring: whether a key can go.
+///
+/// Walks all accounts, in pages; others may work on the store meanwhile.
+package struct KeyCensus: Sendable, Equatable {
+  /// Records that are sealed under a key, by its name.
+  package private(set) var sealed: [String: Int] = [:]
+  /// Records in which a hash is peppered with a key, by its name and by provider: those only their owner's secret can move to another key.
+  package private(set) var peppered: [String: [ProviderName: Int]] = [:]
+  /// Records that no key of the ring opens.
+  package private(set) var foreign = 0
+
+  private static let page = 200
+
+  /// Counts.
+  package init(of store: any AccountStore, by keys: KeyRing) async throws(StoreFault) {
+    var counted = Self()
+    try await Self.walk(store) { account, provider, sealed throws(StoreFault) in counted.count(sealed, provider, account, keys) }
+    self = counted
+  }
+
+  private init() {}
+
+  /// Seals anew, with the current key, what is sealed under the named one. What changed meanwhile is left to whoever changed it: that was sealed
+  /// with the current key.
+  /// - Parameter drops: whether records whose hashes are peppered with the named key are removed; else they stay as they are.
+  /// - Returns: what is there after that.
+  package static func move(
+    from name: String, in store: any Store, by keys: KeyRing, dropping drops: Bool, at now: Timestamp
+  ) async throws(StoreFault) -> KeyCensus {
+    try await walk(store) { account, provider, sealed throws(StoreFault) in
+      let owner = "\(provider) \(account)"
+      guard let opened = try? keys.opening(sealed, for: owner) else { return }
+      let isLost = keys.peppering(opened.record).contains(name)
+      let replacement: [UInt8]?
+      if isLost {
+        guard drops else { return }
+        replacement = nil
+      } else {
+        guard opened.key == name else { return }
+        do { replacement = try keys.seal(opened.record, for: owner) } catch { throw StoreFault("a record of \(provider) could not be sealed") }
+      }
+      _ = try await store.apply(
+        [
+          .demandProviderRecord(account: account, provider, TokenHash(of: sealed)),
+          .putProviderRecord(account: account, provider, sealed: replacement),
+        ], at: now)
+    }
+    return try await KeyCensus(of: store, by: keys)
+  }
+
+  private mutating func count(_ sealed: [UInt8], _ provider: ProviderName, _ account: String, _ keys: KeyRing) {
+    guard let opened = try? keys.opening(sealed, for: "\(provider) \(account)") else {
+      foreign += 1
+      return
+    }
+    self.sealed[opened.key, default: 0] += 1
+    for name in keys.peppering(opened.record) { peppered[name, default: [:]][provider, default: 0] += 1 }
+  }
+
+  private static func walk(
+    _ store: any AccountStore, _ body: (String, ProviderName, [UInt8]) async throws(StoreFault) -> Void
+  ) async throws(StoreFault) {
+    var last: String?
+    while true {
+      let accounts = try await store.accounts(after: last, limit: page)
+      for account in accounts {
+        for provider in account.credentials.sorted() {
+          if let sealed = try await store.providerRecord(of: account.id, for: provider) { try await body(account.id, provider, sealed) }
+        }
+      }
+      guard accounts.count == page, let id = accounts.last?.id else { return }
+      last = id
+    }
+  }
+}

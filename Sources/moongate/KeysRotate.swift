@@ -1,0 +1,58 @@
+import ArgumentParser
+import MoongateCore
+
+/// `moongate keys add`.
+struct AddKey: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "add", abstract: "Make a key that is to be the current one, for gateways that share a store.",
+    discussion: """
+      Nothing is made with it before `moongate keys rotate`. Copy the key file to every gateway and restart each of them first: one that does not \
+      know the key would refuse what another has made with it.
+      """)
+
+  @OptionGroup var configuration: ConfigurationOption
+
+  func run() async throws {
+    let source = KeySource(try configuration.generation().gateway.key)
+    try await source.change { masters in
+      if let coming = masters.members.first(where: { $0.role == .coming }) {
+        throw StartProblem("\(coming.name) is coming already: `moongate keys rotate` makes it the current key.")
+      }
+      let added = try masters.adding()
+      source.tell("\(added.members[added.members.count - 1].name) is coming.")
+      return added
+    }
+  }
+}
+
+/// `moongate keys rotate`.
+struct RotateKeys: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "rotate", abstract: "Make the coming key the current one, or a new one where none is coming.",
+    discussion: """
+      The one before stays as a former key: codes under way, PINs, passwords, authenticator apps, sessions and devices stay good. Each PIN and \
+      password moves to the new key at its owner's next sign-in, everything else when it is written next.
+      """)
+
+  @OptionGroup var configuration: ConfigurationOption
+
+  func run() async throws {
+    let source = KeySource(try configuration.generation().gateway.key)
+    try await source.change { masters in
+      let rotated: MasterKeys
+      if let next = masters.rotated() { rotated = next } else { rotated = try masters.adding().rotated() ?? masters }
+      source.tell("\(rotated.current.name) is the current key; \(masters.current.name) is a former one, and what was made with it stays good.")
+      return rotated
+    }
+  }
+}
+
+extension MasterKeys {
+  /// The ring with a fresh key more.
+  /// - Throws: a sentence where there are too many.
+  fileprivate func adding() throws(StartProblem) -> MasterKeys {
+    do { return try adding(MasterKey.fresh()) } catch {
+      throw StartProblem("There are \(members.count) keys already: `moongate keys retire` one that nothing is under any more.")
+    }
+  }
+}

@@ -1,0 +1,239 @@
+"""The master key is rotated, and nothing that was made before is lost; a ring that is damaged is refused."""
+
+import json
+import os
+import random
+import subprocess
+import time
+
+import pytest
+import requests
+from authenticator import App
+from house import BIN, House, problem, wrong
+from test_accounts import tool
+
+
+def bearer(token, **more):
+    return {"headers": {"Authorization": f"Bearer {token}", **more}}
+
+
+def signed_in(house, phone):
+    """A sign-in by code that is complete."""
+    flow = house.flow("login")
+    answer = house.begin(flow, phone)
+    assert answer.status_code == 200, answer.text
+    done = house.submit(flow, house.code(phone))
+    assert done.status_code == 200, done.text
+    return done.json()
+
+
+def password_login(house, address, password):
+    flow = house.flow("login_password")
+    return house.api("POST", f"/flows/{flow}/begin", {"provider": "password", "email": address, "password": password})
+
+
+def keys(house):
+    status, text, complaint = tool(house, "keys", "show", "--json")
+    assert status == 0, complaint
+    return json.loads(text)
+
+
+def test_nothing_is_lost_by_a_rotation(house, number, other_number):
+    house.edit("policies/phone_otp.lua", lambda text: text.replace('"60s", "120s"', '"1s"').replace("max = 4, window", "max = 40, window"))
+    house.restart(15)
+    person = house.register(number)
+    token, device = person["session"]["token"], person["device_token"]
+    secured = house.api("POST", "/set-passcode", {"passcode": "739146"}, **bearer(token))
+    assert secured.status_code == 200, secured.text
+    token = secured.json().get("token", token)
+    flow = house.api("POST", "/flows", {"flow": "totp_set"}, **bearer(token)).json()["id"]
+    begun = house.api("POST", f"/flows/{flow}/begin", {"provider": "totp"}, **bearer(token)).json()
+    app = App(next(text for text in _texts(begun["step"]["show"]) if text.startswith("otpauth:")))
+    done = house.api("POST", f"/flows/{flow}/submit", {"code": app.code(-1)}, **bearer(token))
+    assert done.status_code == 200, done.text
+    while done.json()["status"] == "pending":
+        done = house.api("POST", f"/flows/{flow}/submit", {}, **bearer(token))
+        assert done.status_code == 200, done.text
+    token = (done.json()["session"] or {}).get("token", token)
+    file = house.config / "people.jsonl"
+    hashed = "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4"
+    file.write_text(json.dumps({"identifiers": [{"email": "asha@example.com", "verified": True}], "password": hashed}))
+    assert tool(house, "account", "import", file)[0] == 0
+    assert password_login(house, "asha@example.com", "password").json()["status"] == "complete"
+    # A code on its way, and another number that is nearly locked, and one that is.
+    waiting = house.flow("login")
+    assert house.begin(waiting, number).status_code == 200
+    on_its_way = house.code(number)
+    nearly, locked = other_number(), other_number()
+    for phone, tries in ((nearly, 4), (locked, 5)):
+        house.register(phone)
+        flow = house.flow("login")
+        assert house.begin(flow, phone).status_code == 200
+        for _ in range(tries):
+            assert house.submit(flow, wrong(house.code(phone))).status_code in (401, 429)
+
+    before = keys(house)
+    assert [key["role"] for key in before["keys"]] == ["current"]
+    old = before["keys"][0]["name"]
+    master = (house.config / "data/master.key").read_bytes()
+    status, out, told = tool(house, "keys", "rotate")
+    assert status == 0 and out == "", "the ring is in the file, and nowhere else"
+    assert f"{old} is a former one" in told and "takes it at its next start" in told
+    # The gateway that runs goes on with what it knows, and the one after it with all of it.
+    assert house.api("GET", "/session", **bearer(token)).status_code == 200
+    house.restart(9)
+    ring = keys(house)["keys"]
+    assert [(key["role"], key["oldest"]) for key in ring] == [("former", True), ("current", False)]
+    new = ring[1]["name"]
+    assert ring[0]["sealed"] == 3 and ring[0]["hashes"] == {"password": 1, "pin": 1}, ring
+
+    # The session, the code that was on its way, the device, the PIN, the app, the password: all good.
+    assert house.api("GET", "/session", **bearer(token)).json()["account"]["phone"] == number
+    assert requests.get(f"{house.url}/echo", **bearer(token), timeout=10).status_code == 200
+    done = house.submit(waiting, on_its_way)
+    assert done.status_code == 200 and done.json()["status"] == "complete", done.text
+    notices = lambda: sum("new device" in entry["text"].lower() for entry in house.outbox())
+    strangers = notices()
+    assert strangers == 1, "the code that was on its way came from no known device"
+    flow = house.api("POST", "/flows", {"flow": "login"}, headers={"Moongate-Device": device}).json()["id"]
+    again = house.api("POST", f"/flows/{flow}/begin", {"provider": "phone_otp", "phone": number}, headers={"Moongate-Device": device})
+    assert again.status_code == 200, again.text
+    done = house.api("POST", f"/flows/{flow}/submit", {"code": house.code(number)}, headers={"Moongate-Device": device})
+    assert done.json()["status"] == "complete", done.text
+    assert notices() == strangers, "the device is known by its old token"
+    token = done.json()["session"]["token"]
+    wrong_pin = house.api("POST", "/verify-passcode", {"passcode": "739147"}, **bearer(token))
+    problem(wrong_pin, 401, "invalid_pin")
+    unlocked = house.api("POST", "/verify-passcode", {"passcode": "739146"}, **bearer(token))
+    assert unlocked.json()["unlocked"] is True
+    token = unlocked.json().get("token", token)
+    flow = house.api("POST", "/flows", {"flow": "step_up"}, **bearer(token)).json()["id"]
+    assert house.api("POST", f"/flows/{flow}/begin", {"provider": "totp"}, **bearer(token)).status_code == 200
+    stepped = house.api("POST", f"/flows/{flow}/submit", {"code": app.code()}, **bearer(token))
+    assert stepped.status_code == 200, stepped.text
+    problem(password_login(house, "asha@example.com", "passwort"), 401, "invalid_password")
+    assert password_login(house, "asha@example.com", "password").json()["status"] == "complete"
+    # Locks and counts stand where they stood.
+    problem(house.begin(house.flow(), locked), 429, "too_many_attempts")
+    assert json.loads(tool(house, "locks", "list", "--json")[1]), "the lock stands"
+
+    # Each success has moved what it touched to the new key.
+    ring = keys(house)["keys"]
+    assert (ring[0]["sealed"], ring[0]["hashes"]) == (0, {}), ring
+    assert (ring[1]["name"], ring[1]["sealed"], ring[1]["hashes"]) == (new, 3, {"password": 1, "pin": 1})
+    # No byte of a key is shown anywhere.
+    shown = "".join(tool(house, "keys", "show")[1:]) + told + house.log
+    for line in (house.config / "data/master.key").read_text().split():
+        if len(line) > 40:
+            assert line not in shown
+    assert master.hex() not in shown
+
+
+def _texts(value):
+    if isinstance(value, str):
+        yield value
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _texts(inner)
+
+
+def test_a_key_is_known_to_all_before_one_uses_it(empty_house):
+    house = empty_house
+    house.start()
+    house.gateway.end()
+    path = house.config / "data/master.key"
+    assert tool(house, "keys", "add")[0] == 0
+    copy = path.read_bytes()
+    assert copy.startswith(b"current ") and b"\ncoming " in copy
+    status, _, told = tool(house, "keys", "add")
+    assert status == 1 and "is coming already" in told
+    house.start()
+    assert tool(house, "keys", "rotate")[0] == 0
+    assert path.read_bytes().splitlines()[1].split()[1] == copy.splitlines()[1].split()[1], "the one that was coming"
+    assert [line.split()[0] for line in path.read_bytes().splitlines()] == [b"former", b"current"]
+    house.restart(15)
+
+
+def test_rotation_killed_at_any_point_leaves_a_whole_ring(empty_house):
+    house = empty_house
+    house.start()
+    house.gateway.end()
+    path = house.config / "data/master.key"
+    dice = random.Random(8)
+    ended = 0
+    for turn in range(24):
+        before = path.read_bytes()
+        process = subprocess.Popen([BIN / "moongate", "keys", "rotate", "--config", house.config], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(dice.uniform(0.0, 0.35))
+        process.kill()
+        ended += process.wait() == 0
+        after = path.read_bytes()
+        assert path.stat().st_mode & 0o777 == 0o600
+        if after != before:
+            assert after.splitlines()[-1].startswith(b"current ")
+        # Too many would be refused, which is another test's.
+        if len(after.splitlines()) > 12:
+            path.write_bytes(before)
+    shown = tool(house, "keys", "show")
+    assert shown[0] == 0, shown
+    assert tool(house, "keys", "rotate")[0] == 0
+    assert [file.name for file in path.parent.iterdir() if file.name.startswith("master.key")] == ["master.key"]
+
+
+@pytest.mark.parametrize("spoil, sentence", [
+    (lambda ring: ring[:-30], "line 2: its key does not go with its name"),
+    (lambda ring: ring[:ring.index(b"\n") + 1], "line 2: it ends without a current key"),
+    (lambda ring: ring.replace(b"current", b"former"), "it ends without a current key"),
+    (lambda ring: ring.replace(b"former", b"current"), "line 2: a second current key"),
+    (lambda ring: ring.splitlines()[1] + b"\n" + ring.splitlines()[1].replace(b"current", b"coming") + b"\n", "line 2: it has the same key as line 1"),
+    (lambda ring: b"x" * 8 + ring[8:], "line 1: a line of a ring is"),
+], ids=["cut", "a line is missing", "no current key", "two current keys", "two alike", "overwritten"])
+def test_a_damaged_ring_is_refused_and_nothing_is_made(ring_house, spoil, sentence):
+    house, ring = ring_house
+    path = house.config / "data/master.key"
+    spoiled = spoil(ring)
+    path.write_bytes(spoiled)
+    program = house.serve()
+    assert program.process.wait(60) == 1
+    program.reader.join(5)
+    told = [line for line in program.output.splitlines() if "master.key" in line]
+    assert len(told) == 1 and sentence in told[0], program.output
+    assert path.read_bytes() == spoiled
+    status, out, told = tool(house, "keys", "rotate")
+    assert status == 1 and out == "" and sentence in told
+    assert path.read_bytes() == spoiled
+    path.chmod(0o640)
+    path.write_bytes(ring)
+    refused = tool(house, "keys", "show")
+    path.chmod(0o600)
+    assert refused[0] == 1 and "mode 640" in refused[2]
+
+
+@pytest.fixture(scope="module")
+def ring_house(tmp_path_factory):
+    """A house that has run once, whose key was rotated: itself, and its ring."""
+    house = House(tmp_path_factory.mktemp("house"))
+    house.start()
+    house.stop()
+    assert tool(house, "keys", "rotate")[0] == 0
+    yield house, (house.config / "data/master.key").read_bytes()
+
+
+def test_a_ring_may_come_from_the_environment(ring_house):
+    house, ring = ring_house
+    (house.config / "data/master.key").write_bytes(ring)
+    before = house.edit("gateway.lua", lambda text: text.replace('file "data/master.key"', 'env "MOONGATE_TEST_KEY"'))
+    try:
+        assert 'env "MOONGATE_TEST_KEY"' in (house.config / "gateway.lua").read_text()
+        run = lambda *words, key=ring.decode(): subprocess.run(
+            [BIN / "moongate", "keys", *words, "--config", house.config], capture_output=True, text=True, timeout=60,
+            env={**os.environ, "MOONGATE_TEST_KEY": key})
+        rotated = run("rotate")
+        assert rotated.returncode == 0, rotated.stderr
+        lines = rotated.stdout.splitlines()
+        assert [line.split()[0] for line in lines] == ["former", "former", "current"]
+        assert "Set its variable to these lines" in rotated.stderr and lines[2].split()[2] not in rotated.stderr
+        # As `$(…)` gives it, without the last newline.
+        shown = run("show", key=rotated.stdout.rstrip("\n"))
+        assert shown.returncode == 0 and shown.stdout.count("\n") == 3, shown.stderr
+    finally:
+        house.edit("gateway.lua", lambda _: before)
