@@ -32,6 +32,7 @@ let httpClient: Target.Dependency = .product(name: "AsyncHTTPClient", package: "
 let jwt: Target.Dependency = .product(name: "JWTKit", package: "jwt-kit")
 let metrics: Target.Dependency = .product(name: "Metrics", package: "swift-metrics")
 let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
+let sqlite: Target.Dependency = .product(name: "GRDBSQLite", package: "GRDB.swift")
 
 let package = Package(
   name: "moongate",
@@ -73,7 +74,7 @@ let package = Package(
     .target(name: "CLua", linkerSettings: [.linkedLibrary("lua5.4")]),
     .target(name: "MoongatePolicy", dependencies: ["MoongateSDK", "MoongateCore", "CLua", crypto, logging], swiftSettings: strict),
     .target(name: "CPostgres", linkerSettings: [.linkedLibrary("pq")]),
-    .target(name: "MoongateStore", dependencies: ["MoongateSDK", "MoongateCore", "CPostgres", grdb, logging], swiftSettings: strict),
+    .target(name: "MoongateStore", dependencies: ["MoongateSDK", "MoongateCore", "CPostgres", grdb, sqlite, logging], swiftSettings: strict),
     .target(name: "CCurl", linkerSettings: [.linkedLibrary("curl")]),
     .target(
       name: "MoongateDelivery", dependencies: ["MoongateSDK", "MoongateCore", "CCurl", httpClient, nioCore, nioHTTP1, logging], swiftSettings: strict),

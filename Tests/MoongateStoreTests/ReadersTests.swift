@@ -51,12 +51,12 @@ import Testing
   }
 
   @Test func aReadThatFailsLeavesItsConnectionToTheNext() throws {
-    for _ in 0..<4 { #expect(throws: DatabaseError.self) { try readers.read { db in _ = try db.row("SELECT * FROM nothing") } } }
+    for _ in 0..<4 { #expect(throws: DatabaseError.self) { try readers.read { db in _ = try SQLiteTransaction(db).row("SELECT * FROM nothing") } } }
     #expect(try readers.read(Self.count) == 0)
   }
 
   @Test func whatReadsCannotWrite() throws {
-    #expect(throws: DatabaseError.self) { try readers.read { db in _ = try db.run("INSERT INTO seen VALUES (1)") } }
+    #expect(throws: DatabaseError.self) { try readers.read { db in try SQLiteTransaction(db).run("INSERT INTO seen VALUES (1)") } }
     #expect(try readers.read(Self.count) == 0)
   }
 }

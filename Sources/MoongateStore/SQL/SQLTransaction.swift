@@ -11,7 +11,8 @@ package protocol SQLTransaction {
   /// What this database spells in its own way.
   var dialect: SQLDialect { get }
 
-  /// Writes, or locks rows: what it finds is not looked at. The database may carry it out later, but before the next read: an error of it is thrown by what comes after, or ends the transaction.
+  /// Writes, or locks rows: what it finds is not looked at. The database may carry it out later, but before the next read: an error of it is
+  /// thrown by what comes after, or ends the transaction.
   func run(_ sql: String, _ arguments: [SQLValue]) throws
   /// Writes, or looks whether there is a row. Where no row was changed or found, the transaction does not happen and fails with the conflict: at
   /// once, or at any time before its end.

@@ -74,26 +74,27 @@ final class CommitQueue: Sendable {
   }
 
   private func commit(_ batch: [any Write], _ db: Database) throws {
+    let transaction = SQLiteTransaction(db)
     let known = recorded.withLock { $0 }
     let latest = batch.reduce(known) { max($0, $1.moment) }
-    try db.run("BEGIN IMMEDIATE")
+    try transaction.run("BEGIN IMMEDIATE")
     do {
       for write in batch {
-        try db.run("SAVEPOINT one")
+        try transaction.run("SAVEPOINT one")
         do {
           try write.run(db)
         } catch {
           // A full disk and its like end the whole transaction (sqlite.org/lang_transaction.html): then all fail.
           guard db.isInsideTransaction else { throw error }
-          try db.run("ROLLBACK TO one")
+          try transaction.run("ROLLBACK TO one")
           write.refuse(error)
         }
-        try db.run("RELEASE one")
+        try transaction.run("RELEASE one")
       }
-      if latest > known { try db.run("UPDATE meta SET moment = max(moment, ?)", [latest.milliseconds]) }
-      try db.run("COMMIT")
+      if latest > known { try transaction.run("UPDATE meta SET moment = ?1 WHERE moment < ?1", [SQLValue(latest)]) }
+      try transaction.run("COMMIT")
     } catch {
-      if db.isInsideTransaction { _ = try? db.run("ROLLBACK") }
+      if db.isInsideTransaction { try? transaction.run("ROLLBACK") }
       throw error
     }
     recorded.withLock { $0 = latest }

@@ -22,8 +22,9 @@ final class Readers: Sendable {
     let taken = free.withLock { $0.popLast() }
     defer { if let taken { free.withLock { $0.append(taken) } } }
     return try (taken ?? all[0]).writeWithoutTransaction { db in
-      try db.run("BEGIN")
-      defer { do { try db.run("COMMIT") } catch { _ = try? db.run("ROLLBACK") } }
+      let transaction = SQLiteTransaction(db)
+      try transaction.run("BEGIN")
+      defer { do { try transaction.run("COMMIT") } catch { try? transaction.run("ROLLBACK") } }
       return try body(db)
     }
   }

@@ -1,5 +1,3 @@
-import Foundation
-import GRDB
 import MoongateCore
 
 /// A resend timer as it is stored.
@@ -8,14 +6,13 @@ struct TimerRow {
   private let sequence: Int
   private let sentAt: Timestamp
 
-  /// - Returns: nil where no timer has run.
-  init?(_ key: [UInt8], _ db: Database) throws {
-    guard let row = try db.row("SELECT sequence, sent_at, resend_at FROM timer WHERE key = ?", [Data(key)]) else {
-      return nil
-    }
-    sequence = row[0]
-    sentAt = row.moment(1)
-    resendAt = row.moment(2)
+  /// What reads it.
+  static func read(_ key: [UInt8]) -> SQLRead { SQLRead("SELECT sequence, sent_at, resend_at FROM timer WHERE key = ?1", [.bytes(key)]) }
+
+  init(_ row: some SQLRow) throws {
+    sequence = try row.count(0)
+    sentAt = try row.moment(1)
+    resendAt = try row.moment(2)
   }
 
   /// Whether a send must wait.
@@ -34,35 +31,35 @@ struct TimerRow {
 extension ResendTimer {
   /// Starts it for a send that is about to be made, and keeps what a refund restores.
   /// - Returns: when the next send is open; nil where no timer runs.
-  func advance(from running: TimerRow?, by reservation: ReservationID, at now: Timestamp, _ db: Database) throws -> Timestamp? {
+  func advance(from running: TimerRow?, by reservation: ReservationID, at now: Timestamp, _ rows: some SQLTransaction) throws -> Timestamp? {
     let sequence = running?.next(at: now) ?? 0
     guard let interval = interval(after: sequence) else { return nil }
     let resendAt = now + interval
-    try db.run(
+    try rows.run(
       """
-      INSERT INTO timer (key, sequence, sent_at, resend_at, reservation) VALUES (?, ?, ?, ?, ?)
+      INSERT INTO timer (key, sequence, sent_at, resend_at, reservation) VALUES (?1, ?2, ?3, ?4, ?5)
       ON CONFLICT (key) DO UPDATE SET
-        previous_sequence = sequence, previous_sent_at = sent_at, previous_resend_at = resend_at,
+        previous_sequence = timer.sequence, previous_sent_at = timer.sent_at, previous_resend_at = timer.resend_at,
         sequence = excluded.sequence, sent_at = excluded.sent_at, resend_at = excluded.resend_at, reservation = excluded.reservation
-      """, [Data(key), sequence, now.milliseconds, resendAt.milliseconds, Data(reservation.bytes)])
+      """, [.bytes(key), SQLValue(sequence), SQLValue(now), SQLValue(resendAt), .bytes(reservation.bytes)])
     return resendAt
   }
 
   /// The send went out: nothing is to be restored any more.
-  func confirm(_ reservation: ReservationID, _ db: Database) throws {
-    try db.run("UPDATE timer SET reservation = NULL WHERE key = ? AND reservation = ?", [Data(key), Data(reservation.bytes)])
+  func confirm(_ reservation: ReservationID, _ rows: some SQLTransaction) throws {
+    try rows.run("UPDATE timer SET reservation = NULL WHERE key = ?1 AND reservation = ?2", [.bytes(key), .bytes(reservation.bytes)])
   }
 
   /// The send did not go out: the timer stands as it stood before. Where another send came between, its own time holds.
-  func restore(_ reservation: ReservationID, at now: Timestamp, _ db: Database) throws {
-    let arguments: StatementArguments = [Data(key), Data(reservation.bytes), (now - CounterState.patience).milliseconds]
-    try db.run("DELETE FROM timer WHERE key = ? AND reservation = ? AND sent_at > ? AND previous_sequence IS NULL", arguments)
-    try db.run(
+  func restore(_ reservation: ReservationID, at now: Timestamp, _ rows: some SQLTransaction) throws {
+    let arguments: [SQLValue] = [.bytes(key), .bytes(reservation.bytes), SQLValue(now - CounterState.patience)]
+    try rows.run("DELETE FROM timer WHERE key = ?1 AND reservation = ?2 AND sent_at > ?3 AND previous_sequence IS NULL", arguments)
+    try rows.run(
       """
       UPDATE timer SET
         sequence = previous_sequence, sent_at = previous_sent_at, resend_at = previous_resend_at,
         reservation = NULL, previous_sequence = NULL, previous_sent_at = NULL, previous_resend_at = NULL
-      WHERE key = ? AND reservation = ? AND sent_at > ?
+      WHERE key = ?1 AND reservation = ?2 AND sent_at > ?3
       """, arguments)
   }
 }

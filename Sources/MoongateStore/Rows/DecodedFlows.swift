@@ -1,4 +1,3 @@
-import Foundation
 import MoongateCore
 import Synchronization
 
@@ -6,7 +5,7 @@ import Synchronization
 /// decode it. What another process has stored meanwhile is other JSON.
 final class DecodedFlows: Sendable {
   private struct State {
-    var flows: [TokenHash: (encoded: Data, record: FlowRecord)] = [:]
+    var flows: [TokenHash: (encoded: [UInt8], record: FlowRecord)] = [:]
     /// In the order in which they came; a ring once it is full.
     var order: [TokenHash] = []
     var oldest = 0
@@ -17,12 +16,12 @@ final class DecodedFlows: Sendable {
 
   private let state = Mutex(State())
 
-  func record(of encoded: Data, _ id: TokenHash) -> FlowRecord? {
+  func record(of encoded: [UInt8], _ id: TokenHash) -> FlowRecord? {
     guard let kept = state.withLock({ $0.flows[id] }), kept.encoded == encoded else { return nil }
     return kept.record
   }
 
-  func keep(_ record: FlowRecord, encoded: Data) {
+  func keep(_ record: FlowRecord, encoded: [UInt8]) {
     state.withLock { state in
       guard state.flows.updateValue((encoded, record), forKey: record.id) == nil else { return }
       guard state.order.count == Self.most else { return state.order.append(record.id) }

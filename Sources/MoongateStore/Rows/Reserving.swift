@@ -1,45 +1,47 @@
-import Foundation
-import GRDB
 import MoongateCore
 
 extension ReservationRequest {
-  /// Charges one try against all limits and the timer, or none: the transaction lets in no other writer.
+  /// Charges one try against all limits and the timer, or none: the transaction has its counters to itself.
   ///
   /// Attack: a thousand parallel guesses. Each finds what the ones before it reserved, so exactly as many get a place as
   /// the smallest limit says.
-  func reserve(_ db: Database) throws -> ReservationResult {
+  func reserve(_ rows: some SQLTransaction) throws -> ReservationResult {
+    var ledger = try Ledger(limits, timer, at: now, Holding(limits, timer), rows)
     var places = [Int](repeating: 0, count: limits.count)
     var refusal: ReservationRefusal?
     var mustWait = false
-    // In sorted order, as every store locks them.
+    // In sorted order: of equally grave refusals the same one is given on every store.
     for index in limits.indices.sorted(by: { limits[$0].counter.lexicographicallyPrecedes(limits[$1].counter) }) {
       let limit = limits[index]
-      var counter = try CounterRow(limit, at: now, db)
-      try counter.tidy(db)
-      switch counter.state.judge(limit, at: now) {
+      try ledger.counters[index].tidy(rows)
+      switch ledger.counters[index].state.judge(limit, at: now) {
       case .open(let place): places[index] = place
       case .wait: mustWait = true
       case .refuse(let reason): refusal = .graver(refusal, ReservationRefusal(reason: reason, limit: limit))
       case .lock(let lock):
-        try counter.begin(lock, db)
+        try ledger.counters[index].begin(lock, rows)
         refusal = .graver(refusal, ReservationRefusal(reason: .locked(until: lock.until), limit: limit))
       case .disable:
-        try counter.disable(db)
+        try ledger.counters[index].disable(rows)
         refusal = .graver(refusal, ReservationRefusal(reason: .disabled, limit: limit))
       }
     }
-    let running = try timer.flatMap { timer in try TimerRow(timer.key, db) }
-    if let timer, let running, running.isClosed(to: timer, at: now) {
+    if let timer, let running = ledger.running, running.isClosed(to: timer, at: now) {
       refusal = .graver(refusal, ReservationRefusal(reason: .timer(until: running.resendAt), limit: nil))
     }
     if let refusal { return .refused(refusal) }
     if mustWait { return .filledByPending }
-    for limit in limits {
-      try db.run(
-        "INSERT INTO pending (counter, reservation, at, expires_at) VALUES (?, ?, ?, ?)",
-        [Data(limit.counter), Data(id.bytes), now.milliseconds, (limit.window.map { now + $0 } ?? .never).milliseconds])
+    if !limits.isEmpty {
+      try rows.run(
+        Self.insert[limits.count],
+        [.bytes(id.bytes), SQLValue(now)] + limits.flatMap { [.bytes($0.counter), SQLValue($0.window.map { now + $0 } ?? .never)] })
     }
-    return .reserved(places: places, resendAt: try timer?.advance(from: running, by: id, at: now, db))
+    return .reserved(places: places, resendAt: try timer?.advance(from: ledger.running, by: id, at: now, rows))
+  }
+
+  private static let insert = CountedStatement { count in
+    let values = (0..<count).map { "(?\($0 * 2 + 3), ?1, ?2, ?\($0 * 2 + 4))" }.joined(separator: ", ")
+    return "INSERT INTO pending (counter, reservation, at, expires_at) VALUES \(values)"
   }
 }
 

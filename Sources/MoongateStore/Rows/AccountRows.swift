@@ -1,0 +1,108 @@
+import MoongateCore
+import MoongateSDK
+
+/// Accounts with their identifiers.
+enum AccountRows {
+  private static let byID = AccountReads("?1")
+  private static let byHolding = AccountReads("(SELECT account FROM identifier WHERE kind = ?1 AND value = ?2 AND verified_at IS NOT NULL)")
+  private static let byClaim = AccountReads(
+    """
+    (SELECT claimant.id FROM identifier AS claim JOIN account AS claimant ON claimant.id = claim.account
+      WHERE claim.kind = ?1 AND claim.value = ?2 AND claim.verified_at IS NULL
+        AND EXISTS (SELECT 1 FROM provider_record AS kept WHERE kept.account = claimant.id AND kept.provider = ?3)
+      ORDER BY claimant.created_at DESC, claimant.id LIMIT 1)
+    """)
+
+  static func find(_ id: String, _ rows: some SQLTransaction) throws -> Account? { try byID.account([.text(id)], rows) }
+
+  /// Those of them that there are, in the order of the ids.
+  static func find(_ ids: [String], _ rows: some SQLTransaction) throws -> [Account] {
+    if ids.isEmpty { return [] }
+    let found = try rows.rows(ids.flatMap { byID.reads([.text($0)], rows.dialect) })
+    return try ids.indices.compactMap { try AccountReads.account(identifiers: found[2 * $0], found[2 * $0 + 1]) }
+  }
+
+  /// The account that holds the identifier verified.
+  ///
+  /// Attack: the time that an answer takes tells who is known. The same statements run where nobody holds it.
+  static func holder(of identifier: Identifier, _ rows: some SQLTransaction) throws -> Account? {
+    try byHolding.account(identifier.named, rows)
+  }
+
+  /// The newest account that claims the identifier unverified, among those for which the provider keeps something.
+  static func claimant(of identifier: Identifier, having provider: ProviderName, _ rows: some SQLTransaction) throws -> Account? {
+    try byClaim.account(identifier.named + [.text(provider.rawValue)], rows)
+  }
+
+  /// In their order, from the one after `id`.
+  static func ids(after id: String?, limit: Int, _ rows: some SQLTransaction) throws -> [String] {
+    try rows.rows("SELECT id FROM account WHERE id > ?1 ORDER BY id LIMIT ?2", [.text(id ?? ""), SQLValue(max(0, limit))]).map { try $0.text(0) }
+  }
+
+  /// All that have the identifier: who holds it verified first, then the newest.
+  static func ids(naming identifier: Identifier, _ rows: some SQLTransaction) throws -> [String] {
+    try rows.rows(
+      """
+      SELECT id FROM (
+        SELECT account.id AS id, 0 AS claims, account.created_at AS created_at FROM identifier JOIN account ON account.id = identifier.account
+        WHERE kind = ?1 AND value = ?2 AND verified_at IS NOT NULL
+        UNION ALL
+        SELECT account.id, 1, account.created_at FROM identifier JOIN account ON account.id = identifier.account
+        WHERE kind = ?1 AND value = ?2 AND verified_at IS NULL
+      ) AS named ORDER BY claims, created_at DESC, id
+      """, identifier.named
+    ).map { try $0.text(0) }
+  }
+
+  static func record(of account: String, for provider: ProviderName, _ rows: some SQLTransaction) throws -> [UInt8]? {
+    try rows.row("SELECT sealed FROM provider_record WHERE account = ?1 AND provider = ?2", [.text(account), .text(provider.rawValue)])?.bytes(0)
+  }
+
+  /// Replaces what the provider keeps; nil removes it.
+  static func put(_ sealed: [UInt8]?, of account: String, for provider: ProviderName, _ news: Announcements, _ rows: some SQLTransaction) throws {
+    try demandPresent(account, rows)
+    if let sealed {
+      try rows.run(
+        """
+        INSERT INTO provider_record (account, provider, sealed) VALUES (?1, ?2, ?3)
+        ON CONFLICT (account, provider) DO UPDATE SET sealed = excluded.sealed
+        """, [.text(account), .text(provider.rawValue), .bytes(sealed)])
+    } else {
+      try rows.run("DELETE FROM provider_record WHERE account = ?1 AND provider = ?2", [.text(account), .text(provider.rawValue)])
+    }
+    news.add(account: account)
+  }
+
+  /// Fills in the names that are missing.
+  static func name(_ account: String, first: String?, last: String?, _ news: Announcements, _ rows: some SQLTransaction) throws {
+    try rows.run(
+      "UPDATE account SET first_name = coalesce(first_name, ?1), last_name = coalesce(last_name, ?2) WHERE id = ?3",
+      [SQLValue(first), SQLValue(last), .text(account)])
+    news.add(account: account)
+  }
+
+  /// An operator's lock, which ends all sessions; or its end.
+  static func setLocked(_ account: String, _ isLocked: Bool, _ news: Announcements, _ rows: some SQLTransaction) throws {
+    try rows.demand("UPDATE account SET is_locked = ?1 WHERE id = ?2", [SQLValue(isLocked), .text(account)], orElse: .accountUnavailable)
+    if isLocked { try rows.run("DELETE FROM session WHERE account = ?1", [.text(account)]) }
+    news.add(account: account)
+  }
+
+  static func demandPresent(_ account: String, _ rows: some SQLTransaction) throws {
+    try rows.demand("SELECT 1 FROM account WHERE id = ?1", [.text(account)], orElse: .accountUnavailable)
+  }
+
+  /// Conflicts where the account is gone or locked by an operator.
+  static func demandAvailable(_ account: String, _ rows: some SQLTransaction) throws {
+    try rows.demand("SELECT 1 FROM account WHERE id = ?1 AND is_locked = 0", [.text(account)], orElse: .accountUnavailable)
+  }
+
+  static func seen(_ account: String, at now: Timestamp, _ rows: some SQLTransaction) throws {
+    try rows.run("UPDATE account SET last_seen_at = ?1 WHERE id = ?2 AND last_seen_at < ?1", [SQLValue(now), .text(account)])
+  }
+}
+
+extension Identifier {
+  /// What it is looked up by.
+  var named: [SQLValue] { [.text(kind.rawValue), .text(value)] }
+}

@@ -1,0 +1,104 @@
+import MoongateCore
+
+/// One change, with what can be prepared before the transaction done: records are JSON already.
+struct PreparedChange: Sendable {
+  private let change: Change
+  private let encoded: [UInt8]
+
+  init(_ change: Change) throws {
+    self.change = change
+    encoded =
+      switch change {
+      case .putFlow(let record): try JSON.encode(record.next)
+      case .putSession(let session), .replaceSession(_, by: let session): try JSON.encode(session.passed)
+      case .audit(let event): event.json
+      default: []
+      }
+  }
+
+  /// Whether afterwards nothing may tell of a person that was there.
+  var forgetsPerson: Bool { if case .deleteAccount = change { true } else { false } }
+
+  /// The flow that it stores, as it is in the store afterwards.
+  var flow: (FlowRecord, encoded: [UInt8])? { if case .putFlow(let record) = change { (record.next, encoded) } else { nil } }
+
+  /// Applies them one after the other.
+  /// - Returns: the locks that they began.
+  /// - Throws: `ChangeConflict`.
+  static func apply(_ changes: [Self], at now: Timestamp, _ rows: some SQLTransaction) throws -> [LockBegun] {
+    var holding = Holding()
+    for change in changes { change.hold(&holding) }
+    let news = Announcements()
+    var locks: [LockBegun] = []
+    for (index, change) in changes.enumerated() {
+      if index > 0 { holding = Holding() }
+      if case .settle(let settlement) = change.change {
+        // It reads at once, so that taking hold needs no round trip of its own.
+        locks += try settlement.settle(holding, rows)
+      } else {
+        _ = try holding.rows(before: [], rows)
+        try change.apply(at: now, news, rows)
+      }
+    }
+    try news.write(at: now, rows)
+    return locks
+  }
+
+  private func apply(at now: Timestamp, _ news: Announcements, _ rows: some SQLTransaction) throws {
+    switch change {
+    case .settle: break
+    case .putFlow(let record): try FlowRows.put(record, encoded: encoded, rows)
+    case .deleteFlow(let id): try FlowRows.delete(id, rows)
+    case .createAccount(let account): try IdentifierRows.create(account, news, rows)
+    case .verifyIdentifier(let account, let identifier): try IdentifierRows.verify(identifier, of: account, at: now, news, rows)
+    case .putProviderRecord(let account, let provider, let sealed): try AccountRows.put(sealed, of: account, for: provider, news, rows)
+    case .demandProviderRecord(let account, let provider, let hash):
+      let sealed = try AccountRows.record(of: account, for: provider, rows)
+      guard sealed.map({ TokenHash(of: $0) }) == hash else { throw ChangeConflict(.recordChanged) }
+    case .claimIdentifier(let account, let identifier): try IdentifierRows.claim(identifier, of: account, news, rows)
+    case .dropIdentifiers(let account, let kind, let kept): try IdentifierRows.drop(kind, of: account, except: kept, news, rows)
+    case .nameAccount(let account, let first, let last): try AccountRows.name(account, first: first, last: last, news, rows)
+    case .absorbAccount(let account, let heir): try IdentifierRows.absorb(account, into: heir, news, rows)
+    case .clearCounters(let limits):
+      for var counter in try Ledger(limits, nil, at: now, Holding(), rows).counters { try counter.forget(at: now, rows) }
+    case .seen(let account): try AccountRows.seen(account, at: now, rows)
+    case .setLocked(let account, let isLocked): try AccountRows.setLocked(account, isLocked, news, rows)
+    case .deleteAccount(let account, let traces): try Deleting.delete(account, traces: traces, news, rows)
+    case .putSession(let session): try SessionRows.put(session, passed: encoded, news, rows)
+    case .replaceSession(let token, let session): try SessionRows.replace(token, by: session, passed: encoded, news, rows)
+    case .endSession(let token): try SessionRows.end(token, news, rows)
+    case .endSessions(let account, let except): try SessionRows.end(of: account, except: except, news, rows)
+    case .clearTimer(let key): try rows.run("DELETE FROM timer WHERE key = ?1", [.bytes(key)])
+    case .audit(let event): try EventRows.append(event, encoded: encoded, rows)
+    }
+  }
+
+  /// Adds what it reads and then changes. A flow and a session have one row, and need no more than that row's own lock.
+  private func hold(_ holding: inout Holding) {
+    switch change {
+    case .settle(let settlement):
+      holding.add(settlement.limits)
+      if let timer = settlement.timer { holding.add(timer: timer.key) }
+    case .clearCounters(let limits): holding.add(limits)
+    case .clearTimer(let key): holding.add(timer: key)
+    case .verifyIdentifier(let account, _), .putProviderRecord(let account, _, _), .demandProviderRecord(let account, _, _),
+      .claimIdentifier(let account, _), .dropIdentifiers(let account, _, _), .nameAccount(let account, _, _), .seen(let account),
+      .setLocked(let account, _), .deleteAccount(let account, _), .endSessions(let account, _):
+      holding.add(account: account)
+    case .absorbAccount(let account, let heir):
+      holding.add(account: account)
+      holding.add(account: heir)
+    case .putSession(let session), .replaceSession(_, let session): holding.add(account: session.account)
+    case .putFlow, .deleteFlow, .createAccount, .endSession, .audit: break
+    }
+  }
+}
+
+extension FlowRecord {
+  /// The same with the version that it is stored as.
+  fileprivate var next: FlowRecord {
+    var next = self
+    next.version += 1
+    return next
+  }
+}

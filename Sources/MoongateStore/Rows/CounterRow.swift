@@ -1,0 +1,193 @@
+import MoongateCore
+import MoongateSDK
+
+/// One counter as it is stored, and its state at one moment. What the state means is judged by `CounterState` alone.
+///
+/// Tries that stay counted are rows of `tally`, and their number stands beside in `counter`, so that judging a limit of a
+/// hundred thousand costs no more than judging one of five. Tries that are being judged are rows of `pending`; there are
+/// never more of them than there are requests at work.
+struct CounterRow {
+  private let limit: ResolvedLimit
+  private let now: Timestamp
+  private var key: SQLValue { .bytes(limit.counter) }
+  /// Stored in `tally`, of which `expired` are out of the window.
+  private var counted = 0
+  private var expired = 0
+  /// The first in `tally` that is in the window.
+  private var oldest: Timestamp?
+  private var live = 0
+  /// Unsettled beyond patience: they count as failures (exact.md, "Tries, limits, locks").
+  private var dead = 0
+  private var oldestPending: Timestamp?
+  private var lockedSince: Timestamp?
+  private var lockedUntil: Timestamp?
+  private var lockLevel = 0
+  private var disabledSince: Timestamp?
+  private var expiresAt = Timestamp(milliseconds: 0)
+
+  private static let find = CountedStatement { count in
+    """
+    SELECT key, counted, oldest, locked_since, locked_until, lock_level, disabled_since, expires_at FROM counter
+    WHERE key IN (\(CountedStatement.list(count)))
+    """
+  }
+
+  /// What reads the rows of counters, in any order.
+  static func read(_ limits: [ResolvedLimit]) -> SQLRead { SQLRead(find[limits.count], limits.map { .bytes($0.counter) }) }
+
+  /// What reads the tries that are being judged.
+  static func readPending(_ limit: ResolvedLimit, at now: Timestamp) -> SQLRead {
+    SQLRead(
+      "SELECT count(*), count(*) FILTER (WHERE at > ?1), min(at) FROM pending WHERE counter = ?2 AND at > ?3",
+      [SQLValue(now - CounterState.patience), .bytes(limit.counter), SQLValue(limit.cutoff(at: now))])
+  }
+
+  /// - Parameters:
+  ///   - stored: its row; nil where it has none.
+  ///   - pending: what `readPending` has found.
+  init<Row: SQLRow>(_ limit: ResolvedLimit, at now: Timestamp, stored: Row?, pending: Row?) throws {
+    self.limit = limit
+    self.now = now
+    if let stored {
+      counted = try stored.count(1)
+      oldest = try stored.optionalMoment(2)
+      lockedSince = try stored.optionalMoment(3)
+      lockedUntil = try stored.optionalMoment(4)
+      lockLevel = try stored.count(5)
+      disabledSince = try stored.optionalMoment(6)
+      expiresAt = try stored.moment(7)
+    }
+    if let pending {
+      live = try pending.count(1)
+      dead = try pending.count(0) - live
+      oldestPending = try pending.optionalMoment(2)
+    }
+  }
+
+  /// Whether events have left the window: then `readTally` says which is the first that is in it.
+  var hasAged: Bool { oldest.map { $0 <= limit.cutoff(at: now) } ?? false }
+
+  /// An event counts in [t, t + window): at the cutoff it no longer does.
+  var readTally: SQLRead {
+    SQLRead(
+      "SELECT count(*), (SELECT min(at) FROM tally WHERE counter = ?1 AND at > ?2) FROM tally WHERE counter = ?1 AND at <= ?2",
+      [key, SQLValue(limit.cutoff(at: now))])
+  }
+
+  /// Takes in what `readTally` has found.
+  mutating func age(_ row: some SQLRow) throws {
+    expired = try row.count(0)
+    oldest = try row.optionalMoment(1)
+  }
+
+  var state: CounterState {
+    CounterState(
+      pending: live, settled: counted - expired + dead, oldest: [oldest, oldestPending].compactMap { $0 }.min(), lockedSince: lockedSince,
+      lockedUntil: lockedUntil, lockLevel: lockLevel, isDisabled: disabledSince != nil)
+  }
+
+  /// Removes what has left the window and turns tries of dead processes into failures, so that they are met once.
+  mutating func tidy(_ rows: some SQLTransaction) throws {
+    guard expired > 0 || dead > 0 else { return }
+    if expired > 0, let window = limit.window {
+      try rows.run("DELETE FROM tally WHERE counter = ?1 AND at <= ?2", [key, SQLValue(now - window)])
+      counted -= expired
+      expired = 0
+    }
+    if dead > 0 {
+      let patience = SQLValue(now - CounterState.patience)
+      try rows.run(
+        "INSERT INTO tally (counter, at, reservation) SELECT counter, at, reservation FROM pending WHERE counter = ?1 AND at <= ?2 AND at > ?3",
+        [key, patience, SQLValue(limit.cutoff(at: now))])
+      try rows.run("DELETE FROM pending WHERE counter = ?1 AND at <= ?2", [key, patience])
+      counted += dead
+      dead = 0
+      let first = try rows.row(
+        "SELECT (SELECT min(at) FROM tally WHERE counter = ?1), (SELECT min(at) FROM pending WHERE counter = ?1)", [key])
+      oldest = try first?.optionalMoment(0)
+      oldestPending = try first?.optionalMoment(1)
+      remember(until: limit.window.map { now + $0 })
+    }
+    try save(rows)
+  }
+
+  /// Counts a try that is settled, from its own time on.
+  mutating func keep(_ reservation: ReservationID, at moment: Timestamp, _ rows: some SQLTransaction) throws {
+    if let window = limit.window, moment + window <= now { return }
+    try rows.run("INSERT INTO tally (counter, at, reservation) VALUES (?1, ?2, ?3)", [key, SQLValue(moment), .bytes(reservation.bytes)])
+    counted += 1
+    oldest = min(oldest ?? moment, moment)
+    remember(until: limit.window.map { moment + $0 })
+    try save(rows)
+  }
+
+  /// Begins a lock. The events go: what follows the lock starts from zero.
+  mutating func begin(_ lock: Lock, _ rows: some SQLTransaction) throws {
+    try clear(rows)
+    lockedSince = lock.since
+    lockedUntil = lock.until
+    lockLevel = lock.level
+    // Escalation remembers it for another window.
+    remember(until: limit.window.map { lock.until + $0 })
+    try save(rows)
+  }
+
+  /// Turns off what it counts.
+  mutating func disable(_ rows: some SQLTransaction) throws {
+    try clear(rows)
+    disabledSince = now
+    remember(until: nil)
+    try save(rows)
+  }
+
+  /// Ends its lock or its being off, and forgets its events: what it counts has been replaced. Escalation remembers the lock.
+  mutating func forget(at now: Timestamp, _ rows: some SQLTransaction) throws {
+    guard counted > 0 || live + dead > 0 || disabledSince != nil || (lockedUntil.map { now < $0 } ?? false) else { return }
+    try clear(rows)
+    disabledSince = nil
+    if let until = lockedUntil, now < until { lockedUntil = now }
+    try save(rows)
+  }
+
+  /// Forgets the failures: there was a success.
+  mutating func reset(_ rows: some SQLTransaction) throws {
+    guard counted > 0 || dead > 0 else { return }
+    try rows.run("DELETE FROM tally WHERE counter = ?1", [key])
+    try rows.run("DELETE FROM pending WHERE counter = ?1 AND at <= ?2", [key, SQLValue(now - CounterState.patience)])
+    counted = 0
+    expired = 0
+    dead = 0
+    oldest = nil
+    try save(rows)
+  }
+
+  private mutating func clear(_ rows: some SQLTransaction) throws {
+    try rows.run("DELETE FROM tally WHERE counter = ?1", [key])
+    try rows.run("DELETE FROM pending WHERE counter = ?1", [key])
+    (counted, expired, live, dead) = (0, 0, 0, 0)
+    oldest = nil
+    oldestPending = nil
+  }
+
+  private mutating func remember(until end: Timestamp?) { expiresAt = max(expiresAt, end ?? Timestamp(milliseconds: .max)) }
+
+  private func save(_ rows: some SQLTransaction) throws {
+    try rows.run(
+      """
+      INSERT INTO counter (key, provider, name, counted, oldest, locked_since, locked_until, lock_level, disabled_since, expires_at)
+      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+      ON CONFLICT (key) DO UPDATE SET
+        counted = excluded.counted, oldest = excluded.oldest, locked_since = excluded.locked_since, locked_until = excluded.locked_until,
+        lock_level = excluded.lock_level, disabled_since = excluded.disabled_since, expires_at = excluded.expires_at
+      """,
+      [
+        key, .text(limit.provider.rawValue), .text(limit.name), SQLValue(counted), SQLValue(oldest), SQLValue(lockedSince), SQLValue(lockedUntil),
+        SQLValue(lockLevel), SQLValue(disabledSince), SQLValue(expiresAt),
+      ])
+  }
+}
+
+extension ResolvedLimit {
+  /// What happened then, or before, is out of the window.
+  fileprivate func cutoff(at now: Timestamp) -> Timestamp { window.map { now - $0 } ?? Timestamp(milliseconds: .min) }
+}

@@ -1,0 +1,53 @@
+import MoongateCore
+import MoongateSDK
+
+/// What a transaction has to itself before it looks: the counters, the timer and the accounts that it is about. Others that are about one of
+/// them come before or after it, not between what it reads and what it writes.
+///
+/// SQLite lets in one transaction that writes at a time. In PostgreSQL (READ COMMITTED: each statement sees what was committed before it) rows are
+/// locked: counters first, in the order of their keys, then accounts in the order of their ids, so that two transactions wait for each other in one
+/// direction only. What has no row yet cannot be locked, so a counter gets an empty one; a timer is guarded by the row of a counter with its key.
+struct Holding {
+  private var guards: [(key: [UInt8], provider: String, name: String)] = []
+  private var accounts: Set<String> = []
+
+  /// Nothing.
+  init() {}
+
+  init(_ limits: [ResolvedLimit], _ timer: ResendTimer?) {
+    add(limits)
+    if let timer { add(timer: timer.key) }
+  }
+
+  mutating func add(_ limits: [ResolvedLimit]) { for limit in limits { add(limit.counter, limit.provider.rawValue, limit.name) } }
+  mutating func add(timer key: [UInt8]) { add(key, "", "timer") }
+  mutating func add(account: String) { accounts.insert(account) }
+
+  private mutating func add(_ key: [UInt8], _ provider: String, _ name: String) {
+    if !guards.contains(where: { $0.key == key }) { guards.append((key, provider, name)) }
+  }
+
+  private static let make = CountedStatement { count in
+    let values = (0..<count).map { "(?\($0 * 3 + 1), ?\($0 * 3 + 2), ?\($0 * 3 + 3), 0, 0, 0)" }.joined(separator: ", ")
+    return "INSERT INTO counter (key, provider, name, counted, lock_level, expires_at) VALUES \(values) ON CONFLICT (key) DO NOTHING"
+  }
+  private static let lock = CountedStatement { "SELECT key FROM counter WHERE key IN (\(CountedStatement.list($0))) ORDER BY key FOR UPDATE" }
+  private static let lockAccounts = CountedStatement { "SELECT id FROM account WHERE id IN (\(CountedStatement.list($0))) ORDER BY id FOR UPDATE" }
+
+  /// Takes hold, and reads in the same round trip.
+  /// - Throws: `TransactionRestart` where a counter was pruned between its being made and its being locked.
+  func rows<Transaction: SQLTransaction>(before reads: [SQLRead], _ rows: Transaction) throws -> [[Transaction.Row]] {
+    guard rows.dialect == .postgres else { return reads.isEmpty ? [] : try rows.rows(reads) }
+    let sorted = guards.sorted { $0.key.lexicographicallyPrecedes($1.key) }
+    if !sorted.isEmpty { try rows.run(Self.make[sorted.count], sorted.flatMap { [.bytes($0.key), .text($0.provider), .text($0.name)] }) }
+    let locks = sorted.isEmpty ? [] : [SQLRead(Self.lock[sorted.count], sorted.map { .bytes($0.key) })]
+    let persons = accounts.isEmpty ? [] : [SQLRead(Self.lockAccounts[accounts.count], accounts.sorted().map(SQLValue.text))]
+    if locks.isEmpty, reads.isEmpty {
+      for read in persons { try rows.run(read.sql, read.arguments) }
+      return []
+    }
+    let found = try rows.rows(locks + persons + reads)
+    if !locks.isEmpty, found[0].count < sorted.count { throw TransactionRestart() }
+    return Array(found.dropFirst(locks.count + persons.count))
+  }
+}

@@ -1,0 +1,127 @@
+import MoongateCore
+import MoongateSDK
+
+/// Who holds which identifier, and how that changes.
+enum IdentifierRows {
+  static func create(_ account: Account, _ news: Announcements, _ rows: some SQLTransaction) throws {
+    try rows.run(
+      "INSERT INTO account (id, first_name, last_name, created_at, last_seen_at, is_locked) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+      [
+        .text(account.id), SQLValue(account.firstName), SQLValue(account.lastName), SQLValue(account.createdAt), SQLValue(account.lastSeenAt),
+        SQLValue(account.isLocked),
+      ])
+    for (position, held) in account.identifiers.enumerated() {
+      if held.verifiedAt != nil {
+        let found = try rows.rows([holder(of: held.identifier), claimants(of: held.identifier, besides: account.id, rows.dialect)])
+        if !found[0].isEmpty { throw ChangeConflict(.identifierTaken) }
+        try evict(try found[1].map { try $0.text(0) }, from: held.identifier, news, rows)
+      }
+      try insert(held, of: account.id, position: position, rows)
+    }
+  }
+
+  /// Marks the identifier as the account's own, proved now. One that it holds verified already stays as it is.
+  static func verify(_ identifier: Identifier, of account: String, at now: Timestamp, _ news: Announcements, _ rows: some SQLTransaction) throws {
+    let found = try rows.rows([
+      holder(of: identifier), claimants(of: identifier, besides: account, rows.dialect),
+      SQLRead("SELECT 1 FROM account WHERE id = ?1", [.text(account)]), own(identifier, account),
+    ])
+    if let holder = try found[0].first?.text(0) {
+      guard holder == account else { throw ChangeConflict(.identifierTaken) }
+      return
+    }
+    if found[2].isEmpty { throw ChangeConflict(.accountUnavailable) }
+    try evict(try found[1].map { try $0.text(0) }, from: identifier, news, rows)
+    if found[3].isEmpty {
+      try insert(HeldIdentifier(identifier: identifier, verifiedAt: now), of: account, position: nil, rows)
+    } else {
+      try rows.run(
+        "UPDATE identifier SET verified_at = ?1 WHERE account = ?2 AND kind = ?3 AND value = ?4",
+        [SQLValue(now), .text(account)] + identifier.named)
+    }
+    news.add(account: account)
+  }
+
+  /// Holds it as the account's own word.
+  static func claim(_ identifier: Identifier, of account: String, _ news: Announcements, _ rows: some SQLTransaction) throws {
+    let found = try rows.rows([own(identifier, account), SQLRead("SELECT 1 FROM account WHERE id = ?1", [.text(account)])])
+    if !found[0].isEmpty { return }
+    if found[1].isEmpty { throw ChangeConflict(.accountUnavailable) }
+    try insert(HeldIdentifier(identifier: identifier, verifiedAt: nil), of: account, position: nil, rows)
+    news.add(account: account)
+  }
+
+  /// Takes identifiers of a kind away, but for one.
+  static func drop(_ kind: IdentifierKind, of account: String, except kept: Identifier, _ news: Announcements, _ rows: some SQLTransaction) throws {
+    try rows.run(
+      "DELETE FROM identifier WHERE account = ?1 AND kind = ?2 AND value <> ?3", [.text(account), .text(kind.rawValue), .text(kept.value)])
+    news.add(account: account)
+  }
+
+  /// Moves what the account holds verified to its heir; the account is gone.
+  static func absorb(_ account: String, into heir: String, _ news: Announcements, _ rows: some SQLTransaction) throws {
+    try AccountRows.demandAvailable(account, rows)
+    try AccountRows.demandAvailable(heir, rows)
+    let moved = try rows.rows(
+      "SELECT position, kind, value FROM identifier WHERE account = ?1 AND verified_at IS NOT NULL ORDER BY position", [.text(account)])
+    for row in moved {
+      // The heir's own claim on it is proved by this.
+      try rows.run(
+        "DELETE FROM identifier WHERE account = ?1 AND kind = ?2 AND value = ?3", [.text(heir), .text(try row.text(1)), .text(try row.text(2))])
+      try rows.run(
+        """
+        UPDATE identifier SET account = ?1, position = (SELECT coalesce(max(position), -1) + 1 FROM identifier WHERE account = ?1)
+        WHERE account = ?2 AND position = ?3
+        """, [.text(heir), .text(account), .integer(try row.integer(0))])
+    }
+    try SessionRows.end(of: account, except: nil, news, rows)
+    try rows.run("DELETE FROM account WHERE id = ?1", [.text(account)])
+    news.add(account: heir)
+  }
+
+  /// Who holds it verified.
+  private static func holder(of identifier: Identifier) -> SQLRead {
+    SQLRead("SELECT account FROM identifier WHERE kind = ?1 AND value = ?2 AND verified_at IS NOT NULL", identifier.named)
+  }
+
+  /// The identifier as the account has it, proved or not.
+  private static func own(_ identifier: Identifier, _ account: String) -> SQLRead {
+    SQLRead("SELECT 1 FROM identifier WHERE account = ?1 AND kind = ?2 AND value = ?3", [.text(account)] + identifier.named)
+  }
+
+  /// Who else claims it. They are about to lose sessions and records, so nobody may sign in as one of them meanwhile.
+  private static func claimants(of identifier: Identifier, besides owner: String, _ dialect: SQLDialect) -> SQLRead {
+    SQLRead(
+      dialect.words(
+        sqlite: "SELECT account FROM identifier WHERE kind = ?1 AND value = ?2 AND verified_at IS NULL AND account <> ?3",
+        postgres: """
+          SELECT account.id FROM identifier JOIN account ON account.id = identifier.account
+          WHERE kind = ?1 AND value = ?2 AND verified_at IS NULL AND account <> ?3 ORDER BY account.id FOR UPDATE OF account
+          """), identifier.named + [.text(owner)])
+  }
+
+  /// Attack: who registers a stranger's address first must not share the account of the stranger who later proves it.
+  /// Whoever proves it owns it; other claimants lose address, password and sessions (exact.md, "Sending and codes").
+  private static func evict(_ claimants: [String], from identifier: Identifier, _ news: Announcements, _ rows: some SQLTransaction) throws {
+    for account in claimants {
+      try rows.run(
+        "DELETE FROM identifier WHERE account = ?1 AND kind = ?2 AND value = ?3 AND verified_at IS NULL", [.text(account)] + identifier.named)
+      try rows.run("DELETE FROM provider_record WHERE account = ?1 AND provider = 'password'", [.text(account)])
+      try SessionRows.end(of: account, except: nil, news, rows)
+    }
+  }
+
+  /// - Parameter position: nil: after all others of the account.
+  private static func insert(_ held: HeldIdentifier, of account: String, position: Int?, _ rows: some SQLTransaction) throws {
+    let identifier = held.identifier
+    try rows.run(
+      """
+      INSERT INTO identifier (account, position, kind, value, display, attributes, verified_at)
+      VALUES (?1, coalesce(?2, (SELECT max(position) + 1 FROM identifier WHERE account = ?1), 0), ?3, ?4, ?5, ?6, ?7)
+      """,
+      [
+        .text(account), position.map { SQLValue($0) } ?? .null, .text(identifier.kind.rawValue), .text(identifier.value), .text(identifier.display),
+        .text(String(decoding: try JSON.encode(identifier.attributes), as: UTF8.self)), SQLValue(held.verifiedAt),
+      ])
+  }
+}

@@ -1,0 +1,10 @@
+import Foundation
+
+/// JSON of records. Encoding and decoding run in the caller's task, not where others wait for the database.
+enum JSON {
+  static func encode(_ value: some Encodable) throws -> [UInt8] { Array(try JSONEncoder().encode(value)) }
+
+  static func decode<Value: Decodable>(_ type: Value.Type, _ json: some Sequence<UInt8>) throws -> Value {
+    try JSONDecoder().decode(type, from: Data(json))
+  }
+}

@@ -1,0 +1,66 @@
+import MoongateCore
+import Synchronization
+
+/// Removes what is dead, in small steps, so that nobody waits long for it. Tables without an index by age are walked in
+/// the order of their keys, a stretch at a time; `Pruning` remembers where.
+final class Pruning: Sendable {
+  /// Rows looked at or removed in one step and table.
+  private static let stretch = 500
+
+  private struct Place {
+    var counter: [UInt8] = []
+    var session: [UInt8] = []
+    var timer: [UInt8] = []
+  }
+
+  private let place = Mutex(Place())
+
+  /// - Returns: whether there is more to look at.
+  func step(at now: Timestamp, _ rows: some SQLTransaction) throws -> Bool {
+    let moment = SQLValue(now)
+    let flows = try rows.changes(
+      "DELETE FROM flow WHERE number IN (SELECT number FROM flow WHERE forgotten_at <= ?1 ORDER BY forgotten_at LIMIT \(Self.stretch))", [moment])
+    let changes = try rows.changes(
+      """
+      DELETE FROM session_change WHERE number IN (SELECT number FROM session_change ORDER BY number LIMIT \(Self.stretch))
+        AND at <= ?1 AND number < (SELECT max(number) FROM session_change)
+      """, [SQLValue(now - SessionRows.memory)])
+    let events = try rows.changes(
+      """
+      DELETE FROM event WHERE number IN (SELECT number FROM event ORDER BY number LIMIT \(Self.stretch))
+        AND (at <= ?1 OR number <= (SELECT max(number) FROM event) - \(EventRows.most))
+      """, [SQLValue(now - EventRows.memory)])
+    let abandoned = try rows.changes("DELETE FROM pending WHERE expires_at <= ?1", [moment])
+    var place = place.withLock { $0 }
+    // A counter that has neither events nor a lock to remember, or whose events and locks are all over.
+    let dead = "(expires_at <= ?3 OR (counted = 0 AND locked_until IS NULL AND disabled_since IS NULL))"
+    for counter in try walk("counter", "key", from: &place.counter, dead: dead, [moment], rows) {
+      try rows.run("DELETE FROM tally WHERE counter = ?1", [.bytes(counter)])
+    }
+    // Written so that no sum can be too great.
+    _ = try walk("session", "token", from: &place.session, dead: "(expires_at <= ?3 OR ?3 - last_seen_at >= idle)", [moment], rows)
+    _ = try walk(
+      "timer", "key", from: &place.timer, dead: "resend_at <= ?3 AND sent_at <= ?4", [moment, SQLValue(now - ResendTimer.sequenceEnd)], rows)
+    self.place.withLock { [place] in $0 = place }
+    let isWalking = !(place.counter.isEmpty && place.session.isEmpty && place.timer.isEmpty)
+    return isWalking || [flows, changes, events].contains { $0 >= Self.stretch } || abandoned >= Self.stretch
+  }
+
+  /// Deletes what is dead in the next stretch of a table. `place` becomes the stretch's last key, empty at the table's end.
+  /// - Parameter dead: which rows are, with arguments from `?3` on. Looked at when the row goes: it may have come to life meanwhile.
+  /// - Returns: the keys of what was deleted.
+  private func walk(
+    _ table: String, _ key: String, from place: inout [UInt8], dead: String, _ arguments: [SQLValue], _ rows: some SQLTransaction
+  ) throws -> [[UInt8]] {
+    let last = try rows.row(
+      "SELECT \(key) FROM \(table) WHERE \(key) > ?1 ORDER BY \(key) LIMIT 1 OFFSET \(Self.stretch - 1)", [.bytes(place)])?.bytes(0)
+    let stretch: [SQLValue] = [.bytes(place), .bytes(last ?? Self.beyond)]
+    place = last ?? []
+    return try rows.rows(
+      "DELETE FROM \(table) WHERE \(key) > ?1 AND \(key) <= ?2 AND \(dead) RETURNING \(key)", stretch + arguments
+    ).map { try $0.bytes(0) }
+  }
+
+  /// After every key: they are hashes, of 32 bytes at most.
+  private static let beyond = [UInt8](repeating: 0xff, count: 64)
+}

@@ -1,0 +1,176 @@
+import MoongateCore
+import MoongateSDK
+
+/// A store in a database that speaks SQL. It owns tables and transactions; what limits, locks and timers mean it asks of the core.
+///
+/// A protocol and no generic class: the verbs of a class that is generic are never compiled for one database alone when they are called through
+/// `any Store`; the witnesses of a type that names its database are.
+package protocol SQLStore: Store {
+  /// Where its rows are.
+  associatedtype Database: SQLDatabase
+
+  var database: Database { get }
+  /// What it remembers between transactions.
+  var memory: SQLStoreMemory { get }
+}
+
+/// What a store remembers between transactions. Nothing of it is needed for an answer to be right.
+package struct SQLStoreMemory: Sendable {
+  let pruning = Pruning()
+  let decoded = DecodedFlows()
+
+  package init() {}
+}
+
+extension SQLStore {
+  /// Turns away what comes from now on, and lets go of the database once what runs has ended.
+  package func close() throws(StoreFault) { try database.close() }
+
+  package func latestMoment() async throws(StoreFault) -> Timestamp {
+    try await read { rows in try MetaRows.latestMoment(rows) }
+  }
+
+  /// Makes the store one of another master key: `moongate keys retire`.
+  /// - Parameters:
+  ///   - old: `KeyRing.fingerprint` of the key that the store is of.
+  ///   - new: of the key that takes its place.
+  /// - Returns: false where it is the store of neither; then nothing is changed.
+  package func replaceFingerprint(_ old: [UInt8], with new: [UInt8]) async throws(StoreFault) -> Bool {
+    try await write(at: Timestamp(milliseconds: 0)) { rows in try MetaRows.replaceFingerprint(old, with: new, rows) }
+  }
+
+  package func apply(_ changes: [Change], at now: Timestamp) async throws(StoreFault) -> ApplyResult {
+    do {
+      let prepared = try changes.map(PreparedChange.init)
+      let locks = try await database.write(at: now) { rows in try PreparedChange.apply(prepared, at: now, rows) }
+      if prepared.contains(where: \.forgetsPerson) { await database.forgetDeleted() }
+      for change in prepared { if let (record, encoded) = change.flow { memory.decoded.keep(record, encoded: encoded) } }
+      return .applied(locks: locks)
+    } catch let error as ChangeConflict {
+      return .conflict(error.conflict)
+    } catch {
+      throw StoreFault(error)
+    }
+  }
+
+  package func prune(at now: Timestamp) async throws(StoreFault) -> Bool {
+    try await write(at: now) { [pruning = memory.pruning] rows in try pruning.step(at: now, rows) }
+  }
+
+  private func read<Value: Sendable>(_ body: @escaping @Sendable (Database.Transaction) throws -> Value) async throws(StoreFault) -> Value {
+    do { return try await database.read(body) } catch { throw StoreFault(error) }
+  }
+
+  private func write<Value: Sendable>(
+    at moment: Timestamp, _ body: @escaping @Sendable (Database.Transaction) throws -> Value
+  ) async throws(StoreFault) -> Value {
+    do { return try await database.write(at: moment, body) } catch { throw StoreFault(error) }
+  }
+
+  private func decode<Value: Decodable>(_ type: Value.Type, _ json: [UInt8]) throws(StoreFault) -> Value {
+    do { return try JSON.decode(type, json) } catch { throw StoreFault(error) }
+  }
+}
+
+extension SQLStore {
+  package func reserve(_ request: ReservationRequest) async throws(StoreFault) -> ReservationResult {
+    try await write(at: request.now) { rows in try request.reserve(rows) }
+  }
+
+  package func standing(_ limits: [ResolvedLimit], _ timer: ResendTimer?, at now: Timestamp) async throws(StoreFault) -> LedgerStanding {
+    try await read { rows in
+      let ledger = try Ledger(limits, timer, at: now, Holding(), rows)
+      let running = timer.flatMap { timer in ledger.running.flatMap { $0.isClosed(to: timer, at: now) ? $0 : nil } }
+      return LedgerStanding(counters: ledger.counters.map(\.state), resendAt: running?.resendAt)
+    }
+  }
+
+  package func locks(at now: Timestamp) async throws(StoreFault) -> [LockRecord] { try await read { rows in try LockRecord.all(at: now, rows) } }
+
+  package func liftLock(_ id: String, at now: Timestamp) async throws(StoreFault) -> Bool {
+    try await write(at: now) { rows in try LockRecord.lift(id, at: now, rows) }
+  }
+}
+
+extension SQLStore {
+  package func flow(_ id: TokenHash) async throws(StoreFault) -> FlowRecord? {
+    guard let encoded = try await read({ rows in try FlowRows.find(id, rows) }) else { return nil }
+    if let record = memory.decoded.record(of: encoded, id) { return record }
+    return try decode(FlowRecord.self, encoded)
+  }
+
+  package func account(_ id: String) async throws(StoreFault) -> Account? { try await read { rows in try AccountRows.find(id, rows) } }
+
+  package func accounts(after id: String?, limit: Int) async throws(StoreFault) -> [Account] {
+    try await read { rows in try AccountRows.find(try AccountRows.ids(after: id, limit: limit, rows), rows) }
+  }
+
+  package func accounts(naming identifier: Identifier) async throws(StoreFault) -> [Account] {
+    try await read { rows in try AccountRows.find(try AccountRows.ids(naming: identifier, rows), rows) }
+  }
+
+  package func account(holding identifier: Identifier) async throws(StoreFault) -> Account? {
+    try await read { rows in try AccountRows.holder(of: identifier, rows) }
+  }
+
+  package func account(claiming identifier: Identifier, having provider: ProviderName) async throws(StoreFault) -> Account? {
+    try await read { rows in try AccountRows.claimant(of: identifier, having: provider, rows) }
+  }
+
+  package func providerRecord(of account: String, for provider: ProviderName) async throws(StoreFault) -> [UInt8]? {
+    try await read { rows in try AccountRows.record(of: account, for: provider, rows) }
+  }
+
+  package func session(_ token: TokenHash) async throws(StoreFault) -> SessionSnapshot? {
+    try await read { rows in try SessionRows.find(token, rows) }
+  }
+
+  package func sessions(of account: String) async throws(StoreFault) -> [Session] {
+    try await read { rows in try SessionRows.all(of: account, rows) }
+  }
+
+  package func touch(_ seen: [TokenHash: Timestamp]) async throws(StoreFault) {
+    guard let latest = seen.values.max() else { return }
+    // In one order on all nodes: two that touch the same sessions then wait for each other and do not deadlock.
+    let sorted = seen.sorted { $0.key.bytes.lexicographicallyPrecedes($1.key.bytes) }
+    try await write(at: latest) { rows in
+      for (token, moment) in sorted { try SessionRows.touch(token, at: moment, rows) }
+    }
+  }
+
+  package func sessionChanges(after sequence: Int64) async throws(StoreFault) -> SessionChanges {
+    try await read { rows in try SessionRows.changes(after: sequence, rows) }
+  }
+
+  package func append(_ events: [AuditEvent]) async throws(StoreFault) {
+    guard let latest = events.map(\.at).max() else { return }
+    let encoded = events.map { ($0, $0.json) }
+    try await write(at: latest) { rows in
+      for (event, json) in encoded { try EventRows.append(event, encoded: json, rows) }
+    }
+  }
+
+  package func events(limit: Int) async throws(StoreFault) -> [AuditEvent] {
+    var events: [AuditEvent] = []
+    for json in try await read({ rows in try EventRows.latest(limit, rows) }) { events.append(try decode(AuditEvent.self, json)) }
+    return events
+  }
+
+  package func event(_ id: DecisionID) async throws(StoreFault) -> AuditEvent? {
+    guard let json = try await read({ rows in try EventRows.find(id, rows) }) else { return nil }
+    return try decode(AuditEvent.self, json)
+  }
+}
+
+extension StoreFault {
+  /// What an error means to whoever asked the store. Holds no SQL and no values.
+  init(_ error: any Error) {
+    if let fault = error as? Self {
+      self = fault
+    } else if error is CancellationError {
+      self.init("the request was given up")
+    } else {
+      self.init("a record of the store cannot be read")
+    }
+  }
+}

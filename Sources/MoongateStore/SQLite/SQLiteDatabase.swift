@@ -1,0 +1,111 @@
+import GRDB
+import MoongateCore
+import Synchronization
+
+/// A SQLite file, or a database in memory: one connection that writes, some that read.
+package final class SQLiteDatabase: SQLDatabase {
+  private let database: DatabaseQueue
+  private let commits: CommitQueue
+  private let readers: Readers
+  private let door = Mutex(Door())
+
+  /// Who is inside. GRDB does not survive a read of a connection that was closed, so the last one out closes it.
+  private struct Door {
+    var isOpen = true
+    var inside = 0
+  }
+
+  /// Opens the file, makes it where there is none, and brings its schema up to date. Blocks while it does.
+  init(path: String, keyFingerprint: [UInt8]) throws(StoreRefusal) {
+    let file = DatabaseFile(path: path)
+    let isFile = path != ":memory:"
+    if isFile {
+      try file.create()
+      _ = try file.inspect()
+      try file.tighten()
+    }
+    do {
+      database =
+        isFile
+        ? try DatabaseQueue(path: path, configuration: SQLiteConfiguration.writing) : try DatabaseQueue(configuration: SQLiteConfiguration.base)
+      let recorded = try database.writeWithoutTransaction { db in
+        try Schema.migrate(db, path: path)
+        let meta = try MetaRows.claim(fingerprint: keyFingerprint, SQLiteTransaction(db))
+        guard meta.isOwn else { throw StoreRefusal.otherKey(path: path) }
+        return meta.moment
+      }
+      commits = CommitQueue(writer: database, recorded: recorded, runsInPlace: !isFile)
+      readers = Readers(
+        isFile
+          ? try (0..<SQLiteConfiguration.readers).map { _ in try DatabaseQueue(path: path, configuration: SQLiteConfiguration.reading) } : [database])
+      if isFile { try file.tighten() }
+    } catch {
+      throw file.refusal(error)
+    }
+  }
+
+  package func read<Value: Sendable>(_ body: @escaping @Sendable (SQLiteTransaction) throws -> Value) async throws -> Value {
+    try await working { try readers.read { db in try body(SQLiteTransaction(db)) } }
+  }
+
+  package func write<Value: Sendable>(
+    at moment: Timestamp, _ body: @escaping @Sendable (SQLiteTransaction) throws -> Value
+  ) async throws -> Value {
+    try await working { try await commits.write(at: moment) { db in try body(SQLiteTransaction(db)) } }
+  }
+
+  /// Empties the log, which holds what pages were before a person was deleted. That needs a moment in which nobody reads, and holds other
+  /// writes up for a quarter of a second at a time at most. Where there is no such moment, the next deletion, or the last process to end, does it.
+  package func forgetDeleted() async {
+    try? await working {
+      for _ in 0..<8 {
+        let emptied = try? await database.writeWithoutTransaction { db in
+          try db.execute(sql: "PRAGMA busy_timeout = 250")
+          defer { try? db.execute(sql: "PRAGMA busy_timeout = \(Int(SQLiteConfiguration.busyTimeout * 1000))") }
+          return try db.checkpoint(.truncate)
+        }
+        if emptied != nil { return }
+      }
+    }
+  }
+
+  package func close() throws(StoreFault) {
+    let isLast = door.withLock { door in
+      defer { door.isOpen = false }
+      return door.isOpen && door.inside == 0
+    }
+    if isLast { try closeFile() }
+  }
+
+  private func working<Value>(_ body: () async throws -> Value) async throws -> Value {
+    try door.withLock { door throws(StoreFault) in
+      guard door.isOpen else { throw StoreFault("the store is closed") }
+      door.inside += 1
+    }
+    defer {
+      let isLast = door.withLock { door in
+        door.inside -= 1
+        return !door.isOpen && door.inside == 0
+      }
+      if isLast { try? closeFile() }
+    }
+    do { return try await body() } catch let error as DatabaseError { throw StoreFault(error) }
+  }
+
+  private func closeFile() throws(StoreFault) {
+    do {
+      // The connection that writes is the last: it brings the log into the file.
+      try readers.close()
+      try database.close()
+    } catch let error as DatabaseError {
+      throw StoreFault(error)
+    } catch {
+      throw StoreFault("SQLite: the file could not be closed")
+    }
+  }
+}
+
+extension StoreFault {
+  /// What an error of SQLite means to whoever asked the store. Holds no SQL and no values.
+  init(_ error: DatabaseError) { self.init("SQLite: \(error.words)") }
+}
