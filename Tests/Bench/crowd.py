@@ -1,0 +1,153 @@
+"""What a crowded store costs one who signs in: p99 of a whole sign-in on a store of a million accounts and ten million events, beside an empty store.
+
+Both gateways run at once and are asked in turns. The crowded one clears what is too much of its events meanwhile, as it does in life: what that
+takes belongs to the figure. The aim is at most twice the p99 of the empty store.
+"""
+
+import argparse
+import http.client
+import json
+import pathlib
+import sqlite3
+import statistics
+import sys
+import tempfile
+import time
+
+from bench import BIN, Runs, call, free_port, run_flows
+from signins import configuration, people
+
+# As they lie in a store: an account with one verified number, an event as a sign-in leaves them. `{n}` is the row's number, `{id}` 16 characters of it.
+ROWS = {
+    "account": "SELECT 'crowd' || {id}, NULL, NULL, {now}, {now}, 0",
+    "identifier": "SELECT 'crowd' || {id}, 0, 'phone', '+1415' || {id}, '+1415' || {id}, '{{\"country\":\"US\"}}', {now}",
+    "event": "SELECT {n}, 'dc_' || {id}, {now}, {json}",
+}
+EVENT = '{"account":"acct_PCyRAIYZvWwnPNNbS1VzFg","address":"127.0.0.1","at":"2026-01-01T00:00:00.000Z","detail":{"purpose":"login"},' \
+        '"flow":"login","flow_prefix":"fl_8rKq","id":"dc_0000000000000000","kind":"session_started","provider":"phone_otp"}'
+COLUMNS = {"account": "id, first_name, last_name, created_at, last_seen_at, is_locked",
+           "identifier": "account, position, kind, value, display, attributes, verified_at", "event": "number, id, at, event"}
+
+
+class SQLite:
+    """The store of one gateway, in a file."""
+
+    def __init__(self, folder):
+        self.file = folder / "config/data/moongate.db"
+        self.address = "sqlite:data/moongate.db"
+
+    def fill(self, accounts, events, now):
+        with sqlite3.connect(self.file, isolation_level=None) as database:
+            database.executescript("PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY; PRAGMA cache_size = -400000")
+            for table, count in (("account", accounts), ("identifier", accounts), ("event", events)):
+                first = (database.execute("SELECT max(number) FROM event").fetchone()[0] or 0) if table == "event" else 0
+                row = ROWS[table].format(n="n", id="printf('%016d', n)", now=now, json=f"CAST('{EVENT}' AS BLOB)")
+                database.execute("BEGIN")
+                database.execute(
+                    f"WITH RECURSIVE series (n) AS (SELECT {first + 1} UNION ALL SELECT n + 1 FROM series WHERE n < {first + count}) "
+                    f"INSERT INTO {table} ({COLUMNS[table]}) {row} FROM series")
+                database.execute("COMMIT")
+            database.executescript("PRAGMA journal_mode = WAL")
+
+    def events(self):
+        with sqlite3.connect(self.file, timeout=20) as database:
+            return database.execute("SELECT max(number) - min(number) + 1 FROM event").fetchone()[0]
+
+
+class Gateway:
+    def __init__(self, folder, kind):
+        self.folder = folder
+        self.port, self.admin, backend = (free_port() for _ in range(3))
+        configuration(folder / "config", self.port, self.admin, backend)
+        self.store = kind(folder)
+        settings = folder / "config/gateway.lua"
+        settings.write_text(settings.read_text().replace("sqlite:data/moongate.db", self.store.address))
+        self.rounds = []
+
+    def start(self, runs):
+        self.process = runs.start([str(BIN / "moongate"), "serve", "--config", str(self.folder / "config")], self.port, self.folder)
+
+    def stop(self, runs):
+        self.process.terminate()
+        self.process.wait(20)
+        runs.running.remove(self.process)
+
+
+def sign_in(connection, outbox, person, device):
+    """Seconds that its three calls took."""
+    headers = {"Content-Type": "application/json", "Moongate-Device": device}
+
+    def post(path, body):
+        began = time.perf_counter()
+        connection.request("POST", path, json.dumps(body), headers)
+        answer = connection.getresponse()
+        content = answer.read()
+        spent.append(time.perf_counter() - began)
+        if answer.status not in (200, 201):
+            sys.exit(f"{path}: {answer.status} {content.decode()}")
+        return json.loads(content)
+
+    spent = []
+    flow = post("/api/auth/flows", {"flow": "login"})["id"]
+    post(f"/api/auth/flows/{flow}/begin", person)
+    code = next(entry["code"] for entry in call(outbox, "GET", "/outbox") if entry["to"] == person["phone"])
+    post(f"/api/auth/flows/{flow}/submit", {"code": code})
+    return sum(spent)
+
+
+def measure(gateway, who, devices):
+    """Seconds of each sign-in, one after the other."""
+    connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=30)
+    outbox = http.client.HTTPConnection("127.0.0.1", gateway.admin, timeout=30)
+    return [sign_in(connection, outbox, person, device) for person, device in zip(who, devices)]
+
+
+def main():
+    kinds = {"sqlite": SQLite}
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--store", choices=kinds, default="sqlite")
+    options.add_argument("--accounts", type=int, default=1_000_000)
+    options.add_argument("--events", type=int, default=10_000_000)
+    options.add_argument("--people", type=int, default=300, help="who sign in, three times each")
+    options.add_argument("--json", type=pathlib.Path)
+    options = options.parse_args()
+    runs = Runs()
+    with tempfile.TemporaryDirectory(prefix="moongate-bench-") as scratch:
+        gateways = {}
+        try:
+            for name in ("empty", "crowded"):
+                folder = pathlib.Path(scratch, name)
+                folder.mkdir()
+                gateways[name] = Gateway(folder, kinds[options.store])
+                gateways[name].start(runs)
+            crowded = gateways["crowded"]
+            crowded.stop(runs)
+            began = time.monotonic()
+            crowded.store.fill(options.accounts, options.events, int(time.time() * 1000))
+            print(f"filled in {time.monotonic() - began:.0f} s", flush=True)
+            crowded.start(runs)
+            who = people("phone_otp", options.people)
+            devices = {name: [answer["device_token"] for answer in run_flows(gateway.port, gateway.admin, "register", who)[0]]
+                       for name, gateway in gateways.items()}
+            events, clearing = crowded.store.events(), time.monotonic()
+            for _ in range(3):
+                for name, gateway in gateways.items():
+                    gateway.rounds.append(sorted(measure(gateway, who, devices[name])))
+            cleared = (events - crowded.store.events()) / (time.monotonic() - clearing)
+        finally:
+            runs.end()
+    at = lambda sorted_seconds, share: sorted_seconds[min(len(sorted_seconds) - 1, int(len(sorted_seconds) * share))] * 1000
+    figures = {name: {f"p{share * 100:.0f}_ms": statistics.median(at(entry, share) for entry in gateway.rounds) for share in (0.5, 0.99)}
+               for name, gateway in gateways.items()}
+    ratio = statistics.median(at(full, 0.99) / at(empty, 0.99) for full, empty in zip(crowded.rounds, gateways["empty"].rounds))
+    print(f"\nA sign-in (three calls, one person at a time) on {options.store}\n\n{'':42}{'p50 ms':>8}{'p99 ms':>8}")
+    titles = {"empty": "empty store", "crowded": f"{options.accounts:,} accounts, {options.events:,} events"}
+    for name, found in figures.items():
+        print(f"{titles[name]:42}{found['p50_ms']:8.2f}{found['p99_ms']:8.2f}")
+    print(f"\np99 {ratio:.2f} times that of an empty store (aim: at most 2); events cleared meanwhile: {cleared:,.0f}/s")
+    if options.json:
+        options.json.write_text(json.dumps({**figures, "ratio": ratio, "cleared_per_second": cleared}, indent=2))
+
+
+if __name__ == "__main__":
+    main()
