@@ -22,9 +22,4 @@ enum Schema {
   static func steps(after version: Int, _ dialect: SQLDialect) -> [String] {
     steps.dropFirst(version).map { dialect.words(sqlite: $0.sqlite, postgres: $0.postgres) }
   }
-
-  /// All tables that both databases have, such that none refers to one that comes after it.
-  static let tables = [
-    "meta", "counter", "pending", "tally", "timer", "flow", "account", "provider_record", "identifier", "session", "session_change", "event", "node",
-  ]
 }

@@ -1,0 +1,63 @@
+extension Schema {
+  /// A table as it is read and written as a whole, column by column.
+  struct Table: Sendable {
+    let name: String
+    let columns: [Column]
+    /// Its primary key: whole rows are read in this order, which is the same in all databases.
+    let key: [String]
+    /// The step that made it.
+    let since: Int
+
+    /// Where the key's columns stand.
+    var keyPlaces: [Int] { key.compactMap { name in columns.firstIndex { $0.name == name } } }
+  }
+
+  /// A column with what it holds.
+  struct Column: Sendable {
+    enum Kind: Sendable { case integer, text, bytes }
+
+    let name: String
+    let kind: Kind
+
+    func value(_ row: some SQLRow, _ place: Int) throws -> SQLValue {
+      switch kind {
+      case .integer: try row.optionalInteger(place).map(SQLValue.integer) ?? .null
+      case .text: SQLValue(try row.optionalText(place))
+      case .bytes: SQLValue(try row.optionalBytes(place))
+      }
+    }
+  }
+
+  /// All tables that both databases have, such that none refers to one that comes after it.
+  static let tables = [
+    table("meta", key: "id", "id fingerprint:bytes moment"),
+    table(
+      "counter", key: "key",
+      "key:bytes provider:text name:text counted oldest locked_since locked_until lock_level disabled_since expires_at"),
+    table("pending", key: "counter reservation", "counter:bytes reservation:bytes at expires_at"),
+    table("tally", key: "counter at reservation", "counter:bytes at reservation:bytes"),
+    table(
+      "timer", key: "key", "key:bytes sequence sent_at resend_at reservation:bytes previous_sequence previous_sent_at previous_resend_at"),
+    table("flow", key: "number", "number hash:bytes version forgotten_at record:bytes"),
+    table("account", key: "id", "id:text first_name:text last_name:text created_at last_seen_at is_locked"),
+    table("provider_record", key: "account provider", "account:text provider:text sealed:bytes"),
+    table(
+      "identifier", key: "account position", "account:text position kind:text value:text display:text attributes:text verified_at"),
+    table(
+      "session", key: "token",
+      "token:bytes id:text account:text created_at expires_at idle last_seen_at passed:text user_agent:text"),
+    table("session_change", key: "number", "number at token:bytes account:text"),
+    table("event", key: "number", "number id:text at event:bytes"),
+    table("node", since: 2, key: "id", "id:text generation:text seen_at"),
+  ]
+
+  /// Columns are numbers unless they say otherwise.
+  private static func table(_ name: String, since: Int = 1, key: String, _ columns: String) -> Table {
+    let columns = columns.split(separator: " ").map { column in
+      let parts = column.split(separator: ":")
+      let kind: Column.Kind = parts.count == 1 ? .integer : parts[1] == "text" ? .text : .bytes
+      return Column(name: String(parts[0]), kind: kind)
+    }
+    return Table(name: name, columns: columns, key: key.split(separator: " ").map(String.init), since: since)
+  }
+}

@@ -1,0 +1,56 @@
+import MoongateCore
+import MoongateSDK
+import MoongateTesting
+
+/// A store with something in every table, and what must be there after a move.
+enum Estate {
+  static let now = ManualClock.start
+  private static let phone = Identifier(kind: .phone, value: "+919999999999", display: "+91 99999 99999", attributes: ["country": "IN"])
+  private static let email = Identifier(kind: .email, value: "zoë@example.com", display: "zoë@example.com", attributes: ["domain": "example.com"])
+  private static let provider = ProviderName(test: "pin")
+  static let timer = ResendTimer(key: [9, 9], intervals: [.seconds(60)], expiredAt: nil)
+  static let tries = ResolvedLimit(
+    provider: provider, name: "verify", key: .identifier, counter: [0, 255, 7], max: 5, window: .seconds(600), counts: .failures,
+    lock: [.seconds(900)], disables: false)
+
+  /// - Parameter rounds: of `Crash`; some 500 rows of a table are a page.
+  static func fill(_ store: any Store, rounds: Int = 20) async throws {
+    for number in 0..<rounds { try await Crash.act(number, on: store) }
+    let random = SeededRandom(seed: 9)
+    let settled = ReservationID(from: random)
+    _ = try await store.reserve(ReservationRequest(id: settled, now: now, limits: [tries], timer: timer))
+    _ = try await store.reserve(ReservationRequest(id: ReservationID(from: random), now: now, limits: [tries], timer: nil))
+    let account = Account(
+      id: "ac_zoe", firstName: "Zoë", lastName: nil, createdAt: now, lastSeenAt: now,
+      identifiers: [HeldIdentifier(identifier: phone, verifiedAt: now), HeldIdentifier(identifier: email, verifiedAt: nil)])
+    var event = AuditEvent(id: DecisionID(from: random), at: now, kind: .accountCreated)
+    event.account = account.id
+    _ = try await store.apply(
+      [
+        .settle(Settlement(reservation: settled, outcome: .failure, limits: [tries], timer: timer, now: now)), .createAccount(account),
+        .putProviderRecord(account: account.id, provider, sealed: [0, 1, 2, 0, 255]), .endSession(TokenHash(of: "se_0".utf8)), .audit(event),
+      ], at: now)
+  }
+
+  /// Looks whether it is all there, and goes on as if nothing had happened.
+  /// - Returns: what is missing.
+  static func missing(in store: any Store, rounds: Int = 20) async throws -> [String] {
+    var missing = try await Crash.missing(Array(1..<rounds), kills: 1, in: store)
+    let account = try await store.account(holding: phone)
+    if account?.firstName != "Zoë" || account?.identifiers.map(\.identifier) != [phone, email] { missing.append("the account") }
+    if try await store.providerRecord(of: "ac_zoe", for: provider) != [0, 1, 2, 0, 255] { missing.append("the record") }
+    if try await store.events(limit: 10).map(\.account) != ["ac_zoe"] { missing.append("the event") }
+    let standing = try await store.standing([tries], timer, at: now)
+    if standing.counters[0].settled != 1 || standing.counters[0].pending != 1 { missing.append("the tries") }
+    if standing.resendAt != now + .seconds(60) { missing.append("the timer") }
+    // Numbers go on after those that came along.
+    let before = try await store.sessionChanges(after: .max).latest
+    _ = try await store.apply([.endSession(TokenHash(of: "se_2".utf8))], at: now)
+    let after = try await store.sessionChanges(after: before)
+    if after.latest != before + 1 || after.tokens != [TokenHash(of: "se_2".utf8)] || after.isIncomplete { missing.append("the next change") }
+    let event = AuditEvent(id: DecisionID(from: SeededRandom(seed: 10)), at: now, kind: .refused)
+    _ = try await store.apply([.audit(event)], at: now)
+    if try await store.events(limit: 10).map(\.kind) != [.refused, .accountCreated] { missing.append("the next event") }
+    return missing
+  }
+}

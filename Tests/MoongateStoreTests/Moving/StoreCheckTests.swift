@@ -1,0 +1,72 @@
+import GRDB
+import MoongateCore
+import MoongateTesting
+import Testing
+
+@testable import MoongateStore
+
+/// What `moongate store check` finds, and what it leaves alone.
+@Suite struct StoreCheckTests {
+  private let folder: ScratchFolder
+  private var path: String { folder.path("moongate.db") }
+
+  init() throws { folder = try ScratchFolder() }
+
+  private func findings() throws -> [String] { try StoreVault(.sqlite(path: path)).check().findings }
+
+  private func harm(_ sql: String) async throws {
+    try await Estate.fill(try SQLiteStore(path: path, keyFingerprint: [1]))
+    try await DatabaseQueue(path: path).writeWithoutTransaction { db in
+      try db.execute(sql: "PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON; \(sql)")
+    }
+  }
+
+  @Test func aStoreInUseIsWhole() async throws {
+    let store = try SQLiteStore(path: path, keyFingerprint: [1])
+    try await Estate.fill(store)
+    let report = try StoreVault(.sqlite(path: path)).check()
+    #expect(report.findings == [] && report.version == 2)
+    #expect(report.counts.first { $0.table == "account" }?.rows == 21)
+    while try await store.prune(at: Estate.now + .seconds(7200)) {}
+    #expect(try findings() == [])
+  }
+
+  @Test(arguments: [
+    ("DELETE FROM meta", "meta has not exactly one row: it is not known whose store this is"),
+    ("UPDATE counter SET counted = counted + 1 WHERE key = x'00ff07'", "counters that say another number of tries than are there: 1"),
+    ("UPDATE counter SET oldest = 5 WHERE key = x'00ff07'", "counters that say another first try than is there: 1"),
+    ("DELETE FROM counter WHERE key = x'00ff07'", "counters that are gone while tries of theirs are there: 1"),
+    (
+      "DROP INDEX identifier_verified; INSERT INTO identifier SELECT 'ac_1', 5, kind, value, '', '{}', 1 FROM identifier WHERE kind = 'phone'",
+      "identifiers that more than one account holds verified: 1"
+    ),
+    (
+      "INSERT INTO identifier SELECT account, 7, kind, value, display, attributes, NULL FROM identifier WHERE kind = 'phone'",
+      "identifiers that one account has twice: 1"
+    ),
+    ("DELETE FROM account WHERE id = 'ac_3'", "sessions without an account: 1"),
+    ("DELETE FROM account WHERE id = 'ac_zoe'", "identifiers without an account: 2"),
+    ("DELETE FROM account WHERE id = 'ac_zoe'", "providers' records without an account: 1"),
+    ("UPDATE account SET is_locked = 1 WHERE id = 'ac_3'", "sessions of accounts that are locked: 1"),
+    ("INSERT INTO session_change VALUES (9, 1, x'00', NULL)", "numbers that are missing among the changes of sessions: "),
+    ("INSERT INTO session_change (at) VALUES (1)", "changes of sessions that name nothing: 1"),
+    ("UPDATE flow SET version = 0 WHERE number = 1", "flows without a version: 1"),
+  ])
+  func findsWhatIsBroken(harm sql: String, finding: String) async throws {
+    try await harm(sql)
+    let found = try findings()
+    #expect(found.contains { $0.hasPrefix(finding) }, "\(found)")
+  }
+
+  @Test func findsDamagedReferencesAndAnOldSchema() async throws {
+    try await harm("DELETE FROM account WHERE id = 'ac_3'; DROP TABLE node; PRAGMA user_version = 1")
+    let found = try findings()
+    #expect(found.first == "damage: a row of session belongs to nothing")
+    #expect(found.contains("the schema is 1, and this program's is 2: `moongate store migrate` brings it up to date"))
+  }
+
+  @Test func nothingThereIsSaid() {
+    #expect(throws: CopyRefusal.nothingThere(name: "sqlite:\(path)")) { try StoreVault(.sqlite(path: path)).check() }
+    #expect(CopyRefusal.nothingThere(name: "sqlite:\(path)").description == "There is no store at sqlite:\(path).")
+  }
+}
