@@ -39,24 +39,25 @@ import Testing
     #expect(try await database.read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM account") } == 20)
   }
 
-  /// A statement that walks a whole table would slow down with every person who ever came.
-  @Test(arguments: [
-    "SELECT counted FROM counter WHERE key = x'00'", "SELECT count(*) FROM pending WHERE counter = x'00' AND at > 1",
-    "SELECT count(*) FROM tally WHERE counter = x'00' AND at <= 1", "SELECT record FROM flow WHERE hash = x'00'",
-    "SELECT account FROM identifier WHERE kind = 'phone' AND value = '1' AND verified_at IS NOT NULL",
-    "SELECT account FROM identifier WHERE kind = 'phone' AND value = '1' AND verified_at IS NULL AND account <> 'a'",
-    "SELECT token FROM session WHERE account = 'a' AND (id = 'b' OR token = x'00')", "SELECT key FROM counter WHERE disabled_since IS NOT NULL",
-    "SELECT key FROM counter WHERE locked_until > 1 AND disabled_since IS NULL",
-    "SELECT event FROM event WHERE id = 'dc' ORDER BY number DESC LIMIT 1",
-    "DELETE FROM flow WHERE number IN (SELECT number FROM flow WHERE forgotten_at <= 1 ORDER BY forgotten_at LIMIT 500)",
-    "SELECT token FROM session_change WHERE number > 1 AND number <= 2",
-  ])
-  func looksUpByIndex(statement: String) async throws {
+  /// The trail is looked through in stretches before the transaction that deletes the person, and its end in that transaction.
+  @Test func aLongTrailForgetsThePersonEverywhere() async throws {
     let folder = try ScratchFolder()
-    try SQLiteStore(path: folder.path("moongate.db"), keyFingerprint: [1]).close()
-    let plan = try await DatabaseQueue(path: folder.path("moongate.db")).read { db in
-      try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN " + statement).map { $0["detail"] as String }
+    let store = try SQLiteStore(path: folder.path("moongate.db"), keyFingerprint: [1])
+    let account = Account(id: "ac_1", createdAt: now, lastSeenAt: now)
+    _ = try await store.apply([.createAccount(account)], at: now)
+    let database = try DatabaseQueue(path: folder.path("moongate.db"))
+    for (number, name) in [(1, "ac_1"), (2, "ac_12"), (4999, "ac_1"), (5001, "ac_1"), (17_000, "ac_1"), (17_001, "ac_2")] {
+      var event = AuditEvent(id: DecisionID(text: "dc_\(number)"), at: now, kind: .refused)
+      event.account = name
+      event.detail = ["rule": "\(name == "ac_1" ? "theirs" : "other")"]
+      let json = Data(event.json)
+      try await database.write { [now] db in
+        try db.execute(sql: "INSERT INTO event (number, id, at, event) VALUES (?, ?, ?, ?)", arguments: [number, "dc", now.milliseconds, json])
+      }
     }
-    #expect(!plan.contains { $0.hasPrefix("SCAN") && !$0.contains("USING INDEX counter_disabled") }, "\(plan)")
+    #expect(try await store.apply([.deleteAccount("ac_1", traces: ["tr"])], at: now) == .applied(locks: []))
+    let kept = try await store.events(limit: 10)
+    #expect(kept.map(\.account) == ["ac_2", nil, nil, nil, "ac_12", nil])
+    #expect(try await store.apply([.deleteAccount("ac_1", traces: [])], at: now) == .conflict(.accountUnavailable))
   }
 }

@@ -38,7 +38,9 @@ struct StoreCheck: VaultWork {
   }
 
   private static let rules = [
-    Rule(sql: "SELECT abs(1 - count(*)) FROM meta") { _ in "meta has not exactly one row: it is not known whose store this is" },
+    Rule(sql: "SELECT (SELECT count(*) FROM account) WHERE NOT EXISTS (SELECT 1 FROM meta)") {
+      "accounts in a store that does not say by which key they are: \($0)"
+    },
     Rule(sql: "SELECT count(*) FROM counter WHERE counted <> (SELECT count(*) FROM tally WHERE tally.counter = counter.key)") {
       "counters that say another number of tries than are there: \($0)"
     },

@@ -4,6 +4,8 @@ import MoongateCore
 struct PreparedChange: Sendable {
   private let change: Change
   private let encoded: [UInt8]
+  /// Where a person is deleted: the first number of the trail that was not looked through before the transaction.
+  var trailFrom = Int64.min
 
   init(_ change: Change) throws {
     self.change = change
@@ -16,8 +18,8 @@ struct PreparedChange: Sendable {
       }
   }
 
-  /// Whether afterwards nothing may tell of a person that was there.
-  var forgetsPerson: Bool { if case .deleteAccount = change { true } else { false } }
+  /// What afterwards nothing may tell of.
+  var forgotten: Trail? { if case .deleteAccount(let account, let traces) = change { Trail(account: account, traces: traces) } else { nil } }
 
   /// The flow that it stores, as it is in the store afterwards.
   var flow: (FlowRecord, encoded: [UInt8])? { if case .putFlow(let record) = change { (record.next, encoded) } else { nil } }
@@ -63,7 +65,7 @@ struct PreparedChange: Sendable {
       for var counter in try Ledger(limits, nil, at: now, Holding(), rows).counters { try counter.forget(at: now, rows) }
     case .seen(let account): try AccountRows.seen(account, at: now, rows)
     case .setLocked(let account, let isLocked): try AccountRows.setLocked(account, isLocked, news, rows)
-    case .deleteAccount(let account, let traces): try Deleting.delete(account, traces: traces, news, rows)
+    case .deleteAccount(let account, let traces): try Deleting.delete(account, traces: traces, trailFrom: trailFrom, news, rows)
     case .putSession(let session): try SessionRows.put(session, passed: encoded, news, rows)
     case .replaceSession(let token, let session): try SessionRows.replace(token, by: session, passed: encoded, news, rows)
     case .endSession(let token): try SessionRows.end(token, news, rows)

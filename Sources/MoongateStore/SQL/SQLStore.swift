@@ -41,9 +41,9 @@ extension SQLStore {
 
   package func apply(_ changes: [Change], at now: Timestamp) async throws(StoreFault) -> ApplyResult {
     do {
-      let prepared = try changes.map(PreparedChange.init)
+      let prepared = try await blankingTrail(of: try changes.map(PreparedChange.init), at: now)
       let locks = try await database.write(at: now) { rows in try PreparedChange.apply(prepared, at: now, rows) }
-      if prepared.contains(where: \.forgetsPerson) { await database.forgetDeleted() }
+      if prepared.contains(where: { $0.forgotten != nil }) { await database.forgetDeleted() }
       for change in prepared { if let (record, encoded) = change.flow { memory.decoded.keep(record, encoded: encoded) } }
       return .applied(locks: locks)
     } catch let error as ChangeConflict {
@@ -51,6 +51,25 @@ extension SQLStore {
     } catch {
       throw StoreFault(error)
     }
+  }
+
+  /// Takes people who are about to be deleted out of the trail, a stretch at a time: looking through all of it in the transaction that deletes
+  /// them would hold up everybody else. What is interrupted here has forgotten too much of someone whom an operator wants to be forgotten.
+  private func blankingTrail(of changes: [PreparedChange], at now: Timestamp) async throws -> [PreparedChange] {
+    var changes = changes
+    for index in changes.indices {
+      guard let trail = changes[index].forgotten else { continue }
+      // Who is gone already leaves nothing to do; the transaction will say so.
+      let there = try await database.read { rows in try rows.row("SELECT 1 FROM account WHERE id = ?1", [.text(trail.account)]) != nil }
+      guard there, let bounds = try await database.read({ rows in try Trail.bounds(rows) }) else { continue }
+      for first in stride(from: bounds.lowerBound, through: bounds.upperBound, by: Int(Trail.stretch)) {
+        let last = first + Trail.stretch - 1
+        guard try await database.read({ rows in try !trail.blanks(from: first, to: last, rows).isEmpty }) else { continue }
+        try await database.write(at: now) { rows in try trail.blank(from: first, to: last, rows) }
+      }
+      changes[index].trailFrom = bounds.upperBound - Trail.underWay
+    }
+    return changes
   }
 
   package func prune(at now: Timestamp) async throws(StoreFault) -> Bool {

@@ -32,7 +32,7 @@ import Testing
   }
 
   @Test(arguments: [
-    ("DELETE FROM meta", "meta has not exactly one row: it is not known whose store this is"),
+    ("DELETE FROM meta", "accounts in a store that does not say by which key they are: 21"),
     ("UPDATE counter SET counted = counted + 1 WHERE key = x'00ff07'", "counters that say another number of tries than are there: 1"),
     ("UPDATE counter SET oldest = 5 WHERE key = x'00ff07'", "counters that say another first try than is there: 1"),
     ("DELETE FROM counter WHERE key = x'00ff07'", "counters that are gone while tries of theirs are there: 1"),

@@ -1,0 +1,66 @@
+import GRDB
+import MoongateCore
+import MoongateTesting
+import Testing
+
+@testable import MoongateStore
+
+/// A statement that walks a whole table slows down with every person who ever came: none of the store's does, but for those that are named here.
+@Suite struct PlanTests {
+  /// Statements that may look at all rows of a table, by how they begin, and why.
+  static let exceptions: [(beginning: String, why: String)] = [
+    ("DELETE FROM pending WHERE expires_at <= ?1", "pending holds the tries that are being judged, and those of processes that died within a window"),
+    ("DELETE FROM flow WHERE instr(record", "an operator deletes a person; flows live for minutes, and their JSON has no index"),
+    ("DELETE FROM flow WHERE position(", "the same in PostgreSQL"),
+    ("SELECT fingerprint, moment FROM meta", "one row"), ("SELECT moment FROM meta", "one row"), ("UPDATE meta SET fingerprint", "one row"),
+  ]
+  /// Statements that walk a table in the order of its key and stop after so many rows; SQLite calls that a scan.
+  static let bounded: [String] = [
+    "SELECT event FROM event ORDER BY number DESC LIMIT ?1",
+    "DELETE FROM event WHERE number IN (SELECT number FROM event ORDER BY number LIMIT 500)",
+    "DELETE FROM session_change WHERE number IN (SELECT number FROM session_change ORDER BY number LIMIT 500)",
+  ]
+
+  /// Everything that the store ever says.
+  static func statements<Database: SQLDatabase>(of make: () throws -> Database) async throws -> [String] {
+    let book = StatementBook()
+    for check in StoreConformance.all {
+      let store = RecordingStore(try make(), in: book)
+      try await check.run(on: store)
+      try store.close()
+    }
+    let store = RecordingStore(try make(), in: book)
+    try await Estate.fill(store)
+    #expect(try await Estate.missing(in: store) == [])
+    _ = try await store.replaceFingerprint([1], with: [1])
+    while try await store.prune(at: Estate.now + .seconds(40 * 86_400)) {}
+    try store.close()
+    #expect(book.statements.count > 80, "the suite reaches less than it did")
+    return book.statements
+  }
+
+  @Test func sqliteLooksUpByIndex() async throws {
+    let folder = try ScratchFolder()
+    let path = folder.path("plans.db")
+    try SQLiteStore(path: path, keyFingerprint: [1]).close()
+    let statements = try await Self.statements { try SQLiteDatabase(path: ":memory:", keyFingerprint: [1]) }
+    let database = try DatabaseQueue(path: path)
+    for statement in statements where !Self.exceptions.contains(where: { statement.hasPrefix($0.beginning) }) {
+      let plan = try await database.read { db in
+        try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN " + statement, arguments: StatementArguments(Self.nothing(for: statement)))
+          .map { $0["detail"] as String }
+      }
+      let isBounded = Self.bounded.contains { statement.hasPrefix($0) }
+      let scans = plan.filter { $0.hasPrefix("SCAN") && !$0.contains("CONSTANT ROW") && !$0.contains("subquery") && !isBounded }
+        // The index has a row for each that is turned off, and no other.
+        .filter { !$0.contains("USING INDEX counter_disabled") && $0 != "SCAN named" }
+      #expect(scans.isEmpty, "\(statement)\n\(plan)")
+    }
+  }
+
+  /// A null for each argument.
+  private static func nothing(for statement: String) -> [Int?] {
+    let numbers = statement.split(separator: "?").dropFirst().compactMap { Int($0.prefix { $0.isNumber }) }
+    return [Int?](repeating: nil, count: numbers.max() ?? 0)
+  }
+}
