@@ -39,7 +39,7 @@ public struct TOTP: FullProvider {
       words: StepWords(
         title: "Authenticator app", instruction: "Enter the six digits that your authenticator app shows.",
         labels: ["code": "Code from the app", "recovery_code": "Use a recovery code"],
-        links: [.change: "New recovery codes"]))
+        links: [.change: "New recovery codes"], translations: ["hi": Self.hindi]))
   }
 
   /// Whether there is one code, and it can be one.

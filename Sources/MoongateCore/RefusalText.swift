@@ -71,7 +71,7 @@ extension RefusalCode {
     case .flowNotFound: "This sign-in does not exist. Please start again."
     case .alreadyRegistered: "There is an account with this already. Sign in instead."
     case .stepNotOpen: "This step is not open now."
-    case .alreadySet: "There is a passcode already. Change it instead."
+    case .alreadySet: "This is set already. Change it instead."
     case .noPIN: "No passcode is set."
     case .invalidPhone: "Please enter a valid mobile number"
     case .invalidEmail: "Please enter a valid email address."

@@ -32,6 +32,14 @@ extension ProviderDescriptor {
       for label in words.labels.keys.sorted() where !known.contains(label) { found.append("a label is for `\(label)`, which is no field") }
       let texts = [words.title] + Array(words.labels.values) + Array(words.links.values) + (words.instruction.isEmpty ? [] : [words.instruction])
       if !texts.allSatisfy(Self.isSentence) { found.append("its words must be plain text of at most 300 bytes each, and its title not empty") }
+      for (tag, texts) in words.translations.sorted(by: { $0.key < $1.key }) {
+        if !Self.isTag(tag) {
+          found.append("`\(tag.prefix(40))` is no tag of a language: its words are translated under tags such as `hi` or `pt-BR`")
+        }
+        if !texts.allSatisfy({ !$0.key.isEmpty && Self.isPlain($0.value, most: Self.longestTranslation) }) {
+          found.append("its words in `\(tag.prefix(40))` must be plain text of at most \(Self.longestTranslation) bytes each, by the English text")
+        }
+      }
     }
     return found
   }
@@ -49,8 +57,19 @@ extension ProviderDescriptor {
     }
   }
 
-  static func isSentence(_ text: String) -> Bool {
-    !text.isEmpty && text.utf8.count <= 300 && !text.unicodeScalars.contains { $0.value < 0x20 || (0x7f...0x9f).contains($0.value) }
+  static func isSentence(_ text: String) -> Bool { isPlain(text, most: 300) }
+
+  /// In bytes. What a step shows may be longer than a sentence, and most scripts take three bytes a letter.
+  private static let longestTranslation = 2_000
+
+  private static func isPlain(_ text: String, most: Int) -> Bool {
+    !text.isEmpty && text.utf8.count <= most && !text.unicodeScalars.contains { $0.value < 0x20 || (0x7f...0x9f).contains($0.value) }
+  }
+
+  private static func isTag(_ text: String) -> Bool {
+    let parts = text.split(separator: "-", omittingEmptySubsequences: false)
+    guard let language = parts.first, (2...3).contains(language.utf8.count) else { return false }
+    return parts.allSatisfy { (2...8).contains($0.utf8.count) && $0.utf8.allSatisfy { (48...57).contains($0) || (65...90).contains($0 & 0xdf) } }
   }
 }
 

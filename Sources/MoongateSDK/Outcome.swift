@@ -34,7 +34,8 @@ extension RefusalReason: ExpressibleByStringLiteral {
 /// it.
 public struct Outcome: Hashable, Sendable, Codable {
   public let reason: RefusalReason
-  /// One English sentence for the person: what is the matter and what to do. Plain text. Of a known reason the gateway's own is shown.
+  /// One English sentence for the person: what is the matter and what to do. Plain text. Of a known reason the gateway's own is shown,
+  /// but for `already_set`: what it is that is set, only the provider knows.
   public let sentence: String
   /// Whether the try counts as a failure. Not, where the refusal says nothing about a secret: the try is then given back.
   public let isFailure: Bool

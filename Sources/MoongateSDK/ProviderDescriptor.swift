@@ -127,11 +127,23 @@ public struct StepWords: Sendable, Equatable, Codable {
   /// What the account page calls the links to its flows `NAME_set`, `NAME_change` and `NAME_disable`, by purpose; one that is not here is
   /// called "Set up", "Change" or "Turn off".
   public let links: [StepPurpose: String]
+  /// All of that, what its steps show and the sentences of its outcomes in other languages: by the language's tag (BCP 47, `hi`), then by the
+  /// English text. What is not here is shown in English; what an operator's own words say goes first.
+  public let translations: [String: [String: String]]
 
-  public init(title: String, instruction: String = "", labels: [String: String] = [:], links: [StepPurpose: String] = [:]) {
+  public init(
+    title: String, instruction: String = "", labels: [String: String] = [:], links: [StepPurpose: String] = [:],
+    translations: [String: [String: String]] = [:]
+  ) {
     self.title = title
     self.instruction = instruction
     self.labels = labels
     self.links = links
+    self.translations = translations
+  }
+
+  /// The translations of a language, by the English text: those of the very tag, else of its language (`hi` for `hi-IN`).
+  public func translations(in tag: String) -> [String: String] {
+    translations[tag] ?? translations[String(tag.prefix { $0 != "-" })] ?? [:]
   }
 }

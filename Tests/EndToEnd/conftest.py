@@ -1,4 +1,5 @@
 import itertools
+import zlib
 
 import pytest
 
@@ -68,7 +69,21 @@ def shipped(tmp_path_factory):
     house.stop()
 
 
+def pytest_addoption(parser):
+    parser.addoption("--looks", choices=["one", "all"], default="one", help="whether tests of pages are run in one look each, or in all of them")
+
+
+def pytest_generate_tests(metafunc):
+    # Those that say themselves how the page is looked at are not asked.
+    own = [name for mark in metafunc.definition.iter_markers("parametrize") for name in mark.args[0].split(", ")]
+    if "look" in metafunc.fixturenames and "look" not in own:
+        names = list(screens.LOOKS)
+        if metafunc.config.getoption("looks") == "one":
+            names = [names[zlib.crc32(metafunc.definition.name.encode()) % len(names)]]
+        metafunc.parametrize("look", names, ids=names)
+
+
 @pytest.fixture
-def screen(driver, shipped):
+def screen(driver, shipped, look):
     """Someone who comes to the module's house for the first time."""
-    return screens.Screen(driver, shipped).forget()
+    return screens.Screen(driver, shipped, look).forget()

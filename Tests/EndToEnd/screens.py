@@ -17,6 +17,13 @@ PHONE, LAPTOP = (320, 720), (1280, 800)
 AXE = pathlib.Path(importlib.util.find_spec("axe_playwright_python").submodule_search_locations[0]) / "axe.min.js"
 
 
+# In which a person may see a page. Each test of a page sees it in one of them, and its name says in which; `--looks all` shows it in every one.
+LOOKS = {
+    "phone, light": {"size": PHONE}, "laptop, dark": {"size": LAPTOP, "dark": True}, "phone, dark, calm": {"size": PHONE, "dark": True, "calm": True},
+    "laptop, light, calm": {"size": LAPTOP, "calm": True},
+}
+
+
 def start(folder, scripts=True, language="en"):
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
@@ -41,10 +48,14 @@ def many(text):
 class Screen:
     """What a person sees of a house's pages, and does there."""
 
-    def __init__(self, driver, house):
+    def __init__(self, driver, house, look=None):
         self.driver, self.house = driver, house
-        self.looks().slow(0)
+        self.looks(**(LOOKS[look] if isinstance(look, str) else look or {})).slow(0)
         driver.get_log("browser")
+
+    def moves(self):
+        """As it looked, for somebody who does not mind motion."""
+        return self.looks(self.size, self.dark)
 
     def looks(self, size=(390, 844), dark=False, calm=False):
         self.size, self.dark = size, dark
@@ -185,11 +196,19 @@ class Screen:
 
     def errors(self):
         """What the console was told, but for answers of refusal."""
-        return [line["message"] for line in self.driver.get_log("browser") if line["level"] == "SEVERE" and "status of 4" not in line["message"]]
+        # What the page asked for and did not get: refusals, and what a test has kept from it by taking the network away.
+        expected = ("status of 4", "status of 502", "ERR_INTERNET_DISCONNECTED")
+        lines = [line["message"] for line in self.driver.get_log("browser") if line["level"] == "SEVERE"]
+        return [line for line in lines if not any(part in line for part in expected)]
+
+    def finishes(self):
+        """What moves has come to its end."""
+        self.js("document.getAnimations().forEach(animation => { try { animation.finish() } catch { animation.cancel() } })")
+        return self
 
     def is_sound(self, what):
         """axe finds nothing, text has contrast, targets are 44 px, nothing is wider than the window."""
-        self.js("document.getAnimations().forEach(animation => { try { animation.finish() } catch { animation.cancel() } })")
+        self.finishes()
         if not self.js("return 'axe' in window"):
             self.js(AXE.read_text())
         found = self.driver.execute_async_script(

@@ -142,7 +142,7 @@ def test_in_a_browser(office, chat, driver):
     screen.opens("/auth/login").reads("Use Code by chat")
     screen.opens("/auth/login?flow=office").at("/auth/step").reads("Code by chat", "We will send you a code in the company's chat.", "Work email")
     screen.is_sound("the address")
-    screen.fills('"field.email"', "asha@example.com").presses("Continue").reads("We've sent a 8-digit code to", "asha@example.com", "Resend code in")
+    screen.fills('"field.email"', "asha@example.com").presses("Continue").reads("We've sent an 8-digit code to", "asha@example.com", "Resend code in")
     code = wait_for(lambda: chat.posts and code_of(chat), "the message")
     screen.is_sound("the code")
     screen.fills('"field.code"', wrong(code)).presses("Continue").reads("Invalid code. Please try again. 4 tries left.")

@@ -27,16 +27,16 @@ def short(tmp_path_factory):
 
 
 @pytest.fixture
-def fleeting(driver, tmp_path):
+def fleeting(driver, tmp_path, look):
     """Codes that live for eight seconds. Another one may be had when they end, whatever the timer says."""
     house = hurried(tmp_path, "8s")
-    yield Screen(driver, house).forget()
+    yield Screen(driver, house, look).forget()
     house.stop()
 
 
 @pytest.fixture
-def hasty(driver, short):
-    return Screen(driver, short).forget()
+def hasty(driver, short, look):
+    return Screen(driver, short, look).forget()
 
 
 def boxes(screen):
@@ -147,6 +147,32 @@ def test_1_4_resend(hasty, number):
     hasty.matches(r"Resend code in 01:5\d")
 
 
+def test_1_4_after_the_third_resend(driver, tmp_path, number, look):
+    """A countdown to the next one, which both links obey; the last code works meanwhile."""
+    house = House(tmp_path)
+    house.edit("policies/phone_otp.lua", lambda text: many(text).replace('{ "60s", "120s" }', '{ "1s" }'))
+    try:
+        screen = Screen(driver, house.start(), look).forget()
+        screen.asks_code(number, "register")
+        for sent in (2, 3, 4):
+            screen.presses("Resend now", "[data-slot=timer]")
+            wait_for(lambda: len(house.outbox()) == sent, "another code")
+        for _ in range(2):
+            screen.matches(r"Resend code in (15:00|14:[45]\d)")
+            assert "Resend now" not in screen.text and not screen.find("[aria-label='Resend code']").is_enabled()
+            screen.driver.refresh()
+            screen.at("/auth/verify")
+        screen.is_sound("no more codes")
+        # Whoever asks all the same is told so, and nothing is sent.
+        screen.js("const link = document.querySelector('[data-sync=resend-link]'); link.disabled = false; link.click()")
+        screen.reads("Too many attempts. Try again in 15 minutes.")
+        assert len(house.outbox()) == 4
+        screen.find("#code").send_keys(house.code(number))
+        screen.at("/profile-setup")
+    finally:
+        house.stop()
+
+
 def test_1_4_a_clock_that_is_wrong(screen, number):
     screen.asks_code(number, "register")
     screen.driver.execute_cdp_cmd("Page.enable", {})
@@ -160,7 +186,7 @@ def test_1_4_a_clock_that_is_wrong(screen, number):
 
 
 def test_1_5_wrong(screen, number):
-    code = screen.asks_code(number, "register")
+    code = screen.moves().asks_code(number, "register")
     screen.listens()
     screen.types(wrong(code))
     screen.reads("Invalid code. Please try again. 4 tries left.").hears("Error. Invalid code. Please try again.")
@@ -352,6 +378,41 @@ def test_1_11_announcements_and_focus_order(screen, number):
     screen.waits(lambda: screen.find("#code"), "the field").clear()
     screen.find("#code").send_keys(code)
     screen.at("/profile-setup")
+
+
+def test_1_11_by_keyboard_alone(screen, number):
+    """Through a whole flow, its sheet and its question, without ever touching anything."""
+    active = lambda: screen.driver.switch_to.active_element
+    screen.opens("/auth/register")
+    screen.types(number[3:])
+    screen.waits(lambda: screen.find("button.main").is_enabled(), "a number")
+    seen = {entry["id"] for entry in screen.house.outbox()}
+    screen.types(Keys.ENTER)
+    screen.at("/auth/verify")
+    assert active().get_attribute("id") == "code"
+    screen.types(Keys.SHIFT + Keys.TAB + Keys.NULL)
+    assert active().accessible_name == "Edit phone number"
+    screen.types(Keys.ENTER)
+    screen.waits(lambda: active().get_attribute("id") == "new-contact", "the sheet's field")
+    for _ in range(12):
+        screen.types(Keys.TAB)
+        assert screen.js("return document.activeElement === document.body || document.getElementById('edit').contains(document.activeElement)"), "kept inside"
+    screen.types(Keys.ESCAPE)
+    screen.waits(lambda: active().accessible_name == "Edit phone number", "where the sheet was opened")
+    screen.types(Keys.SHIFT + Keys.TAB + Keys.NULL)
+    assert active().accessible_name == "Back"
+    ring = screen.js("return getComputedStyle(document.activeElement).outlineStyle")
+    assert ring == "solid", "who goes by keyboard sees where they are"
+    screen.types(Keys.ENTER)
+    screen.reads("Go back?")
+    screen.types(Keys.ESCAPE)
+    screen.waits(lambda: not screen.all("dialog[open]") and active().accessible_name == "Back", "the page again")
+    screen.types(Keys.TAB)
+    screen.types(Keys.TAB)
+    assert active().get_attribute("id") == "code"
+    screen.types(wait_for(lambda: next((e["code"] for e in screen.house.outbox() if e["id"] not in seen and e["code"]), None), "a code"))
+    screen.at("/profile-setup").opens("/auth/pin?flow=pin_set")
+    screen.types("482915").reads("Confirm passcode").types("482915").at("/home")
 
 
 def test_1_11_calm_red_flash_instead_of_a_shake(screen, number):

@@ -315,7 +315,7 @@ def test_the_look(screen, size, dark):
 
 
 def test_5_1_splash(screen):
-    screen.opens("/auth/login")
+    screen.moves().opens("/auth/login")
     assert "Moongate" in screen.find(".splash").get_attribute("textContent")
     screen.waits(lambda: screen.js("return getComputedStyle(document.querySelector('.splash')).visibility") == "hidden", "its end", 3)
     screen.looks(calm=True).opens("/auth/login")

@@ -10,7 +10,7 @@ import pytest
 import requests
 
 from house import BIN, House, wait_for
-from screens import PHONE, Screen, start, wrong
+from screens import PHONE, Screen, many, start, wrong
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,73 @@ def test_without_scripts(plain, shipped, number, other_number):
     screen.waits(lambda: "/mock-google/" in screen.path, "Google")
 
 
+@pytest.fixture
+def brisk(tmp_path):
+    """Another code after a second; a code lives for five."""
+    house = House(tmp_path)
+    house.edit("policies/phone_otp.lua", lambda text: many(text).replace('{ "60s", "120s" }', '{ "1s" }').replace('ttl = "10m"', 'ttl = "5s"'))
+    yield house.start()
+    house.stop()
+
+
+def reloads(screen, sentence):
+    """By the link that is there for who has no scripts."""
+    def asks():
+        if sentence in screen.text:
+            return True
+        screen.presses("Reload") if "Reload" in screen.text else screen.driver.refresh()
+
+    screen.waits(asks, sentence)
+    return screen
+
+
+def test_without_scripts_another_code_and_one_that_died(plain, brisk, number):
+    screen = Screen(plain, brisk).forget()
+    first = screen.asks_code(number, "register")
+    screen.matches(r"Resend code in 00:0[01]")
+    reloads(screen, "Didn't receive code?").presses("Resend now").reads("Code sent!")
+    second = wait_for(lambda: brisk.code(number) != first and brisk.code(number), "another code")
+    screen.enters(first).reads("Invalid code. Please try again. 4 tries left.")
+    screen.driver.get(screen.driver.current_url.split("&")[0])
+    wait_for(lambda: "This code has expired. Please request a new one." in (screen.driver.refresh() or screen.text), "its end")
+    assert not screen.find("#code").is_enabled()
+    screen.presses("Resend now").reads("Code sent!")
+    third = wait_for(lambda: brisk.code(number) != second and brisk.code(number), "a third one")
+    screen.enters(third).at("/profile-setup")
+
+
+def test_without_scripts_locked(plain, shipped, number):
+    screen = Screen(plain, shipped).forget()
+    code = screen.asks_code(number, "register")
+    for left in ("4 tries", "3 tries", "2 tries", "1 try"):
+        screen.enters(wrong(code)).reads(left)
+    screen.enters(wrong(code)).reads("Too many attempts. Please try again in 15 minutes.", "Use different phone number")
+    screen.matches(r"Try again in (15:00|14:5\d) Reload").presses("Reload").reads("Too many attempts. Please try again in 15 minutes.")
+    assert not screen.find("#code").is_enabled() and not screen.find("button.main").is_enabled()
+    screen.presses("Use different phone number").at("/auth/register")
+    assert number.endswith(screen.find("#phone").get_attribute("value").replace(" ", "")[-10:])
+
+
 # In other languages.
+
+
+@pytest.mark.parametrize("scripted", [True, False], ids=["scripts", "no scripts"])
+def test_another_language_keeps_what_was_typed(driver, plain, shipped, number, scripted):
+    """In the form's body, with scripts and without: an address is kept by histories, proxies and logs."""
+    screen = Screen(driver if scripted else plain, shipped).forget()
+    screen.opens("/auth/register?with=email&return_to=%2Fhome").fills("first_name", "Asha").fills("email", "asha@example.org").fills("password", "correct horse")
+    screen.presses("हिन्दी").waits(lambda: screen.js("return document.documentElement.lang") == "hi", "Hindi")
+    fields = {name: screen.find(f"main input[name={name}]").get_attribute("value") for name in ("first_name", "email", "password", "return_to")}
+    assert fields == {"first_name": "Asha", "email": "asha@example.org", "password": "", "return_to": "/home"}
+    assert "asha" not in screen.driver.current_url.lower() and not screen.all(".problem")
+    screen.presses("English").waits(lambda: screen.js("return document.documentElement.lang") == "en", "English")
+    assert screen.find("main input[name=email]").get_attribute("value") == "asha@example.org"
+    # What was said by the site that was cancelled at is said again; a new number on its way to be one's own is still there.
+    screen.opens("/auth/login?refused=oauth_cancelled").presses("हिन्दी").reads("साइन-इन रद्द किया गया").presses("English").reads("Sign-in cancelled")
+    screen.belongs_to(number).opens("/auth/verify?flow=change_phone").fills("phone", "98765 4")
+    screen.presses("हिन्दी").waits(lambda: screen.js("return document.documentElement.lang") == "hi", "Hindi")
+    assert screen.find("#phone").get_attribute("value").replace(" ", "") == "987654" and "987" not in screen.driver.current_url
+    screen.presses("English").waits(lambda: screen.js("return document.documentElement.lang") == "en", "English")
 
 
 def test_hindi_by_the_browsers_wish_and_by_choice(screen):

@@ -172,6 +172,24 @@ final class Browser {
     return try await post(try #require(Self.attribute("action", form)), all)
   }
 
+  /// Where the page leads to in another language, by a link or by the form that is typed into.
+  static func language(_ tag: String, of page: Answer) throws -> String {
+    let control = try #require(page.text.components(separatedBy: " class=\"link\"").first { $0.prefix { $0 != ">" }.contains(" lang=\"\(tag)\"") })
+    return try #require(attribute("formaction", control) ?? attribute("href", control))
+  }
+
+  /// Presses the name of a language where the page has a form, with what was typed in it.
+  @discardableResult
+  func turns(to tag: String, _ typed: [String: String]) async throws -> Answer {
+    let shown = try #require(page)
+    let form = try #require(shown.text.components(separatedBy: "<form id=\"typed\"").dropFirst().first?.components(separatedBy: "</form>").first)
+    var all = typed
+    for input in form.components(separatedBy: "<input ").dropFirst() where input.contains("type=\"hidden\"") {
+      all[try #require(Self.attribute("name", input))] = Self.attribute("value", input)
+    }
+    return try await post(try Self.language(tag, of: shown), all)
+  }
+
   static func attribute(_ name: String, _ text: String) -> String? {
     guard let start = text.range(of: "\(name)=\"")?.upperBound, let end = text[start...].firstIndex(of: "\"") else { return nil }
     return text[start..<end].replacingOccurrences(of: "&quot;", with: "\"").replacingOccurrences(of: "&amp;", with: "&")

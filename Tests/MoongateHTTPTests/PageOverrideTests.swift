@@ -19,6 +19,15 @@ import Testing
       ("<p>\n\n<b>{{w.sign_uot}}</b>", 3, "the pages have no words of the name `sign_uot`; did you mean `sign_out`?"),
       ("{{#isSignedIn}}\r\n{{{ w.nothing_like_it }}}{{/isSignedIn}}", 2, "the pages have no words of the name `nothing_like_it`"),
       ("{{uppercased(w.sign_outt)}}", 1, "the pages have no words of the name `sign_outt`; did you mean `sign_out`?"),
+      ("<i>\n{{frame.servise}}", 2, "`frame` has nothing of the name `servise`; did you mean `service`?"),
+      ("{{#frame.languages}}\n{{adress}}{{/frame.languages}}", 2, "there is nothing of the name `adress` here; did you mean `address`?"),
+      ("{{title}}", 1, "there is nothing of the name `title` here"),
+      ("\n\n{{#isSigndIn}}{{anything}}{{/isSigndIn}}", 3, "there is nothing of the name `isSigndIn` here; did you mean `isSignedIn`?"),
+      ("{{^isSignedInn}}x{{/isSignedInn}}", 1, "there is nothing of the name `isSignedInn` here; did you mean `isSignedIn`?"),
+      ("{{uppercased(returnTwo)}}", 1, "there is nothing of the name `returnTwo` here; did you mean `returnTo`?"),
+      ("{{<layout}}{{$content}}\n{{bakc}}{{/content}}{{/layout}}", 2, "there is nothing of the name `bakc` here; did you mean `back`?"),
+      ("{{#frame.logo}}{{adress}}{{/frame.logo}}", 1, "there is nothing of the name `adress` here"),
+      ("{{&frame}}{{{bakk}}}", 1, "there is nothing of the name `bakk` here; did you mean `back`?"),
     ])
   func namesNothing(_ text: String, _ line: Int, _ message: String) throws {
     let problem = try #require(problems(["logout.mustache": text]).first)
@@ -31,8 +40,33 @@ import Testing
     arguments: [
       "{{! {{w.mine}} }}x", "{{!\n{{<mine}} }}", "<p>w.mine {{>logo}} {{w.sign_out}}{{#w.sign_out}}{{.}}{{/w.sign_out}}",
       "{{<layout}}{{$content}}{{uppercased(w.sign_out)}}{{/content}}{{/layout}}", "{{=<% %>=}}{{w.mine}}",
+      "{{#frame.languages}}{{#isCurrent}}{{name}}{{/isCurrent}}{{^isCurrent}}{{address}}{{back}}{{/isCurrent}}{{/frame.languages}}{{frame.title}}",
+      "{{#frame.languages}}{{^first()}}, {{/first()}}{{name}}{{/frame.languages}}", "{{#returnTo}}{{.}}{{/returnTo}}{{>*back}}",
     ])
   func namesWhatThereIs(_ text: String) { #expect(problems(["logout.mustache": text]) == []) }
+
+  /// A page is held against what that page is given, and what all pages include against all of them.
+  @Test func whatAPageIsGivenIsItsOwn() {
+    #expect(problems(["account.mustache": "{{#rows}}{{#links}}{{label}}{{badge}}{{/links}}{{/rows}}{{notice}}"]) == [])
+    #expect(problems(["account.mustache": "{{label}}"]).map(\.message) == ["there is nothing of the name `label` here"])
+    #expect(problems(["leave.mustache": "{{isSignedIn}}"]).count == 1)
+    #expect(problems(["code.mustache": "{{#countdown}}{{milliseconds}}{{text}}{{/countdown}}{{#boxes}}x{{/boxes}}"]) == [])
+    #expect(problems(["layout.mustache": "{{stressesSupport}}{{isSignedIn}}{{isArrival}}{{#rows}}{{badge}}{{/rows}}"]) == [])
+    #expect(
+      problems(["layout.mustache": "{{isArival}}"]).map(\.message) == ["there is nothing of the name `isArival` here; did you mean `isArrival`?"])
+  }
+
+  /// A form of words for one number belongs to the language that says it so.
+  @Test("words for one number", arguments: ["{{w.sent_digits_8}}"])
+  func numbers(_ text: String) {
+    #expect(problems(["logout.mustache": text]) == [])
+    #expect(problems(["fr.words": "sent_digits = {length} chiffres\nsent_digits_9 = neuf chiffres"]) == [])
+    #expect(
+      problems(["fr.words": "sent_digit_9 = neuf\nsend_digits = x"]).map(\.message) == [
+        "the pages have no words of the name `sent_digit_9`",
+        "the pages have no words of the name `send_digits`; did you mean `sent_digits`?",
+      ])
+  }
 
   @Test func everyProblemOfAFileAtOnce() {
     #expect(problems(["logout.mustache": "{{w.one}}\n{{w.two}}\n{{>three}}"]).map(\.location.line) == [1, 2, 3])
@@ -47,7 +81,7 @@ import Testing
     #expect(problems(["logo.mustache": "{{>google}}"]) == [])
   }
 
-  @Test("nobody is left before a blank page", arguments: ["", " \n", "{{#nothing}}x{{/nothing}}"])
+  @Test("nobody is left before a blank page", arguments: ["", " \n", "{{#isSignedIn}}x{{/isSignedIn}}"])
   func blank(_ text: String) async throws {
     let gateway = try HTTPGateway { generation in generation.pages = [PageFile(name: "logout.mustache", bytes: Array(text.utf8))] }
     try await gateway.run { client in

@@ -1,10 +1,12 @@
 import Foundation
+import EmailCode
 import HTTPTypes
 import MoongateCore
 import MoongateHTTP
 import MoongateSDK
 import MoongateTesting
 import PIN
+import Password
 import PhoneOTP
 import Testing
 
@@ -19,14 +21,13 @@ import Testing
         generation.flows[name] = .test(name, account: .existing, steps: steps)
       }
       generation.flows["register"] = .test("register", account: .new, steps: [.test("phone_otp")])
+      generation.policies["pin"] = .test(
+        "pin", limits: [.test("verify", on: .verify, per: .account, max: 5, window: .seconds(86_400), lock: [.seconds(900)])])
     }
   }
 
   /// Where a page leads to in Hindi.
-  private func hindi(_ page: Answer) throws -> String {
-    let link = try #require(page.text.components(separatedBy: "hreflang=\"hi\"").dropFirst().first)
-    return try #require(Browser.attribute("href", link))
-  }
+  private func hindi(_ page: Answer) throws -> String { try Browser.language("hi", of: page) }
 
   // MARK: the country
 
@@ -40,9 +41,10 @@ import Testing
       let offer = try #require(unknown.text.components(separatedBy: "data-other").dropFirst().first)
       let register = try #require(Browser.attribute("href", offer))
       #expect(register == "/auth/register?phone=07400%20123456&region=GB")
-      for address in [register, try hindi(unknown)] {
-        #expect(try await browser.visit(address).text.contains("data-region=\"GB\""))
-        #expect(browser.page?.text.contains("value=\"07400 123456\"") == true)
+      for page in [
+        try await browser.turns(to: "hi", ["phone": "07400 123456", "region": "GB"]), try await browser.visit(register),
+      ] {
+        #expect(page.status == 200 && page.text.contains("data-region=\"GB\"") && page.text.contains("value=\"07400 123456\""))
       }
       // The page's script sends the country that the page names.
       try await browser.visit(register)
@@ -71,9 +73,54 @@ import Testing
       #expect(refused.status == 422)
       let address = try hindi(refused)
       #expect(address.hasPrefix("/auth/login?id=fl_"))
-      let page = try await browser.visit(address)
-      #expect(page.status == 200 && page.text.contains("<html lang=\"hi\""))
-      #expect(page.text.contains("name=\"return_to\" value=\"/pay\"") && page.text.contains("value=\"12\""))
+      let turned = try await browser.turns(to: "hi", ["phone": "12"])
+      #expect(turned.text.contains("value=\"12\""))
+      for page in [turned, try await browser.visit(address)] {
+        #expect(page.status == 200 && page.text.contains("<html lang=\"hi\""))
+        #expect(page.text.contains("name=\"return_to\" value=\"/pay\""))
+      }
+    }
+  }
+
+  /// What people type is theirs: histories, proxies and logs keep addresses, so it is in none.
+  @Test func whatWasTypedComesAlongAndIsInNoAddress() async throws {
+    try await passwordGateway().run { client in
+      let browser = Browser(client)
+      for path in ["/auth/login?with=email", "/auth/register?with=email", "/auth/login?with=code"] {
+        try await browser.visit(path)
+        let typed = ["email": "asha@example.org", "password": "correct horse battery", "first_name": "Asha", "last_name": "Rao"]
+        let page = try await browser.turns(to: "hi", typed)
+        #expect(page.status == 200 && page.text.contains("<html lang=\"hi\"") && page.text.contains("value=\"asha@example.org\""))
+        #expect(!page.text.contains("correct horse battery"), "a password is shown to nobody")
+        #expect(page.text.contains("value=\"Rao\"") == path.hasPrefix("/auth/register"))
+        #expect(page.setCookies.contains { $0.hasPrefix("moongate-language=hi;") })
+        let address = try hindi(page)
+        #expect(!browser.address.contains("asha") && !address.contains("asha"))
+        // Nothing was asked for, so nothing was done, counted or refused.
+        #expect(!page.text.contains("class=\"problem") && browser.cookies["moongate-flow"] == nil && client.gateway.sent == 0)
+      }
+    }
+  }
+
+  @Test func whatAPersonCameBackWithIsSaidInAnotherLanguage() async throws {
+    try await HTTPGateway().run { client in
+      let browser = Browser(client)
+      let english = try await browser.visit("/auth/login?refused=oauth_cancelled&return_to=%2Fpay")
+      #expect(english.text.contains("Sign-in cancelled"))
+      #expect(try hindi(english) == "/auth/login?return_to=%2Fpay&refused=oauth_cancelled&language=hi")
+      for page in [try await browser.turns(to: "hi", ["phone": "98"]), try await browser.visit(try hindi(english))] {
+        #expect(page.text.contains("<p class=\"problem calm\" role=\"alert\">साइन-इन रद्द किया गया</p>"))
+      }
+      let made = try await browser.visit("/auth/login?refused=made_up")
+      #expect(!made.text.contains("made_up") && !made.text.contains("class=\"problem"))
+    }
+  }
+
+  private func passwordGateway() throws -> HTTPGateway {
+    try HTTPGateway(providers: [PhoneOTP(), Password(), EmailCode()]) { generation in
+      generation.flows["login"] = .test("login", account: .existing, steps: [.test("phone_otp", "email_code")])
+      generation.flows["login_password"] = .test("login_password", account: .existing, steps: [.test("password")])
+      generation.flows["register_email"] = .test("register_email", account: .new, steps: [.test("password")])
     }
   }
 
@@ -90,8 +137,13 @@ import Testing
       let number = try await browser.submit(["phone": "12"])
       #expect(number.status == 422)
       #expect(try hindi(number) == "/auth/verify?flow=change_phone&return_to=%2Fpay&language=hi")
+      let sent = client.gateway.sent
       let page = try await browser.visit(try hindi(number))
       #expect(page.status == 200 && page.text.contains("name=\"flow\" value=\"change_phone\""))
+      let kept = try await browser.turns(to: "hi", ["phone": "07400 123456", "region": "GB"])
+      #expect(kept.text.contains("value=\"07400 123456\"") && kept.text.contains("data-region=\"GB\""))
+      #expect(try hindi(kept) == "/auth/verify?flow=change_phone&return_to=%2Fpay&language=hi")
+      #expect(client.gateway.sent == sent)
     }
   }
 
@@ -129,6 +181,18 @@ import Testing
       let right = try #require(client.gateway.code(for: "+919999999999"))
       for _ in 1...5 { _ = try await browser.post(address, ["code": right == "000000" ? "000001" : "000000"]) }
       #expect(browser.page?.status == 429 && browser.page?.text.contains(reload) == true)
+    }
+  }
+
+  @Test func whoIsLockedOutIsToldHowToGoOn() async throws {
+    try await gateway().run { client in
+      let browser = try await Browser.owner(client)
+      #expect(try await browser.post("/auth/pin", ["flow": "pin_set", "new_pin": "271828", "confirm": "271828"]).status == 303)
+      try await browser.visit("/auth/pin?return_to=%2Fpay")
+      for _ in 1...5 { try await browser.submit(["pin": "314159"]) }
+      let locked = try #require(browser.page)
+      #expect(locked.status == 429 && locked.text.contains("data-countdown="))
+      #expect(locked.text.contains("<a class=\"link scriptless\" href=\"/auth/pin?flow=pin_unlock&amp;return_to=%2Fpay\">Reload</a>"))
     }
   }
 

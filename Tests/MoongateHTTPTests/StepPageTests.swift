@@ -214,6 +214,86 @@ import Testing
     }
   }
 
+  /// A provider whose site refuses, for whatever reason that is asked of it.
+  private struct Site: FullProvider {
+    let descriptor = ProviderDescriptor(
+      name: "site_id", beginFields: [],
+      submitFields: ["code", "state", "error"].map { InputField(name: $0, kind: .text, isRequired: false) }, settings: [],
+      policy: PolicySource(file: "site_id.lua", text: ""), identifierKinds: [.federated],
+      outcomes: [
+        Outcome(.oauthFailed, "It failed."), Outcome(.oauthCancelled, "It was cancelled.", isFailure: false),
+        Outcome("too_young", "This site is for people of 18 and older."),
+      ], words: StepWords(title: "Town Hall", translations: ["hi": ["This site is for people of 18 and older.": "यह साइट केवल वयस्कों के लिए है।"]]))
+
+    func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
+      .redirect(to: "https://town.test/?state=\(step.callback?.state ?? "")", state: [1])
+    }
+
+    func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
+      .refused(try input.optionalText("error").flatMap(RefusalReason.init(rawValue:)) ?? .oauthFailed)
+    }
+  }
+
+  @Test(
+    "what another site refuses with is said in the words of its provider, in a flow that begins there and in the middle of one",
+    arguments: [
+      ("oauth_failed", "Town Hall could not sign you in. Try again.", "Town Hall से साइन इन नहीं हो सका। फिर कोशिश करें।"),
+      ("oauth_cancelled", "Sign-in cancelled", "साइन-इन रद्द किया गया"),
+      ("too_young", "This site is for people of 18 and older.", "यह साइट केवल वयस्कों के लिए है।"),
+    ], [true, false])
+  func refusedByAnotherSite(_ told: (reason: String, english: String, hindi: String), isFirst: Bool) async throws {
+    let gateway = try HTTPGateway(providers: [PhoneOTP(), Site()]) { generation in
+      generation.flows["town"] = .test("town", account: .any, steps: (isFirst ? [] : [.test(Self.phone)]) + [.test("site_id")])
+      generation.policies["site_id"] = .test("site_id", limits: [])
+    }
+    try await gateway.run { client in
+      let browser = Browser(client)
+      let away: Answer
+      if isFirst {
+        try await browser.visit("/auth/step?flow=town&return_to=%2Fpay")
+        away = try await browser.submit(["flow": "town"])
+      } else {
+        try await browser.visit("/auth/login?flow=town&return_to=%2Fpay")
+        try await browser.visit(try #require(try await browser.submit(["phone": "9999999999"]).header("Location")))
+        let passed = try await browser.submit(["code": try #require(client.gateway.code(for: "+919999999999"))])
+        try await browser.visit(try #require(passed.header("Location")))
+        away = try await browser.submit(["id": String(browser.address.dropFirst("/auth/step?id=".count))])
+      }
+      let state = try #require(away.text.firstMatch(of: /town\.test\/\?state=([A-Za-z0-9_-]+)/)?.1, "\(away.text)")
+      let back = try await browser.visit("/auth/callback/site_id?state=\(state)&error=\(told.reason)")
+      let address = try #require(back.header("Location"))
+      #expect(address.hasPrefix(isFirst ? "/auth/step?flow=town&with=site_id" : "/auth/step?id=fl_") && address.hasSuffix("refused=\(told.reason)"))
+      let page = try await browser.visit(address)
+      let isCalm = told.reason == "oauth_cancelled"
+      #expect(page.status == 200 && page.text.contains("<p class=\"problem\(isCalm ? " calm" : "")\" role=\"alert\">\(told.english)</p>"))
+      let hindi = try await browser.visit(try Browser.language("hi", of: page))
+      #expect(hindi.text.contains(told.hindi) && !hindi.text.contains(told.english))
+      // The way is open again, and a link says nothing of its own.
+      let again = try await browser.submit(isFirst ? ["flow": "town"] : ["id": String(try #require(address.firstMatch(of: /fl_[^&]+/)).0)])
+      let fresh = try #require(again.text.firstMatch(of: /town\.test\/\?state=([A-Za-z0-9_-]+)/)?.1)
+      #expect(fresh != state)
+      let forged = try await browser.visit("/auth/step?flow=town&with=site_id&refused=send_money_to_x")
+      #expect(!forged.text.contains("class=\"problem") && !forged.text.contains("send_money"))
+    }
+  }
+
+  /// A provider that says everything in Hindi is read in Hindi alone.
+  @Test func theAppInHindi() async throws {
+    try await gateway().run { client in
+      let browser = try await Browser.owner(client)
+      try await browser.visit("/auth/step?flow=totp_set")
+      let before = try await browser.turns(to: "hi", [:])
+      #expect(before.text.contains("<h1>ऑथेंटिकेटर ऐप</h1>") && before.text.contains("data-sync=\"go\">सेट करें</button>"))
+      let begun = try await browser.submit(["flow": "totp_set"])
+      let shown = try await browser.visit(try #require(begun.header("Location")))
+      #expect(shown.text.contains("इसे अपने ऑथेंटिकेटर ऐप से स्कैन करें") && shown.text.contains("ऐप का कोड</label>"))
+      #expect(try await browser.submit(["field.code": "12"]).text.contains("आपका ऐप जो छह अंक दिखाता है, वे लिखें।"))
+      let main = try #require(browser.page?.text.components(separatedBy: "<main>").last?.components(separatedBy: "</main>").first)
+      #expect(!main.contains("Scan") && !main.contains("Enter") && !main.contains("Code"))
+      #expect(try await browser.visit("/auth/account").text.contains("ऑथेंटिकेटर ऐप"))
+    }
+  }
+
   /// Attack: a stolen session sets up an app of its own, by which it is then believed.
   @Test func whoProvedNothingForAWhileSetsUpNothing() async throws {
     try await gateway().run { client in

@@ -126,4 +126,16 @@ import Testing
       #expect(try await person.submit(change)["status"] as? String == "complete")
     }
   }
+
+  /// What is said of a passcode was said of every other secret, too.
+  @Test func whatIsSetAlreadyIsCalledByItsName() async throws {
+    try await run { person in
+      let waiting = try await person.open("totp_set").id
+      let app = try await person.setUp()
+      for late in [try await person.submit(waiting, code: person.next(app)), try await person.open("totp_set").answer] {
+        #expect(late.problem() == "already_set")
+        #expect(late.detail == "An authenticator app is set up here already.")
+      }
+    }
+  }
 }

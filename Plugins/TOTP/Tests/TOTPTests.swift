@@ -194,6 +194,33 @@ extension ProviderInput {
     #expect(try TypedProof(.typed(["code": typed]), for: .prove) == .code(Array("123456".utf8)))
   }
 
+  /// A sentence that is changed in English alone would be shown in English to everybody.
+  @Test("says in Hindi all that it says, and nothing else") func hindi() async throws {
+    var desk = Desk()
+    var said: Set<String> = []
+    let begun = try desk.asked(try await desk.provider.begin(desk.step(.set), .typed([:])))
+    let key = try #require(try TOTPState(bytes: begun.state).key)
+    let code = String(decoding: TimeCode.code(TimeCode.step(at: desk.now), key: key), as: UTF8.self)
+    let kept = try desk.asked(try await desk.provider.submit(desk.step(.set, state: begun.state), .typed(["code": code])))
+    _ = try await desk.setUp()
+    var shown = begun.shown + kept.shown
+    for purpose in [StepPurpose.change, .disable] { shown += try desk.asked(try await desk.provider.begin(desk.step(purpose), .typed([:]))).shown }
+    for case .text(let text) in shown { said.insert(text) }
+    for (fields, purpose) in [
+      (["code": "1"], StepPurpose.prove), (["recovery_code": "1"], .prove), (["code": "123456", "recovery_code": "ABCDE-FGH23"], .prove),
+      ([:], .prove),
+    ] {
+      do throws(InputProblem) { _ = try TypedProof(.typed(fields), for: purpose) } catch { said.insert(error.detail) }
+    }
+    let descriptor = desk.provider.descriptor
+    let words = try #require(descriptor.words)
+    said.formUnion([words.title, words.instruction] + Array(words.labels.values) + Array(words.links.values) + descriptor.outcomes.map(\.sentence))
+    #expect(Set(words.translations(in: "hi").keys) == said)
+    #expect(words.translations(in: "hi-IN") == words.translations(in: "hi") && words.translations(in: "fr") == [:])
+    #expect(words.translations(in: "hi").values.allSatisfy { !$0.contains(/[a-z]{3}/) })
+    #expect(descriptor.mistakes == [])
+  }
+
   @Test("declares what it may answer") func descriptor() {
     let descriptor = TOTP().descriptor
     #expect(descriptor.secretSpace == 333_333, "three codes of a million are right at any time")

@@ -87,7 +87,7 @@ extension FlowEngine {
       machine.waits(for: nil, at: site, state: try seal(state, for: name, id: id))
       return OpenedStep(machine: machine, step: machine.record.step ?? step, isComplete: false)
     case .malformed(let problem): throw visit.refusal(problem)
-    case .refused(let reason): throw visit.refusal(RefusalCode(try outcome(reason, of: name, visit)))
+    case .refused(let reason): throw visit.refusal(try outcome(reason, of: name, visit))
     case .proved:
       // Attack: a step that passes without a try would be a step that no limit counts.
       throw visit.refusal(.denied)
@@ -149,7 +149,7 @@ extension FlowEngine {
       let outcome = try await giving(back: refund, visit) { () throws(Halt) -> Outcome in try self.outcome(reason, of: step.provider, visit) }
       guard outcome.isFailure else {
         try await settle([refund], visit)
-        throw visit.refusal(RefusalCode(outcome))
+        throw visit.refusal(outcome)
       }
       throw try await failed(charged, RefusalCode(outcome), step, before, isNew: isNew, id: id, visit)
     case .malformed(let problem):

@@ -38,6 +38,12 @@ struct Visit: Sendable {
     return refusal(
       RefusalCode(problem.reason), detail: isSentence ? problem.detail : nil, field: ProviderName(rawValue: problem.field)?.rawValue)
   }
+
+  /// What a provider refuses with. What it is that is set already, only the provider can say.
+  func refusal(_ outcome: Outcome) -> Halt {
+    let code = RefusalCode(outcome)
+    return refusal(code, detail: code == .alreadySet ? outcome.sentence : nil)
+  }
 }
 
 extension RefusalCode {

@@ -48,6 +48,8 @@ struct Introduction: Decodable, Equatable, Sendable {
     let labels: [String: String]?
     /// By purpose.
     let links: [String: String]?
+    /// By language, then by the English text.
+    let translations: [String: [String: String]]?
   }
 
   let shape: Shape

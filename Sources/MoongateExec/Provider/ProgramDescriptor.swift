@@ -12,6 +12,7 @@ extension Introduction {
   private static let mostFields = 16
   private static let mostSettings = 64
   private static let longestHelp = 300
+  private static let mostTranslations = 2_000
 
   /// The introduction as a provider in Swift would say it.
   /// - Parameter readers: how the gateway itself reads each kind of identifier. A stranger's program cannot get "one person, one spelling" wrong,
@@ -47,7 +48,12 @@ extension Introduction {
         wrong.append("its `words` have a link for `\(name.prefix(48))`, which is no purpose")
       }
     }
-    let stepWords = words.map { StepWords(title: $0.title, instruction: $0.instruction ?? "", labels: $0.labels ?? [:], links: links) }
+    if (words?.translations ?? [:]).reduce(0, { $0 + $1.value.count }) > Self.mostTranslations {
+      wrong.append("its `words` have more than \(Self.mostTranslations) translations")
+    }
+    let stepWords = words.map {
+      StepWords(title: $0.title, instruction: $0.instruction ?? "", labels: $0.labels ?? [:], links: links, translations: $0.translations ?? [:])
+    }
     let descriptor = ProviderDescriptor(
       name: name, beginFields: fields, submitFields: shape == .code ? [InputField(name: "code", kind: .digits)] : (submit ?? []).map(\.field),
       settings: settings, policy: PolicySource(file: "\(source) (policy)", text: policy),

@@ -30,7 +30,7 @@ struct OutboxCalls: Sendable {
   let entries: @Sendable () -> [OutboxEntry]
   let pages: PageRenderer
 
-  private struct Row {
+  struct Row: Decodable {
     let at: String
     let line: String
     let subject: String?
@@ -38,10 +38,11 @@ struct OutboxCalls: Sendable {
     let code: String?
   }
 
-  private struct Model {
+  struct Model: PageModel {
+    static let template = PageTemplate.outbox
     let rows: [Row]
     let isEmpty: Bool
-    let stressesSupport = false
+    var stressesSupport = false
   }
 
   var endpoints: [Endpoint] {
@@ -56,7 +57,7 @@ struct OutboxCalls: Sendable {
         let rows = entries.prefix(100).map { entry in
           Row(at: entry.at.text, line: words.text("outbox_to", ["to": entry.to]), subject: entry.subject, text: entry.text, code: entry.code)
         }
-        return pages.page("outbox", Model(rows: rows, isEmpty: rows.isEmpty), title: words["outbox"], exchange)
+        return pages.page(Model(rows: rows, isEmpty: rows.isEmpty), title: words["outbox"], exchange)
       }
     ]
   }

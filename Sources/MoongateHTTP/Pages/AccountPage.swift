@@ -9,14 +9,14 @@ struct AccountPage: Sendable {
   let pages: PageRenderer
   let providers: ProviderRegistry
 
-  private struct Link {
+  struct Link: Decodable {
     let label: String
     let address: String
     /// For those who cannot see which row it stands in.
     let name: String
   }
 
-  private struct Row {
+  struct Row: Decodable {
     let name: String
     let value: String?
     let badge: String?
@@ -24,7 +24,7 @@ struct AccountPage: Sendable {
     let links: [Link]
   }
 
-  private struct Place {
+  struct Place: Decodable {
     let id: String
     let device: String
     let since: String
@@ -33,13 +33,14 @@ struct AccountPage: Sendable {
     let label: String
   }
 
-  private struct Model {
+  struct Model: PageModel {
+    static let template = PageTemplate.account
     let notice: String?
     let isUnverified: Bool
     let verify: String
     let rows: [Row]
     let places: [Place]
-    let stressesSupport = false
+    var stressesSupport = false
   }
 
   /// What a page that leads back here may say was done.
@@ -83,7 +84,7 @@ struct AccountPage: Sendable {
       notice: done, isUnverified: email != nil && email?.verifiedAt == nil && offers("verify_email", exchange),
       verify: Self.way("/auth/email", "verify_email"), rows: rows(account, words, exchange),
       places: sessions.map { place($0, isCurrent: $0.id == found.session.id, words) })
-    return pages.page("account", model, title: words["account_page"], exchange)
+    return pages.page(model, title: words["account_page"], exchange)
   }
 
   /// What was done with something that a provider without pages of its own keeps.

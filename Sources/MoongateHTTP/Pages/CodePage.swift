@@ -30,7 +30,7 @@ struct CodePage: Sendable {
         return try await show(view, notice: query["sent"] == nil ? nil : "code_sent", nil, exchange)
       },
       Endpoint(.page, .post, path) { exchange throws(Refusal) in
-        guard let text = try exchange.query()["id"] else { return try await contact.send(exchange) }
+        guard let text = try exchange.query()["id"], try !exchange.isSwitch else { return try await contact.send(exchange) }
         return try await judge(FlowID(text: text), try await exchange.form(), exchange)
       },
     ]
@@ -78,7 +78,7 @@ struct CodePage: Sendable {
       // A second submit of the right code, or the page of an earlier sign-in: it was a success, so it leads on.
       if try await driver.session(exchange) != nil { return exchange.leadOn(to: view.next ?? "/") }
       let words = pages.words(exchange)
-      return pages.page("message", completed(view, words), title: words["verified_page"], kind: "done", exchange)
+      return pages.page(completed(view, words), title: words["verified_page"], kind: "done", exchange)
     }
     guard let step = view.step, let sentTo = step.sentTo, step.fields.contains(where: { $0.name == "code" }) else {
       let next = NextPage.address(of: view)
@@ -88,7 +88,7 @@ struct CodePage: Sendable {
     let isEmail = step.provider.rawValue == "email_code"
     let model = model(view, step, sentTo, isEmail: isEmail, notice, refusal, exchange)
     var response = pages.page(
-      "code", model, title: model.heading, kind: isEmail ? "email" : "verify", status: refusal?.code.httpStatus ?? .ok, exchange)
+      model, title: model.heading, kind: isEmail ? "email" : "verify", status: refusal?.code.httpStatus ?? .ok, exchange)
     if let refusal {
       exchange.note(refusal)
       response.addRefusalHeaders(refusal)
@@ -114,8 +114,8 @@ struct CodePage: Sendable {
     let isSigningIn = !FlowPurpose(flow: view.flow).needsSession
     var model = CodeModel(
       heading: words[isEmail ? "verify_email" : "verify_phone"], isEmail: isEmail, length: length, boxes: Array(repeating: true, count: length),
-      isDigits: isDigits, label: words.text("code_" + unit, ["length": String(length)]),
-      sentLine: words.text("sent_" + unit, ["length": String(length)]), sentTo: sentTo, edit: edit,
+      isDigits: isDigits, label: words.text("code_" + unit, length: length),
+      sentLine: words.text("sent_" + unit, length: length), sentTo: sentTo, edit: edit,
       editLabel: words[isEmail ? "edit_email" : "edit_phone"],
       editTitle: words[isEmail ? "edit_email_title" : "edit_title"], editAction: edit?.prefix { $0 != "?" }.description,
       editField: isEmail ? "email" : "phone",
@@ -153,7 +153,8 @@ struct CodePage: Sendable {
   private func sentence(_ refusal: Refusal, _ words: Words) -> String {
     switch refusal.code {
     case .invalidCode: return words.sentenceWithTries(of: refusal)
-    case .resendTooSoon: return refusal.retryAfter.map { "\(words["resend_in"]) \($0.clockText)" } ?? words.sentence(of: refusal)
+    // The countdown below says how long.
+    case .resendTooSoon: return words.translated(refusal.code.sentence)
     case .sendLimit, .rateLimited:
       return refusal.retryAfter.map { words.text("too_many_in", ["wait": words.wait($0)]) } ?? words.sentence(of: refusal)
     case .deliveryFailed: return words["failed_to_send"]
@@ -173,7 +174,8 @@ struct CodePage: Sendable {
 }
 
 /// What `code.mustache` shows.
-struct CodeModel {
+struct CodeModel: PageModel {
+  static let template = PageTemplate.code
   let heading: String
   let isEmail: Bool
   let length: Int

@@ -10,7 +10,8 @@ struct ContactPage: Sendable {
   let driver: FlowDriver
   let pages: PageRenderer
 
-  private struct Model {
+  struct Model: PageModel {
+    static let template = PageTemplate.contact
     let heading: String
     let subtitle: String
     /// The account's own; nil where a new one is asked for.
@@ -27,6 +28,7 @@ struct ContactPage: Sendable {
     let isInvalid: Bool
     let back: String
     let wait: Countdown?
+    let waitLabel: String
     let stressesSupport: Bool
   }
 
@@ -58,6 +60,12 @@ struct ContactPage: Sendable {
     let own = try await driver.session(exchange)
     var inputs: [String: InputValue] = [:]
     let typed = sent["phone"] ?? sent["email"]
+    let region = EntranceForm.region(sent["region"])
+    if try exchange.isSwitch {
+      guard let own else { return exchange.leadOn(to: FormFields.address("/auth/login", ["return_to": returnTo])) }
+      let id = sent["id"].map(FlowID.init(text:))
+      return page(flow: flow, id: id, returnTo: returnTo, own.account, typed: typed, region: region, nil, exchange)
+    }
     if asks(flow, own?.account) {
       inputs[isEmail ? "email" : "phone"] = .text(typed ?? "")
       if let region = sent["region"] { inputs["region"] = .text(region) }
@@ -75,7 +83,7 @@ struct ContactPage: Sendable {
         return exchange.leadOn(to: NextPage.address(of: view), outcome.cookies)
       }
       exchange.note(refusal)
-      var response = page(flow: flow, id: outcome.id, returnTo: returnTo, own?.account, typed: typed, refusal, exchange)
+      var response = page(flow: flow, id: outcome.id, returnTo: returnTo, own?.account, typed: typed, region: region, refusal, exchange)
       response.addRefusalHeaders(refusal)
       response.setCookies(outcome.cookies)
       return response
@@ -92,7 +100,8 @@ struct ContactPage: Sendable {
   }
 
   private func page(
-    flow asked: String, id: FlowID?, returnTo: String?, _ account: Account?, typed: String?, _ refusal: Refusal?, _ exchange: Exchange
+    flow asked: String, id: FlowID?, returnTo: String?, _ account: Account?, typed: String?, region: String? = nil, _ refusal: Refusal?,
+    _ exchange: Exchange
   ) -> Response {
     let words = pages.words(exchange)
     // Who has no address is given one by another flow.
@@ -111,7 +120,7 @@ struct ContactPage: Sendable {
       }
     var problem = refusal.map { words.sentence(of: $0) }
     switch refusal?.code {
-    case .resendTooSoon: problem = refusal?.retryAfter.map { "\(words["resend_in"]) \($0.clockText)" } ?? problem
+    case .resendTooSoon: problem = words.translated(RefusalCode.resendTooSoon.sentence)
     case .sendLimit, .tooManyAttempts, .rateLimited:
       problem = refusal?.retryAfter.map { words.text("too_many_in", ["wait": words.wait($0)]) } ?? problem
     case .deliveryFailed, .busy, .storeUnavailable, .policyError: problem = words["failed_to_send"]
@@ -119,12 +128,13 @@ struct ContactPage: Sendable {
     }
     let model = Model(
       heading: words[names.0], subtitle: words[names.1], sentTo: sentTo, asksPhone: asks && !isEmail, asksEmail: asks && isEmail, action: path,
-      id: id?.secret.reveal(), flow: flow, returnTo: returnTo, typed: typed, region: exchange.gateway.region, problem: problem,
+      id: id?.secret.reveal(), flow: flow, returnTo: returnTo, typed: typed, region: region ?? exchange.gateway.region, problem: problem,
       isInvalid: [.invalidPhone, .invalidEmail].contains(refusal?.code), back: NextPage.back(returnTo),
-      wait: refusal?.retryAfter.map(Countdown.init), stressesSupport: false)
+      wait: refusal?.retryAfter.map(Countdown.init),
+      waitLabel: words[refusal?.code == .resendTooSoon ? "resend_in" : "try_again_in"], stressesSupport: false)
     // A flow that was begun by this very request has a page of its own only once a code was sent.
     let isBegun = exchange.request.method == .get || (exchange.request.head.path ?? "").contains("?")
     let address = isBegun ? nil : FormFields.address(path, ["flow": asked, "return_to": returnTo])
-    return pages.page("contact", model, title: model.heading, status: refusal?.code.httpStatus ?? .ok, at: address, exchange)
+    return pages.page(model, title: model.heading, status: refusal?.code.httpStatus ?? .ok, at: address, isTypedInto: asks, exchange)
   }
 }

@@ -1,3 +1,5 @@
+import MoongateCore
+
 /// What a person has typed on the way in, and what is to be said of it.
 struct EntranceForm {
   var way: EntrancePage.Way
@@ -14,17 +16,28 @@ struct EntranceForm {
   var problem: String?
   /// Whether what is said of it went as the person wanted.
   var isCalm = false
+  /// The refusal that a person has come back with from another site.
+  var refused: String?
   /// The refusal's, for scripts.
   var code: String?
   /// The field that is meant.
   var invalid: String?
   /// Until it may be tried again.
   var wait: Countdown?
+  /// Whether it is another code that is waited for.
+  var waitsForCode = false
   /// The way to the other page is what the person needs.
   var offersOther = false
   var stressesSupport = false
   /// The first page that this browser sees of us.
   var isArrival = false
+
+  /// - Parameter name: what the address says of it.
+  mutating func told(_ sentence: String?, by name: String?) {
+    problem = sentence
+    isCalm = name == RefusalCode.oauthCancelled.name
+    refused = sentence == nil ? nil : name
+  }
 
   /// The country that a number without its code is of, as a form or an address names it; nil for what is no two letters.
   static func region(_ text: String?) -> String? {
@@ -33,8 +46,9 @@ struct EntranceForm {
 }
 
 /// What `login.mustache` shows.
-struct EntranceModel {
-  struct Link {
+struct EntranceModel: PageModel {
+  static let template = PageTemplate.login
+  struct Link: Decodable {
     let label: String
     let address: String
     var question: String?
@@ -64,6 +78,7 @@ struct EntranceModel {
   let emailIsInvalid: Bool
   let passwordIsInvalid: Bool
   let wait: Countdown?
+  let waitLabel: String
   let button: String
   /// Whether Google is offered; the form is there either way.
   let google: Bool

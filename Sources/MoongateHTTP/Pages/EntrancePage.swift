@@ -72,8 +72,7 @@ struct EntrancePage: Sendable {
       form.phone = query["phone"]
       form.region = EntranceForm.region(query["region"])
       form.isArrival = kind == .login && exchange.credentials.browser == nil && query["refused"] == nil
-      form.problem = refused(query, exchange)
-      form.isCalm = query["refused"] == RefusalCode.oauthCancelled.name
+      form.told(refused(query, exchange), by: query["refused"])
       return page(form, exchange)
     }
     // Edit: the same flow, another number. A flow that is dead leaves an empty form.
@@ -93,8 +92,7 @@ struct EntrancePage: Sendable {
     form.id = text
     form.region = EntranceForm.region(query["region"])
     if isEmail { form.email = view.step?.sentTo } else { form.phone = view.step?.sentTo ?? query["phone"] }
-    form.problem = refused(query, exchange)
-    form.isCalm = query["refused"] == RefusalCode.oauthCancelled.name
+    form.told(refused(query, exchange), by: query["refused"])
     return page(form, exchange)
   }
 
@@ -166,6 +164,10 @@ struct EntrancePage: Sendable {
     form.email = sent["email"]
     form.firstName = sent["first_name"]
     form.lastName = sent["last_name"]
+    if try exchange.isSwitch {
+      form.told(refused(try exchange.query(), exchange), by: try exchange.query()["refused"])
+      return page(form, exchange)
+    }
     let isGoogle = sent["provider"] == "google_oauth"
     var inputs: [String: InputValue] = [:]
     if !isGoogle {
@@ -212,8 +214,9 @@ struct EntrancePage: Sendable {
       form.stressesSupport = true
     case .resendTooSoon:
       if let wait = refusal.retryAfter {
-        form.problem = "\(words["resend_in"]) \(wait.clockText)"
+        form.problem = words.translated(refusal.code.sentence)
         form.wait = Countdown(wait)
+        form.waitsForCode = true
       }
     case .deliveryFailed, .busy, .storeUnavailable, .policyError:
       form.problem = isGoogle ? words.translated(RefusalCode.oauthFailed.sentence) : words["unable_to_send"]
@@ -254,8 +257,7 @@ struct EntrancePage: Sendable {
     let address = FormFields.address(
       here,
       [
-        "id": form.id, "with": form.way == .phone ? nil : form.way.rawValue, "phone": typed, "region": country, "flow": form.flow,
-        "return_to": form.returnTo,
+        "id": form.id, "with": form.way == .phone ? nil : form.way.rawValue, "flow": form.flow, "return_to": form.returnTo, "refused": form.refused,
       ])
     var ways: [EntranceModel.Link] = []
     let offer = { (way: Way, label: String) in
@@ -289,10 +291,11 @@ struct EntrancePage: Sendable {
       lastName: form.lastName, hasNames: !isLogin && form.way == .email, code: form.code, problem: form.problem,
       isCalm: form.isCalm,
       phoneIsInvalid: form.invalid == "phone", emailIsInvalid: form.invalid == "email", passwordIsInvalid: form.invalid == "password",
-      wait: form.wait, button: words[form.way == .phone ? "send_otp" : form.way == .email ? (isLogin ? "log_in" : "create_account") : "send_code"],
+      wait: form.wait, waitLabel: words[form.waitsForCode ? "resend_in" : "try_again_in"],
+      button: words[form.way == .phone ? "send_otp" : form.way == .email ? (isLogin ? "log_in" : "create_account") : "send_code"],
       google: form.way != .reset && offers("google_oauth", in: form.flow ?? defaultFlow, exchange), ways: ways,
       offer: form.offersOther && hasOther ? other : nil, other: form.way == .reset || !hasOther ? nil : other, isArrival: form.isArrival,
       stressesSupport: form.stressesSupport)
-    return pages.page("login", model, title: words[name + "_page"], kind: name, status: status, at: address, exchange)
+    return pages.page(model, title: words[name + "_page"], kind: name, status: status, at: address, isTypedInto: true, exchange)
   }
 }

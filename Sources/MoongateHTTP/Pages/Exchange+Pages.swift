@@ -9,6 +9,11 @@ extension Exchange {
     return request.headers[name] == "script"
   }
 
+  /// Whether a form was sent to be shown in another language, with what was typed in it, and for nothing else.
+  var isSwitch: Bool {
+    get throws(Refusal) { request.method == .post ? try query()["language"] != nil : false }
+  }
+
   /// On to another page, by 303 or as a script understands it.
   func leadOn(to address: String, _ cookies: [String] = []) -> Response {
     var response = isScripted ? Response.json(.members(["next": .text(address)])) : .seeOther(address)
@@ -29,7 +34,7 @@ extension Duration {
 
 /// A time that a page counts down: what it shows at first, and from how many milliseconds a script goes on. Remaining time, not a moment:
 /// the reader's clock may be wrong.
-struct Countdown {
+struct Countdown: Decodable {
   let text: String
   let milliseconds: Int64
 

@@ -3,7 +3,8 @@ import MoongateCore
 
 /// The page between ours and another site's. A form's redirects are held to our Content-Security-Policy, in which that site, and whatever
 /// it redirects to in turn, does not stand; a page that leads on by itself is held to nothing, and works without script.
-struct LeavePage {
+struct LeavePage: PageModel {
+  static let template = PageTemplate.leave
   let heading: String
   let subtitle: String
   let address: String
@@ -23,7 +24,6 @@ extension PageRenderer {
   private func leave(to address: String, site: String, _ exchange: Exchange) -> Response {
     let words = words(exchange)
     return page(
-      "leave",
       LeavePage(
         heading: words.text("leave_title", ["site": site]), subtitle: words.text("leave_subtitle", ["site": site]), address: address),
       title: words.text("leave_title", ["site": site]), exchange)

@@ -7,7 +7,8 @@ struct LogoutPage: Sendable {
   let ending: SessionEnding
   let pages: PageRenderer
 
-  private struct Model {
+  struct Model: PageModel {
+    static let template = PageTemplate.logout
     let isSignedIn: Bool
     let returnTo: String?
     let back: String
@@ -18,7 +19,7 @@ struct LogoutPage: Sendable {
       Endpoint(.page, .get, "/auth/logout") { exchange throws(Refusal) in
         let returnTo = exchange.targets.accept(try exchange.query()["return_to"])
         let model = Model(isSignedIn: try await driver.session(exchange) != nil, returnTo: returnTo, back: NextPage.back(returnTo))
-        return pages.page("logout", model, title: pages.words(exchange)["sign_out"], exchange)
+        return pages.page(model, title: pages.words(exchange)["sign_out"], exchange)
       },
       Endpoint(.page, .post, "/auth/logout") { exchange throws(Refusal) in
         let returnTo = exchange.targets.accept(try await exchange.form()["return_to"])

@@ -3,8 +3,9 @@ import Hummingbird
 import MoongateCore
 
 /// A page that says one thing and offers ways on.
-struct MessagePage {
-  struct Link {
+struct MessagePage: PageModel {
+  static let template = PageTemplate.message
+  struct Link: Decodable {
     let address: String
     let label: String
     /// The class: `button` or `link`.
@@ -28,7 +29,7 @@ extension PageRenderer {
     let isShownAgain = [.get, .head].contains(request.method) && !path.hasPrefix("/auth/callback/")
     let code = RefusalCode(reserved: refusal.code.name) ?? .denied
     var response = page(
-      "message", message(for: refusal, words, isHere: !path.hasPrefix("/auth/error")), title: { $0.translated(refusal.code.title) },
+      message(for: refusal, words, isHere: !path.hasPrefix("/auth/error")), title: { $0.translated(refusal.code.title) },
       status: refusal.code.httpStatus, at: isShownAgain ? nil : FormFields.address("/auth/error", ["code": code.name]), request, generation)
     response.addRefusalHeaders(refusal)
     return response
@@ -40,7 +41,7 @@ extension PageRenderer {
     let set = set(of: generation)
     let words = LanguageChoice.choose(accepting: languages.map { [$0] } ?? [], among: set.languages) ?? set.languages[0]
     return html(
-      "message", message(for: refusal, words, base: generation.gateway.publicURL.description), title: { $0.translated(refusal.code.title) },
+      message(for: refusal, words, base: generation.gateway.publicURL.description), title: { $0.translated(refusal.code.title) },
       in: words, generation: generation)
   }
 
@@ -52,7 +53,7 @@ extension PageRenderer {
       case .flowNotFound, .flowExpired, .originRefused: [MessagePage.Link(address: base + "/auth/login", label: words["start_again"])]
       case .busy, .storeUnavailable, .upstreamUnavailable, .upstreamTimeout, .rateLimited:
         isHere ? [MessagePage.Link(address: "", label: words["try_again"])] : []
-      case .denied: [MessagePage.Link(address: base + "/auth/account", label: words["account_page"], style: "link")]
+      case .denied, .notFound: [MessagePage.Link(address: base + "/auth/account", label: words["account_page"], style: "link")]
       default: []
       }
     return MessagePage(

@@ -37,7 +37,8 @@ struct PageFlow: Sendable {
     let result: Result<FlowDriver.Driven, Refusal>
     do throws(Refusal) {
       let view = try await driver.engine.view(id, client: try await driver.caller(exchange)).get()
-      if view.step?.provider.rawValue == provider {
+      // What another site has judged once it judges anew, on another way there.
+      if let step = view.step, step.provider.rawValue == provider, step.redirectTo == nil {
         let driven = try await driver.drive(exchange) { engine, client in await engine.submit(id, fields: inputs, client: client) }
         result = .success(await onward(driven, exchange))
       } else {
@@ -141,8 +142,11 @@ enum NextPage {
   /// The page on which the flow begins, with the sentence of a refusal. Who proves once more that it is them is signed in as before, and comes
   /// back to where that was asked for.
   static func refused(_ code: RefusalCode, flow: String, by provider: ProviderName, id: FlowID?, returnTo: String?) -> String {
+    if Stranger.isOne(provider) {
+      if let id { return FormFields.address("/auth/step", ["id": id.secret.reveal(), "refused": told(code, by: provider)]) }
+      return Stranger.address(flow, with: provider, returnTo: returnTo, refused: told(code, by: provider))
+    }
     if FlowPurpose(flow: flow).needsSession {
-      if Stranger.isOne(provider) { return Stranger.address(flow, with: provider, returnTo: returnTo) }
       return FormFields.address("/auth/login", ["flow": flow, "refused": told(code).name, "return_to": returnTo])
     }
     return FormFields.address(page(of: flow), ["id": id?.secret.reveal(), "refused": told(code).name, "return_to": returnTo])
@@ -150,6 +154,12 @@ enum NextPage {
 
   /// What is told of a refusal.
   static func told(_ code: RefusalCode) -> RefusalCode { shown.contains(code) ? code : .oauthFailed }
+
+  /// The name of what is told of a refusal: also one that the provider has declared.
+  private static func told(_ code: RefusalCode, by provider: ProviderName) -> String {
+    if case .provider(let outcome) = code { return outcome.reason.rawValue }
+    return told(code).name
+  }
 
   /// The page on which the flow begins.
   static func page(of flow: String) -> String { ["register", "register_email"].contains(flow) ? "/auth/register" : "/auth/login" }

@@ -8,7 +8,8 @@ struct PasswordForm: Sendable {
   let driver: FlowDriver
   let pages: PageRenderer
 
-  private struct Model {
+  struct Model: PageModel {
+    static let template = PageTemplate.password
     let heading: String
     let subtitle: String
     let label: String
@@ -125,6 +126,6 @@ struct PasswordForm: Sendable {
       flow: flow, returnTo: returnTo, back: id == nil ? NextPage.back(returnTo) : nil, problem: problem,
       stressesSupport: refusal?.code == .tooManyAttempts)
     let address = FormFields.address("/auth/login", ["id": id, "flow": id == nil ? flow : nil, "return_to": returnTo])
-    return pages.page("password", model, title: model.heading, status: refusal?.code.httpStatus ?? .ok, at: address, exchange)
+    return pages.page(model, title: model.heading, status: refusal?.code.httpStatus ?? .ok, at: address, exchange)
   }
 }

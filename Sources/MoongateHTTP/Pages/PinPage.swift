@@ -162,7 +162,7 @@ struct PinPage: Sendable {
 
   // MARK: the page
 
-  private struct Field {
+  struct Field: Decodable {
     let name: String
     let label: String
     let autocomplete: String
@@ -170,7 +170,8 @@ struct PinPage: Sendable {
     let isSecret: Bool
   }
 
-  private struct Model {
+  struct Model: PageModel {
+    static let template = PageTemplate.pin
     let heading: String
     let isLock: Bool
     let isForgotten: Bool
@@ -185,12 +186,17 @@ struct PinPage: Sendable {
     let returnTo: String?
     let back: String
     let forgot: String
+    /// Where the page is found again.
+    let here: String
     let sentTo: String?
     let state: String
     let notice: String?
     let problem: String?
     let code: String?
     let wait: Countdown?
+    let waitLabel: String
+    /// What its end does, for scripts.
+    let then: String
     let confirms: String?
     let checks: Bool
     let isOff: Bool
@@ -229,25 +235,26 @@ struct PinPage: Sendable {
       }
     let isLocked = refusal?.code == .tooManyAttempts || refusal?.code == .disabled
     var problem = refusal.map { words.sentenceWithTries(of: $0) }
-    if let refusal, task == .forgotten || refusal.code == .resendTooSoon, let wait = refusal.retryAfter, refusal.code != .tooManyAttempts {
-      problem = "\(words["resend_in"]) \(wait.clockText)"
-    }
+    let isTooSoon = refusal?.code == .resendTooSoon
+    if isTooSoon { problem = words.translated(RefusalCode.resendTooSoon.sentence) }
+    let id = view?.id.secret.reveal()
+    let here = FormFields.address("/auth/pin", ["id": id, "flow": id == nil ? flow : nil, "return_to": returnTo])
     let model = Model(
       heading: words[heading], isLock: task == .unlock, isForgotten: task == .forgotten,
       forgotMessage: words[byEmail ? "forgot_message" : "forgot_message_phone"],
       forgotButton: words[byEmail ? "send_reset_email" : "send_reset_code"],
       canForget: task != .create && exchange.generation.flows["pin_reset"] != nil && task != .reset && task != .resetAfterCode, fields: fields,
-      button: words[button], action: "/auth/pin", id: view?.id.secret.reveal(), flow: flow, returnTo: returnTo,
+      button: words[button], action: "/auth/pin", id: id, flow: flow, returnTo: returnTo,
       back: NextPage.back(returnTo),
-      forgot: FormFields.address("/auth/pin", ["flow": "pin_reset", "return_to": returnTo]), sentTo: view?.step?.sentTo,
+      forgot: FormFields.address("/auth/pin", ["flow": "pin_reset", "return_to": returnTo]), here: here, sentTo: view?.step?.sentTo,
       state: refusal == nil ? "open" : isLocked ? "locked" : "wrong", notice: notice.map { words[$0] }, problem: problem, code: refusal?.code.name,
-      wait: isLocked ? refusal?.retryAfter.map(Countdown.init) : nil,
+      wait: isLocked || isTooSoon ? refusal?.retryAfter.map(Countdown.init) : nil,
+      waitLabel: words[isTooSoon ? "resend_in" : "try_again_in"], then: isTooSoon ? "enable" : "reload",
       confirms: refusal?.code == .stepUpRequired
         ? FormFields.address(
           byEmail ? "/auth/email" : "/auth/verify",
           ["flow": "step_up", "return_to": FormFields.address("/auth/pin", ["flow": flow, "return_to": returnTo])]) : nil,
       checks: task == .change, isOff: isLocked, stressesSupport: isLocked)
-    let address = FormFields.address("/auth/pin", ["id": model.id, "flow": model.id == nil ? flow : nil, "return_to": returnTo])
-    return pages.page("pin", model, title: model.heading, status: refusal?.code.httpStatus ?? .ok, at: address, exchange)
+    return pages.page(model, title: model.heading, status: refusal?.code.httpStatus ?? .ok, at: here, exchange)
   }
 }

@@ -19,6 +19,10 @@ struct StepForm {
   var isFirst = true
   /// The name of words.
   var notice: String?
+  /// What a person comes back with from the provider's site, by its name.
+  var refused: String?
+  /// What was typed already.
+  var typed: FormFields = .empty
 
   init(flow: String, returnTo: String?, provider: ProviderName?, choices: [ProviderName]) {
     self.flow = flow
@@ -29,8 +33,9 @@ struct StepForm {
 }
 
 /// What `step.mustache` shows.
-struct StepModel {
-  struct Field {
+struct StepModel: PageModel {
+  static let template = PageTemplate.step
+  struct Field: Decodable {
     let name: String
     let label: String
     let type: String
@@ -42,22 +47,24 @@ struct StepModel {
     let isInvalid: Bool
     let isFocused: Bool
     let isOff: Bool
+    /// What was typed already, of what anybody may read over a shoulder.
+    let value: String?
   }
 
-  struct Choice {
+  struct Choice: Decodable {
     let name: String
     let label: String
   }
 
   /// One of them is set.
-  struct Part {
+  struct Part: Decodable {
     var text: String?
     var secret: String?
     var picture: String?
     var list: List?
   }
 
-  struct List {
+  struct List: Decodable {
     let items: [String]
   }
 
@@ -78,9 +85,13 @@ struct StepModel {
   let button: String
   let notice: String?
   let problem: String?
+  /// Whether it went as the person wanted.
+  let isCalm: Bool
   let code: String?
   let state: String
   let wait: Countdown?
+  /// Where the page is found again.
+  let here: String
   let confirms: String?
   let isOff: Bool
   let canResend: Bool
@@ -92,8 +103,10 @@ struct StepModel {
 extension StepModel {
   /// - Parameter stranger: the form's provider; nil where a choice is to be made, or the provider has pages of its own.
   init(
-    _ form: StepForm, _ refusal: Refusal?, _ stranger: Stranger?, _ providers: ProviderRegistry, _ words: Words, now: Timestamp, _ exchange: Exchange
+    _ form: StepForm, _ refusal: Refusal?, _ stranger: Stranger?, _ providers: ProviderRegistry, _ words: Words, now: Timestamp, here: String
   ) {
+    let words = words.speaking(stranger?.descriptor.words)
+    self.here = here
     let step = form.step
     let locked = step?.lockedUntil.flatMap { now < $0 ? $0 - now : nil } ?? (refusal?.code == .tooManyAttempts ? refusal?.retryAfter : nil)
     let isExpired = step?.expiresAt.map { now >= $0 } ?? false
@@ -108,7 +121,7 @@ extension StepModel {
     sentTo = stranger?.sendsCodes ?? false ? step?.sentTo : nil
     let length = step?.fields.first { $0.name == "code" }?.length
     sentLine =
-      sentTo == nil ? nil : words.text(step?.fields.first?.kind == .text ? "sent_characters" : "sent_digits", ["length": String(length ?? 6)])
+      sentTo == nil ? nil : words.text(step?.fields.first?.kind == .text ? "sent_characters" : "sent_digits", length: length ?? 6)
     instruction =
       offered.isEmpty
       ? (isTold || sentTo != nil ? nil : stranger?.descriptor.words.flatMap { $0.instruction.isEmpty ? nil : words.translated($0.instruction) })
@@ -119,7 +132,7 @@ extension StepModel {
     let all = asked.enumerated().map { index, field in
       Field(
         field, label: stranger?.label(field.name, words) ?? Stranger.spoken(field.name), isNew: purpose == .set, isInvalid: invalid == field.name,
-        isFocused: index == 0, isOff: isOff)
+        isFocused: index == 0, isOff: isOff, value: form.typed[StepForm.prefix + field.name])
     }
     // A form that asks for one of several shows the first of them; the others are behind their labels.
     fields = all.enumerated().filter { $0.offset == 0 || $0.element.isRequired }.map(\.element)
@@ -131,7 +144,8 @@ extension StepModel {
     notice = form.notice.map { words[$0] }
     problem =
       locked.map { words.text("locked", ["wait": words.wait($0)]) } ?? refusal.map { words.sentenceWithTries(of: $0) }
-      ?? (isExpired ? words["code_expired"] : nil)
+      ?? (isExpired ? words["code_expired"] : nil) ?? form.refused.flatMap { stranger?.sentence(ofRefused: $0, words) }
+    isCalm = refusal == nil && form.refused == RefusalCode.oauthCancelled.name
     code = refusal?.code.name
     state = locked != nil ? "locked" : refusal == nil ? "open" : "wrong"
     wait = locked.map(Countdown.init)
@@ -170,7 +184,9 @@ extension StepModel {
 
 extension StepModel.Field {
   /// - Parameter isNew: whether a secret is made rather than proved.
-  fileprivate init(_ field: InputField, label: String, isNew: Bool, isInvalid: Bool, isFocused: Bool, isOff: Bool) {
+  fileprivate init(
+    _ field: InputField, label: String, isNew: Bool, isInvalid: Bool, isFocused: Bool, isOff: Bool, value: String?
+  ) {
     let (type, inputmode, autocomplete, maxlength) =
       switch field.kind {
       case .digits: ("text", "numeric", "one-time-code", 32)
@@ -182,7 +198,8 @@ extension StepModel.Field {
       }
     self.init(
       name: field.name, label: label, type: type, inputmode: inputmode, autocomplete: autocomplete, maxlength: maxlength,
-      isDigits: field.kind == .digits, isRequired: field.isRequired, isInvalid: isInvalid, isFocused: isFocused, isOff: isOff)
+      isDigits: field.kind == .digits, isRequired: field.isRequired, isInvalid: isInvalid, isFocused: isFocused, isOff: isOff,
+      value: [.phone, .email, .region].contains(field.kind) ? value.map { String($0.prefix(maxlength)) } : nil)
   }
 }
 

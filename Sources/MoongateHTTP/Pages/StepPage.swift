@@ -17,18 +17,25 @@ struct StepPage: Sendable {
     [
       Endpoint(.page, .get, Self.path) { exchange throws(Refusal) in
         let query = try exchange.query()
-        guard let text = query["id"] else { return try await enter(query, exchange) }
-        let view = try await driver.engine.view(FlowID(text: text), client: try await driver.caller(exchange)).get()
-        return try await show(view, notice: query["sent"] == nil ? nil : "code_sent", nil, exchange)
+        return try await show(query, typed: .empty, exchange)
       },
-      Endpoint(.page, .post, Self.path) { exchange throws(Refusal) in try await send(exchange) },
+      Endpoint(.page, .post, Self.path) { exchange throws(Refusal) in
+        if try exchange.isSwitch { return try await show(try exchange.query(), typed: try await exchange.form(), exchange) }
+        return try await send(exchange)
+      },
     ]
   }
 
   // MARK: showing
 
+  private func show(_ query: FormFields, typed: FormFields, _ exchange: Exchange) async throws(Refusal) -> Response {
+    guard let text = query["id"] else { return try await enter(query, typed, exchange) }
+    let view = try await driver.engine.view(FlowID(text: text), client: try await driver.caller(exchange)).get()
+    return try await show(view, notice: query["sent"] == nil ? nil : "code_sent", refused: query["refused"], typed, nil, exchange)
+  }
+
   /// A flow that is not begun yet: straight to what it asks for, where that is one thing.
-  private func enter(_ query: FormFields, _ exchange: Exchange) async throws(Refusal) -> Response {
+  private func enter(_ query: FormFields, _ typed: FormFields, _ exchange: Exchange) async throws(Refusal) -> Response {
     let name = query["flow"] ?? "step_up"
     guard let flow = exchange.generation.flows[name] else { throw exchange.refusal(.notFound) }
     let returnTo = exchange.targets.accept(query["return_to"])
@@ -41,7 +48,7 @@ struct StepPage: Sendable {
     let choices: [ProviderName]
     switch await driver.engine.offers(name, client: try await driver.caller(exchange)) {
     case .success(let offered): choices = offered
-    case .failure(let refusal): return try await refused(refusal, FlowState(flow: name, returnTo: returnTo), [], exchange)
+    case .failure(let refusal): return try await refused(refusal, FlowState(flow: name, returnTo: returnTo), typed, [], exchange)
     }
     let asked = query["with"].flatMap(ProviderName.init(rawValue:))
     let chosen = asked.flatMap { choices.contains($0) ? $0 : nil } ?? (choices.count == 1 ? choices[0] : nil)
@@ -56,7 +63,10 @@ struct StepPage: Sendable {
     if let chosen, let page = Self.ownPage(of: chosen) {
       return exchange.leadOn(to: FormFields.address(page, ["flow": name, "return_to": returnTo]))
     }
-    return page(StepForm(flow: name, returnTo: returnTo, provider: chosen, choices: chosen == nil ? choices : []), nil, exchange)
+    var form = StepForm(flow: name, returnTo: returnTo, provider: chosen, choices: chosen == nil ? choices : [])
+    form.refused = query["refused"]
+    form.typed = typed
+    return page(form, nil, exchange)
   }
 
   /// The page of a provider that has one.
@@ -73,7 +83,9 @@ struct StepPage: Sendable {
   /// Whether what the flow waits for is shown here.
   private static func shows(_ view: FlowView) -> Bool { view.status == .pending && NextPage.address(of: view).hasPrefix(path + "?") }
 
-  private func show(_ view: FlowView, notice: String?, _ refusal: Refusal?, _ exchange: Exchange) async throws(Refusal) -> Response {
+  private func show(
+    _ view: FlowView, notice: String?, refused: String? = nil, _ typed: FormFields, _ refusal: Refusal?, _ exchange: Exchange
+  ) async throws(Refusal) -> Response {
     guard Self.shows(view) else { return exchange.leadOn(to: NextPage.address(of: view)) }
     var form = StepForm(flow: view.flow, returnTo: view.returnTo, provider: view.step?.provider, choices: view.choices)
     if view.step == nil, view.choices.count == 1 { (form.provider, form.choices) = (view.choices[0], []) }
@@ -81,6 +93,8 @@ struct StepPage: Sendable {
     form.step = view.step
     form.isFirst = view.passed.isEmpty
     form.notice = notice
+    form.refused = refused
+    form.typed = typed
     return page(form, refusal, exchange)
   }
 
@@ -116,7 +130,7 @@ struct StepPage: Sendable {
       let outcome = await steps.prove(id, provider.rawValue, inputs(sent, provider, view.step, exchange), exchange)
       return lead(try outcome.result.get(), outcome.cookies, exchange)
     } catch {
-      return try await refused(error, state, [], exchange)
+      return try await refused(error, state, sent, [], exchange)
     }
   }
 
@@ -146,7 +160,7 @@ struct StepPage: Sendable {
       }
       return lead(driven, begun.cookies, exchange)
     } catch {
-      return try await refused(error, state, begun.cookies, exchange)
+      return try await refused(error, state, sent, begun.cookies, exchange)
     }
   }
 
@@ -163,7 +177,9 @@ struct StepPage: Sendable {
     return pages.lead(on: driven.view, cookies, site: stranger?.title(pages.words(exchange)), exchange)
   }
 
-  private func refused(_ refusal: Refusal, _ state: FlowState, _ cookies: [String], _ exchange: Exchange) async throws(Refusal) -> Response {
+  private func refused(
+    _ refusal: Refusal, _ state: FlowState, _ typed: FormFields, _ cookies: [String], _ exchange: Exchange
+  ) async throws(Refusal) -> Response {
     switch refusal.code {
     case .unauthenticated:
       let back = state.id == nil ? Stranger.address(state.flow, with: state.provider, returnTo: state.returnTo) : state.returnTo
@@ -176,9 +192,11 @@ struct StepPage: Sendable {
     if let id = state.id, case .success(let view) = await driver.engine.view(id, client: try await driver.caller(exchange)) {
       // What a rival has completed meanwhile, or goes on elsewhere, has no form here to say it on.
       guard Self.shows(view) else { throw refusal }
-      response = try await show(view, notice: nil, refusal, exchange)
+      response = try await show(view, notice: nil, typed, refusal, exchange)
     } else {
-      response = page(StepForm(flow: state.flow, returnTo: state.returnTo, provider: state.provider, choices: []), refusal, exchange)
+      var form = StepForm(flow: state.flow, returnTo: state.returnTo, provider: state.provider, choices: [])
+      form.typed = typed
+      response = page(form, refusal, exchange)
     }
     response.addRefusalHeaders(refusal)
     response.setCookies(cookies)
@@ -188,9 +206,13 @@ struct StepPage: Sendable {
   private func page(_ form: StepForm, _ refusal: Refusal?, _ exchange: Exchange) -> Response {
     let words = pages.words(exchange)
     let known = exchange.known(providers)
-    let model = StepModel(form, refusal, form.provider.flatMap { Stranger($0, known) }, known, words, now: clock.now(), exchange)
-    let address =
-      form.id.map { FormFields.address(Self.path, ["id": $0]) } ?? Stranger.address(form.flow, with: form.provider, returnTo: form.returnTo)
-    return pages.page("step", model, title: model.heading, status: refusal?.code.httpStatus ?? .ok, at: address, exchange)
+    let stranger = form.provider.flatMap { Stranger($0, known) }
+    let told = form.refused.flatMap { stranger?.sentence(ofRefused: $0, words) == nil ? nil : $0 }
+    let here =
+      form.id.map { FormFields.address(Self.path, ["id": $0, "refused": told]) }
+      ?? Stranger.address(form.flow, with: form.provider, returnTo: form.returnTo, refused: told)
+    let model = StepModel(form, refusal, stranger, known, words, now: clock.now(), here: here)
+    return pages.page(
+      model, title: model.heading, status: refusal?.code.httpStatus ?? .ok, at: here, isTypedInto: model.confirms == nil, exchange)
   }
 }

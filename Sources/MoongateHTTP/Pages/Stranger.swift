@@ -24,13 +24,24 @@ struct Stranger {
   }
 
   /// What people read as its name.
-  func title(_ words: Words) -> String { words.translated(descriptor.words?.title ?? Self.spoken(name.rawValue)) }
+  func title(_ words: Words) -> String { words.speaking(descriptor.words).translated(descriptor.words?.title ?? Self.spoken(name.rawValue)) }
 
   /// What people read at one of its fields.
-  func label(_ field: String, _ words: Words) -> String? { descriptor.words?.labels[field].map(words.translated) }
+  func label(_ field: String, _ words: Words) -> String? { descriptor.words?.labels[field].map(words.speaking(descriptor.words).translated) }
 
   /// What people read at the link to one of its flows.
-  func link(to purpose: StepPurpose, _ words: Words) -> String? { descriptor.words?.links[purpose].map(words.translated) }
+  func link(to purpose: StepPurpose, _ words: Words) -> String? { descriptor.words?.links[purpose].map(words.speaking(descriptor.words).translated) }
+
+  /// The sentence of what a person comes back with from its site: one of ours, or one that it has declared; never the text of a link.
+  func sentence(ofRefused name: String, _ words: Words) -> String? {
+    guard let code = RefusalCode(reserved: name) else {
+      let outcome = RefusalReason(rawValue: name).flatMap(descriptor.outcome)
+      return outcome.map { words.speaking(descriptor.words).translated($0.sentence) }
+    }
+    // The usual sentence speaks of Google.
+    if code == .oauthFailed { return words.text("site_failed", ["site": title(words)]) }
+    return NextPage.shown.contains(code) ? words.translated(code.sentence) : nil
+  }
 
   /// `recovery_code` as people write it.
   static func spoken(_ name: String) -> String {
@@ -53,7 +64,8 @@ struct Stranger {
   }
 
   /// The page of its step in a flow that is not begun yet.
-  static func address(_ flow: String, with provider: ProviderName?, returnTo: String?) -> String {
-    FormFields.address("/auth/step", ["flow": flow, "with": provider?.rawValue, "return_to": returnTo])
+  /// - Parameter refused: the name of what a person comes back with from the provider's site.
+  static func address(_ flow: String, with provider: ProviderName?, returnTo: String?, refused: String? = nil) -> String {
+    FormFields.address("/auth/step", ["flow": flow, "with": provider?.rawValue, "return_to": returnTo, "refused": refused])
   }
 }

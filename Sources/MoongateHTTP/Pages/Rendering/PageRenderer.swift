@@ -9,12 +9,14 @@ import Synchronization
 /// their place. Every page works without its scripts.
 package final class PageRenderer: Sendable {
   /// What every page has around its content.
-  struct Frame {
-    struct Language {
+  struct Frame: Decodable {
+    struct Language: Decodable {
       let tag: String
       let name: String
       let address: String
       let isCurrent: Bool
+      /// Whether the page's form goes there, with what was typed in it.
+      let takesForm: Bool
     }
 
     let title: String
@@ -144,24 +146,30 @@ package final class PageRenderer: Sendable {
 
   /// A page with the headers that it needs.
   /// - Parameters:
-  ///   - model: what the template's names are looked up in; text in it is escaped by the template.
+  ///   - model: what its template's names are looked up in; text in it is escaped by the template.
   ///   - kind: what the page is to scripts and stylesheet, where that is not the template's name.
   ///   - address: where the page is found again, in another language; nil: where it was asked for.
-  func page(
-    _ template: String, _ model: some Any, title: String, kind: String? = nil, status: HTTPResponse.Status = .ok, at address: String? = nil,
+  ///   - isTypedInto: whether the page has a form `typed` that its path shows again in another language (`Exchange.isSwitch`). What people type
+  ///     is their own: it goes in a form's body, never in an address, which browsers and proxies keep.
+  func page<Model: PageModel>(
+    _ model: Model, title: String, kind: String? = nil, status: HTTPResponse.Status = .ok, at address: String? = nil, isTypedInto: Bool = false,
     _ exchange: Exchange
   ) -> Response {
-    page(template, model, title: { _ in title }, kind: kind, status: status, at: address, exchange.request, exchange.generation)
+    page(
+      model, title: { _ in title }, kind: kind, status: status, at: address, isTypedInto: isTypedInto, exchange.request, exchange.generation)
   }
 
-  func page(
-    _ template: String, _ model: some Any, title: (Words) -> String, kind: String? = nil, status: HTTPResponse.Status = .ok,
-    at address: String? = nil, _ request: Request, _ generation: any PolicyGeneration
+  func page<Model: PageModel>(
+    _ model: Model, title: (Words) -> String, kind: String? = nil, status: HTTPResponse.Status = .ok,
+    at address: String? = nil, isTypedInto: Bool = false, _ request: Request, _ generation: any PolicyGeneration
   ) -> Response {
+    let template = Model.template.rawValue
     let set = set(of: generation)
     let words = words(request, set)
     let frame = frame(
-      title(words), words, set, generation.gateway, languages: languages(set, words, at: address ?? request.head.path ?? "/"), kind: kind ?? template)
+      title(words), words, set, generation.gateway,
+      languages: languages(set, words, at: address ?? request.head.path ?? "/", isTypedInto),
+      kind: kind ?? template)
     let text = text(template, Root(words: words, frame: frame, model: model), set)
     var response = Response.plain(status, type: "text/html; charset=utf-8", Array(text.utf8))
     for (name, value) in Self.headers(generation, images: set.logoOrigin) { response.headers.set(name, to: value) }
@@ -173,7 +181,8 @@ package final class PageRenderer: Sendable {
   }
 
   /// The same as text, for the proxy, which writes its own head, and lets no script run.
-  func html(_ template: String, _ model: some Any, title: (Words) -> String, in words: Words, generation: any PolicyGeneration) -> String {
+  func html<Model: PageModel>(_ model: Model, title: (Words) -> String, in words: Words, generation: any PolicyGeneration) -> String {
+    let template = Model.template.rawValue
     let set = set(of: generation)
     let frame = frame(title(words), words, set, generation.gateway, languages: [], hasScript: false, kind: template)
     return text(template, Root(words: words, frame: frame, model: model), set)
@@ -198,11 +207,11 @@ package final class PageRenderer: Sendable {
   }
 
   /// The fields of an address that a page in another language has too.
-  private static let carried = ["id", "flow", "with", "phone", "region", "return_to", "done"]
+  private static let carried = ["id", "flow", "with", "phone", "region", "return_to", "done", "refused"]
 
   /// The same page in each language. What says an error is carried by the page that explains errors alone: elsewhere `code` is what another site
   /// has sent, and no link of ours repeats it.
-  private func languages(_ set: PageSet, _ current: Words, at address: String) -> [Frame.Language] {
+  private func languages(_ set: PageSet, _ current: Words, at address: String, _ isTypedInto: Bool) -> [Frame.Language] {
     let target = address.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
     let fields = target.count < 2 ? [] : target[1].split(separator: "&").map(String.init)
     let isError = target[0] == "/auth/error"
@@ -213,7 +222,7 @@ package final class PageRenderer: Sendable {
     return set.languages.map { words in
       Frame.Language(
         tag: words.tag, name: words.language, address: "\(target[0])?" + (kept + ["language=\(words.tag)"]).joined(separator: "&"),
-        isCurrent: words.tag == current.tag)
+        isCurrent: words.tag == current.tag, takesForm: isTypedInto)
     }
   }
 

@@ -79,7 +79,7 @@ struct PageSet: Sendable {
       if suffix == "words" {
         added.append(file)
       } else if suffix == "mustache", files[file.name] != nil {
-        let faults = Self.faults(of: file.bytes)
+        let faults = Self.faults(of: file.bytes, for: String(file.name.dropLast(9)))
         problems += faults.map { file.problem($0.line, $0.message) }
         if faults.isEmpty { files[file.name] = file.bytes }
       } else if ["css", "js", "svg"].contains(suffix), files[file.name] != nil {
@@ -138,7 +138,7 @@ struct PageSet: Sendable {
 
   /// What is wrong with templates of ours: nothing, as a test holds.
   static let faults: [String] = own.filter { $0.name.hasSuffix(".mustache") }.flatMap { file in
-    faults(of: file.bytes).map { "\(file.name):\($0.line): \($0.message)" }
+    faults(of: file.bytes, for: String(file.name.dropLast(9))).map { "\(file.name):\($0.line): \($0.message)" }
   }
 
   /// What a template can include.
@@ -148,7 +148,8 @@ struct PageSet: Sendable {
     Words(tag: "en", base: nil, String(decoding: PackageResources.en_words, as: UTF8.self), known: nil) { _, _ in }.texts.keys)
 
   /// What is wrong with a template: where it cannot be read that, else what it names and there is not, which would be left out in silence.
-  private static func faults(of template: [UInt8]) -> [(line: Int, message: String)] {
+  /// - Parameter name: whose place it takes.
+  private static func faults(of template: [UInt8], for name: String) -> [(line: Int, message: String)] {
     guard let text = String(validating: template, as: UTF8.self) else { return [(0, "is not UTF-8")] }
     do {
       _ = try MustacheTemplate(string: text)
@@ -157,15 +158,7 @@ struct PageSet: Sendable {
     } catch {
       return [(0, "cannot be read: \(error)")]
     }
-    return TemplateTag.all(in: text).compactMap { tag in
-      switch tag.meaning {
-      case .template(let name) where !templates.contains(name):
-        (tag.line, "there is no template `\(name)`" + TemplateTag.meant(name, among: templates))
-      case .words(let name) where !names.contains(name):
-        (tag.line, "the pages have no words of the name `\(name)`" + TemplateTag.meant(name, among: names))
-      default: nil
-      }
-    }
+    return TemplateNames(templates: templates, words: names, shape: PageTemplate.names(in: name)).missing(in: TemplateTag.all(in: text))
   }
 
   private static func sentence(_ error: any Error) -> String {

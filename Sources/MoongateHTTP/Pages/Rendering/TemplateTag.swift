@@ -1,10 +1,19 @@
-/// A tag of a template that names something of ours. Mustache takes what it does not find for nothing: a layout that is misspelt is a blank page.
+/// A tag of a template that names something, or ends what another has begun. Mustache takes what it does not find for nothing: a layout that is
+/// misspelt is a blank page.
 struct TemplateTag {
-  enum Meaning {
-    /// `{{<name}}` and `{{>name}}`.
-    case template(String)
-    /// `{{w.name}}`, in whatever kind of tag.
-    case words(String)
+  enum Meaning: Equatable {
+    /// `{{>name}}`.
+    case includes(String)
+    /// `{{<name}}`, up to `{{/name}}`.
+    case inherits(String)
+    /// `{{$name}}`, up to `{{/name}}`.
+    case block
+    /// `{{#name}}`, up to `{{/name}}`: what is in it is looked up in the value first.
+    case section(String)
+    /// `{{^name}}`, up to `{{/name}}`.
+    case inverted(String)
+    case end
+    case value(String)
   }
 
   /// From 1.
@@ -16,28 +25,34 @@ struct TemplateTag {
     var tags: [TemplateTag] = []
     for match in text.matches(of: /\{\{(.*?)\}\}/.dotMatchesNewlines()) {
       let said = match.1.drop(while: \.isWhitespace)
-      guard let sign = said.first, !"!/$%".contains(sign) else { continue }
+      guard let sign = said.first, !"!%".contains(sign) else { continue }
       if sign == "=" { break }
-      guard let meaning = meaning(of: said, sign) else { continue }
-      tags.append(TemplateTag(line: text[..<match.range.lowerBound].count(where: \.isNewline) + 1, meaning: meaning))
+      tags.append(TemplateTag(line: text[..<match.range.lowerBound].count(where: \.isNewline) + 1, meaning: meaning(of: said, sign)))
     }
     return tags
   }
 
-  private static func meaning(of said: Substring, _ sign: Character) -> Meaning? {
-    if sign == "<" || sign == ">" {
-      let name = String(said.dropFirst().filter { !$0.isWhitespace })
-      // One that starts with a star is chosen by a value.
-      return name.hasPrefix("*") ? nil : .template(name)
+  private static func meaning(of said: Substring, _ sign: Character) -> Meaning {
+    let rest = String(said.dropFirst().filter { !$0.isWhitespace })
+    return switch sign {
+    case ">": .includes(rest)
+    case "<": .inherits(rest)
+    case "$": .block
+    case "/": .end
+    case "#": .section(name(in: rest))
+    case "^": .inverted(name(in: rest))
+    default: .value(name(in: said.filter { !"{&".contains($0) && !$0.isWhitespace }))
     }
-    // A name may stand in transforms, as in `uppercased(w.name)`.
-    let name = said.split { "#^&{()".contains($0) || $0.isWhitespace }.last ?? ""
-    guard name.hasPrefix("w.") else { return nil }
-    return .words(String(name.dropFirst(2).prefix { $0 != "." }))
+  }
+
+  /// Without the transforms around it, as in `uppercased(w.name)`; empty for one of what is there, as in `first()`.
+  private static func name(in text: String) -> String {
+    guard let inner = text.lastIndex(of: "(") else { return text }
+    return String(text[text.index(after: inner)...].prefix { $0 != ")" })
   }
 
   /// "; did you mean `x`?", where one of the names is a slip of the finger away.
-  static func meant(_ name: String, among names: Set<String>) -> String {
+  static func meant(_ name: String, among names: some Sequence<String>) -> String {
     let near = names.map { (steps: $0.difference(from: name).count, name: $0) }.filter { $0.steps <= 2 }
     return near.min { ($0.steps, $0.name) < ($1.steps, $1.name) }.map { "; did you mean `\($0.name)`?" } ?? ""
   }
@@ -47,7 +62,10 @@ struct TemplateTag {
     var included: [String: Set<String>] = [:]
     for (name, bytes) in files where name.hasSuffix(".mustache") {
       for tag in all(in: String(decoding: bytes, as: UTF8.self)) {
-        if case .template(let other) = tag.meaning { included[name, default: []].insert(other + ".mustache") }
+        switch tag.meaning {
+        case .includes(let other), .inherits(let other): included[name, default: []].insert(other + ".mustache")
+        default: break
+        }
       }
     }
     return included.keys.sorted().filter { start in

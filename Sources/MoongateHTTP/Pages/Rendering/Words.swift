@@ -1,4 +1,5 @@
 import MoongateCore
+import MoongateSDK
 import Mustache
 
 /// The words of the pages in one language. Templates find them as `{{w.name}}`.
@@ -9,6 +10,8 @@ struct Words: MustacheParent, Sendable {
   private(set) var texts: [String: String] = [:]
   /// By what they say in English.
   private(set) var sentences: [String: String] = [:]
+  /// What a provider says of itself in this language, by what it says in English.
+  private var lent: [String: String] = [:]
 
   /// What it calls itself.
   var language: String { texts["language"] ?? tag }
@@ -21,10 +24,7 @@ struct Words: MustacheParent, Sendable {
   ///   - problem: is told of each line that cannot be read.
   init(tag: String, base: Words?, _ text: String, known: Set<String>?, problem: (_ line: Int, _ message: String) -> Void) {
     self.tag = tag
-    if let base {
-      texts = base.texts.filter { $0.key != "language" && $0.key != "direction" || base.tag == tag }
-      if base.tag == tag { sentences = base.sentences }
-    }
+    var own: [String: String] = [:]
     var isInSentences = false
     for (index, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
       let line = line.trimming { $0 == " " || $0 == "\t" || $0 == "\r" }
@@ -41,12 +41,32 @@ struct Words: MustacheParent, Sendable {
       let said = String(line[separator.upperBound...])
       if isInSentences {
         sentences[name] = said
-      } else if let known, !known.contains(name) {
-        problem(index + 1, "the pages have no words of the name `\(name)`")
+      } else if let known, !known.contains(name), !(Self.general(name).map(known.contains) ?? false) {
+        problem(index + 1, "the pages have no words of the name `\(name)`" + TemplateTag.meant(name, among: known))
       } else {
-        texts[name] = said
+        own[name] = said
       }
     }
+    guard let base else {
+      texts = own
+      return
+    }
+    // What a language says in general is not to be said in the base's form for one number.
+    texts = base.texts.filter { name, _ in
+      base.tag == tag || name != "language" && name != "direction" && !(Self.general(name).map { own[$0] != nil } ?? false)
+    }.merging(own) { $1 }
+    if base.tag == tag { sentences = base.sentences.merging(sentences) { $1 } }
+  }
+
+  /// `sent_digits` of `sent_digits_8`; nil for what is no form for one number.
+  private static func general(_ name: String) -> String? { name.wholeMatch(of: /(.+)_\d+/).map { String($0.1) } }
+
+  /// The same, knowing also what a provider says of itself. What the pages' own files say goes first.
+  func speaking(_ words: StepWords?) -> Words {
+    guard let words else { return self }
+    var speaking = self
+    speaking.lent = words.translations(in: tag)
+    return speaking
   }
 
   func child(named name: String) -> Any? { texts[name] }
@@ -56,6 +76,9 @@ struct Words: MustacheParent, Sendable {
 
   /// The text with its braces filled in.
   func text(_ name: String, _ values: KeyValuePairs<String, String>) -> String { Self.fill(self[name], values) }
+
+  /// The text for a length; `NAME_8` is the form that the length 8 has of its own: "an 8-digit code".
+  func text(_ name: String, length: Int) -> String { Self.fill(texts["\(name)_\(length)"] ?? self[name], ["length": String(length)]) }
 
   /// The name's form for the number, with the number in it: `minutes_one`, `minutes_many`.
   func count(_ number: Int, _ name: String) -> String { text(name + (number == 1 ? "_one" : "_many"), ["n": String(number)]) }
@@ -70,10 +93,13 @@ struct Words: MustacheParent, Sendable {
     }
   }
 
-  /// What a refusal says to the person, and how many tries are left.
+  /// More than that is no news: what counts by address only has a hundred.
+  private static let fewTries = 10
+
+  /// What a refusal says to the person, and how many tries are left where these are few.
   func sentenceWithTries(of refusal: Refusal) -> String {
     let said = sentence(of: refusal)
-    guard let left = refusal.attemptsLeft else { return said }
+    guard let left = refusal.attemptsLeft, left <= Self.fewTries else { return said }
     let isEnded = said.last.map { ".!?।".contains($0) } ?? true
     return said + (isEnded ? " " : ". ") + count(left, "tries")
   }
@@ -81,16 +107,22 @@ struct Words: MustacheParent, Sendable {
   /// What a refusal says to the person.
   func sentence(of refusal: Refusal) -> String {
     let english = refusal.sentence
-    if let known = sentences[english] { return known }
     if let wait = refusal.retryAfter, let range = english.firstRange(of: wait.spokenLength) {
-      let pattern = english.replacingCharacters(in: range)
-      if let known = sentences[pattern] { return Self.fill(known, ["wait": self.wait(wait)]) }
+      if let known = known(english.with("{wait}", in: range)) { return Self.fill(known, ["wait": self.wait(wait)]) }
     }
-    return english
+    return translated(english)
   }
 
   /// An English sentence of ours in this language, where it is known.
-  func translated(_ english: String) -> String { sentences[english] ?? english }
+  func translated(_ english: String) -> String {
+    if let known = known(english) { return known }
+    guard !(sentences.isEmpty && lent.isEmpty) else { return english }
+    // The 8-digit code, in the words of every {n}-digit code.
+    guard let number = english.firstMatch(of: /\d+/), let known = known(english.with("{n}", in: number.range)) else { return english }
+    return Self.fill(known, ["n": String(number.0)])
+  }
+
+  private func known(_ english: String) -> String? { sentences[english] ?? lent[english] }
 
   /// What the scripts have to say, as a module.
   var script: [UInt8] {
@@ -107,8 +139,8 @@ struct Words: MustacheParent, Sendable {
 }
 
 extension String {
-  /// With `{wait}` in place of the range.
-  fileprivate func replacingCharacters(in range: Range<String.Index>) -> String { self[..<range.lowerBound] + "{wait}" + self[range.upperBound...] }
+  /// With something else in place of the range.
+  fileprivate func with(_ text: String, in range: Range<String.Index>) -> String { self[..<range.lowerBound] + text + self[range.upperBound...] }
 }
 
 extension Substring {

@@ -101,6 +101,8 @@ export function busy(button, text, form = button.form) {
 export default function enhance(form) {
   const isPhone = () => form.querySelector("[data-phone]") !== null;
   form.addEventListener("submit", async (event) => {
+    // The same page in another language, with what was typed: as without scripts.
+    if (event.submitter?.closest(".languages")) return;
     event.preventDefault();
     if (form.dataset.busy) return;
     form.dataset.busy = "1";

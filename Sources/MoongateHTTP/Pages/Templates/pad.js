@@ -1,5 +1,5 @@
 // A passcode: one field at a time, shown as dots, with a number pad beneath. The fields are the form's own, so the keyboard works too.
-import { announce, hush, say, toast } from "./say.js";
+import { announce, hush, say } from "./say.js";
 import { patch, problem, send } from "./form.js";
 
 export default function enhance(form) {
@@ -75,22 +75,25 @@ export default function enhance(form) {
   function typed(stage) {
     const value = stage.input.value.replace(/\D/g, "").slice(0, stage.length);
     if (value !== stage.input.value) stage.input.value = value;
-    if (value && form.dataset.state === "wrong") { form.dataset.state = "open"; slot.replaceChildren(); }
+    if (value && !slot.querySelector("[data-countdown]")) { form.dataset.state = "open"; slot.replaceChildren(); }
     draw(stage);
     if (value.length < stage.length) { if (value) announce(say("digits_of", { count: value.length, length: stage.length })); return; }
     if (!isWorking) setTimeout(() => advance(stage), 120);
   }
 
+  // Above the keys: a toast would lie on them.
+  function tell(sentence) {
+    const line = document.createElement("p");
+    line.className = "problem";
+    line.textContent = sentence;
+    slot.replaceChildren(line);
+    announce(sentence, true);
+  }
   function wrong(sentence) {
     form.dataset.state = "open";
     void form.offsetWidth;
     form.dataset.state = "wrong";
-    if (sentence) {
-      const line = document.createElement("p");
-      line.className = "problem";
-      line.textContent = sentence;
-      slot.replaceChildren(line);
-    }
+    if (sentence) tell(sentence);
     const said = problem(slot);
     if (said) announce(say("error", { sentence: said }), true);
   }
@@ -125,7 +128,7 @@ export default function enhance(form) {
     if (result.failed) {
       empty(at);
       go(at);
-      toast(say("no_connection"), { bad: true });
+      tell(say("no_connection"));
       return;
     }
     const asks = [...result.page.querySelectorAll(".stage")].map((stage) => stage.dataset.stage).join();

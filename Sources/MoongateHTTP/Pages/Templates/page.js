@@ -51,9 +51,9 @@ for (const form of document.querySelectorAll("form[data-signs-out]")) form.addEv
 const kind = document.body.dataset.page;
 const screens = { login: "login", register: "register", verify: "otp_verification", email: "email", pin: "pin", account: "account" };
 if (screens[kind]) record("screen_view", { screen_name: screens[kind] });
-// What was typed goes along to the other page, and to this one in another language.
+// What was typed goes along to the other page.
 document.addEventListener("click", (event) => {
-  const link = event.target.closest?.("[data-other], .languages a");
+  const link = event.target.closest?.("[data-other]");
   const form = document.querySelector("main form[data-form=entrance]");
   if (!link || !form) return;
   const address = new URL(link.href);
@@ -65,13 +65,13 @@ document.addEventListener("click", (event) => {
 }, true);
 for (const link of document.querySelectorAll("[data-other]")) link.addEventListener("click", () => { if (kind === "login") record("login_create_account_tapped"); });
 
-if (kind === "login" || kind === "register") {
-  const refused = new URLSearchParams(location.search).get("refused");
-  const said = document.querySelector(".problem")?.textContent.trim();
-  if (refused && said) {
-    if (refused === "oauth_cancelled") record("login_google_cancelled");
-    announce(said, true);
-  } else if (!said) {
-    announce([...document.querySelectorAll("h1, .subtitle")].map((part) => part.textContent.replace(/[!?.]$/, "").trim()).join(". "));
-  }
+const refused = new URLSearchParams(location.search).get("refused");
+const said = document.querySelector("main .problem")?.textContent.trim();
+const isEntrance = kind === "login" || kind === "register";
+// What was there when the page came is no change, and live regions tell of changes only.
+if (said) {
+  if (isEntrance && refused === "oauth_cancelled") record("login_google_cancelled");
+  announce(said, true);
+} else if (isEntrance) {
+  announce([...document.querySelectorAll("h1, .subtitle")].map((part) => part.textContent.replace(/[!?.]$/, "").trim()).join(". "));
 }

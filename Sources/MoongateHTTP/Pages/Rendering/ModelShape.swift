@@ -1,0 +1,98 @@
+/// The names that a model's type has, and theirs in turn; a list stands for what is in it.
+///
+/// Read off the type itself: a name that is added to a model or taken from it is known here at once.
+struct ModelShape: Equatable {
+  private(set) var members: [String: ModelShape]
+
+  init(members: [String: ModelShape]) { self.members = members }
+
+  init(of model: any Decodable.Type) {
+    let node = Node()
+    // What cannot be made of blanks has shown its names by then.
+    _ = try? model.init(from: Recorder(node: node))
+    self = node.shape
+  }
+
+  func merging(_ other: Self) -> Self { Self(members: members.merging(other.members) { $0.merging($1) }) }
+
+  fileprivate final class Node {
+    var members: [String: Node] = [:]
+
+    var shape: ModelShape { ModelShape(members: members.mapValues(\.shape)) }
+  }
+}
+
+/// Gives whoever is decoded from it something for everything, and writes down what was asked for.
+private struct Recorder: Decoder {
+  let node: ModelShape.Node
+  var codingPath: [any CodingKey] { [] }
+  var userInfo: [CodingUserInfoKey: Any] { [:] }
+
+  func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedDecodingContainer<Key> { KeyedDecodingContainer(Members(node: node)) }
+  func unkeyedContainer() -> any UnkeyedDecodingContainer { Items(node: node) }
+  func singleValueContainer() -> any SingleValueDecodingContainer { Leaf() }
+
+  func make<Part: Decodable>(_ type: Part.Type) throws -> Part { try Leaf.blank(type) ?? Part(from: self) }
+}
+
+private struct Members<Key: CodingKey>: KeyedDecodingContainerProtocol {
+  let node: ModelShape.Node
+  var codingPath: [any CodingKey] { [] }
+  var allKeys: [Key] { [] }
+
+  private func member(_ key: Key) -> Recorder {
+    let member = ModelShape.Node()
+    node.members[key.stringValue] = member
+    return Recorder(node: member)
+  }
+
+  func contains(_ key: Key) -> Bool { true }
+  func decodeNil(forKey key: Key) -> Bool { false }
+  func decode<Part: Decodable>(_ type: Part.Type, forKey key: Key) throws -> Part { try member(key).make(type) }
+  func nestedContainer<Nested: CodingKey>(keyedBy type: Nested.Type, forKey key: Key) -> KeyedDecodingContainer<Nested> {
+    member(key).container(keyedBy: type)
+  }
+  func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedDecodingContainer { member(key).unkeyedContainer() }
+  func superDecoder() -> any Decoder { Recorder(node: node) }
+  func superDecoder(forKey key: Key) -> any Decoder { member(key) }
+}
+
+/// A list with one item.
+private struct Items: UnkeyedDecodingContainer {
+  let node: ModelShape.Node
+  var codingPath: [any CodingKey] { [] }
+  var count: Int? { 1 }
+  var isAtEnd: Bool { currentIndex > 0 }
+  private(set) var currentIndex = 0
+
+  init(node: ModelShape.Node) { self.node = node }
+
+  private mutating func item() -> Recorder {
+    currentIndex += 1
+    return Recorder(node: node)
+  }
+
+  func decodeNil() -> Bool { false }
+  mutating func decode<Part: Decodable>(_ type: Part.Type) throws -> Part { try item().make(type) }
+  mutating func nestedContainer<Nested: CodingKey>(keyedBy type: Nested.Type) -> KeyedDecodingContainer<Nested> { item().container(keyedBy: type) }
+  mutating func nestedUnkeyedContainer() -> any UnkeyedDecodingContainer { item().unkeyedContainer() }
+  mutating func superDecoder() -> any Decoder { item() }
+}
+
+private struct Leaf: SingleValueDecodingContainer {
+  var codingPath: [any CodingKey] { [] }
+
+  /// One of the things that models are made of in the end; nil for what has parts.
+  static func blank<Part>(_ type: Part.Type) -> Part? {
+    let blanks: [Any] = ["", false, 0, Int64(0)]
+    return blanks.lazy.compactMap { $0 as? Part }.first
+  }
+
+  private struct Unknown: Error {}
+
+  func decodeNil() -> Bool { false }
+  func decode<Part: Decodable>(_ type: Part.Type) throws -> Part {
+    guard let part = Self.blank(type) else { throw Unknown() }
+    return part
+  }
+}

@@ -1,0 +1,69 @@
+"""What is right of every page in every state (`album.py`): light and dark, at 320 and 1280 px, with motion and without, with scripts and without.
+axe finds nothing, contrast and targets are as they should be, nothing is wider than the window or than large text lets it be, the console is
+silent, and nothing is asked of anybody else."""
+
+import json
+
+import pytest
+
+import album
+import screens
+from screens import LAPTOP, PHONE, Screen
+
+# Each pair of light and dark is seen at both sizes, and each size in both motions.
+LOOKS = [(PHONE, False, True), (PHONE, True, False), (LAPTOP, False, False), (LAPTOP, True, True)]
+
+
+@pytest.fixture(scope="module")
+def houses(tmp_path_factory):
+    running = {}
+
+    def house(name):
+        if name not in running:
+            running[name] = album.HOUSES[name](tmp_path_factory.mktemp(name)).start()
+        return running[name]
+
+    yield house
+    for one in running.values():
+        one.stop()
+
+
+def visits(story, screen, number):
+    """Takes the story's way, and looks at each of its states in every look."""
+    seen = []
+
+    def keep(name):
+        seen.append(name)
+        for size, dark, calm in LOOKS:
+            what = f"{name}, {size[0]} px, {'dark' if dark else 'light'}"
+            screen.looks(size, dark, calm).is_sound(what)
+        # Text at twice its size, where a phone or half a laptop's window is wide enough for it.
+        screen.looks((640, 800))
+        screen.js("document.documentElement.style.fontSize = '200%'")
+        wide = screen.js("return document.documentElement.scrollWidth - innerWidth")
+        screen.js("document.documentElement.style.fontSize = ''")
+        assert wide <= 0, f"{name} at 200 %: {wide} px wider than the window"
+        screen.looks()
+
+    story(screen, keep, number)
+    assert len(seen) == len(set(seen)), seen
+    assert screen.errors() == []
+    asked = [json.loads(line["message"])["message"] for line in screen.driver.get_log("performance")]
+    addresses = [one["params"]["request"]["url"] for one in asked if one["method"] == "Network.requestWillBeSent"]
+    ours = (screen.house.url, screen.house.admin, "data:", "chrome")
+    assert addresses and all(address.startswith(ours) for address in addresses), [address for address in addresses if not address.startswith(ours)]
+
+
+@pytest.mark.parametrize("story, name", album.STORIES, ids=[story.__name__ for story, _ in album.STORIES])
+def test_every_state(driver, houses, number, story, name):
+    screen = Screen(driver, houses(name)).forget()
+    with album.still(driver):
+        visits(story, screen, number)
+
+
+def test_every_state_without_scripts(houses, number, tmp_path):
+    driver = screens.start(tmp_path / "plain", scripts=False)
+    try:
+        visits(album.plain, Screen(driver, houses("shipped")), number)
+    finally:
+        driver.quit()
