@@ -7,7 +7,7 @@ SHELL := /bin/bash
 .ONESHELL:
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: check-guide check-removal bench-hash bench-policy fuzz fuzz-slice help deps test-deps build run test soak unit-test end-to-end bench format lint clean screenshots
+.PHONY: check-guide check-removal bench-hash bench-policy fuzz fuzz-slice help deps test-deps build run test soak unit-test end-to-end bench format lint clean screenshots looks
 
 CONFIGURATION ?= debug
 CONFIG ?= config
@@ -105,6 +105,10 @@ $(VENV)/ready: Tests/EndToEnd/requirements.txt
 # Every page and state as pictures, in .build-e2e/screenshots: needs any build first.
 screenshots: test-deps $(VENV)/ready
 	@MOONGATE_BIN=$$($(SWIFT_BUILD) --show-bin-path) $(VENV)/bin/python Tests/EndToEnd/screenshots.py .build-e2e/screenshots
+
+# Every test of a page in every look, where `make test` runs each in one of them: needs any build first.
+looks: test-deps $(VENV)/ready
+	@MOONGATE_BIN=$$($(SWIFT_BUILD) --show-bin-path) $(VENV)/bin/python -m pytest Tests/EndToEnd -q -k test_pages --looks all
 
 # What takes too long for `make test`: needs any build first.
 soak: test-deps $(VENV)/ready

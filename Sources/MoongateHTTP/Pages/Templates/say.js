@@ -17,7 +17,10 @@ const [polite, urgently, toasts] = ["polite", "urgent", "toasts"].map((id) => do
 /// Shows a question or a sheet. All that is beside it is inert, for eyes and for ears: what is said meanwhile is said inside it.
 export function open(dialog) {
   dialog.append(polite, urgently, toasts);
-  dialog.addEventListener("close", () => document.body.append(polite, urgently, toasts), { once: true });
+  dialog.addEventListener("close", () => {
+    document.body.append(polite, urgently);
+    document.querySelector("footer").append(toasts);
+  }, { once: true });
   dialog.showModal();
 }
 
