@@ -91,22 +91,12 @@ def brisk(tmp_path):
     house.stop()
 
 
-def reloads(screen, sentence):
-    """By the link that is there for who has no scripts."""
-    def asks():
-        if sentence in screen.text:
-            return True
-        screen.presses("Reload") if "Reload" in screen.text else screen.driver.refresh()
-
-    screen.waits(asks, sentence)
-    return screen
-
-
 def test_without_scripts_another_code_and_one_that_died(plain, brisk, number):
-    screen = Screen(plain, brisk).forget()
+    screen = Screen(plain, brisk, "phone, dark, calm").forget()
     first = screen.asks_code(number, "register")
-    screen.matches(r"Resend code in 00:0[01]")
-    reloads(screen, "Didn't receive code?").presses("Resend now").reads("Code sent!")
+    screen.matches(r"Resend code in 00:0[01] Reload")
+    wait_for(lambda: "Didn't receive code?" in (screen.presses("Reload") and screen.text), "the end of the timer")
+    screen.presses("Resend now").reads("Code sent!")
     second = wait_for(lambda: brisk.code(number) != first and brisk.code(number), "another code")
     screen.enters(first).reads("Invalid code. Please try again. 4 tries left.")
     screen.driver.get(screen.driver.current_url.split("&")[0])

@@ -59,9 +59,10 @@ def signs_in_again(screen):
 def test_sign_in_with_the_app(screen, tmp_path):
     app, codes = set_up(screen, tmp_path)
     signs_in_again(screen).is_sound("the app's step")
-    screen.fills(CODE, app.code()).presses("Continue").at("/home")
+    code = app.code()
+    screen.fills(CODE, code).presses("Continue").at("/home")
     # The same code again: somebody has looked over a shoulder.
-    signs_in_again(screen).fills(CODE, app.code()).presses("Continue").reads("This code was used already.")
+    signs_in_again(screen).fills(CODE, code).presses("Continue").reads("This code was used already.")
     screen.find("summary").click()
     screen.is_sound("a recovery code")
     screen.fills(CODE, "").fills(RECOVERY, codes[2].lower()).presses("Continue").at("/home")
