@@ -7,7 +7,7 @@ SHELL := /bin/bash
 .ONESHELL:
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: check-guide check-removal bench-hash bench-policy fuzz fuzz-slice help deps test-deps build run test soak unit-test end-to-end bench format lint clean screenshots looks
+.PHONY: cluster check-guide check-removal bench-hash bench-policy fuzz fuzz-slice help deps test-deps build run test soak unit-test end-to-end bench format lint clean screenshots looks
 
 CONFIGURATION ?= debug
 CONFIG ?= config
@@ -74,6 +74,11 @@ run: build
 	  '3. Change a number in config/policies/phone_otp.lua and see it hold at the next try.' '' \
 	  'Ctrl-C ends it all.' ''
 	wait -n $$gateway $$demo || :
+
+# Two gateways with nginx in front and a throwaway PostgreSQL behind, by the files of config/README.md ("Several gateways, one store").
+cluster: build
+	@$(call need,postgresql nginx python3)
+	MOONGATE_BIN=$$($(SWIFT_BUILD) --show-bin-path) exec python3 Tests/EndToEnd/cluster.py
 
 test: lint unit-test fuzz-slice end-to-end
 

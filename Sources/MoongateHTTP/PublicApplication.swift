@@ -16,6 +16,7 @@ package struct PublicApplication: Service, CustomStringConvertible {
   private let logger: Logger
 
   /// - Parameters:
+  ///   - address: where it listens; nil: where gateway.lua says.
   ///   - keySet: makes the document of `/.well-known/moongate/jwks.json`.
   ///   - server: builds the channel of a connection.
   ///   - mounts: sites of others that are served here.
@@ -23,7 +24,8 @@ package struct PublicApplication: Service, CustomStringConvertible {
   ///   - onListening: called with the listening channel once there is one.
   package init(
     engine: FlowEngine, store: any Store, generations: ActiveGeneration, providers: ProviderRegistry, clock: any GatewayClock,
-    random: any RandomSource, audit: AuditTrail, keySet: @escaping @Sendable () -> String, pages: PageRenderer, server: HTTPServerBuilder = .http1(),
+    random: any RandomSource, audit: AuditTrail, keySet: @escaping @Sendable () -> String, pages: PageRenderer,
+    address: ListenAddress? = nil, server: HTTPServerBuilder = .http1(),
     mounts: [Mount] = [], bodies: BodyReader = BodyReader(), eventLoops: any EventLoopGroup, logger: Logger,
     onListening: @escaping @Sendable (any Channel) async -> Void = { _ in }
   ) {
@@ -49,7 +51,7 @@ package struct PublicApplication: Service, CustomStringConvertible {
       table: EndpointTable(endpoints.flatMap { $0 }), generations: generations, random: random,
       recorder: RefusalRecorder(audit: audit, clock: clock, logger: logger), reader: bodies, pages: pages, mounts: mounts,
       guarded: { exchange, kind throws(Refusal) in try exchange.checkOrigin(for: kind) })
-    address = generations.current.gateway.listen
+    self.address = address ?? generations.current.gateway.listen
     self.server = server
     self.eventLoops = eventLoops
     self.onListening = onListening

@@ -25,9 +25,15 @@ struct Gateway {
   private let programs: ProgramHouse
   private let logger: Logger
 
+  /// Where this gateway listens, among several that share a folder; nil: where gateway.lua says.
+  struct Places {
+    let listen: ListenAddress?
+    let admin: ListenAddress?
+  }
+
   /// Loads and opens all that the gateway needs. Listens nowhere yet.
   /// - Throws: a sentence for whoever started it.
-  init(folder path: String, metrics: MetricRegistry, logger: Logger) async throws(StartProblem) {
+  init(folder path: String, places: Places, metrics: MetricRegistry, logger: Logger) async throws(StartProblem) {
     self.logger = logger
     OpenFiles.raiseLimit()
     let registry = try Providers.registry()
@@ -38,6 +44,8 @@ struct Gateway {
     if let first = folder.generation() { try GoogleDemo.makeSecret(for: first.gateway) }
     let generation = try await Self.load(folder)
     let settings = generation.gateway
+    let listen = places.listen ?? settings.listen
+    let admin = places.admin ?? settings.admin
     for warning in generation.warnings { logger.warning("\(warning)") }
 
     let key = try MasterKey(settings.key)
@@ -73,16 +81,17 @@ struct Gateway {
       page: { refusal, languages in pages.html(for: refusal, languages: languages, generation: generations.current) })
     let eventLoops = MultiThreadedEventLoopGroup.singleton
     let server = PublicServer.builder(proxy: proxy, tls: tls)
-    let readiness = Readiness(settings: settings, generation: generation.id, logger: logger)
+    let heartbeat = Heartbeat(store: store, generations: generations, address: listen, clock: clock, random: random)
+    let readiness = Readiness(publicURL: settings.publicURL, listen: listen, admin: admin, generation: generation.id, logger: logger)
     let publicApplication = PublicApplication(
       engine: engine, store: store, generations: generations, providers: registry, clock: clock, random: random, audit: audit,
-      keySet: { proxy.keySet }, pages: pages, server: server, mounts: google.map { [$0] } ?? [], eventLoops: eventLoops,
+      keySet: { proxy.keySet }, pages: pages, address: listen, server: server, mounts: google.map { [$0] } ?? [], eventLoops: eventLoops,
       logger: logger, onListening: { _ in readiness.isListening(.gateway) })
     let adminApplication = AdminApplication(
       store: store, accounts: AccountDesk(store: store, providers: registry, keys: key.keys, clock: clock, random: random), generations: generations,
-      audit: audit, clock: clock, random: random, pages: pages, eventLoops: eventLoops, logger: logger,
-      reload: { await reload.reload()?.problems ?? [] }, outbox: { outbox.entries.map(OutboxEntry.init) },
-      metrics: { await proxy.metrics() + metrics.families }, onListening: { _ in readiness.isListening(.admin) })
+      audit: audit, clock: clock, random: random, pages: pages, address: admin, eventLoops: eventLoops, logger: logger,
+      nodes: { heartbeat.nodes ?? [] }, reload: { await reload.reload()?.problems ?? [] }, outbox: { outbox.entries.map(OutboxEntry.init) },
+      metrics: { await proxy.metrics() + metrics.families + heartbeat.families }, onListening: { _ in readiness.isListening(.admin) })
     self.store = store
     self.proxy = proxy
     self.web = web
@@ -90,11 +99,12 @@ struct Gateway {
     services = [
       Background { await audit.run() },
       Background { await OwnThread.run(at: nil) { await watch.run { OwnThread.block(for: $0) } } },
+      heartbeat,
       PruneLoop(store: store, clock: clock, logger: logger),
       FileReload(reload: reload, watcher: watcher), SignalReload(reload: reload, accessLog: accessLog, logger: logger),
       CertificateReload(reload: reload),
-      Listener(name: "admin", address: settings.admin, service: adminApplication),
-      Listener(name: "listen", address: settings.listen, service: publicApplication),
+      Listener(name: "admin", address: admin, service: adminApplication),
+      Listener(name: "listen", address: listen, service: publicApplication),
     ]
   }
 

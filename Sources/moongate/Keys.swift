@@ -3,16 +3,16 @@ import Foundation
 import MoongateCore
 import MoongateSDK
 
-/// `moongate keys`: the master keys. Never prints a byte of one, but for `add` and `rotate` where the ring comes from the environment.
+/// `moongate keys`: the master keys. Never prints a byte of one, but for `add`, `rotate` and `retire` where the ring comes from the environment.
 struct KeysCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "keys", abstract: "Show and rotate the master keys.",
+    commandName: "keys", abstract: "Show, rotate and retire the master keys.",
     discussion: """
       One gateway: `keys rotate`, then restart it when it suits you. Several gateways with copies of one key file: `keys add`, copy the file to all \
       of them and restart each; then `keys rotate`, copy, restart each: so every gateway knows a key before another uses it. Nothing that was made \
       with a former key is lost by that. Exits with 0, with 1 where it refuses, with 2 where it could not look.
       """,
-    subcommands: [ShowKeys.self, AddKey.self, RotateKeys.self])
+    subcommands: [ShowKeys.self, AddKey.self, RotateKeys.self, RetireKey.self])
 }
 
 /// `moongate keys show`.

@@ -1,5 +1,6 @@
 import ArgumentParser
 import MoongateCore
+import MoongateStore
 
 /// `moongate keys add`.
 struct AddKey: AsyncParsableCommand {
@@ -35,14 +36,38 @@ struct RotateKeys: AsyncParsableCommand {
       """)
 
   @OptionGroup var configuration: ConfigurationOption
+  @Flag(help: "Make a new key the current one at once, whoever else serves from the store.") var force = false
 
   func run() async throws {
     let source = KeySource(try configuration.generation().gateway.key)
     try await source.change { masters in
       let rotated: MasterKeys
-      if let next = masters.rotated() { rotated = next } else { rotated = try masters.adding().rotated() ?? masters }
+      if let next = masters.rotated() {
+        rotated = next
+      } else {
+        if !force { try await demandAlone() }
+        rotated = try masters.adding().rotated() ?? masters
+      }
       source.tell("\(rotated.current.name) is the current key; \(masters.current.name) is a former one, and what was made with it stays good.")
       return rotated
+    }
+  }
+
+  /// A gateway that does not know the key would refuse what another makes with it.
+  private func demandAlone() async throws {
+    let nodes: [ServingNode]
+    do {
+      nodes = try await OperatorStore.with(configuration) { try await $0.store.nodes(at: $0.now) }
+    } catch let problem as StartProblem {
+      throw StartProblem(
+        "Whether other gateways serve from the store could not be seen. \(problem.sentence) To rotate even so: --force.", status: .couldNotRun)
+    }
+    guard nodes.count < 2 else {
+      throw StartProblem(
+        """
+        \(nodes.count) gateways serve from this store, and each must know a key before another uses it. Run `moongate keys add`, bring the key file to \
+        all of them, restart each, and then rotate. To rotate at once: --force; what one gateway makes then, those refuse that have the old file.
+        """)
     }
   }
 }

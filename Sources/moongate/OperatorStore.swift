@@ -11,9 +11,13 @@ struct OperatorStore {
   let keys: KeyRing
   let store: SQLiteStore
 
-  /// - Parameter makes: whether a store and a key that are not there yet are made.
+  private let clock: any GatewayClock
+
+  /// - Parameters:
+  ///   - makes: whether a store and a key that are not there yet are made.
+  ///   - fingerprint: of the key whose store it must be; nil: of the ring's oldest.
   /// - Throws: a sentence, with exit status 2, where there is nothing to open.
-  init(_ configuration: ConfigurationOption, makes: Bool = false) async throws {
+  init(_ configuration: ConfigurationOption, makes: Bool = false, answeringTo fingerprint: [UInt8]? = nil) async throws {
     gateway = try configuration.generation().gateway
     guard case .sqlite(let path) = gateway.store else {
       throw StartProblem("This build keeps its state in SQLite only: say store = \"sqlite:data/moongate.db\" in gateway.lua.", status: .couldNotRun)
@@ -28,7 +32,7 @@ struct OperatorStore {
     }
     let key = try MasterKey(gateway.key)
     do {
-      store = try SQLiteStore(path: path, keyFingerprint: key.keys.fingerprint)
+      store = try SQLiteStore(path: path, keyFingerprint: fingerprint ?? key.keys.fingerprint)
     } catch {
       key.undo()
       throw StartProblem("\(error)", status: .couldNotRun)
@@ -40,8 +44,13 @@ struct OperatorStore {
       throw StartProblem("The store cannot be read: \(error)", status: .couldNotRun)
     }
     keys = key.keys
+    self.clock = clock
     desk = AccountDesk(store: store, providers: try Providers.registry(), keys: keys, clock: clock, random: SystemRandom())
   }
+
+  var now: Timestamp { clock.now() }
+
+  func close() { try? store.close() }
 
   /// Works on the store and closes it.
   /// - Throws: what the body throws; a sentence, with exit status 2, where the store does not answer.
@@ -49,7 +58,7 @@ struct OperatorStore {
     _ configuration: ConfigurationOption, makes: Bool = false, _ body: (OperatorStore) async throws -> Value
   ) async throws -> Value {
     let opened = try await OperatorStore(configuration, makes: makes)
-    defer { try? opened.store.close() }
+    defer { opened.close() }
     do {
       return try await body(opened)
     } catch let fault as StoreFault {

@@ -9,12 +9,16 @@ final class Readiness: Sendable {
   }
 
   private let waiting = Mutex<Set<Part>>([.gateway, .admin])
-  private let settings: GatewaySettings
+  private let publicURL: PublicURL
+  private let listen: ListenAddress
+  private let admin: ListenAddress
   private let generation: String
   private let logger: Logger
 
-  init(settings: GatewaySettings, generation: String, logger: Logger) {
-    self.settings = settings
+  init(publicURL: PublicURL, listen: ListenAddress, admin: ListenAddress, generation: String, logger: Logger) {
+    self.publicURL = publicURL
+    self.listen = listen
+    self.admin = admin
     self.generation = generation
     self.logger = logger
   }
@@ -25,7 +29,7 @@ final class Readiness: Sendable {
     logger.notice(
       "ready",
       metadata: [
-        "gateway": "\(settings.publicURL)", "listen": "\(settings.listen)", "admin": "http://\(settings.admin)",
+        "gateway": "\(publicURL)", "listen": "\(listen)", "admin": "http://\(admin)",
         "generation": "\(generation.prefix(8))",
       ])
   }

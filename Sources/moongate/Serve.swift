@@ -1,6 +1,7 @@
 import ArgumentParser
 import CoreMetrics
 import Logging
+import MoongateCore
 import MoongateProxy
 
 /// `moongate serve`: the gateway itself.
@@ -14,6 +15,8 @@ struct Serve: AsyncParsableCommand {
       """)
 
   @OptionGroup var configuration: ConfigurationOption
+  @Option(help: "Listen here and not where gateway.lua says: for gateways that share a folder on one machine.") var listen: String?
+  @Option(help: "The admin listener's address, likewise.") var admin: String?
 
   func run() async throws {
     let folder = try configuration.checked()
@@ -21,6 +24,15 @@ struct Serve: AsyncParsableCommand {
     LoggingSystem.bootstrap { label in LineLog(label: label, level: level) }
     let metrics = MetricRegistry()
     MetricsSystem.bootstrap(metrics)
-    try await Gateway(folder: folder, metrics: metrics, logger: Logger(label: "serve")).run()
+    let places = Gateway.Places(listen: try address(listen, "--listen"), admin: try address(admin, "--admin"))
+    try await Gateway(folder: folder, places: places, metrics: metrics, logger: Logger(label: "serve")).run()
+  }
+
+  private func address(_ text: String?, _ option: String) throws(StartProblem) -> ListenAddress? {
+    guard let text else { return nil }
+    guard let address = ListenAddress(text) else {
+      throw StartProblem("\(option) \(text) is no address to listen on, such as 127.0.0.1:8080 or [::1]:8080.", status: .couldNotRun)
+    }
+    return address
   }
 }

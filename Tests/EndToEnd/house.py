@@ -1,94 +1,63 @@
 """The built programs, running on free ports with a copy of the shipped config/, and what tests ask of them."""
 
 import json
-import os
-import pathlib
-import random
 import re
 import shutil
-import signal
-import socket
-import subprocess
-import threading
-import time
 
 import requests
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BIN = pathlib.Path(os.environ.get("MOONGATE_BIN", ROOT / ".build" / "debug"))
+from processes import BIN, ROOT, Program, free_port, wait_for
+
 # The addresses that the shipped files and README name, in the order of House.ports.
 SHIPPED = ("8080", "9901", "3000")
 
 
-_given = set()
+class Client:
+    """What tests ask of a gateway at `url`, whose admin listener is at `admin`."""
+
+    def api(self, method, path, body=None, **options):
+        options.setdefault("timeout", 20)
+        return requests.request(method, f"{self.url}/api/auth{path}", json=body, allow_redirects=False, **options)
+
+    def flow(self, name="login"):
+        answer = self.api("POST", "/flows", {"flow": name})
+        assert answer.status_code == 201, answer.text
+        return answer.json()["id"]
+
+    def begin(self, flow, phone, **fields):
+        return self.api("POST", f"/flows/{flow}/begin", {"provider": "phone_otp", "phone": phone, **fields})
+
+    def submit(self, flow, code):
+        return self.api("POST", f"/flows/{flow}/submit", {"code": code})
+
+    def outbox(self):
+        answer = requests.get(f"{self.admin}/outbox", timeout=10)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def code(self, phone):
+        """The last code that went to the number."""
+        return next(entry["code"] for entry in self.outbox() if entry["to"] == phone and entry["code"])
+
+    def register(self, phone):
+        """A new account; the completed flow."""
+        flow = self.flow("register")
+        begun = self.begin(flow, phone)
+        assert begun.status_code == 200, begun.text
+        done = self.submit(flow, self.code(phone))
+        assert done.status_code == 200, done.text
+        return done.json()
+
+    def policy(self):
+        answer = requests.get(f"{self.admin}/policy", timeout=10)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def wait_generation(self, old):
+        return wait_for(lambda: self.policy()["active"] != old and self.policy(), "a new generation")
 
 
-def free_port():
-    """One outside of the range from which the system takes the ports of outgoing connections: one of those may be somebody's before the
-    program that it was meant for has started. Never the same twice."""
-    while True:
-        port = random.randrange(10240, 20000)
-        if port in _given:
-            continue
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        _given.add(port)
-        return port
-
-
-def wait_for(condition, what, seconds=20):
-    """Asks until the answer is true, and gives it back; fails at the deadline."""
-    deadline = time.monotonic() + seconds
-    while True:
-        answer = condition()
-        if answer:
-            return answer
-        assert time.monotonic() < deadline, f"waited {seconds} s in vain for {what}"
-        time.sleep(0.02)
-
-
-class Program:
-    """One process, its output read as it comes."""
-
-    def __init__(self, *command, env=None):
-        self.lines = []
-        self.process = subprocess.Popen(
-            [str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-            env={**os.environ, **(env or {})}, cwd="/")
-        self.reader = threading.Thread(target=self._read, daemon=True)
-        self.reader.start()
-
-    def _read(self):
-        for line in self.process.stdout:
-            self.lines.append(line.decode("utf-8", "replace"))
-
-    @property
-    def output(self):
-        return "".join(self.lines)
-
-    def wait_line(self, text, seconds=30):
-        def seen():
-            assert text in self.output or self.process.poll() is None, f"ended with {self.process.returncode}:\n{self.output}"
-            return text in self.output
-
-        wait_for(seen, f"{text!r} in:\n{self.output}", seconds)
-
-    def end(self, how=signal.SIGTERM, seconds=20):
-        if self.process.poll() is None:
-            self.process.send_signal(how)
-        try:
-            status = self.process.wait(seconds)
-        finally:
-            if self.process.poll() is None:
-                self.process.kill()
-        self.reader.join(5)
-        return status
-
-
-class House:
+class House(Client):
     """A gateway, the demo service behind it, and their folder."""
 
     def __init__(self, folder):
@@ -143,48 +112,6 @@ class House:
     @property
     def log(self):
         return "".join(program.output for program in self.logs)
-
-    # What a client asks.
-
-    def api(self, method, path, body=None, **options):
-        return requests.request(method, f"{self.url}/api/auth{path}", json=body, timeout=20, allow_redirects=False, **options)
-
-    def flow(self, name="login"):
-        answer = self.api("POST", "/flows", {"flow": name})
-        assert answer.status_code == 201, answer.text
-        return answer.json()["id"]
-
-    def begin(self, flow, phone, **fields):
-        return self.api("POST", f"/flows/{flow}/begin", {"provider": "phone_otp", "phone": phone, **fields})
-
-    def submit(self, flow, code):
-        return self.api("POST", f"/flows/{flow}/submit", {"code": code})
-
-    def outbox(self):
-        answer = requests.get(f"{self.admin}/outbox", timeout=10)
-        assert answer.status_code == 200, answer.text
-        return answer.json()
-
-    def code(self, phone):
-        """The last code that went to the number."""
-        return next(entry["code"] for entry in self.outbox() if entry["to"] == phone and entry["code"])
-
-    def register(self, phone):
-        """A new account; the completed flow."""
-        flow = self.flow("register")
-        begun = self.begin(flow, phone)
-        assert begun.status_code == 200, begun.text
-        done = self.submit(flow, self.code(phone))
-        assert done.status_code == 200, done.text
-        return done.json()
-
-    def policy(self):
-        answer = requests.get(f"{self.admin}/policy", timeout=10)
-        assert answer.status_code == 200, answer.text
-        return answer.json()
-
-    def wait_generation(self, old):
-        return wait_for(lambda: self.policy()["active"] != old and self.policy(), "a new generation")
 
 
 def wrong(code):

@@ -2,13 +2,20 @@
 
 import re
 
-from house import ROOT
+from processes import ROOT
 
 MANUAL = (ROOT / "config" / "README.md").read_text()
 
 
-def block(name):
+def block_under(heading, name):
+    """The same, of a name that the manual has more than once: the one under this heading."""
+    section = re.search(rf"^##+ {re.escape(heading)}\n(.*?)(?=^## |\Z)", MANUAL, re.M | re.S)
+    assert section, f"config/README.md has no section {heading}"
+    return block(name, section[1])
+
+
+def block(name, text=MANUAL):
     """The text of the block for this file, as it stands in the manual."""
-    found = re.findall(rf"^```\w+\n((?:<\?php )?(?:#|//|--) {re.escape(name)}\b.*?)^```$", MANUAL, re.M | re.S)
+    found = re.findall(rf"^```\w+\n((?:<\?php )?(?:#|//|--) {re.escape(name)}\b.*?)^```$", text, re.M | re.S)
     assert len(found) == 1, f"{len(found)} blocks for {name} in config/README.md"
     return found[0]

@@ -51,9 +51,8 @@ import Testing
 
   @Test(arguments: examples) func loads(_ example: Example) throws {
     #expect(["gateway.lua", "routes.lua"].contains(example.file) || example.file.wholeMatch(of: /(policies|flows|tests)\/[a-z_]+\.lua/) != nil)
-    switch try Self.folder(example).load(
-      environment: ["MOONGATE_KEY": String(repeating: "k", count: 32)], programs: try StubPrograms.loading())
-    {
+    let environment = ["MOONGATE_KEY": String(repeating: "k", count: 32), "MOONGATE_STORE": "postgres://moongate@127.0.0.1/moongate"]
+    switch try Self.folder(example).load(environment: environment, programs: try StubPrograms.loading()) {
     case .success: break
     case .failure(let refused): Issue.record("\(refused.problems.map(\.description).joined(separator: "\n"))")
     }

@@ -68,6 +68,20 @@ package struct ListenAddress: Sendable, Hashable, CustomStringConvertible {
     self.port = port
   }
 
+  /// Reads `host:port`; an IPv6 host stands in brackets. nil where the text is neither.
+  package init?(_ text: String) {
+    guard let colon = text.lastIndex(of: ":"), let port = Int(text[text.index(after: colon)...]), (0...65535).contains(port) else { return nil }
+    let host = String(text[..<colon])
+    if host.hasPrefix("["), host.hasSuffix("]") {
+      let inner = String(host.dropFirst().dropLast())
+      guard IPAddressText.parseV6(Array(inner.utf8)) != nil else { return nil }
+      self.init(host: inner, port: port)
+    } else {
+      guard let name = HostName(host), name.port == nil else { return nil }
+      self.init(host: host, port: port)
+    }
+  }
+
   package var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 }
 

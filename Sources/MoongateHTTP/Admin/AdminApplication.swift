@@ -17,20 +17,23 @@ package struct AdminApplication: Service, CustomStringConvertible {
 
   /// - Parameters:
   ///   - accounts: what an operator does to people.
+  ///   - address: where it listens; nil: where gateway.lua says.
+  ///   - nodes: the gateways that serve from the store; none while that is not known.
   ///   - reload: builds a generation from the folder and switches to it; gives the problems for which it was refused.
   ///   - outbox: the messages of the outbox, newest first.
   ///   - metrics: what other parts have counted.
   ///   - onListening: called with the listening channel once there is one.
   package init(
     store: any Store, accounts: AccountDesk, generations: ActiveGeneration, audit: AuditTrail, clock: any GatewayClock, random: any RandomSource,
-    pages: PageRenderer,
-    eventLoops: any EventLoopGroup, logger: Logger, reload: @escaping @Sendable () async -> [ConfigurationProblem],
+    pages: PageRenderer, address: ListenAddress? = nil, eventLoops: any EventLoopGroup, logger: Logger,
+    nodes: @escaping @Sendable () -> [ServingNode] = { [] }, reload: @escaping @Sendable () async -> [ConfigurationProblem],
     outbox: @escaping @Sendable () -> [OutboxEntry],
     metrics: @escaping @Sendable () async -> [MetricFamily] = { [] }, onListening: @escaping @Sendable (any Channel) async -> Void = { _ in }
   ) {
-    address = generations.current.gateway.admin
+    let address = address ?? generations.current.gateway.admin
+    self.address = address
     let endpoints: [[Endpoint]] = [
-      HealthCalls(store: store).endpoints, PolicyCalls(generations: generations, reload: reload).endpoints,
+      HealthCalls(store: store).endpoints, PolicyCalls(generations: generations, nodes: nodes, reload: reload).endpoints,
       MetricCalls(generations: generations, audit: audit, others: metrics).endpoints, LockCalls(store: store, audit: audit, clock: clock).endpoints,
       EventCalls(audit: audit).endpoints, AccountCalls(desk: accounts).endpoints,
       OutboxCalls(entries: outbox, pages: pages).endpoints, pages.endpoints,

@@ -4,6 +4,8 @@ import MoongateCore
 /// `/policy` and `/policy/reload`: which generation serves, and what is wrong with the one that does not.
 struct PolicyCalls: Sendable {
   let generations: ActiveGeneration
+  /// The gateways that serve from the store.
+  let nodes: @Sendable () -> [ServingNode]
   /// Builds a generation from the folder and switches to it; gives the problems for which it was refused.
   let reload: @Sendable () async -> [ConfigurationProblem]
 
@@ -24,6 +26,8 @@ struct PolicyCalls: Sendable {
       "candidate_refused": status.refused.map { refused in
         .members(["id": .optional(refused.id), "at": .text(refused.at.text), "problems": .problems(refused.problems)])
       } ?? .null, "warnings": .problems(status.warnings), "restart_needed": .problems(status.restartNeeded),
+      "nodes": .list(
+        nodes().map { .members(["id": .text($0.id), "generation": .text($0.generation), "seen_at": .text($0.seenAt.text)]) }),
     ])
   }
 }

@@ -59,21 +59,11 @@ struct GatewayReader {
 
   private func address(_ reader: TableReader, _ name: String) -> ListenAddress? {
     guard let node = reader.take(name), let text = Field.text(node, name, problems) else { return nil }
-    guard let colon = text.lastIndex(of: ":"), let port = Int(text[text.index(after: colon)...]), (0...65535).contains(port),
-      let host = Self.listenHost(String(text[..<colon]))
-    else {
+    guard let address = ListenAddress(text) else {
       problems.add(node.location, name, "\"\(text)\" is no address to listen on, such as \"127.0.0.1:8080\" or \"[::1]:8080\"")
       return nil
     }
-    return ListenAddress(host: host, port: port)
-  }
-
-  private static func listenHost(_ text: String) -> String? {
-    if text.hasPrefix("["), text.hasSuffix("]") {
-      let inner = String(text.dropFirst().dropLast())
-      return IPAddressText.parseV6(Array(inner.utf8)) == nil ? nil : inner
-    }
-    return HostName(text)?.port == nil && HostName(text) != nil ? text : nil
+    return address
   }
 
   /// `https://host:port` without a path.

@@ -181,6 +181,21 @@ extension SQLStore {
   }
 }
 
+extension SQLStore {
+  package func beat(_ node: ServingNode) async throws(StoreFault) -> [ServingNode] {
+    try await write(at: node.seenAt) { rows in
+      try NodeRows.put(node, rows)
+      return try NodeRows.all(at: node.seenAt, rows)
+    }
+  }
+
+  package func nodes(at now: Timestamp) async throws(StoreFault) -> [ServingNode] { try await read { rows in try NodeRows.all(at: now, rows) } }
+
+  package func leave(_ id: String, at now: Timestamp) async throws(StoreFault) {
+    try await write(at: now) { rows in try NodeRows.remove(id, rows) }
+  }
+}
+
 extension StoreFault {
   /// What an error means to whoever asked the store. Holds no SQL and no values.
   init(_ error: any Error) {

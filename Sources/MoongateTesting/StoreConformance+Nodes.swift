@@ -1,0 +1,28 @@
+import MoongateCore
+import Testing
+
+// Who serves from the store.
+
+extension StoreConformance {
+  static let nodes: [StoreConformance] = [
+    StoreConformance("gateways that serve know of each other, and of those that are gone no longer") { bench async throws in
+      let start = bench.now
+      let one = ServingNode(id: "one", generation: "a", seenAt: start)
+      #expect(try await bench.store.beat(one) == [one])
+      let two = ServingNode(id: "two", generation: "b", seenAt: start + .seconds(1))
+      #expect(try await bench.store.beat(two) == [one, two])
+      let again = ServingNode(id: "one", generation: "b", seenAt: start + .seconds(3))
+      #expect(try await bench.store.beat(again) == [again, two])
+      // One that was killed counts until it has not been heard of for long enough.
+      let end = two.seenAt + ServingNode.patience
+      #expect(try await bench.store.nodes(at: end - .milliseconds(1)) == [again, two])
+      #expect(try await bench.store.nodes(at: end) == [again])
+      let third = ServingNode(id: "one", generation: "b", seenAt: end + ServingNode.memory)
+      #expect(try await bench.store.beat(third) == [third])
+      #expect(try await bench.store.nodes(at: start) == [third], "the row of the other is gone")
+      // One that ends says so.
+      try await bench.store.leave("one", at: third.seenAt)
+      #expect(try await bench.store.nodes(at: third.seenAt).isEmpty)
+    }
+  ]
+}

@@ -1,0 +1,58 @@
+import Foundation
+import MoongateCore
+import ServiceLifecycle
+import Synchronization
+
+/// Tells the other gateways of the store that this one serves, and by which generation; and knows of them.
+final class Heartbeat: Service {
+  private static let interval: Duration = .seconds(3)
+
+  private let id: String
+  private let store: any NodeStore
+  private let generations: ActiveGeneration
+  private let clock: any GatewayClock
+  private let latest = Mutex<(nodes: [ServingNode], at: Timestamp)?>(nil)
+
+  /// - Parameter address: what it listens on, by which people know it.
+  init(store: any NodeStore, generations: ActiveGeneration, address: ListenAddress, clock: any GatewayClock, random: any RandomSource) {
+    // With something random: a gateway that was killed and started again must not be taken for the one before.
+    id = "\(ProcessInfo.processInfo.hostName) \(address) \(Base64URL.encode(random.bytes(4)))"
+    self.store = store
+    self.generations = generations
+    self.clock = clock
+  }
+
+  func run() async throws {
+    try? await cancelWhenGracefulShutdown {
+      while !Task.isCancelled {
+        await self.beat()
+        try await Task.sleep(for: Self.interval)
+      }
+    }
+    try? await store.leave(id, at: clock.now())
+  }
+
+  /// A store that does not answer is told of elsewhere: what was known gets old.
+  private func beat() async {
+    let now = clock.now()
+    guard let nodes = try? await store.beat(ServingNode(id: id, generation: generations.current.id, seenAt: now)) else { return }
+    latest.withLock { $0 = (nodes, now) }
+  }
+
+  /// Those that serve, this one among them; nil where the store has not told for too long.
+  var nodes: [ServingNode]? {
+    let oldest = clock.now() - ServingNode.patience
+    return latest.withLock { latest in latest.flatMap { $0.at > oldest ? $0.nodes : nil } }
+  }
+
+  /// Nothing while it is not known: a number that is not so would be worse than none.
+  var families: [MetricFamily] {
+    guard let nodes else { return [] }
+    return [
+      MetricFamily("moongate_nodes", .gauge, "Gateways that serve from this store.", nodes.count),
+      MetricFamily(
+        "moongate_generations", .gauge, "Different generations that they serve by; 1 unless a change has not reached all of them.",
+        Set(nodes.map(\.generation)).count),
+    ]
+  }
+}
