@@ -91,7 +91,8 @@ import Testing
     try await Self.run(gateway, reloads: reloads) { client in
       let policy = try await client.send(.get, "/policy")
       #expect(
-        policy.text == #"{"active":"test","since":"2026-11-20T12:00:00Z","candidate_refused":null,"warnings":[],"restart_needed":[],"nodes":[]}"# + "\n")
+        policy.text == #"{"active":"test","since":"2026-11-20T12:00:00Z","candidate_refused":null,"warnings":[],"restart_needed":[],"nodes":[]}"#
+          + "\n")
       #expect(try await client.send(.post, "/policy/reload").status == 200)
       let problem = ConfigurationProblem(
         location: MoongateCore.SourceLocation(file: "policies/phone_otp.lua", line: 9), path: "limits.send.windw", message: "unknown field")
