@@ -40,7 +40,7 @@ struct RetireKey: AsyncParsableCommand {
     guard ring.fingerprint != next.fingerprint else { return try await OperatorStore.with(configuration) { try await body($0, true) } }
     let replaced: OperatorStore
     do {
-      replaced = try await OperatorStore(configuration, answeringTo: next.fingerprint)
+      replaced = try await OperatorStore(configuration, answeringTo: next)
     } catch {
       return try await OperatorStore.with(configuration) { try await body($0, true) }
     }

@@ -15,9 +15,9 @@ struct OperatorStore {
 
   /// - Parameters:
   ///   - makes: whether a store and a key that are not there yet are made.
-  ///   - fingerprint: of the key whose store it must be; nil: of the ring's oldest.
+  ///   - ring: whose store it must be; nil: that of gateway.lua.
   /// - Throws: a sentence, with exit status 2, where there is nothing to open.
-  init(_ configuration: ConfigurationOption, makes: Bool = false, answeringTo fingerprint: [UInt8]? = nil) async throws {
+  init(_ configuration: ConfigurationOption, makes: Bool = false, answeringTo ring: KeyRing? = nil) async throws {
     gateway = try configuration.generation().gateway
     guard case .sqlite(let path) = gateway.store else {
       throw StartProblem("This build keeps its state in SQLite only: say store = \"sqlite:data/moongate.db\" in gateway.lua.", status: .couldNotRun)
@@ -32,7 +32,7 @@ struct OperatorStore {
     }
     let key = try MasterKey(gateway.key)
     do {
-      store = try SQLiteStore(path: path, keyFingerprint: fingerprint ?? key.keys.fingerprint)
+      store = try SQLiteStore(path: path, keyFingerprint: (ring ?? key.keys).fingerprint)
     } catch {
       key.undo()
       throw StartProblem("\(error)", status: .couldNotRun)
