@@ -82,6 +82,12 @@ class Provider:
                 "title": "Code by chat",
                 "instruction": "We will send you a code in the company's chat.",
                 "labels": {"email": "Work email", "code": "Code from the chat"},
+                "translations": {"hi": {
+                    "Code by chat": "चैट से कोड",
+                    "We will send you a code in the company's chat.": "हम आपको कंपनी के चैट में एक कोड भेजेंगे।",
+                    "Work email": "कार्यालय का ईमेल",
+                    "Code from the chat": "चैट में आया कोड",
+                }},
             },
             "policy": POLICY.read_text().replace('"chat_code"', json.dumps(params["name"])),
         }

@@ -142,6 +142,10 @@ def test_in_a_browser(office, chat, driver):
     screen.opens("/auth/login").reads("Use Code by chat")
     screen.opens("/auth/login?flow=office").at("/auth/step").reads("Code by chat", "We will send you a code in the company's chat.", "Work email")
     screen.is_sound("the address")
+    # In the words that the program brings, and with what was typed.
+    screen.fills('"field.email"', "asha@").presses("हिन्दी").reads("चैट से कोड", "हम आपको कंपनी के चैट में एक कोड भेजेंगे।", "कार्यालय का ईमेल")
+    assert screen.find('[name="field.email"]').get_attribute("value") == "asha@" and "asha" not in screen.driver.current_url
+    screen.presses("English").reads("Code by chat")
     screen.fills('"field.email"', "asha@example.com").presses("Continue").reads("We've sent an 8-digit code to", "asha@example.com", "Resend code in")
     code = wait_for(lambda: chat.posts and code_of(chat), "the message")
     screen.is_sound("the code")

@@ -169,7 +169,7 @@ def longer(text):
     return "\n".join(lines) + "\n"
 
 
-def test_a_pseudo_locale_does_not_break_the_layout(driver, tmp_path, number):
+def test_a_pseudo_locale_does_not_break_the_layout(driver, tmp_path, number, other_number):
     house = House(tmp_path)
     pages = house.config / "pages"
     pages.mkdir()
@@ -191,8 +191,16 @@ def test_a_pseudo_locale_does_not_break_the_layout(driver, tmp_path, number):
         screen.waits(lambda: screen.find("form[data-form=code]").get_attribute("data-state") == "open", "the next try")
         screen.types(code)
         screen.waits(lambda: screen.path == "/profile-setup", "the end")
-        for path in ("/auth/account", "/auth/pin?flow=pin_set", "/auth/verify?flow=change_phone"):
+        for path in ("/auth/account", "/auth/pin?flow=pin_set", "/auth/verify?flow=change_phone", "/auth/step?flow=totp_set", "/auth/verify?flow=step_up"):
             screen.opens(path).is_sound(path)
+        # The sheets and the questions, too.
+        screen.opens("/auth/verify?flow=change_phone").find(".country").click()
+        screen.is_sound("countries")
+        screen.forget().asks_code(other_number(), "register")
+        screen.find("[data-edit]").click()
+        screen.is_sound("the sheet").find("#edit [data-close]").click()
+        screen.find(".back").click()
+        screen.is_sound("the question")
     finally:
         house.stop()
 
