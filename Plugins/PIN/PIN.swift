@@ -58,7 +58,9 @@ public struct PIN: FullProvider {
     guard let hasher = step.tools.hasher else { throw PINFault.noHasher }
     if let obstacle = try Self.obstacle(step) { return obstacle }
     guard step.account != nil else { throw PINFault.noAccount }
-    if step.purpose == .set { return .proved(Proof(record: .replace(try await Self.record(of: input, by: hasher)))) }
+    // Attack: two flows that were begun while there was none, or one that sets beside one that changes, each with a PIN of its own: the later
+    // would overwrite what the earlier one made. Of all that were judged by one record, one completes.
+    if step.purpose == .set { return .proved(Proof(record: .replaceOnce(try await Self.record(of: input, by: hasher)))) }
 
     let current = try PINDigits(try input.text(Self.pin.name), field: Self.pin.name)
     let stored = try step.account?.record.map(PINRecord.init(bytes:))
@@ -66,7 +68,7 @@ public struct PIN: FullProvider {
     switch step.purpose {
     case .prove: return .proved(Proof(record: rehashed.map { .replace(PINRecord(hash: $0).bytes) } ?? .keep))
     case .disable: return .proved(Proof(record: .remove))
-    case .set, .change: return .proved(Proof(record: .replace(try await Self.record(of: input, by: hasher))))
+    case .set, .change: return .proved(Proof(record: .replaceOnce(try await Self.record(of: input, by: hasher))))
     }
   }
 

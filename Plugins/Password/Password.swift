@@ -65,9 +65,10 @@ public struct Password: FullProvider {
     case .set:
       let person = try person(step, input)
       let record = try await hasher.hash(typed.bytes)
+      // Attack: two resets that were begun at once, each with a password of its own. Of all that were judged by one record, one completes.
       return .proved(
         Proof(
-          claimed: [step.identifier].compactMap(\.self), firstName: person.first, lastName: person.last, record: .replace(Array(record.utf8))))
+          claimed: [step.identifier].compactMap(\.self), firstName: person.first, lastName: person.last, record: .replaceOnce(Array(record.utf8))))
     case .prove:
       guard case .right(let rehashed) = try await hasher.verify(typed.bytes, against: try Self.hash(of: step.account)) else {
         return .refused(.invalidPassword)

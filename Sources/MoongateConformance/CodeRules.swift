@@ -6,6 +6,7 @@ struct CodeRules: Sendable {
   let provider: any CodeProvider
 
   private static let code = "805213"
+  private static let otherCode = "117746"
   private static let message = CodeMessage(
     code: code, text: "\(code) is your Moongate verification code", domainBoundLine: "@auth.example.com #\(code)", service: "Moongate")
 
@@ -35,7 +36,9 @@ struct CodeRules: Sendable {
   private func judgeDelivery(to identifier: Identifier) async {
     await stage.subject.reset()
     let first = Loan()
-    stage.judges(.delivery)
+    stage.typedEver.add([Self.code, Self.otherCode])
+    let unseen = stage.watched?.isUnseen
+    if let unseen { stage.passesOver(.delivery, .beginTwice, .faults, .cancellation, because: unseen) } else { stage.judges(.delivery) }
     guard case .answered = await deliver(to: identifier, first) else {
       stage.finds(
         .delivery, "A code could not be delivered, though everything that was lent worked.",
@@ -43,12 +46,13 @@ struct CodeRules: Sendable {
       return
     }
     let use = first.use
-    if use.messages.isEmpty, use.requests.isEmpty {
+    if unseen == nil, use.messages.isEmpty, use.requests.isEmpty {
       stage.finds(.delivery, "Nothing was sent before `deliver` returned.", "Return when the message was handed over: a failure would be nobody's.")
     }
     if use.messages.count > 1 {
       stage.finds(.delivery, "One code was sent \(use.messages.count) times.", "Send one message: each costs, and limits count one.")
     }
+    if use.messages.isEmpty, !use.requests.isEmpty { judge(use.requests, to: identifier) }
     for message in use.messages {
       if message.to != identifier.value {
         stage.finds(.delivery, "A code was sent to somebody else than it is for.", "Send it to `identifier.value`.")
@@ -64,14 +68,17 @@ struct CodeRules: Sendable {
     stage.judge(first, typed: [Self.code])
 
     // Another step for the same person, with its own code.
-    let other = CodeMessage(code: "117746", text: "117746 is your code", domainBoundLine: "@auth.example.com #117746", service: "Moongate")
+    let other = CodeMessage(
+      code: Self.otherCode, text: "\(Self.otherCode) is your code", domainBoundLine: "@auth.example.com #\(Self.otherCode)", service: "Moongate")
     let second = Loan()
-    stage.judges(.beginTwice)
+    if unseen == nil { stage.judges(.beginTwice) }
     let called = await deliver(other, to: identifier, second)
     let sent = second.use
-    if case .answered = called, sent.messages.count + sent.requests.count == use.messages.count + use.requests.count,
-      sent.messages.allSatisfy({ $0.text.contains(other.code) })
-    {
+    let isSame =
+      use.messages.isEmpty && !use.requests.isEmpty
+      ? sent.messages.isEmpty && sent.requests.count { $0.carries(other.code) } == use.requests.count { $0.carries(Self.code) }
+      : sent.messages.count == use.messages.count && sent.requests.count == use.requests.count
+    if case .answered = called, isSame, sent.messages.allSatisfy({ $0.text.contains(other.code) }) {
       // As it should be.
     } else {
       stage.finds(
@@ -82,7 +89,20 @@ struct CodeRules: Sendable {
     stage.judge(first, typed: [Self.code])
   }
 
+  /// A code that goes by a site: once, to whom it is for.
+  private func judge(_ requests: [WebRequest], to identifier: Identifier) {
+    switch requests.count(where: { $0.carries(Self.code) }) {
+    case 0: stage.finds(.delivery, "Nothing that was sent carries the code.", "Send `code.text`, which the policy words.")
+    case 1: break
+    case let count: stage.finds(.delivery, "One code was sent \(count) times.", "Send one message: each costs, and limits count one.")
+    }
+    if !requests.contains(where: { $0.carries(identifier.value) }) {
+      stage.finds(.delivery, "Nothing that was sent names whom the code is for.", "Send it to the identifier's value.")
+    }
+  }
+
   private func judgeFaults(to identifier: Identifier) async {
+    if stage.watched?.isUnseen != nil { return }
     await stage.subject.reset()
     stage.judges(.faults)
     let failing = Loan(.fails)
@@ -114,7 +134,16 @@ extension Stage {
   /// Cancels a call while what it waits for never comes.
   func judgeCancellation(_ name: String, _ body: @escaping @Sendable (Loan) async throws -> Void) async {
     let loan = Loan(.hangs)
-    judges(.cancellation)
+    if let watched {
+      guard watched.isUnseen == nil, watched.canBeHeldUp else {
+        passesOver(.cancellation, because: watched.isUnseen ?? "what it sends by cannot be made to wait")
+        return
+      }
+      watched.meets(.hangs)
+    } else {
+      judges(.cancellation)
+    }
+    defer { watched?.meets(.works) }
     let ended = await Race.run(for: patience) { () async -> Bool in
       let work = Task { try? await body(loan) }
       // It is cancelled once it waits for a tool, or is over by itself.
@@ -122,7 +151,10 @@ extension Stage {
         await work.value
         loan.end()
       }
-      while !loan.use.isAny, !loan.use.hasEnded, !Task.isCancelled { try? await Task.sleep(for: .milliseconds(1)) }
+      while !loan.use.isAny, !loan.use.hasEnded, !Task.isCancelled {
+        try? await Task.sleep(for: .milliseconds(1))
+        self.look(loan)
+      }
       work.cancel()
       await over.value
       return true
@@ -132,6 +164,19 @@ extension Stage {
         .cancellation, "`\(name)` had not ended \(patience) after its task was cancelled.",
         "Do not catch and repeat what a cancelled wait throws; give up when `Task.isCancelled`.")
       return
+    }
+    guard watched != nil else { return }
+    guard loan.use.isAny else {
+      passesOver(.cancellation, because: "nothing of what it does can be made to wait")
+      return
+    }
+    // Elsewhere a call ends whatever its provider does. What counts is whether it can be asked again.
+    judges(.cancellation)
+    let next = Loan()
+    if case .threw(let thrown) = await call(next, { try await body(next) }) {
+      finds(
+        .cancellation, "After a `\(name)` that nobody waited for any more, the next one fails: \(thrown.text.prefix(120)).",
+        "Give up what you wait for when `cancel` comes, or after a time of your own.")
     }
   }
 }

@@ -15,7 +15,8 @@ public enum Conformance {
     _ provider: any Provider, _ subject: ConformanceSubject? = nil, patience: Duration = .seconds(10)
   ) async -> ConformanceReport {
     let descriptor = provider.descriptor
-    let stage = Stage(descriptor, subject ?? ConformanceSubject(of: descriptor), patience: patience)
+    let stage = Stage(
+      descriptor, subject ?? ConformanceSubject(of: descriptor), patience: patience, watched: provider as? any WatchedProvider)
     await DescriptorRules(stage: stage, provider: provider).run()
     switch provider {
     case let code as any CodeProvider: await CodeRules(stage: stage, provider: code).run()
@@ -25,6 +26,7 @@ public enum Conformance {
         .descriptor, "The provider is neither a CodeProvider nor a FullProvider.", "Conform to one of the two: the core knows no other shape.")
     }
     await stage.judgeStragglers()
+    await stage.judgeLeavings()
     return stage.report
   }
 }
@@ -50,8 +52,17 @@ final class Stage: Sendable {
   /// Of all calls that have ended.
   private let loans = Mutex<[Loan]>([])
   private let time: Mutex<Int64>
+  /// The provider, where it runs elsewhere.
+  let watched: (any WatchedProvider)?
+  /// What such a one wrote.
+  let overheard = Noted()
+  /// The secrets of all calls: answers and codes.
+  let typedEver = Noted()
+  /// Whom steps were for, as identifiers say it.
+  let people = Noted()
 
-  init(_ descriptor: ProviderDescriptor, _ subject: ConformanceSubject, patience: Duration) {
+  init(_ descriptor: ProviderDescriptor, _ subject: ConformanceSubject, patience: Duration, watched: (any WatchedProvider)? = nil) {
+    self.watched = watched
     self.descriptor = descriptor
     self.subject = subject
     self.patience = patience
@@ -108,7 +119,10 @@ final class Stage: Sendable {
     var values = Dictionary(descriptor.settings.compactMap { field in Self.example(field).map { (field.name, $0) } }) { first, _ in first }
     values.merge(subject.settings) { _, given in given }
     return StepTools(
-      randomBytes: { [random] in random.bytes($0) },
+      randomBytes: { [random] count in
+        loan.note("randomness") { $0.random.append(count) }
+        return random.bytes(count)
+      },
       settings: StepSettings(secrets: planted.mapValues { secret in { @Sendable in secret } }, values: values),
       hasher: hashes && descriptor.hashesSecrets ? LentHasher(loan: loan, random: random) : nil, web: LentWeb(loan: loan, answers: subject.web),
       messenger: hasMessenger ? LentMessenger(loan: loan) : nil,
@@ -133,9 +147,12 @@ final class Stage: Sendable {
 
   /// A call to the provider, given up where it does not end.
   func call<Answer: Sendable>(_ loan: Loan, _ body: @escaping @Sendable () async throws -> Answer) async -> Called<Answer> {
+    watched?.meets(loan.manner)
     let outcome = await Race.run(for: patience) { () async -> Called<Answer> in
       do { return .answered(try await body()) } catch { return .threw(Thrown(error)) }
     }
+    look(loan)
+    if loan.manner != .works { watched?.meets(.works) }
     guard let outcome else {
       finds(
         .cancellation, "A call had not ended after \(patience).",

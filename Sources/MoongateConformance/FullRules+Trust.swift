@@ -94,7 +94,7 @@ extension FullRules {
       let heard = await person.submit(opened, fields)
       switch heard.answer {
       // Where any wrong answer throws, that has been told.
-      case .threw where stage.isBroken(.refusals): return
+      case .threw where stage.isBroken(.refusals) || stage.isBroken(.outcomes): return
       case .threw(let thrown):
         stage.finds(
           .malformed, "Input that cannot be read is an error: \(thrown.text.prefix(120)).",
@@ -137,8 +137,11 @@ extension FullRules {
           .unknown, "For an identifier that is \(whose), `submit` \(heard.answer.word), and \(expected.answer.word) for one that is known.",
           "Give the same refusal to both.")
       }
+      // Work, as far as it can be counted and is the same in every run: what is asked of hashing, of sites, of messages and of randomness.
       let (left, right) = (heard.loan.use, expected.loan.use)
-      if left.hashing != right.hashing || left.requests.count != right.requests.count || left.messages.count != right.messages.count {
+      if left.hashing != right.hashing || left.requests.count != right.requests.count || left.messages.count != right.messages.count
+        || left.random != right.random
+      {
         stage.finds(
           .unknown, "For an identifier that is \(whose), other work is done than for one that is known.",
           "Do the same: `hasher.verify(typed, against: nil)` takes as long as with a hash, and the time tells who is registered.")
@@ -150,10 +153,16 @@ extension FullRules {
 
   func judgeFaults(_ person: Rehearsal, fields: (@Sendable (Rehearsal.Opened) async -> [String: InputValue]?)?) async {
     guard let person = await prepared(person.fresh(subject)) else { return }
-    stage.judges(.faults)
+    if let unseen = stage.watched?.isUnseen {
+      stage.passesOver(.faults, because: unseen)
+      return
+    }
+    // Of one that runs elsewhere it is judged where something of its could fail.
+    if stage.watched == nil { stage.judges(.faults) }
     let failing = Loan(.fails)
     let begun = await person.begin(.prove, failing)
     if failing.use.isAny {
+      stage.judges(.faults)
       switch begun.answer {
       case .threw, .late: break
       case .opened where failing.use.messages.isEmpty && failing.use.hashing.isEmpty: break  // It may know from before what the site says.
@@ -166,9 +175,10 @@ extension FullRules {
     let loan = Loan(.fails)
     let heard = await person.submit(opened, good, loan)
     guard loan.use.isAny else { return }
+    stage.judges(.faults)
     switch heard.answer {
     case .threw, .late: break
-    case .proved where loan.use.hashing.isEmpty: break  // It had all that it needed.
+    case .proved where loan.use.hashing.isEmpty && stage.watched == nil: break  // It had all that it needed.
     default:
       stage.finds(
         .faults, "Where what it needs fails, `submit` \(heard.answer.word).",

@@ -163,6 +163,7 @@ struct FullRules: Sendable {
       switch heard.answer {
       case .refused: continue
       case .proved: stage.finds(.refusals, "A wrong answer is proved.", "Compare before you prove.")
+      case .threw where stage.isBroken(.outcomes): continue
       case .threw:
         stage.finds(
           .refusals, "A wrong answer is an error.", "Answer `.refused` with a declared reason: an error gives the try back, and guesses cost nothing."

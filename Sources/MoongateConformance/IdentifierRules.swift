@@ -23,6 +23,7 @@ struct IdentifierRules: Sendable {
     guard let first = identifier(typed, .spelling, "one of the subject's spellings") else { return nil }
     stage.judges(.spelling)
     stage.judges(.facts)
+    stage.people.add([first.value, first.display])
     for spelling in subject.spellings.dropFirst() {
       guard let same = identifier(spelling, .spelling, "another spelling of one person") else { continue }
       if same != first {
@@ -170,8 +171,17 @@ extension Stage {
   /// What a call left with the suite.
   func judge(_ loan: Loan, typed: some Sequence<String>) {
     let use = loan.use
-    for line in use.lines { judgeText(line, "a line of its log", typed: typed) }
+    for line in use.lines { judgeLine(line, typed: typed) }
     judgeLate(loan)
+  }
+
+  /// A line for the operator.
+  func judgeLine(_ line: String, typed: some Sequence<String>) {
+    judgeText(line, "a line of its log", typed: typed)
+    if SecretSearch(people.all).isIn(line) {
+      finds(
+        .secrets, "Whom a step is for is in a line of its log.", "Leave addresses and numbers out: the log is read by more people than they know.")
+    }
   }
 
   func judgeLate(_ loan: Loan) {

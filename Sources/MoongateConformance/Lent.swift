@@ -3,14 +3,6 @@ import Synchronization
 
 /// What the suite lends for one call, and what it saw of its use.
 final class Loan: Sendable {
-  /// How a lent tool behaves.
-  enum Manner: Sendable {
-    case works
-    case fails
-    /// Until the call is cancelled.
-    case hangs
-  }
-
   /// What was done with the tools.
   struct Use: Sendable {
     var messages: [Message] = []
@@ -18,6 +10,8 @@ final class Loan: Sendable {
     /// Comparisons and hashes, in their order.
     var hashing: [String] = []
     var lines: [String] = []
+    /// How many random bytes were asked for, call by call.
+    var random: [Int] = []
     /// Uses after the call had ended.
     var late: [String] = []
     var hasEnded = false
@@ -26,14 +20,22 @@ final class Loan: Sendable {
     var isAny: Bool { !messages.isEmpty || !requests.isEmpty || !hashing.isEmpty }
   }
 
-  let manner: Manner
+  let manner: SiteManner
   private let state = Mutex(Use())
 
-  init(_ manner: Manner = .works) { self.manner = manner }
+  init(_ manner: SiteManner = .works) { self.manner = manner }
 
   var use: Use { state.withLock { $0 } }
 
   func end() { state.withLock { $0.hasEnded = true } }
+
+  /// What was seen from outside.
+  func saw(_ seen: Sightings) {
+    state.withLock { use in
+      use.requests += seen.requests
+      use.lines += seen.lines
+    }
+  }
 
   func note(_ tool: String, _ change: @Sendable (inout Use) -> Void) {
     state.withLock { use in
@@ -41,6 +43,15 @@ final class Loan: Sendable {
       change(&use)
     }
   }
+}
+
+/// Texts that are remembered, each once.
+final class Noted: Sendable {
+  private let texts = Mutex<Set<String>>([])
+
+  var all: Set<String> { texts.withLock { $0 } }
+
+  func add(_ more: some Sequence<String>) { texts.withLock { $0.formUnion(more) } }
 }
 
 struct LentMessenger: Messenger {

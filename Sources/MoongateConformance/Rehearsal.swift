@@ -73,6 +73,11 @@ struct Rehearsal: Sendable {
     loan.end()
     let heard = Heard(answer: answer, loan: loan)
     if looks { look(at: heard, typed: Self.secrets(fields, opened)) }
+    // Not what is odd: `null` and `-1` stand in any line.
+    switch answer {
+    case .proved, .refused: stage.typedEver.add(Self.secrets(fields, opened).filter { !Oddities.texts.contains($0) })
+    case .opened, .malformed, .threw, .late: break
+    }
     return heard
   }
 

@@ -3,10 +3,30 @@ import MoongatePolicy
 import MoongateSDK
 
 /// `moongate policy types`: what editors are told.
-struct PolicyTypes: ParsableCommand {
+struct PolicyTypes: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "types", abstract: "Print the types of the Lua files for lua-language-server.",
-    discussion: "config/editor/moongate.d.lua is this output: write it again where your build has providers of its own.")
+    discussion: """
+      config/editor/moongate.d.lua is this output: write it again where your build has providers of its own, or, with --config, where your folder names \
+      programs that declare facts.
+      """)
 
-  func run() throws { print(EditorTypes(providers: Providers.all.map(\.descriptor)).text, terminator: "") }
+  @Option(name: .customLong("config"), help: "A folder whose programs are asked what facts they declare.") var folder: String?
+
+  func run() async throws {
+    var providers = Providers.all.map(\.descriptor)
+    if let folder {
+      var option = ConfigurationOption()
+      option.folder = folder
+      let programs = ProgramHouse.forTools()
+      let asked = ConfigurationFolder(path: try option.checked(), providers: try Providers.registry(), programs: try programs.loading())
+      let generation = asked.generation()
+      await programs.end()
+      guard let generation else {
+        throw StartProblem("\(folder) has problems, so its programs cannot be asked: `moongate check --config \(folder)` tells them.")
+      }
+      if let registry = generation.registry { providers = registry.all.map(\.descriptor) }
+    }
+    print(EditorTypes(providers: providers).text, terminator: "")
+  }
 }

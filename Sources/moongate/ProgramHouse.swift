@@ -20,7 +20,12 @@ final class ProgramHouse: ProgramStarter {
   static func forTools() -> ProgramHouse { ProgramHouse(logger: toolLogger) }
 
   /// Programs without a configuration, to be tried out.
-  static func programsForTools() -> Programs { Programs(readers: Providers.readers, logger: toolLogger, dice: { Double.random(in: 0..<1) }) }
+  /// - Parameter listener: is told what they say and do.
+  static func programsForTools(listener: @escaping @Sendable (Overheard) -> Void) -> Programs {
+    // What they do wrong is told by the suite's findings.
+    let silent = Logger(label: "exec") { _ in SwiftLogNoOpLogHandler() }
+    return Programs(readers: Providers.readers, logger: silent, listener: listener, dice: { Double.random(in: 0..<1) })
+  }
 
   private static var toolLogger: Logger { Logger(label: "exec") { label in LineLog(label: label, level: .error) } }
 

@@ -11,7 +11,8 @@ extension ProviderTemplate {
     let program = "\(new.name).py"
     var files = [
       program: isCode ? pythonCode : pythonFull, "policy.lua": isCode ? codePolicy : fullPolicy,
-      "README.md": isCode ? pythonCodeReadme : pythonFullReadme, "test_\(new.name).py": pythonTest, "subject.json": isCode ? "{}\n" : pythonSubject,
+      "README.md": isCode ? pythonCodeReadme : pythonFullReadme, "test_\(new.name).py": pythonTest,
+      "subject.json": isCode ? pythonCodeSubject : pythonSubject,
     ]
     files = files.mapValues(fill)
     var steps: [(command: String, what: String)] = [
@@ -114,6 +115,13 @@ extension ProviderTemplate {
             print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}), flush=True)
 
     """##
+
+  private static let pythonCodeSubject = """
+    {
+      "sends_by": { "file": "file" }
+    }
+
+    """
 
   private static let pythonSubject = """
     {

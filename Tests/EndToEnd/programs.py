@@ -66,7 +66,7 @@ def run():
 def write(house, body="", name="sms_hub.py"):
     """Writes the program in one piece, as an editor would."""
     file = house.config / name
-    draft = house.config / f".{name}"
+    draft = file.with_name(f".{file.name}")
     draft.write_text(FRAME + body + "\nrun()\n")
     draft.chmod(0o755)
     draft.rename(file)

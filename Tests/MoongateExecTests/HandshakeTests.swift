@@ -39,6 +39,22 @@ import Testing
       #"{"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "words": {"title": "a\nb"}}"#,
       "its words must be plain text"
     ),
+    (
+      #"{"protocol": 1, "shape": "code", "identifier": "email", "policy": "x", "facts": [{"name": "floor", "kind": "text"}]}"#,
+      "is a code provider and says `facts`"
+    ),
+    (
+      #"{"protocol": 1, "shape": "full", "identifier": "email", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "facts": [{"name": "domain", "kind": "text"}]}"#,
+      "the fact `email_domain` is declared twice"
+    ),
+    (
+      #"{"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "facts": [{"name": "floor", "kind": "number"}]}"#,
+      "the fact `floor` is of identifiers that the provider does not declare to read"
+    ),
+    (
+      #"{"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "facts": [{"name": "a", "kind": "age"}]}"#,
+      "cannot be read"
+    ),
     (#"{"protocol": 1, "shape": "full", "policy": "", "submit": [{"name": "a", "kind": "text"}]}"#, "`policy` must be the text"),
   ]
 

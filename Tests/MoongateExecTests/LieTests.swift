@@ -103,6 +103,44 @@ import Testing
     #expect(proof.proved.map(\.attributes) == [ann.attributes, phone.attributes, [:]])
   }
 
+  private static let telling = """
+    old = introduce
+    def introduce(params):
+        return {**old(params), "federated": True, "facts": [{"name": "floor", "kind": "number", "help": "where they sit"},
+                {"name": "badge", "kind": "text", "of": "federated"}]}
+
+    """
+
+  /// What it declared policies may ask; what it did not, or what the gateway reads itself, it cannot tell.
+  @Test func whatItDeclaredItMayTellOfWhomItProves() async throws {
+    let desk = try Desk()
+    let provider = try desk.full(
+      Self.telling
+        + #"""
+        def answer(method, params):
+            tells = {"attributes": {"floor": "3", "badge": "b1", "domain": "bank.example", "made_up": "x"}}
+            return {"proved": {"identifiers": [{"kind": "email", "value": "ann@example.com", **tells}, {"kind": "federated", "value": "word 7", **tells}]}}
+        """#)
+    #expect(
+      provider.descriptor.facts == [
+        .emailDomain, FactField(name: "floor", kind: .number, help: "where they sit"),
+        FactField(name: "badge", kind: .text, of: .federated, help: "what the program calls badge"),
+      ])
+    guard case .proved(let proof) = try await provider.judge("open") else {
+      Issue.record("proves")
+      return
+    }
+    #expect(proof.proved.map(\.attributes) == [["domain": "example.com", "floor": "3"], ["badge": "b1"]])
+  }
+
+  @Test(arguments: [#""x" * 301"#, #""\x1b[2J""#]) func aFactIsAShortPlainText(_ badge: String) async throws {
+    let desk = try Desk()
+    let body =
+      #"def answer(method, params): return {"proved": {"identifiers": [{"kind": "federated", "value": "word 7", "attributes": {"badge": \#(badge)}}]}}"#
+    let told = "\(try #require(try await fault(of: Self.telling + body, desk: desk)))"
+    #expect(told.contains("longer than 300 bytes") || told.contains("not plain"), "\(told)")
+  }
+
   @Test(arguments: [#""display": "\x1b[2J""#, #""display": "\u009b2J""#]) func anIdentityOfItsOwnIsPlain(_ dress: String) async throws {
     let desk = try Desk()
     let body = #"def answer(method, params): return {"proved": {"identifiers": [{"kind": "federated", "value": "word 7", \#(dress)}]}}"#

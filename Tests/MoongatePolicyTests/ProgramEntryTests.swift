@@ -1,10 +1,11 @@
 import Foundation
 import MoongateCore
-import MoongatePolicy
 import MoongateSDK
 import MoongateTesting
 import Synchronization
 import Testing
+
+@testable import MoongatePolicy
 
 /// In place of what starts programs: each declares one setting, and takes it.
 struct StubPrograms: ProgramStarter {
@@ -110,6 +111,17 @@ struct StubPrograms: ProgramStarter {
     #expect(told.count == 1 && told[0].contains("two providers of one name"), "\(told)")
   }
 
+  /// Two entries of one name are one mistake, and one line; the other one comes when it is the only one.
+  @Test(arguments: [
+    #"email_code = exec { "./hub.sh", sender = "x" }, email_code = exec { "./hub.sh", sender = "y" }"#,
+    #"email_code = {}, email_code = exec { "./hub.sh" }"#,
+  ])
+  func twoEntriesOfOneNameAreOneLine(_ entries: String) throws {
+    let gateway = TestFolder.gateway.replacing("email_code = { mail = outbox() }", with: entries)
+    let told = try problems(try TestFolder(["gateway.lua": gateway, "policies/email_code.lua": nil], programs: ["hub.sh"]))
+    #expect(told.count == 1 && told[0].contains("email_code: is said twice in one table"), "\(told)")
+  }
+
   @Test func aNameThatIsSaidTwiceIsTold() throws {
     let told = try problems(try folder(#"exec { "./hub.sh", sender = "x" }, ["sms_hub"] = exec { "./hub.sh", sender = "y" }"#))
     #expect(told == ["gateway.lua:5: sms_hub: is said twice in one table, first in line 5: call one of them something else, or remove it"])
@@ -158,6 +170,47 @@ struct StubPrograms: ProgramStarter {
     try folder.scratch.write("return policy \"sms_hub\" { }", to: "hub/policy.lua")
     #expect(try load() != first)
     #expect(watched.withLock { $0.contains { $0.hasSuffix("/hub/policy.lua") } })
+  }
+
+  /// What the script imports is part of what runs: whoever saves it expects that it counts.
+  @Test func theModulesBesideItArePartOfTheGeneration() throws {
+    let folder = try folder(#"exec { "/bin/sh", "hub/hub.sh", sender = "x" }"#)
+    let watched = Mutex<[String]>([])
+    try folder.scratch.write("#!/bin/sh\n. ./more.sh\n", to: "hub/hub.sh")
+    func load() throws -> String {
+      let stub = try StubPrograms.loading()
+      let loading = ProgramLoading(starter: stub.starter, builtIn: stub.builtIn) { files in watched.withLock { $0 = files } }
+      return try folder.load(environment: ["PATH": "/bin"], programs: loading).get().id
+    }
+    var id = try load()
+    for module in ["hub/more.sh", "hub/parts/deep/one.sh"] {
+      try folder.scratch.write("one", to: module)
+      let with = try load()
+      #expect(with != id, "\(module)")
+      #expect(watched.withLock { $0.contains { $0.hasSuffix("/\(module)") } })
+      try folder.scratch.write("two", to: module)
+      id = try load()
+      #expect(with != id, "\(module)")
+    }
+    // What others put there, what the program writes itself, and what is somebody else's.
+    for other in [
+      "hub/.more.sh", "hub/sent.txt", "hub/__pycache__/more.sh", "hub/env/pyvenv.cfg", "hub/env/lib/a.sh", "hub/node_modules/a.sh", "other/more.sh",
+      "hub/a/b/c/d/too_deep.sh",
+    ] {
+      try folder.scratch.write("x", to: other)
+      #expect(try load() == id, "\(other)")
+    }
+  }
+
+  /// A script in the configuration's own folder: the folders below are other programs'.
+  @Test func aFolderFullOfOthersCostsLittle() throws {
+    let folder = try folder(#"exec { "./hub.sh", sender = "x" }"#)
+    try folder.scratch.write("x", to: "other/more.sh")
+    #expect(ProgramModules(of: folder.scratch.path("hub.sh"), configuration: folder.scratch.path).files == [folder.scratch.path("broken.sh")])
+    for number in 0..<300 { try folder.scratch.write("x", to: "many/\(number).sh") }
+    let many = ProgramModules(of: folder.scratch.path("many/0.sh"), configuration: folder.scratch.path)
+    #expect(many.isCut && many.files.count == ProgramModules.most)
+    #expect(ProgramModules(of: "/bin/sh", configuration: "/").files == [])
   }
 
   @Test func withoutProgramsThereIsNoRegistryOfItsOwn() throws { #expect(try TestFolder().generation().registry == nil) }

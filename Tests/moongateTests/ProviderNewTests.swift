@@ -68,7 +68,7 @@ import Testing
     let folder = scratch.path("secret_phrase")
     try ProviderTemplate.python(NewProvider(name: "secret_phrase", shape: .full, moongate: nil)).write(to: folder)
     let file = try SubjectFile(path: folder + "/subject.json")
-    let tried = try TriedProgram(folder + "/secret_phrase.py") { file.change(&$0) }
+    let tried = try TriedProgram(folder + "/secret_phrase.py", file)
     defer { tried.end() }
     var subject = ConformanceSubject(of: tried.provider.descriptor)
     file.change(&subject)
@@ -115,13 +115,16 @@ import Testing
   @Test func aSubjectIsReadFromAFile() throws {
     let scratch = try ScratchFolder()
     try scratch.write(
-      #"{"spellings":[{"word":"a"}],"right":{"word":"x","flag":true,"n":1},"settings":{"birds":3,"on":false,"names":["a"],"loft":"n"},"one_time":true}"#,
+      #"{"spellings":[{"word":"a"}],"right":{"word":"x","flag":true,"n":1},"settings":{"birds":3,"on":false,"names":["a"],"loft":"n"},"one_time":true,"lifetime":"90s","record":"r","secrets":{"token":"t"},"sends_by":{"site":"url"},"site_answers":{"/a":[1]}}"#,
       to: "subject.json")
     var subject = ConformanceSubject(of: Providers.shipped[2].descriptor)
     try SubjectFile(path: scratch.path + "/subject.json").change(&subject)
     #expect(subject.spellings == [["word": .text("a")]] && subject.isOneTime && subject.setsUp)
     #expect(subject.settings == ["birds": 3, "on": false, "names": ["a"], "loft": "n"])
-    for bad in ["", "[]", "{\"right\":1}"] {
+    #expect(subject.lifetime == .seconds(90) && subject.record == Array("r".utf8) && subject.secrets == ["token": "t"])
+    let file = try SubjectFile(path: scratch.path + "/subject.json")
+    #expect(file.sendsBy == .site(setting: "url") && file.siteAnswers == ["/a": Array("[1]".utf8)])
+    for bad in ["", "[]", "{\"right\":1}", "{\"lifetime\":\"soon\"}", "{\"sends_by\":{}}", "{\"rigth\":{}}", "{\"site_answers\":1}"] {
       try scratch.write(bad, to: "bad.json")
       #expect(throws: StartProblem.self) { try SubjectFile(path: scratch.path + "/bad.json") }
     }

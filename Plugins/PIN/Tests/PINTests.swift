@@ -52,6 +52,17 @@ import Testing
     #expect(try await record(.disable, ["pin": "739154"]) == "removed")
   }
 
+  /// Attack: two that set, or one that sets beside one that changes. The core completes one of those that were judged by one record.
+  @Test("what sets or changes it takes effect once") func once() async throws {
+    for (purpose, stored) in [(.set, nil), (.change, "of 739154")] as [(StepPurpose, String?)] {
+      let answer = try await pin.submit(.step(purpose, stored: stored), .fields(["pin": "739154", "new_pin": "402917"]))
+      guard case .proved(let proof) = answer, case .replaceOnce = proof.record else {
+        Issue.record("\(purpose) could overwrite a rival's")
+        continue
+      }
+    }
+  }
+
   @Test("a wrong one is refused, whatever it was to do", arguments: [StepPurpose.prove, .change, .disable]) func wrong(purpose: StepPurpose)
     async throws
   {

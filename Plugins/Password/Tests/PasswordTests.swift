@@ -23,6 +23,15 @@ import Testing
         == "new correct horse")
   }
 
+  /// Attack: two resets at once. The core completes one of those that were judged by one record.
+  @Test("what sets it takes effect once", arguments: [true, false]) func once(hasAccount: Bool) async throws {
+    let step = StepContext.step(.set, flow: "password_reset", hasAccount: hasAccount)
+    guard case .proved(let proof) = try await password.submit(step, .fields(["password": "another horse"])), case .replaceOnce = proof.record else {
+      Issue.record("could overwrite a rival's")
+      return
+    }
+  }
+
   @Test("someone unknown, and someone without a password, cost the same work and get the same answer") func unknown() async throws {
     for step in [(hasAccount: false, stored: nil), (true, nil)] as [(hasAccount: Bool, stored: String?)] {
       let hasher = CountingHasher()

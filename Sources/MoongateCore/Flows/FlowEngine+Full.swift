@@ -239,8 +239,7 @@ extension FlowEngine {
   ///
   /// Attack: `javascript:` behind the button of a page of ours; a line break in a Location header.
   private func demandSite(_ address: String, by provider: ProviderName, _ visit: Visit) throws(Halt) {
-    let isSite = address.hasPrefix("https://") || address.hasPrefix("http://")
-    if isSite, address.utf8.count <= 8_192, address.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f }) { return }
+    if SiteAddress.isSite(address) { return }
     logger.error(
       "a provider sends a person to what is no address of a site",
       metadata: ["decision": "\(visit.client.decision)", "provider": "\(provider)"])

@@ -15,11 +15,13 @@ final class Program: Sendable {
 
   /// Starts it, and says hello.
   init(
-    _ specification: ProgramSpecification, limits: ProgramLimits, logger: Logger, dice: @escaping @Sendable () -> Double
+    _ specification: ProgramSpecification, limits: ProgramLimits, logger: Logger, listener: (@Sendable (Overheard) -> Void)? = nil,
+    dice: @escaping @Sendable () -> Double
   ) {
     self.specification = specification
     self.limits = limits
-    log = ProgramLog(logger, name: specification.name, limits: limits, secrets: SecretTexts(specification.environment.values))
+    log = ProgramLog(
+      logger, name: specification.name, limits: limits, secrets: SecretTexts(specification.environment.values), listener: listener)
     inbox = ProgramInbox(most: limits.outstanding)
     let loop = ProgramLoopParts(
       specification: specification, limits: limits, log: log, inbox: inbox, introduction: introduction, over: over, dice: dice)

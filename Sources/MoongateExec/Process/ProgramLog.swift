@@ -1,6 +1,15 @@
 import Logging
 import Synchronization
 
+/// What was heard of a program, as it said or did it: for whoever tries one out.
+package enum Overheard: Sendable {
+  /// A line of its standard error, a `log`, or the text of a failure, with whatever stands in it.
+  case said(String)
+  /// What it did that it may not.
+  /// - Parameter kind: which of the complaints: `rubbish`, `notification`, `request`, `stray`, `late`, `farewell`, …
+  case misbehaved(kind: String, sentence: String)
+}
+
 /// What the gateway's log is told of one program: what it does wrong, and what it says itself. Both without secrets, and both bounded.
 final class ProgramLog: Sendable {
   private struct Gates {
@@ -18,8 +27,13 @@ final class ProgramLog: Sendable {
   private let logger: Logger
   private let gates: Mutex<Gates>
   let secrets: SecretTexts
+  private let listener: (@Sendable (Overheard) -> Void)?
 
-  init(_ logger: Logger, name: String, limits: ProgramLimits, secrets: SecretTexts) {
+  /// - Parameter listener: is told everything, unredacted. A gateway that serves has none.
+  init(
+    _ logger: Logger, name: String, limits: ProgramLimits, secrets: SecretTexts, listener: (@Sendable (Overheard) -> Void)? = nil
+  ) {
+    self.listener = listener
     var logger = logger
     logger[metadataKey: "provider"] = "\(name)"
     self.logger = logger
@@ -33,6 +47,7 @@ final class ProgramLog: Sendable {
   /// Tells what a program did wrong.
   /// - Parameter kind: those of one kind are told at most once in ten seconds.
   func complain(_ kind: String, _ sentence: @autoclosure () -> String, at now: ContinuousClock.Instant = .now) {
+    listener?(.misbehaved(kind: kind, sentence: sentence()))
     let left: Int? = gates.withLock { gates in
       if let last = gates.complaints[kind], now - last.at < Self.complaintPause {
         gates.complaints[kind]?.left += 1
@@ -47,8 +62,12 @@ final class ProgramLog: Sendable {
     logger.error("a program misbehaves: \(secrets.redacted(sentence()))\(more)")
   }
 
+  /// Tells whoever tries the program out what stands in its own words.
+  func overhear(_ text: String) { listener?(.said(text)) }
+
   /// Passes on what the program says.
   func says(_ text: String, level: Logger.Level, values: [String: String] = [:], at now: ContinuousClock.Instant = .now) {
+    overhear(([text] + values.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }).joined(separator: " "))
     let (lets, unsaid) = gates.withLock { gates -> (Bool, Int) in
       guard gates.said.lets(at: now) else {
         gates.unsaid += 1

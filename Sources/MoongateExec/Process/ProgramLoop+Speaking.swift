@@ -64,6 +64,7 @@ extension ProgramLoop {
     do {
       message = try JSONLine.decode(Incoming.self, line)
     } catch {
+      log.overhear(String(decoding: line, as: UTF8.self))
       isUnasked("rubbish", "wrote a line that is no message of JSON-RPC: \(log.excerpt(line)) (\(JSONLine.problem(error)))", at: now)
       return
     }
@@ -115,7 +116,10 @@ extension ProgramLoop {
   }
 
   /// What a program says of a failure. First without secrets, then cut: half of one is none that is looked for.
-  private func shown(_ problem: Incoming.Problem) -> String { String(log.secrets.redacted(problem.message).prefix(500)) }
+  private func shown(_ problem: Incoming.Problem) -> String {
+    log.overhear(problem.message)
+    return String(log.secrets.redacted(problem.message).prefix(500))
+  }
 
   /// Counts what answers nothing; a program that writes too much of it is ended.
   /// - Parameter kind: nil: nothing is wrong with it.

@@ -42,6 +42,16 @@ struct Introduction: Decodable, Equatable, Sendable {
     let counts: Bool?
   }
 
+  struct Fact: Decodable, Equatable {
+    let name: String
+    let kind: FactField.Kind
+    /// Which identifiers carry it; nil: those of the first kind that the program declares.
+    let of: IdentifierKind?
+    let help: String?
+
+    var field: FactField { FactField(name: name, kind: kind, of: of, help: help ?? "what the program calls \(name)") }
+  }
+
   struct Words: Decodable, Equatable {
     let title: String
     let instruction: String?
@@ -60,6 +70,8 @@ struct Introduction: Decodable, Equatable, Sendable {
   let submit: [Field]?
   let settings: [Setting]?
   let outcomes: [DeclaredOutcome]?
+  /// What policies may ask of whom it proves.
+  let facts: [Fact]?
   let words: Words?
   /// The text of its policy.lua.
   let policy: String

@@ -45,7 +45,7 @@ struct ExecFullProvider: FullProvider {
     let call = try StepCall(step, input)
     let reply = try await program.call(method, call, secrets: call.secrets, as: StepReply.self)
     do throws(ProgramFault) {
-      return try ReplyRules(descriptor: descriptor, step: step, method: method).answer(of: reply)
+      return try ReplyRules(descriptor: descriptor, read: reader?.descriptor.facts ?? [], step: step, method: method).answer(of: reply)
     } catch {
       program.log.complain("lie", "its answer to `\(method.rawValue)` is not to be believed: \(error)")
       throw error

@@ -11,6 +11,7 @@ extension Introduction {
   /// Bounds on what a program may declare: enough for any, and little enough to be shown.
   private static let mostFields = 16
   private static let mostSettings = 64
+  private static let mostFacts = 32
   private static let longestHelp = 300
   private static let mostTranslations = 2_000
 
@@ -39,6 +40,7 @@ extension Introduction {
     if shape == .full, (submit ?? []).isEmpty, !(federated ?? false) { wrong.append("says no `submit`: what is a person to send?") }
     let settings = settingFields(&wrong)
     let outcomes = declaredOutcomes(&wrong)
+    let facts = ownFacts(&wrong)
     if policy.isEmpty || policy.utf8.count > 32_768 { wrong.append("its `policy` must be the text of a policy.lua, of 32 KiB at most") }
     var links: [StepPurpose: String] = [:]
     for (name, text) in words?.links ?? [:] {
@@ -58,7 +60,7 @@ extension Introduction {
       name: name, beginFields: fields, submitFields: shape == .code ? [InputField(name: "code", kind: .digits)] : (submit ?? []).map(\.field),
       settings: settings, policy: PolicySource(file: "\(source) (policy)", text: policy),
       identifierKinds: (identifier.map { [$0.kind] } ?? []) + (federated ?? false ? [.federated] : []), outcomes: outcomes,
-      facts: reader?.descriptor.facts ?? [], words: stepWords)
+      facts: (reader?.descriptor.facts ?? []) + facts, words: stepWords)
     wrong += descriptor.mistakes
     guard wrong.isEmpty else { throw ProgramProblem(sentences: wrong.map { String($0.prefix(300)) }) }
     return descriptor
@@ -88,13 +90,29 @@ extension Introduction {
         if least > most { wrong.append("the setting `\(name.prefix(48))`: its minimum is above its maximum") }
       }
       let help = setting.help ?? ""
-      if help.count > Self.longestHelp || help.unicodeScalars.contains(where: { $0.value < 32 || $0.value == 127 }) {
+      if !Self.isLine(help) {
         wrong.append("the setting `\(name.prefix(48))`: its help must be one line of \(Self.longestHelp) characters at most")
       }
       return SettingField(
         name: name, kind: kind, isRequired: setting.required ?? false, help: help.isEmpty ? "what the program calls \(name)" : help,
         standard: setting.default?.value)
     }
+  }
+
+  private func ownFacts(_ wrong: inout [String]) -> [FactField] {
+    let said = facts ?? []
+    if said.count > Self.mostFacts { wrong.append("declares more than \(Self.mostFacts) facts") }
+    if shape == .code, !said.isEmpty {
+      wrong.append("is a code provider and says `facts`: whom a code is for is read by the gateway, with its own facts")
+    }
+    for fact in said where !Self.isLine(fact.help ?? "") {
+      wrong.append("the fact `\(fact.name.prefix(48))`: its help must be one line of \(Self.longestHelp) characters at most")
+    }
+    return said.prefix(Self.mostFacts).map(\.field)
+  }
+
+  private static func isLine(_ help: String) -> Bool {
+    help.count <= longestHelp && !help.unicodeScalars.contains { $0.value < 32 || $0.value == 127 }
   }
 
   private func declaredOutcomes(_ wrong: inout [String]) -> [Outcome] {

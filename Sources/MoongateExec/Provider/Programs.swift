@@ -19,14 +19,18 @@ package final class Programs: Sendable {
   private let readers: [IdentifierKind: any CodeProvider]
   private let logger: Logger
   private let dice: @Sendable () -> Double
+  private let listener: (@Sendable (Overheard) -> Void)?
   private let running = Mutex<[ProgramSpecification: [Weak]]>([:])
 
   /// - Parameters:
   ///   - readers: how the gateway itself reads each kind of identifier.
+  ///   - listener: is told what the programs say and do that stands in a log otherwise, unredacted: for whoever tries one out.
   ///   - dice: in 0..<1, so that restarts are never at one moment.
   package init(
-    limits: ProgramLimits = ProgramLimits(), readers: [IdentifierKind: any CodeProvider], logger: Logger, dice: @escaping @Sendable () -> Double
+    limits: ProgramLimits = ProgramLimits(), readers: [IdentifierKind: any CodeProvider], logger: Logger,
+    listener: (@Sendable (Overheard) -> Void)? = nil, dice: @escaping @Sendable () -> Double
   ) {
+    self.listener = listener
     self.limits = limits
     self.readers = readers
     self.logger = logger
@@ -37,7 +41,7 @@ package final class Programs: Sendable {
   /// - Returns: in the order of the specifications: what each declares, ready for its settings, or sentences on why not.
   package func introduce(_ specifications: [ProgramSpecification]) -> [Result<IntroducedProgram, ProgramProblem>] {
     let started = specifications.map { specification in
-      (specification, find(specification) ?? Program(specification, limits: limits, logger: logger, dice: dice))
+      (specification, find(specification) ?? start(specification))
     }
     return started.map { specification, program in
       switch program.introduced() {
@@ -54,6 +58,10 @@ package final class Programs: Sendable {
         }
       }
     }
+  }
+
+  private func start(_ specification: ProgramSpecification) -> Program {
+    Program(specification, limits: limits, logger: logger, listener: listener, dice: dice)
   }
 
   private func find(_ specification: ProgramSpecification) -> Program? {
@@ -73,7 +81,7 @@ package final class Programs: Sendable {
     if let sameAsBefore { return introduced.provider(sameAsBefore, readers: readers) }
     // What runs with other settings goes on with those until nobody uses it.
     let isTaken = find(specification) === introduced.program
-    let program = isTaken ? Program(specification, limits: limits, logger: logger, dice: dice) : introduced.program
+    let program = isTaken ? start(specification) : introduced.program
     if isTaken, case .failure(let fault) = program.introduced() { throw ProgramProblem(sentences: ["\(fault)"]) }
     let all = settings.merging(secrets.mapValues { .text($0) }) { _, secret in secret }
     let line = ProgramInbox.Settings { id in try JSONLine.encode(Outgoing(id: id, method: .configure, params: Configuration(settings: all))) }

@@ -7,9 +7,12 @@ struct ReplyRules {
   /// Of a state or a record, in bytes: both come back to the program on one line, beside all else.
   private static let longestKept = 16_384
   private static let longestText = 2_000
+  private static let longestFact = 300
   private static let mostShown = 16
 
   let descriptor: ProviderDescriptor
+  /// The facts that the gateway's own reader tells.
+  let read: [FactField]
   let step: StepContext
   let method: Method
 
@@ -78,13 +81,28 @@ struct ReplyRules {
   /// Attack: the right person in the program's own dress. Two identifiers of one value are equal, whatever they look like and whatever policies
   /// may ask about them; so what is stored is never what the program wrote, where the gateway knows better.
   private func own(_ said: Identifier) throws(ProgramFault) -> Identifier {
-    if let read = step.identifier, read == said { return read }
-    if let held = step.account?.identifiers.first(where: { $0 == said }) { return held }
+    if let known = [step.identifier].compactMap(\.self).first(where: { $0 == said }) ?? step.account?.identifiers.first(where: { $0 == said }) {
+      let attributes = known.attributes.merging(try ownFacts(of: said)) { known, _ in known }
+      return Identifier(kind: known.kind, value: known.value, display: known.display, attributes: attributes)
+    }
     let issuer = "\(descriptor.name) "
     guard said.kind == .federated, descriptor.identifierKinds.contains(.federated), said.value.hasPrefix(issuer), said.value.utf8.count <= 512,
       said.value.utf8.count > issuer.utf8.count
     else { throw .broken("it proves a \(said.kind.rawValue) identifier that it was not asked about") }
-    return Identifier(kind: .federated, value: try plain(said.value), display: try plain(said.display))
+    return Identifier(kind: .federated, value: try plain(said.value), display: try plain(said.display), attributes: try ownFacts(of: said))
+  }
+
+  /// Of what the program tells about somebody, the facts that it declared, and none that the gateway reads itself.
+  ///
+  /// Attack: a number in Utopia whose program says that it is at home, for a policy that serves only that country.
+  private func ownFacts(of said: Identifier) throws(ProgramFault) -> [String: String] {
+    var attributes: [String: String] = [:]
+    for fact in descriptor.facts where descriptor.of(fact) == said.kind && !read.contains(where: { $0.name == fact.name }) {
+      guard let value = said.attributes[fact.name] else { continue }
+      guard value.utf8.count <= Self.longestFact else { throw .broken("its attribute `\(fact.name)` is longer than \(Self.longestFact) bytes") }
+      attributes[fact.name] = try plain(value)
+    }
+    return attributes
   }
 
   /// A claim opens nothing, but it is shown, and mails go there: it must be in the gateway's own spelling.

@@ -43,6 +43,10 @@ final class ExecReader {
       return nil
     }
     guard !taken.contains(provider) else {
+      // Of an entry that is said twice that has been told: it is one mistake.
+      if problems.all.contains(where: { $0.location.file == location.file && $0.path == name && $0.message.hasPrefix(LuaFiles.saidTwice) }) {
+        return nil
+      }
       problems.add(location, path, "two providers of one name: this program has a provider `\(name)` itself; call the other one something else")
       return nil
     }
@@ -140,18 +144,26 @@ final class ExecReader {
     return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
   }
 
-  /// Over the program, over each argument that names a file of the folder (the script behind an interpreter), and over a policy.lua beside one of
-  /// them: programs say its text in their introduction, so with another one they are another provider.
+  /// Over the program, over each argument that names a file of the folder (the script behind an interpreter), over the modules that lie beside one
+  /// of them, and over a policy.lua there: programs say its text in their introduction, so with another one they are another provider.
   private func digest(of program: String, _ arguments: [String], _ path: String, _ place: SourceLocation) -> String? {
     var hash = SHA256()
     let scripts = arguments.filter { !$0.hasPrefix("-") }.map(absolute).filter(Self.isFile)
-    var policies: [String] = []
+    var beside: [String] = []
     for file in [program] + scripts {
       let policy = URL(filePath: file).deletingLastPathComponent().appending(path: "policy.lua").path(percentEncoded: false)
-      if Self.isFile(policy), !policies.contains(policy) { policies.append(policy) }
+      if Self.isFile(policy), !beside.contains(policy) { beside.append(policy) }
+      let modules = ProgramModules(of: file, configuration: absolute("."))
+      if modules.isCut {
+        problems.warn(
+          place, path,
+          "more than \(ProgramModules.most) files like \(file.split(separator: "/").last ?? "") lie beside it: a change of the others is not noticed; "
+            + "give it a folder of its own")
+      }
+      beside += modules.files.filter { $0 != program && !scripts.contains($0) && !beside.contains($0) }
     }
-    lookedFor += scripts + policies
-    for file in [program] + scripts + policies {
+    lookedFor += scripts + beside
+    for file in [program] + scripts + beside {
       guard let bytes = Self.hash(file) else {
         problems.add(place, path, "\(file) cannot be read, or is larger than 512 MiB")
         return nil

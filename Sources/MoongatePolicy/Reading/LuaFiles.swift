@@ -35,6 +35,9 @@ struct LuaFiles {
     return arguments
   }
 
+  /// How the sentence about a field begins that stands in a table twice.
+  static let saidTwice = "is said twice in one table"
+
   /// The value of a file with the line of each field.
   private mutating func value(of file: ConfigurationFiles.File) -> LuaNode? {
     guard let bytes = Self.text(of: file, problems) else { return nil }
@@ -44,7 +47,7 @@ struct LuaFiles {
       for again in map.repeats {
         problems.add(
           SourceLocation(file: file.name, line: again.line), again.name,
-          "is said twice in one table, first in line \(again.first): call one of them something else, or remove it")
+          "\(Self.saidTwice), first in line \(again.first): call one of them something else, or remove it")
       }
       let names = LuaNames(bytes)
       let unknown = UnknownNames(names, file: file.name)

@@ -235,7 +235,12 @@ struct Scripted: FullProvider {
     #expect(try await desk.engine.view(id, client: client).get().step?.attemptsLeft == 3, "given back")
   }
 
-  @Test(arguments: ["javascript:alert(1)", "//evil.example", "https://a.example/\r\nX: 1", "", "data:text/html,x", "https://ä.example"])
+  @Test(arguments: [
+    "javascript:alert(1)", "//evil.example", "https://a.example/\r\nX: 1", "", "data:text/html,x", "https://ä.example", "http://site.example/",
+    "http://localhost.example.com/", "http://localhost@site.example/", "https://bank.example@site.example/", #"https://a\@site.example/"#,
+    "https:///x",
+    "http://127.0.0.1.example/",
+  ])
   func itSendsPeopleToSitesOnly(_ address: String) async throws {
     let (first, client) = try await desk(Scripted(begins: { _ in .redirect(to: address, state: []) }))
     let id = try await first.engine.create("step_up", returnTo: nil, browser: nil, client: client).get().id
@@ -244,6 +249,12 @@ struct Scripted: FullProvider {
     let later = try await open(second, other)
     for _ in 0..<9 { #expect(await submit(second, later, other).refusal?.code == .busy) }
   }
+
+  /// TLS, or this very machine.
+  @Test(arguments: [
+    "https://site.example/a?b=c", "HTTPS://site.example", "http://localhost:8080/mock", "http://127.0.0.1:25000/", "http://[::1]:25000/",
+  ])
+  func aSiteIsReachedSafely(_ address: String) { #expect(SiteAddress.isSite(address)) }
 
   @Test func whatItSaysOfAFieldIsASentenceAndAName() async throws {
     let (desk, client) = try await desk(
