@@ -138,7 +138,8 @@ public struct Proof: Sendable {
   public enum Record: Sendable {
     /// It stays as it is.
     case keep
-    /// This takes its place, when the flow completes.
+    /// This takes its place, when the flow completes. In a step of the purpose `prove` it is the same secret in a newer form, such as a hash at
+    /// today's cost, and gives way where the record was changed meanwhile; what sets or changes a secret answers `replaceOnce`.
     case replace([UInt8])
     /// The same, for a proof that may be used once, such as a code of an authenticator app: of all flows that were judged by the same record
     /// one completes, and the others are refused.

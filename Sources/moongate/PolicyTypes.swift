@@ -1,4 +1,5 @@
 import ArgumentParser
+import MoongateCore
 import MoongatePolicy
 import MoongateSDK
 

@@ -50,7 +50,7 @@ extension FlowEngine {
       outcome = try await making(machine.record, visit)
       outcome.changes.append(.audit(event(.accountCreated, visit, record: machine.record, id: id)))
     }
-    try hand(machine.record.gathered, to: &outcome, id: id, visit)
+    try hand(try await withoutStale(machine.record.gathered, of: known, visit), to: &outcome, id: id, visit)
     try await conclude(purpose, &outcome, machine.record, visit)
 
     var secret: SecretText?
@@ -172,12 +172,28 @@ extension FlowEngine {
     return Outcome(account: account, isNew: true, changes: [.createAccount(account)])
   }
 
+  /// Without what would renew a record that is not there any more.
+  ///
+  /// Attack: whoever knows the old PIN proves it, and waits at the flow's next step until its owner has changed it; the old one, hashed at today's
+  /// cost, would take the new one's place.
+  private func withoutStale(_ gathered: Gathered, of account: Account?, _ visit: Visit) async throws(Halt) -> Gathered {
+    guard let account else { return gathered }
+    var current = gathered
+    for (provider, kept) in gathered.records where kept.isRenewal ?? false {
+      let sealed = try await asking { () async throws(StoreFault) in try await store.providerRecord(of: account.id, for: provider) }
+      if sealed.map({ TokenHash(of: $0) }) != kept.judgedBy?.hash { current.records[provider] = nil }
+    }
+    return current
+  }
+
   /// Hands over the records that providers keep: from now on sealed for the account.
   private func hand(_ gathered: Gathered, to outcome: inout Outcome, id: FlowID, _ visit: Visit) throws(Halt) {
     let account = outcome.account.id
     for (provider, kept) in gathered.records.sorted(by: { $0.key < $1.key }) {
       // Attack: one code of an authenticator app, read over a shoulder, in two flows at once. Both were judged right by the same record.
-      if let judged = kept.judgedBy { outcome.changes.append(.demandProviderRecord(account: account, provider, judged.hash)) }
+      if let judged = kept.judgedBy, !(kept.isRenewal ?? false) {
+        outcome.changes.append(.demandProviderRecord(account: account, provider, judged.hash))
+      }
       guard let waiting = kept.sealed else {
         outcome.account.credentials.remove(provider)
         outcome.changes.append(.putProviderRecord(account: account, provider, sealed: nil))

@@ -197,6 +197,9 @@ extension FlowEngine {
     switch proof.record {
     case .keep: kept = nil
     case .remove: kept = KeptRecord(sealed: nil, judgedBy: judged)
+    // Who only proves changes nothing but the record's form, such as a hash at today's cost.
+    case .replace(let new) where purpose == .prove:
+      kept = KeptRecord(sealed: try seal(new, for: name, id: id), judgedBy: judged, isRenewal: true)
     case .replace(let new): kept = KeptRecord(sealed: try seal(new, for: name, id: id))
     case .replaceOnce(let new): kept = KeptRecord(sealed: try seal(new, for: name, id: id), judgedBy: judged)
     }

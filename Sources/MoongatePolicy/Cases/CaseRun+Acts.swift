@@ -46,6 +46,7 @@ extension CaseRun {
         await give([step.field: secret], to: step.provider)
         return told
       }
+      if let provider = try await appStep() { return try await rightByApp(provider, act) }
       guard let code = lastCode else { throw fail(act, "no code has been sent to \(recipient), so there is none to enter") }
       await submit(code)
       return told
@@ -200,6 +201,7 @@ extension CaseRun {
 
   private mutating func wrong(_ tries: PolicyCase.WrongTries, _ act: PolicyCase.Act) async throws -> String {
     let secret = try await secretStep()
+    if let provider = try await appStep(), await !openAppStep(provider) { return told }
     let code = await wrongCode()
     let most = if case .times(let times) = tries { times } else { Self.mostTries }
     var made = 0

@@ -33,6 +33,8 @@ struct CaseRun {
   var account: String?
   /// What the account's secrets are, by the field that asks for them.
   var secrets: [String: String] = [:]
+  /// Their authenticator app, once a step has shown its key.
+  var app: CaseApp?
   /// An account that is made before the next request: by then it is known whom it belongs to.
   var pending: (setup: PolicyCase.AccountSetup, location: SourceLocation)?
   var flow: (id: FlowID, name: String)?
@@ -105,6 +107,7 @@ struct CaseRun {
     switch result {
     case .success(let view):
       answer = .view(view)
+      if let shown = view.step?.shown, let taken = CaseApp(shown) { app = taken }
       if let token = view.session?.token { session = TokenHash(of: token.reveal().utf8) }
     case .failure(let refusal): answer = .refusal(refusal)
     }

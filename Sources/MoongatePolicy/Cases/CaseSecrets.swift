@@ -25,13 +25,18 @@ struct SecretStep {
 extension CaseRun {
   /// The step that is open or due, where its provider judges a secret by itself.
   func secretStep() async throws -> SecretStep? {
-    let view = await view()
-    let due = view?.step.map { [$0.provider] } ?? view?.choices ?? []
-    let name = chosen.flatMap { due.contains($0) ? $0 : nil } ?? due.first
-    guard let full = name.flatMap({ providers[$0] }) as? any FullProvider, let field = full.descriptor.submitFields.first(where: \.isRequired) else {
+    guard let full = await dueProvider() as? any FullProvider, let field = full.descriptor.submitFields.first(where: \.isRequired) else {
       return nil
     }
     return SecretStep(provider: full, field: field.name, kind: field.kind)
+  }
+
+  /// Whose step is open or due: of several the one that was chosen.
+  func dueProvider() async -> (any Provider)? {
+    let view = await view()
+    let due = view?.step.map { [$0.provider] } ?? view?.choices ?? []
+    let name = chosen.flatMap { due.contains($0) ? $0 : nil } ?? due.first
+    return name.flatMap { providers[$0] }
   }
 
   /// A secret of the right form that is not the account's.

@@ -223,6 +223,36 @@ struct Scripted: FullProvider {
     #expect(codes == [nil, "step_not_open"])
   }
 
+  /// Attack: the old secret is proved, its flow waits at the next step until the owner has set another, and then ends: the old one, hashed anew,
+  /// would be the account's again.
+  @Test func whatProvesAnOldRecordDoesNotBringItBack() async throws {
+    let (desk, client) = try await desk(
+      Scripted(submits: { step, _ in .proved(Proof(record: step.purpose == .set ? .replaceOnce([7]) : .replace([9]))) })
+    ) { generation in
+      generation.flows["login"] = .test("login", account: .existing, steps: [.test(TestDesk.phone), .test(Self.toy), .test(TestDesk.phone)])
+    }
+    func waiting() async throws -> FlowID {
+      desk.clock.advance(by: .seconds(130))
+      let id = try await desk.begun()
+      _ = try await desk.submit(id, desk.code).get()
+      _ = try await desk.engine.begin(id, provider: "toy", fields: [:], client: desk.client()).get()
+      _ = try await submit(desk, id, desk.client()).get()
+      return id
+    }
+    func end(_ id: FlowID) async throws -> [UInt8]? {
+      desk.clock.advance(by: .seconds(130))
+      _ = try await desk.begin(id).get()
+      let account = try #require(try await desk.submit(id, desk.code).get().account)
+      return try await desk.store.providerRecord(of: account.id, for: Self.toy)
+    }
+    let old = try await waiting()
+    let set = try #require(try await submit(desk, try await open(desk, client, "toy_set"), client).get().account)
+    let own = try await desk.store.providerRecord(of: set.id, for: Self.toy)
+    #expect(try await end(old) == own)
+    // What was judged by the record that is there renews it.
+    #expect(try await end(try await waiting()) != own)
+  }
+
   // MARK: what it may name
 
   /// Attack: a provider of something else proves the number of whoever it likes.
