@@ -147,7 +147,7 @@ final class ProgramStage: Sendable {
 
   var isUnseen: String? {
     site == nil && file == nil
-      ? "it sends by a way of its own: say in subject.json which setting leads there, as in {\"sends_by\": {\"site\": \"url\"}}" : nil
+      ? "what it sends is not seen: if it does, say in subject.json which setting leads there, as in {\"sends_by\": {\"site\": \"url\"}}" : nil
   }
 
   var canBeHeldUp: Bool { site != nil }

@@ -20,7 +20,7 @@ return tests {
     phone "+919999999999", account {},
     flow "totp_set", right(), wait "1m",
     flow "totp_disable", right(), expect { status = "complete" },
-    wait "1m", flow "step_up", provider "totp", right(), expect { status = 401, code = "not_set_up" },
+    wait "1m", flow "totp_disable", right(), expect { status = 401, code = "not_set_up" },
   },
 
   case "an app whose code was wrong is not set up" {
