@@ -20,6 +20,9 @@ package final class SystemClock: GatewayClock {
     var suspect: Bool
   }
 
+  /// A wall clock that stands behind by more is not waited for.
+  private static let tolerance: Duration = .seconds(2)
+
   private let state: Mutex<State>
   private let wall: @Sendable () -> Timestamp
   private let steady: @Sendable () -> ContinuousClock.Instant
@@ -42,9 +45,21 @@ package final class SystemClock: GatewayClock {
     return state.withLock { state in
       let elapsed = max(.zero, steady - state.seenAt)
       let expected = state.latest + elapsed
-      state.suspect = expected - wall > .seconds(2)
-      state.latest = max(expected, wall)
-      state.seenAt = steady
+      let lead = expected - wall
+      state.suspect = lead > Self.tolerance
+      if lead <= .zero {
+        state.latest = wall
+        state.seenAt = steady
+      } else if state.suspect {
+        // What is less than a millisecond is kept for the next time: else time would stand still for whoever asks often.
+        state.seenAt = state.seenAt + (expected - state.latest)
+        state.latest = expected
+      } else {
+        // A small lead is given back by going at half the pace: else every jitter of the wall clock would stay for ever, and nodes drift apart.
+        let next = max(state.latest + elapsed / 2, wall)
+        if next > state.latest { state.seenAt = steady }
+        state.latest = max(state.latest, next)
+      }
       return state.latest
     }
   }

@@ -1,0 +1,185 @@
+import CPostgres
+import Foundation
+import MoongateCore
+
+/// How long things may take.
+struct PostgresTiming: Sendable {
+  /// Until a server has let us in, name look-up apart.
+  var connect: Duration
+  /// One statement, as the server counts it.
+  var statement: Duration
+  /// Until the server gives a lock, as it counts.
+  var lock: Duration
+  /// How long the server may keep silent while it owes an answer. Longer than a statement may take, so that a server that is alive is heard.
+  var silence: Duration
+  /// How long work may wait for a connection.
+  var queue: Duration
+
+  /// For a gateway, whose clients wait: two seconds.
+  static let serving = PostgresTiming(
+    connect: .milliseconds(1500), statement: .milliseconds(1900), lock: .milliseconds(1500), silence: .milliseconds(2200), queue: .seconds(2))
+  /// For commands, and for opening a store, where a look over a whole table is waited for.
+  static let patient = PostgresTiming(
+    connect: .seconds(3), statement: .seconds(120), lock: .seconds(30), silence: .seconds(125), queue: .seconds(30))
+}
+
+/// One connection in pipeline mode. Nothing of it blocks for longer than its deadlines say; it belongs to one thread at a time.
+final class PostgresConnection {
+  let timing: PostgresTiming
+  let numbers: PostgresNumbers
+  let handle: OpaquePointer
+  /// Statements that this connection keeps prepared, by their text.
+  var prepared: [String: String] = [:]
+  /// How many names of prepared statements have been given.
+  var nameCount = 0
+  /// What the server owes answers to, in order.
+  var owed: [Owed] = []
+  var unsent = 0
+  /// Set once nothing more can be said on it.
+  var isBroken = false
+  /// Whether it broke because the server kept silent.
+  var wasSilent = false
+  /// How long the server may keep silent.
+  var silence: Duration
+
+  /// - Throws: `PostgresError.notConnected`, the obstacle of the first target that is more than not being there.
+  static func open(_ address: PostgresAddress, timing: PostgresTiming, numbers: PostgresNumbers) throws(PostgresError) -> PostgresConnection {
+    var obstacle: PostgresObstacle?
+    for target in address.targets {
+      do throws(PostgresError) {
+        let connection = try PostgresConnection(address, target, timing: timing, numbers: numbers)
+        try connection.settle()
+        numbers.connected()
+        return connection
+      } catch {
+        numbers.failedToConnect()
+        let found: PostgresObstacle =
+          switch error {
+          case .notConnected(let found): found
+          case .refused(let state, _): PostgresObstacle(state)
+          case .silent: .silent
+          case .lost, .outcomeUnknown: .startingUp
+          }
+        // Of several, one that is there and says no tells more than one that is not there.
+        if obstacle.map({ [.unreachable, .unknownHost, .silent].contains($0) }) ?? true { obstacle = found }
+      }
+    }
+    throw .notConnected(obstacle ?? .unreachable)
+  }
+
+  private init(_ address: PostgresAddress, _ target: PostgresAddress.Target, timing: PostgresTiming, numbers: PostgresNumbers) throws(PostgresError) {
+    self.timing = timing
+    self.numbers = numbers
+    silence = timing.silence
+    var options = address.options
+    options["host"] = target.host
+    options["hostaddr"] = target.hostAddress
+    options["port"] = target.port
+    guard let started = Self.start(options) else { throw .notConnected(.other("libpq is out of memory")) }
+    handle = started
+    // Errors of the connection then say the code instead of words, which quote the user's name and may come in any language.
+    PQsetErrorVerbosity(handle, PQERRORS_SQLSTATE)
+    // Notices may quote values; nobody reads them.
+    PQsetNoticeReceiver(handle, { _, _ in }, nil)
+    try connect()
+    guard PQsetnonblocking(handle, 1) == 0, PQenterPipelineMode(handle) == 1 else { throw .notConnected(.other("libpq has no pipeline mode")) }
+    guard Self.parameter("server_encoding", handle) == "UTF8" else { throw .notConnected(.encoding) }
+  }
+
+  deinit { PQfinish(handle) }
+
+  private static func start(_ options: [String: String]) -> OpaquePointer? {
+    var keywords: [UnsafeMutablePointer<CChar>?] = []
+    var values: [UnsafeMutablePointer<CChar>?] = []
+    for (keyword, value) in options {
+      keywords.append(strdup(keyword))
+      values.append(strdup(value))
+    }
+    defer { for text in keywords + values { free(text) } }
+    let keywordList = keywords.map { UnsafePointer($0) } + [nil]
+    let valueList = values.map { UnsafePointer($0) } + [nil]
+    return PQconnectStartParams(keywordList, valueList, 0)
+  }
+
+  private static func parameter(_ name: String, _ handle: OpaquePointer) -> String? { PQparameterStatus(handle, name).map { String(cString: $0) } }
+
+  /// PostgreSQL documentation, "Database Connection Control Functions", PQconnectPoll.
+  private func connect() throws(PostgresError) {
+    let deadline = ContinuousClock.now + timing.connect
+    var waits = PGRES_POLLING_WRITING
+    guard PQstatus(handle) != CONNECTION_BAD else { throw .notConnected(obstacle) }
+    while waits != PGRES_POLLING_OK {
+      guard try ready(waits == PGRES_POLLING_READING ? POLLIN : POLLOUT, until: deadline) else { throw .notConnected(.silent) }
+      waits = PQconnectPoll(handle)
+      if waits == PGRES_POLLING_FAILED { throw .notConnected(obstacle) }
+    }
+  }
+
+  private var obstacle: PostgresObstacle { PostgresObstacle(libpq: String(cString: PQerrorMessage(handle))) }
+
+  /// What holds for the session, in one round trip.
+  private func settle() throws(PostgresError) {
+    // Attack: whoever may create things in a schema that is looked through first would put a table or a function of his own in place of ours.
+    // Commits are on disk before they are acknowledged, whatever the server's default is. A node that was cut off holds no lock for long.
+    queue(
+      """
+      SELECT set_config('statement_timeout', ?1, false), set_config('lock_timeout', ?2, false),
+        set_config('idle_in_transaction_session_timeout', ?3, false),
+        set_config('search_path', quote_ident(coalesce(current_schema()::text, 'public')) || ', pg_temp', false),
+        set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false)
+      """,
+      [
+        .text("\(timing.statement.wholeMilliseconds)"), .text("\(timing.lock.wholeMilliseconds)"), .text("\(timing.silence.wholeMilliseconds)"),
+      ], keeps: true)
+    _ = try exchange()
+  }
+
+  // MARK: waiting
+
+  /// Waits until the socket is ready.
+  /// - Returns: false at the deadline.
+  func ready(_ events: Int32, until deadline: ContinuousClock.Instant) throws(PostgresError) -> Bool {
+    while true {
+      let left = max(.zero, deadline - ContinuousClock.now)
+      var descriptor = pollfd(fd: PQsocket(handle), events: Int16(events), revents: 0)
+      guard descriptor.fd >= 0 else { throw .lost }
+      // One more millisecond: rounded down, the last wait would spin.
+      let count = poll(&descriptor, 1, Int32(clamping: left.wholeMilliseconds + 1))
+      if count > 0 { return true }
+      if count == 0, ContinuousClock.now >= deadline { return false }
+      guard count == 0 || errno == EINTR || errno == EAGAIN else { throw .lost }
+    }
+  }
+
+  /// Whether the server has not hung up while nobody listened; costs a system call.
+  func isAlive() -> Bool {
+    for _ in 0..<4 {
+      var descriptor = pollfd(fd: PQsocket(handle), events: Int16(POLLIN), revents: 0)
+      guard !isBroken, descriptor.fd >= 0 else { return false }
+      if poll(&descriptor, 1, 0) == 0 { return true }
+      guard PQconsumeInput(handle) == 1, PQstatus(handle) == CONNECTION_OK else { return false }
+    }
+    return true
+  }
+
+  /// Waits for notifications.
+  /// - Returns: whether one came before the deadline.
+  func notified(until deadline: ContinuousClock.Instant) throws(PostgresError) -> Bool {
+    while true {
+      var isNotified = false
+      while let notification = PQnotifies(handle) {
+        PQfreemem(notification)
+        isNotified = true
+      }
+      if isNotified { return true }
+      guard try ready(POLLIN, until: deadline) else { return false }
+      guard PQconsumeInput(handle) == 1 else { throw broken(.lost) }
+    }
+  }
+
+  func broken(_ error: PostgresError) -> PostgresError {
+    isBroken = true
+    if error == .silent { wasSilent = true }
+    return error
+  }
+}

@@ -1,0 +1,176 @@
+import CPostgres
+import MoongateCore
+
+/// What went wrong on a connection. Holds no SQL and no values: what PostgreSQL says in words may quote both.
+enum PostgresError: Error, Equatable {
+  /// The server's answer to a statement.
+  case refused(SQLState, constraint: String?)
+  /// No connection came to be.
+  case notConnected(PostgresObstacle)
+  /// The connection broke, or the server ended it.
+  case lost
+  /// Nothing came for as long as an answer may take.
+  case silent
+  /// The connection broke while COMMIT was on its way: whether it was carried out nobody knows.
+  case outcomeUnknown
+
+  /// Whether nothing more can be said on the connection.
+  var endsConnection: Bool {
+    switch self {
+    case .refused(let state, _): state.endsConnection
+    case .notConnected, .lost, .silent, .outcomeUnknown: true
+    }
+  }
+
+  /// Whether the same transaction may well succeed when it is begun anew: it met another one.
+  var meetsAnother: Bool {
+    if case .refused(let state, _) = self { state == .serializationFailure || state == .deadlock } else { false }
+  }
+
+  /// What it means to whoever asked the store.
+  var fault: StoreFault {
+    switch self {
+    case .refused(.statementTimeout, _): StoreFault("busy: PostgreSQL did not finish a statement in time")
+    case .refused(.lockTimeout, _): StoreFault("busy: PostgreSQL did not give a lock in time")
+    case .refused(let state, _): StoreFault("PostgreSQL: \(state.words)")
+    case .notConnected(let obstacle): StoreFault("PostgreSQL is not there: \(obstacle.words)")
+    case .lost: StoreFault("the connection to PostgreSQL broke")
+    case .silent: StoreFault("PostgreSQL does not answer")
+    case .outcomeUnknown: StoreFault("the connection to PostgreSQL broke at the commit: whether it was written is not known")
+    }
+  }
+}
+
+/// The five characters by which PostgreSQL names an error (PostgreSQL documentation, appendix A).
+struct SQLState: RawRepresentable, Hashable, Sendable {
+  let rawValue: String
+
+  init(rawValue: String) { self.rawValue = rawValue }
+
+  /// nil where the text is none.
+  init?(_ text: some StringProtocol) {
+    guard text.utf8.count == 5, text.utf8.allSatisfy({ (48...57).contains($0) || (65...90).contains($0) }) else { return nil }
+    rawValue = String(text)
+  }
+
+  static let serializationFailure = SQLState(rawValue: "40001")
+  static let deadlock = SQLState(rawValue: "40P01")
+  static let uniqueViolation = SQLState(rawValue: "23505")
+  static let foreignKeyViolation = SQLState(rawValue: "23503")
+  static let statementTimeout = SQLState(rawValue: "57014")
+  static let lockTimeout = SQLState(rawValue: "55P03")
+  static let readOnly = SQLState(rawValue: "25006")
+  static let divisionByZero = SQLState(rawValue: "22012")
+  static let noRights = SQLState(rawValue: "42501")
+  static let noSchema = SQLState(rawValue: "3F000")
+
+  /// Whether the connection is of no use after it: the server ended it, it went from writing to reading only (a failover), or it no longer
+  /// knows the statements that were prepared on it.
+  var endsConnection: Bool {
+    // 57P01 to 57P05: shut down, crashed, starting up, dropped, idle for too long. 08: connection exceptions. 25P03: idle in a transaction.
+    rawValue.hasPrefix("57P") || rawValue.hasPrefix("08") || ["25P03", "25006", "26000", "0A000", "53300"].contains(rawValue)
+  }
+
+  /// For logs: the code, and what the commonest ones mean.
+  var words: String {
+    let meaning: String? =
+      switch rawValue {
+      case "40001", "40P01": "met other transactions again and again"
+      case "53100": "its disk is full"
+      case "53200": "it is out of memory"
+      case "53300": "it has no connection left"
+      case "25006": "it only reads"
+      case "42501": "permission denied"
+      case "42P01": "a table is missing"
+      case "57P01", "57P02", "57P03": "it is shutting down or starting"
+      case "XX001", "XX002": "its data are damaged"
+      default: nil
+      }
+    return meaning.map { "\($0) (\(rawValue))" } ?? "error \(rawValue)"
+  }
+}
+
+/// Why no connection came to be.
+package enum PostgresObstacle: Sendable, Equatable {
+  case unreachable
+  case unknownHost
+  /// Nobody answered in time.
+  case silent
+  case wrongPassword
+  /// The server wants one, and there is none.
+  case noPassword
+  /// Its rules (pg_hba.conf) let nobody in like that, or there is no such user.
+  case notAdmitted
+  /// We demand TLS and it has none, or its certificate is not one that we trust.
+  case tls
+  case noDatabase
+  case tooManyConnections
+  case startingUp
+  /// A standby, or several and none of them writes.
+  case readOnly
+  /// The user may not do what a store must.
+  case noRights
+  /// Texts of all languages do not fit into it.
+  case encoding
+  case other(String)
+
+  /// For logs, after "PostgreSQL is not there:".
+  var words: String {
+    switch self {
+    case .unreachable: "nobody listens at its address"
+    case .unknownHost: "its host's name is not known"
+    case .silent: "its address does not answer"
+    case .wrongPassword: "wrong password"
+    case .noPassword: "it wants a password"
+    case .notAdmitted: "it does not let this user in from here"
+    case .tls: "no TLS with it as demanded"
+    case .noDatabase: "there is no such database"
+    case .tooManyConnections: "it has no connection left"
+    case .startingUp: "it is starting or shutting down"
+    case .readOnly: "it only reads"
+    case .noRights: "permission denied"
+    case .encoding: "the database is not in UTF8"
+    case .other(let words): words
+    }
+  }
+
+  /// Whether it may well go away by itself.
+  package var mayPass: Bool {
+    switch self {
+    case .unreachable, .unknownHost, .silent, .tooManyConnections, .startingUp, .readOnly: true
+    case .wrongPassword, .noPassword, .notAdmitted, .tls, .noDatabase, .noRights, .encoding, .other: false
+    }
+  }
+
+  init(_ state: SQLState) {
+    self =
+      switch state.rawValue {
+      case "28P01": .wrongPassword
+      case "28000": .notAdmitted
+      case "3D000": .noDatabase
+      case "53300", "55000": .tooManyConnections
+      case "57P01", "57P02", "57P03": .startingUp
+      case "42501", "3F000": .noRights
+      case "25006": .readOnly
+      default: .other(state.words)
+      }
+  }
+
+  /// - Parameter words: what libpq says of a connection that failed, at the verbosity where the server's own errors are codes only.
+  init(libpq words: String) {
+    let last = words.split(whereSeparator: \.isNewline).last.map(String.init) ?? ""
+    if let state = last.split(separator: " ").last.flatMap({ SQLState($0) }), last.contains(":  ") {
+      self.init(state)
+    } else if words.contains("could not translate host name") {
+      self = .unknownHost
+    } else if words.contains("session is read-only") || words.contains("hot standby") {
+      self = .readOnly
+    } else if words.contains("no password supplied") {
+      self = .noPassword
+    } else if words.contains("SSL") || words.contains("certificate") {
+      self = .tls
+    } else {
+      self = .unreachable
+    }
+  }
+}

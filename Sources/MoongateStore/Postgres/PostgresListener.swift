@@ -1,0 +1,72 @@
+import Dispatch
+import Foundation
+import MoongateCore
+import Synchronization
+
+/// Listens for changes of sessions, on a connection and a thread of its own, and sets the clock anew now and then.
+///
+/// Whoever waits is woken; looking is theirs. While there is no connection nobody is woken, and they look when their pause is over.
+final class PostgresListener: Sendable {
+  /// How often the clock is set, and the connection is seen to be alive.
+  private static let interval: Duration = .seconds(10)
+  /// Listens to nothing for so long at a time: then it looks whether it is to end.
+  private static let patience: Duration = .seconds(1)
+  private static let longestPause: Duration = .seconds(2)
+
+  private let address: PostgresAddress
+  private let numbers: PostgresNumbers
+  private let clock: ServerClock
+  private let dice: @Sendable () -> Double
+  private let call: @Sendable () -> Void
+  private let isOver = Atomic<Bool>(false)
+
+  /// - Parameter call: wakes those who wait; on the listener's thread.
+  init(
+    _ address: PostgresAddress, numbers: PostgresNumbers, clock: ServerClock, dice: @escaping @Sendable () -> Double,
+    call: @escaping @Sendable () -> Void
+  ) {
+    self.address = address
+    self.numbers = numbers
+    self.clock = clock
+    self.dice = dice
+    self.call = call
+  }
+
+  func start() {
+    Thread.detachNewThread {
+      var pause: Duration = .milliseconds(100)
+      while !self.isOver.load(ordering: .acquiring) {
+        do throws(PostgresError) {
+          let connection = try PostgresConnection.open(self.address, timing: .serving, numbers: self.numbers)
+          connection.queue("LISTEN \(PostgresTransaction.channel)", keeps: false)
+          _ = try connection.exchange()
+          pause = .milliseconds(100)
+          // What was told while nobody listened is found by looking.
+          self.call()
+          try self.listen(connection)
+        } catch {
+          Thread.sleep(forTimeInterval: pause / .seconds(1) * (0.75 + self.dice() / 2))
+          pause = min(pause * 2, Self.longestPause)
+        }
+      }
+    }
+  }
+
+  /// Ends within a second or two.
+  func end() { isOver.store(true, ordering: .releasing) }
+
+  private func listen(_ connection: PostgresConnection) throws(PostgresError) {
+    var next = ContinuousClock.now
+    while !isOver.load(ordering: .acquiring) {
+      let now = ContinuousClock.now
+      if now >= next {
+        clock.set(try connection.clockReadings())
+        next = now + Self.interval
+      }
+      if try connection.notified(until: now + Self.patience) {
+        numbers.wasNotified()
+        call()
+      }
+    }
+  }
+}

@@ -1,0 +1,217 @@
+import CPostgres
+import Foundation
+import MoongateCore
+
+/// What the server owes an answer to.
+enum Owed {
+  /// A statement that is being prepared.
+  case preparation(String)
+  /// A statement; `keeps`: whether its result is wanted.
+  case statement(keeps: Bool)
+  /// The end of a stretch: an error before it makes the server skip what is left of the stretch (PostgreSQL documentation, "Pipeline Mode").
+  case end(isIgnored: Bool)
+}
+
+/// What came back of a stretch.
+struct PostgresAnswers {
+  /// How many statements it has.
+  var statements = 0
+  var kept: [PostgresResult] = []
+  /// The first error, and the place of its statement.
+  var failure: (error: PostgresError, place: Int)?
+
+  /// Whether all but the last statement were carried out.
+  var failedAtEnd: Bool { failure.map { $0.place == statements - 1 } ?? false }
+}
+
+/// One server round trip carries as many statements as there are. Parameters and results are in PostgreSQL's binary format: numbers of eight bytes,
+/// big end first; texts and bytes as they are.
+extension PostgresConnection {
+  /// More statements than these are not kept prepared: a store has about a hundred.
+  private static let mostPrepared = 500
+
+  /// Queues a statement; it goes out with `exchange` or `dispatch`. An error of the connection is found there.
+  /// - Parameter sql: arguments are `?1`, `?2`, ….
+  func queue(_ sql: String, _ arguments: [SQLValue] = [], keeps: Bool) {
+    unsent += 1
+    var sent: Int32 = 0
+    if let name = prepared[sql] {
+      sent = PostgresArguments(arguments).lend { PQsendQueryPrepared(handle, name, $0, $1, $2, $3, 1) }
+    } else if prepared.count < Self.mostPrepared {
+      nameCount += 1
+      let name = "s\(nameCount)"
+      prepared[sql] = name
+      // The types of arguments are what the server finds: the same text then always means the same.
+      guard PQsendPrepare(handle, name, PostgresText.translated(sql), 0, nil) == 1 else { return isBroken = true }
+      owed.append(.preparation(sql))
+      sent = PostgresArguments(arguments).lend { PQsendQueryPrepared(handle, name, $0, $1, $2, $3, 1) }
+    } else {
+      sent = PostgresArguments(arguments).lend { PQsendQueryParams(handle, PostgresText.translated(sql), $0, nil, $1, $2, $3, 1) }
+    }
+    guard sent == 1 else { return isBroken = true }
+    owed.append(.statement(keeps: keeps))
+  }
+
+  /// Sends what is queued and waits for the answers.
+  /// - Returns: the results that were to be kept.
+  /// - Throws: the first error of a statement; what came after it was not carried out.
+  func exchange() throws(PostgresError) -> [PostgresResult] {
+    let answers = try answers()
+    if let failure = answers.failure { throw failure.error }
+    return answers.kept
+  }
+
+  /// Sends what is queued and waits for the answers; errors of statements are among them.
+  func answers() throws(PostgresError) -> PostgresAnswers {
+    try end(isIgnored: false)
+    numbers.add(statements: unsent, roundTrips: 1)
+    unsent = 0
+    return try collect()
+  }
+
+  /// Sends what is queued. Nobody waits for the answers, nor for errors: the next ones to wait read past them.
+  func dispatch() throws(PostgresError) {
+    try end(isIgnored: true)
+    numbers.add(statements: unsent, roundTrips: 0)
+    unsent = 0
+  }
+
+  /// Carries out several statements in one text, without arguments: outside of the pipeline, which takes one at a time.
+  func script(_ sql: String) throws(PostgresError) {
+    if !owed.isEmpty { _ = try exchange() }
+    guard PQexitPipelineMode(handle) == 1, PQsendQuery(handle, sql) == 1 else { throw broken(.lost) }
+    numbers.add(statements: 1, roundTrips: 1)
+    var answers = PostgresAnswers()
+    _ = try take(into: &answers, keeps: false)
+    guard PQenterPipelineMode(handle) == 1 else { throw broken(.lost) }
+    if let failure = answers.failure { throw failure.error }
+  }
+
+  private func end(isIgnored: Bool) throws(PostgresError) {
+    guard !isBroken, PQpipelineSync(handle) == 1 else { throw broken(.lost) }
+    owed.append(.end(isIgnored: isIgnored))
+  }
+
+  private func collect() throws(PostgresError) -> PostgresAnswers {
+    var answers = PostgresAnswers()
+    // What the server said last explains why it hung up: after an error of its own nothing is thrown.
+    var isHeard = true
+    for one in owed {
+      do throws(PostgresError) {
+        switch one {
+        case .preparation(let sql): if isHeard, try !take(into: &answers, keeps: false) { prepared[sql] = nil }
+        case .statement(let keeps):
+          if isHeard { _ = try take(into: &answers, keeps: keeps) }
+          answers.statements += 1
+        case .end(let isIgnored):
+          if isHeard {
+            guard let result = try next(), result.status == PGRES_PIPELINE_SYNC else { throw broken(.lost) }
+          }
+          if isIgnored { answers = PostgresAnswers() }
+        }
+      } catch {
+        guard answers.failure != nil else { throw broken(error) }
+        isHeard = false
+        isBroken = true
+        if case .statement = one { answers.statements += 1 }
+      }
+    }
+    owed.removeAll(keepingCapacity: true)
+    if answers.failure?.error.endsConnection == true { isBroken = true }
+    return answers
+  }
+
+  /// Reads the results of one statement, up to the nothing that ends them.
+  /// - Returns: whether it was carried out.
+  private func take(into answers: inout PostgresAnswers, keeps: Bool) throws(PostgresError) -> Bool {
+    var isDone = false
+    while let result = try next() {
+      switch result.status {
+      case PGRES_COMMAND_OK, PGRES_TUPLES_OK:
+        if keeps { answers.kept.append(result) }
+        isDone = true
+      case PGRES_PIPELINE_ABORTED: break
+      case PGRES_FATAL_ERROR:
+        // An error without a code is libpq's own: there is no connection any more.
+        guard let error = result.error else { throw broken(.lost) }
+        if answers.failure == nil { answers.failure = (error, answers.statements) }
+        if result.isFatal { isBroken = true }
+      default: throw broken(.lost)
+      }
+    }
+    return isDone
+  }
+
+  /// The next result; nil between those of two statements.
+  private func next() throws(PostgresError) -> PostgresResult? {
+    var deadline = ContinuousClock.now + silence
+    while PQisBusy(handle) == 1 {
+      let isFull = PQflush(handle)
+      guard isFull >= 0 else { throw broken(.lost) }
+      guard try ready(isFull == 1 ? POLLIN | POLLOUT : POLLIN, until: deadline) else { throw broken(.silent) }
+      guard PQconsumeInput(handle) == 1 else { throw broken(.lost) }
+      deadline = ContinuousClock.now + silence
+    }
+    return PQgetResult(handle).map(PostgresResult.init)
+  }
+}
+
+/// The text of a statement as PostgreSQL numbers arguments.
+enum PostgresText {
+  /// `?1` becomes `$1`, but for what stands in quotes.
+  static func translated(_ sql: String) -> String {
+    var text: [UInt8] = []
+    text.reserveCapacity(sql.utf8.count)
+    var quote: UInt8?
+    var bytes = Array(sql.utf8)[...]
+    while let byte = bytes.popFirst() {
+      if let open = quote {
+        if byte == open { quote = nil }
+      } else if byte == UInt8(ascii: "'") || byte == UInt8(ascii: "\"") {
+        quote = byte
+      } else if byte == UInt8(ascii: "?"), let digit = bytes.first, (48...57).contains(digit) {
+        text.append(UInt8(ascii: "$"))
+        continue
+      }
+      text.append(byte)
+    }
+    return String(decoding: text, as: UTF8.self)
+  }
+}
+
+/// The arguments of a statement, as libpq wants them.
+struct PostgresArguments {
+  private var bytes: [UInt8] = []
+  /// Where each one begins and how long it is; nil: null.
+  private var places: [Range<Int>?] = []
+
+  init(_ values: [SQLValue]) {
+    for value in values {
+      let start = bytes.count
+      switch value {
+      case .null:
+        places.append(nil)
+        continue
+      case .integer(let number): withUnsafeBytes(of: number.bigEndian) { bytes.append(contentsOf: $0) }
+      // PostgreSQL's texts hold no NUL, and refuse the whole statement for one: whoever puts it into a name must not get a 503 for it.
+      case .text(let text): bytes.append(contentsOf: text.utf8.contains(0) ? text.replacing("\0", with: "\u{fffd}").utf8 : text.utf8)
+      case .bytes(let given): bytes.append(contentsOf: given)
+      }
+      places.append(start..<bytes.count)
+    }
+    // So that an empty value, too, has an address: without one it would be null.
+    bytes.append(0)
+  }
+
+  /// Calls with their number, their addresses, their lengths and their formats.
+  func lend(
+    _ body: (Int32, UnsafePointer<UnsafePointer<CChar>?>?, UnsafePointer<Int32>?, UnsafePointer<Int32>?) -> Int32
+  ) -> Int32 {
+    bytes.withUnsafeBytes { buffer in
+      let base = buffer.bindMemory(to: CChar.self).baseAddress
+      let values = places.map { place in place.flatMap { place in base.map { $0 + place.lowerBound } } }
+      let lengths = places.map { Int32($0?.count ?? 0) }
+      return body(Int32(places.count), values, lengths, [Int32](repeating: 1, count: places.count))
+    }
+  }
+}

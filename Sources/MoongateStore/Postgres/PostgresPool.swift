@@ -1,0 +1,252 @@
+import Dispatch
+import Foundation
+import MoongateCore
+import Synchronization
+
+/// A bounded number of connections, each with a thread of its own, and a bounded queue before them.
+///
+/// Work is handed to the connection that was busy last: the others may rest. While the database is known to be gone, nothing waits: work is turned
+/// away at once, and one thread tries to connect, at growing intervals of a second at most.
+final class PostgresPool: Sendable {
+  private struct State {
+    var waiting: [any PostgresWork] = []
+    /// Those with a connection and nothing to do; the last one was busy last.
+    var idle: [PostgresWorker] = []
+    /// How many threads there are, and how many of them have a connection.
+    var workers = 0
+    var connected = 0
+    /// Why nothing can be done, while no connection can be had.
+    var outage: StoreFault?
+    /// The one that tries to connect during an outage.
+    var scout: PostgresWorker?
+    /// Connections of an earlier time are not believed any more.
+    var era = 0
+    /// No further connection before: the last one that was asked for was refused, while others are there.
+    var mayGrowAt = ContinuousClock.now
+    var isOpen = true
+    var isSweeping = false
+  }
+
+  /// What a worker is to do next.
+  enum Next {
+    case work(any PostgresWork)
+    case rest
+    case end
+  }
+
+  /// The most that may wait.
+  static let mostWaiting = 512
+  static let closed = StoreFault("the store is closed")
+  private static let late = StoreFault("busy: no connection to PostgreSQL was free in time")
+
+  let address: PostgresAddress
+  let timing: PostgresTiming
+  let numbers: PostgresNumbers
+  let dice: @Sendable () -> Double
+  private let state = Mutex(State())
+
+  /// - Parameter dice: between 0 and 1, for pauses.
+  init(_ address: PostgresAddress, timing: PostgresTiming, numbers: PostgresNumbers, dice: @escaping @Sendable () -> Double) {
+    self.address = address
+    self.timing = timing
+    self.numbers = numbers
+    self.dice = dice
+  }
+
+  /// How many connections are at work and at rest, and how much work waits.
+  var use: (busy: Int, idle: Int, waiting: Int) {
+    state.withLock { (max(0, $0.connected - $0.idle.count), $0.idle.count, $0.waiting.count) }
+  }
+
+  /// Whether the database is known to be gone.
+  var isOut: Bool { state.withLock { $0.outage != nil } }
+
+  func add(_ work: any PostgresWork) {
+    enum Step {
+      case refuse(StoreFault)
+      case hand(PostgresWorker)
+      case grow
+      case wait
+    }
+    let step = state.withLock { state -> Step in
+      guard state.isOpen else { return .refuse(Self.closed) }
+      if let outage = state.outage { return .refuse(outage) }
+      if let worker = state.idle.popLast() { return .hand(worker) }
+      guard state.waiting.count < Self.mostWaiting else { return .refuse(Self.late) }
+      state.waiting.append(work)
+      guard state.workers < address.pool, state.workers == 0 || ContinuousClock.now >= state.mayGrowAt else { return .wait }
+      state.workers += 1
+      return .grow
+    }
+    switch step {
+    case .refuse(let fault):
+      if fault == Self.late { numbers.wasBusy() }
+      work.fail(fault)
+    case .hand(let worker): worker.take(work)
+    case .grow:
+      PostgresWorker(pool: self).start()
+      sweepLater(work.deadline)
+    case .wait: sweepLater(work.deadline)
+    }
+  }
+
+  /// Turns away what comes from now on; connections close when what waits is done.
+  func close() {
+    let (idle, scout) = state.withLock { state in
+      state.isOpen = false
+      defer { state.idle = [] }
+      return (state.idle, state.scout)
+    }
+    for worker in idle { worker.wake() }
+    scout?.wake()
+  }
+
+  // MARK: for workers
+
+  var isOpen: Bool { state.withLock { $0.isOpen } }
+
+  /// - Parameter era: what `connected` said.
+  func next(for worker: PostgresWorker, era: Int) -> Next {
+    let now = ContinuousClock.now
+    var late: [any PostgresWork] = []
+    defer { for work in late { turnAway(work) } }
+    return state.withLock { state in
+      guard era == state.era else { return leave(&state) }
+      while let work = state.waiting.first {
+        state.waiting.removeFirst()
+        if now < work.deadline { return .work(work) }
+        late.append(work)
+      }
+      guard state.isOpen else { return leave(&state) }
+      state.idle.append(worker)
+      return .rest
+    }
+  }
+
+  private func leave(_ state: inout State) -> Next {
+    state.workers -= 1
+    state.connected -= 1
+    return .end
+  }
+
+  /// A worker has rested for long.
+  /// - Returns: whether it may end.
+  func mayLeave(_ worker: PostgresWorker) -> Bool {
+    state.withLock { state in
+      guard state.connected > 1, let index = state.idle.firstIndex(where: { $0 === worker }) else { return false }
+      state.idle.remove(at: index)
+      _ = leave(&state)
+      return true
+    }
+  }
+
+  /// A worker has a connection.
+  /// - Returns: the era to which the connection belongs.
+  func connected(_ worker: PostgresWorker) -> Int {
+    state.withLock { state in
+      if state.scout === worker || state.outage != nil {
+        state.outage = nil
+        state.scout = nil
+      }
+      state.connected += 1
+      return state.era
+    }
+  }
+
+  /// A worker could not connect.
+  /// - Returns: whether it tries again.
+  func failed(_ worker: PostgresWorker, _ error: PostgresError) -> Bool {
+    let (goesOn, unserved) = state.withLock { state -> (Bool, [any PostgresWork]) in
+      if state.isOpen, state.outage == nil, state.connected > 0 || state.workers > 1 {
+        // The others go on, or may still succeed: the server has no more connections for us, perhaps. The last one to fail tells that it is gone.
+        state.mayGrowAt = ContinuousClock.now + .seconds(1)
+        state.workers -= 1
+        return (false, [])
+      }
+      return begin(outage: error.fault, scout: worker, &state)
+    }
+    for work in unserved { work.fail(error.fault) }
+    return goesOn
+  }
+
+  /// A worker's connection broke.
+  /// - Parameter silent: the server did not answer: then it will not answer the others either.
+  /// - Returns: whether it connects anew.
+  func lost(_ worker: PostgresWorker, silent: Bool) -> Bool {
+    let fault = PostgresError.silent.fault
+    let (goesOn, unserved, resting) = state.withLock { state -> (Bool, [any PostgresWork], [PostgresWorker]) in
+      state.connected -= 1
+      guard silent else {
+        if state.scout == nil { return (true, [], []) }
+        state.workers -= 1
+        return (false, [], [])
+      }
+      state.era += 1
+      defer { state.idle = [] }
+      let (goesOn, unserved) = begin(outage: fault, scout: worker, &state)
+      return (goesOn, unserved, state.idle)
+    }
+    for work in unserved { work.fail(fault) }
+    for worker in resting { worker.wake() }
+    return goesOn
+  }
+
+  private func begin(outage: StoreFault, scout worker: PostgresWorker, _ state: inout State) -> (Bool, [any PostgresWork]) {
+    state.outage = outage
+    defer { state.waiting = [] }
+    let unserved = state.waiting
+    guard state.isOpen, state.scout == nil || state.scout === worker else {
+      state.workers -= 1
+      return (false, unserved)
+    }
+    state.scout = worker
+    return (true, unserved)
+  }
+
+  /// Work that was not begun, because its connection broke.
+  func giveBack(_ work: any PostgresWork) {
+    let (worker, outage) = state.withLock { state -> (PostgresWorker?, StoreFault?) in
+      if let outage = state.outage { return (nil, outage) }
+      if let worker = state.idle.popLast() { return (worker, nil) }
+      state.waiting.insert(work, at: 0)
+      return (nil, nil)
+    }
+    if let outage { return work.fail(outage) }
+    if let worker { worker.take(work) }
+  }
+
+  // MARK: what waits too long
+
+  /// Work that waits is turned away at its deadline, whatever the workers do.
+  private func sweepLater(_ deadline: ContinuousClock.Instant) {
+    let isFirst = state.withLock { state in
+      defer { state.isSweeping = true }
+      return !state.isSweeping
+    }
+    guard isFirst else { return }
+    sweep(at: deadline)
+  }
+
+  private func sweep(at deadline: ContinuousClock.Instant) {
+    let left = max(.milliseconds(5), deadline - ContinuousClock.now)
+    DispatchQueue.global().asyncAfter(deadline: .now() + left / .seconds(1)) { [weak self] in self?.sweep() }
+  }
+
+  private func sweep() {
+    let now = ContinuousClock.now
+    let (late, next) = state.withLock { state -> ([any PostgresWork], ContinuousClock.Instant?) in
+      let late = state.waiting.filter { $0.deadline <= now }
+      if !late.isEmpty { state.waiting.removeAll { $0.deadline <= now } }
+      let next = state.waiting.map(\.deadline).min()
+      state.isSweeping = next != nil
+      return (late, next)
+    }
+    for work in late { turnAway(work) }
+    if let next { sweep(at: next) }
+  }
+
+  private func turnAway(_ work: any PostgresWork) {
+    numbers.wasBusy()
+    work.fail(Self.late)
+  }
+}

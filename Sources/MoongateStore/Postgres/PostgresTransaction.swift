@@ -1,0 +1,142 @@
+import MoongateCore
+
+/// One transaction on a connection. BEGIN goes with the first statement; what only writes goes with the next read, or with COMMIT.
+package final class PostgresTransaction: SQLTransaction {
+  enum Kind {
+    /// Sees one state of the database; nobody waits for its end.
+    case reading
+    case writing
+
+    fileprivate var begin: String {
+      switch self {
+      case .reading: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+      case .writing: "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+      }
+    }
+  }
+
+  /// What those who wait for changes of sessions listen to.
+  static let channel = "moongate_sessions"
+
+  package let dialect = SQLDialect.postgres
+  private let connection: PostgresConnection
+  private let kind: Kind
+  private var hasBegun = false
+  private var hasWritten = false
+  private var isCalling = false
+  /// How many statements went into the stretch that was not sent yet, and which of them are demands.
+  private var queued = 0
+  private var demands: [Int: ApplyResult.Conflict] = [:]
+  /// The first error that the database gave: after it nothing of the transaction counts, whatever the body makes of it.
+  private(set) var failure: (any Error)?
+
+  init(_ kind: Kind, on connection: PostgresConnection) {
+    self.kind = kind
+    self.connection = connection
+  }
+
+  package func run(_ sql: String, _ arguments: [SQLValue]) throws {
+    try begin()
+    hasWritten = true
+    queue(sql, arguments, keeps: false)
+  }
+
+  package func demand(_ sql: String, _ arguments: [SQLValue], orElse conflict: ApplyResult.Conflict) throws {
+    try begin()
+    hasWritten = true
+    demands[queued] = conflict
+    // Nobody waits for its answer: where there was no row, dividing by their number is an error, and keeps COMMIT from being carried out.
+    let returning = sql.hasPrefix("SELECT") ? "" : " RETURNING 1"
+    queue("WITH demanded AS (\(sql)\(returning)) SELECT 1 / count(*) FROM demanded", arguments, keeps: false)
+  }
+
+  package func changes(_ sql: String, _ arguments: [SQLValue]) throws -> Int {
+    try begin()
+    hasWritten = true
+    queue(sql, arguments, keeps: true)
+    return try exchange().last?.changes ?? 0
+  }
+
+  package func rows(_ reads: [SQLRead]) throws -> [[PostgresRow]] {
+    guard !reads.isEmpty else { return [] }
+    try begin()
+    // What returns rows may write them, too, and must then be waited for at the end.
+    if reads.contains(where: { !$0.sql.hasPrefix("SELECT") }) { hasWritten = true }
+    for read in reads { queue(read.sql, read.arguments, keeps: true) }
+    let results = try exchange()
+    guard results.count == reads.count else { throw damaged("answer") }
+    return results.map(\.rows)
+  }
+
+  package func wake() throws { isCalling = true }
+
+  /// Several statements in one text, without arguments, and outside of the pipeline: steps of a schema.
+  func script(_ sql: String) throws {
+    try begin()
+    hasWritten = true
+    _ = try exchange()
+    do throws(PostgresError) { try connection.script(sql) } catch { throw fail(error, in: nil) }
+  }
+
+  private func begin() throws {
+    if let failure { throw failure }
+    guard !hasBegun else { return }
+    hasBegun = true
+    queue(kind.begin, [], keeps: false)
+  }
+
+  private func queue(_ sql: String, _ arguments: [SQLValue], keeps: Bool) {
+    queued += 1
+    connection.queue(sql, arguments, keeps: keeps)
+  }
+
+  private func exchange() throws -> [PostgresResult] {
+    let answers: PostgresAnswers
+    do throws(PostgresError) { answers = try connection.answers() } catch { throw fail(error, in: nil) }
+    if let (error, place) = answers.failure { throw fail(error, in: place) }
+    queued = 0
+    demands = [:]
+    return answers.kept
+  }
+
+  /// - Parameter place: of the statement in its stretch.
+  private func fail(_ error: PostgresError, in place: Int?) -> any Error {
+    if let failure { return failure }
+    let conflict = error == .refused(.divisionByZero, constraint: nil) ? place.flatMap { demands[$0] } : nil
+    let known: any Error = conflict.map { ChangeConflict($0) } ?? error
+    failure = known
+    return known
+  }
+
+  // MARK: the end
+
+  /// Commits, with what is still queued, in one round trip.
+  /// - Throws: `PostgresError` or `ChangeConflict`; after `outcomeUnknown` it may or may not be committed, after anything else it is not.
+  func commit() throws {
+    if let failure { throw failure }
+    guard hasBegun else { return }
+    hasBegun = false
+    queue("COMMIT", [], keeps: true)
+    guard kind == .writing, hasWritten else { return try connection.dispatch() }
+    let answers: PostgresAnswers
+    do throws(PostgresError) { answers = try connection.answers() } catch { throw fail(.outcomeUnknown, in: nil) }
+    if let (error, place) = answers.failure {
+      // An error of a statement before it keeps COMMIT from being carried out. One of COMMIT itself, where the server then hung up, tells nothing:
+      // a server that is shut down while it waits for its standby has committed.
+      throw fail(answers.failedAtEnd && error.endsConnection ? .outcomeUnknown : error, in: place)
+    }
+    guard answers.kept.last?.command == "COMMIT" else { throw fail(.refused(SQLState(rawValue: "25P02"), constraint: nil), in: nil) }
+    guard isCalling else { return }
+    // Within the transaction it would hold a lock of the whole database until the disk has the commit. Where it is lost, they look by themselves.
+    connection.queue("NOTIFY \(Self.channel)", keeps: false)
+    try? connection.dispatch()
+  }
+
+  /// Takes back what was written; nobody waits for it.
+  func rollBack() {
+    guard hasBegun || failure != nil, !connection.isBroken else { return }
+    hasBegun = false
+    connection.queue("ROLLBACK", keeps: false)
+    try? connection.dispatch()
+  }
+}

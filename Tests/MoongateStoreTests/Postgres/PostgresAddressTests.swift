@@ -1,0 +1,65 @@
+import Testing
+
+@testable import MoongateStore
+
+/// Connection strings: what libpq makes of them, and what is said of bad ones.
+@Suite struct PostgresAddressTests {
+  private func problem(_ text: String) -> String? {
+    do throws(PostgresAddress.Problem) {
+      _ = try PostgresAddress(text)
+      return nil
+    } catch {
+      return error.description
+    }
+  }
+
+  @Test func severalHostsAreTriedInTheirOrder() throws {
+    let address = try PostgresAddress("postgresql://u:p%40ss@one,two:5433,[::1]:5434/store?pool=3&sslmode=verify-full&connect_timeout=9")
+    #expect(address.targets.map(\.host) == ["one", "two", "::1"])
+    #expect(address.targets.map(\.port) == ["", "5433", "5434"])
+    #expect(address.pool == 3)
+    #expect(address.options["password"] == "p@ss" && address.options["sslmode"] == "verify-full")
+    #expect(address.options["target_session_attrs"] == "read-write")
+    #expect(address.name == "postgres://one,two:5433,[::1]:5434/store")
+  }
+
+  @Test func aNameTellsNoPassword() throws {
+    for text in ["postgres://asha:secret@db/store", "postgres://db/store?user=asha&password=secret", "postgres://asha:secret@/store?host=/run/pg"] {
+      let address = try PostgresAddress(text)
+      #expect(!address.name.contains("secret"))
+    }
+    #expect(try PostgresAddress("postgres://asha:secret@/store?host=/run/pg").name == "postgres:///run/pg/store")
+    #expect(try PostgresAddress("postgres://db").pool == PostgresAddress.usualPool)
+    #expect(try PostgresAddress("postgres://db?target_session_attrs=primary&keepalives=0").options["target_session_attrs"] == "primary")
+    #expect(try PostgresAddress("postgres://db?keepalives=0").options["keepalives"] == "0")
+  }
+
+  /// Each sentence says what is wrong without a piece of the string.
+  @Test(arguments: [
+    ("postgres://u:se@cret@db/x", "has more than one @: one that belongs to the password is written %40"),
+    ("postgres://u:secret%zz@db/x", "has a % that is not followed by two hexadecimal digits: a % itself is written %25"),
+    ("postgres://u:secret@db/x?pool=many", "says pool= with something else than a number of connections, 1 to 200"),
+    ("postgres://u:secret@db/x?pool=0", "says pool= with something else than a number of connections, 1 to 200"),
+    (
+      "postgres://u:secret@db/x?sslmod=require",
+      "has a parameter after ? that libpq does not know; sslmode, sslrootcert, target_session_attrs and pool are some that there are"
+    ),
+    ("postgres://u:secret@db/x?sslmode", "has a parameter after ? that is not name=value"),
+    ("postgres://u:secret@[::1/x", "has a [ without its ]: an IPv6 address stands in brackets"),
+    ("postgres://u:secret@db:99999/x", "has a port that is none: one is a number from 1 to 65535"),
+    ("postgres://u:secret@a,b:1,c:2/x?hostaddr=::1", "names 3 hosts and another number of addresses or ports"),
+  ])
+  func badOnes(text: String, sentence: String) { #expect(problem(text) == sentence) }
+
+  @Test(arguments: [
+    ("connection to server at \"db\" (10.0.0.1), port 5432 failed: FATAL:  28P01", PostgresObstacle.wrongPassword),
+    ("connection to server at \"db\", port 5432 failed: FATAL:  3D000\n", .noDatabase),
+    ("connection to server at \"db\", port 5432 failed: FATAL:  53300", .tooManyConnections),
+    ("could not translate host name \"db\" to address: Name or service not known", .unknownHost),
+    ("connection to server at \"db\", port 5432 failed: server does not support SSL, but SSL was required", .tls),
+    ("connection to server at \"127.0.0.1\", port 1 failed: Connection refused\n\tIs the server running on that host?", .unreachable),
+    ("connection to server at \"db\", port 5432 failed: session is read-only", .readOnly),
+    ("connection to server at \"db\", port 5432 failed: fe_sendauth: no password supplied", .noPassword),
+  ])
+  func obstacles(words: String, obstacle: PostgresObstacle) { #expect(PostgresObstacle(libpq: words) == obstacle) }
+}
