@@ -10,6 +10,12 @@ package enum StoreRefusal: Error, Sendable, Equatable, CustomStringConvertible {
   case unwritable(path: String, reason: String)
   /// Made with another master key: its codes, counters and records would mean nothing under this one.
   case otherKey(path: String)
+  /// No connection string that PostgreSQL's library understands.
+  case address(problem: String)
+  /// Tables of another program, under names of ours.
+  case foreignTables(name: String, table: String)
+  /// What keeps us out of a PostgreSQL database.
+  case obstacle(name: String, PostgresObstacle)
   /// Anything else that the database says.
   case fault(path: String, reason: String)
 
@@ -28,8 +34,41 @@ package enum StoreRefusal: Error, Sendable, Equatable, CustomStringConvertible {
       "The store \(path) cannot be written (\(reason)). Let Moongate's user write the file and its folder, or name another file as `store` in gateway.lua."
     case .otherKey(let path):
       "The store \(path) was made with another master key. Name that key as `key` in gateway.lua, or name another store."
+    case .address(let problem):
+      "The store's connection string \(problem)."
+    case .foreignTables(let name, let table):
+      "\(name) has a table `\(table)` of another program. Make a database of Moongate's own and name it as `store` in gateway.lua."
+    case .obstacle(let name, let obstacle): Self.sentence(name, obstacle)
     case .fault(let path, let reason):
-      "The store \(path) cannot be opened (\(reason)). Look at its disk, then start again."
+      path.hasPrefix("postgres:")
+        ? "The store \(path) cannot be opened (\(reason)). Look into the server's log, then start again."
+        : "The store \(path) cannot be opened (\(reason)). Look at its disk, then start again."
+    }
+  }
+
+  /// Whether the same start may succeed a little later, with nothing changed by anybody here.
+  package var mayPass: Bool { if case .obstacle(_, let obstacle) = self { obstacle.mayPass } else { false } }
+
+  private static func sentence(_ name: String, _ obstacle: PostgresObstacle) -> String {
+    switch obstacle {
+    case .unreachable: "Nobody listens at \(name). Start PostgreSQL there, or correct host and port of `store` in gateway.lua."
+    case .unknownHost: "The host of \(name) has no address. Correct it in `store` of gateway.lua, or look at the name server."
+    case .silent: "\(name) does not answer. Look at the network between, a firewall perhaps, and at host and port of `store` in gateway.lua."
+    case .wrongPassword: "PostgreSQL refuses the password for \(name). Correct user and password of `store` in gateway.lua."
+    case .noPassword: "PostgreSQL wants a password for \(name). Put it into `store`, best by env or file, or into PGPASSWORD."
+    case .notAdmitted:
+      "PostgreSQL lets nobody in to \(name) like that: the user does not exist, or pg_hba.conf has no line for user, database, address and TLS."
+    case .tls:
+      "No TLS with \(name) as `sslmode` demands it: the server has none, or its certificate is not one of `sslrootcert` or of another host."
+    case .noDatabase: "There is no database of that name at \(name). Make it (createdb), or correct `store` in gateway.lua."
+    case .tooManyConnections:
+      "\(name) has no connection left. Raise max_connections there, or let each gateway have fewer: ?pool=5 at the end of `store`."
+    case .startingUp: "\(name) is starting or shutting down. Start again when it is ready."
+    case .readOnly: "\(name) only reads: a standby. Name the server that writes in `store`, or all of them: postgres://user@one,two/database."
+    case .noRights:
+      "The database user may not make tables in \(name). Let it own the database, or GRANT CREATE, USAGE ON SCHEMA public TO it."
+    case .encoding: "The database \(name) is not in UTF8. Make one that is: createdb --encoding=UTF8 --template=template0."
+    case .other(let words): "The store \(name) cannot be opened (PostgreSQL: \(words)). Look into the server's log, then start again."
     }
   }
 }

@@ -1,5 +1,6 @@
 import Foundation
 import MoongateCore
+import MoongateStore
 import Synchronization
 
 /// A PostgreSQL server of this process's own: made in a scratch folder, gone with the process, however that ends.
@@ -195,4 +196,11 @@ package final class PostgresServer: Sendable {
     wait $server
     rm -rf "$folder"
     """
+}
+
+extension PostgresServer {
+  /// A store in a database of its own, empty.
+  package func makeStore(key: [UInt8] = [UInt8](repeating: 7, count: 16)) throws -> PostgresStore {
+    try PostgresStore(url: url(try makeDatabase()), keyFingerprint: key, purpose: .working)
+  }
 }

@@ -36,7 +36,9 @@ struct ConfigurationFolder: Sendable {
     case .success(let loaded):
       let generation = loaded.generation
       if generation.id == active { return .success(generation) }
-      let problems = GoogleDemo.problems(of: generation.gateway) + [riskProblem(of: generation)].compactMap(\.self) + (await failures(of: loaded))
+      let problems =
+        GoogleDemo.problems(of: generation.gateway) + OpenedStore.problems(of: generation.gateway)
+        + [riskProblem(of: generation)].compactMap(\.self) + (await failures(of: loaded))
       if problems.isEmpty { return .success(generation) }
       return .failure(RefusedConfiguration(id: generation.id, problems: problems, isFolderMissing: false))
     }

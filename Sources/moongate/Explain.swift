@@ -37,15 +37,15 @@ struct Explain: AsyncParsableCommand {
       }
     }
     // Nothing is made here: neither a key nor a store.
-    guard case .sqlite(let path) = settings.store, FileManager.default.fileExists(atPath: path) else {
+    guard OpenedStore.isThere(settings.store) else {
       throw StartProblem("No gateway answers at \(settings.admin), and there is no store to look into.", status: .couldNotRun)
     }
     if case .file(let key) = settings.key, !FileManager.default.fileExists(atPath: key) {
       throw StartProblem("The key file \(key) is not there, and the store answers to no other.", status: .couldNotRun)
     }
-    let store: SQLiteStore
+    let store: any SQLStore
     do {
-      store = try SQLiteStore(path: path, keyFingerprint: MasterKey(settings.key).keys.fingerprint)
+      store = try await OpenedStore(settings.store, MasterKey(settings.key).keys).store
     } catch let refusal as StoreRefusal {
       throw StartProblem("\(refusal)", status: .couldNotRun)
     }

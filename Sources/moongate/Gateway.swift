@@ -19,7 +19,7 @@ struct Gateway {
   private static let drain: Duration = .seconds(10)
 
   private let services: [any Service]
-  private let store: SQLiteStore
+  private let store: any SQLStore
   private let proxy: Proxy
   private let web: SiteClient
   private let programs: ProgramHouse
@@ -49,13 +49,8 @@ struct Gateway {
     for warning in generation.warnings { logger.warning("\(warning)") }
 
     let key = try MasterKey(settings.key)
-    let store = try Self.open(settings.store, for: key)
-    let clock: SystemClock
-    do {
-      clock = SystemClock(floor: try await store.latestMoment())
-    } catch {
-      throw StartProblem("The store cannot be read: \(error)")
-    }
+    let opened = try await Self.open(settings.store, for: key, logger: logger)
+    let (store, clock) = (opened.store, opened.clock)
     let random = SystemRandom()
     let generations = ActiveGeneration(generation, at: clock.now())
     let audit = AuditTrail(store: store, logger: logger)
@@ -66,6 +61,8 @@ struct Gateway {
       delivery: CountedDeliveries(base: Deliveries(outbox: outbox, clock: clock, random: random, web: web, logger: logger)), web: web,
       hashing: HashingPool(keys: key.keys, random: random), clock: clock, random: random, keys: key.keys, audit: audit, logger: logger)
     let watch = SessionWatch(store: store, logger: logger)
+    let pause = LookPause()
+    opened.listen { pause.end() }
     let tls = try PublicServer.tls(settings.tls)
     let reload = ConfigurationReload(
       folder: folder, generations: generations, tls: tls, programs: programs, clock: clock, random: random, audit: audit, logger: logger)
@@ -91,14 +88,15 @@ struct Gateway {
       store: store, accounts: AccountDesk(store: store, providers: registry, keys: key.keys, clock: clock, random: random), generations: generations,
       audit: audit, clock: clock, random: random, pages: pages, address: admin, eventLoops: eventLoops, logger: logger,
       nodes: { heartbeat.nodes ?? [] }, reload: { await reload.reload()?.problems ?? [] }, outbox: { outbox.entries.map(OutboxEntry.init) },
-      metrics: { await proxy.metrics() + metrics.families + heartbeat.families }, onListening: { _ in readiness.isListening(.admin) })
+      metrics: { await proxy.metrics() + metrics.families + heartbeat.families + opened.families() },
+      onListening: { _ in readiness.isListening(.admin) })
     self.store = store
     self.proxy = proxy
     self.web = web
     // The last one is the first to be shut down: no new requests, then all that requests need.
     services = [
       Background { await audit.run() },
-      Background { await OwnThread.run(at: nil) { await watch.run { OwnThread.block(for: $0) } } },
+      Background { await OwnThread.run(at: nil) { await watch.run { pause.block(for: $0) } } },
       heartbeat,
       PruneLoop(store: store, clock: clock, logger: logger),
       FileReload(reload: reload, watcher: watcher), SignalReload(reload: reload, accessLog: accessLog, logger: logger),
@@ -139,17 +137,13 @@ struct Gateway {
     do throws(AccessLog.Problem) { return try AccessLog(target) } catch { throw StartProblem(error.description, status: .couldNotRun) }
   }
 
-  private static func open(_ location: StoreLocation, for key: MasterKey) throws(StartProblem) -> SQLiteStore {
-    guard case .sqlite(let path) = location else {
-      key.undo()
-      throw StartProblem("This build keeps its state in SQLite only: say store = \"sqlite:data/moongate.db\" in gateway.lua.")
-    }
+  private static func open(_ location: StoreLocation, for key: MasterKey, logger: Logger) async throws(StartProblem) -> OpenedStore {
     do {
-      return try SQLiteStore(path: path, keyFingerprint: key.keys.fingerprint)
+      return try await OpenedStore.forServing(location, key.keys, logger: logger)
     } catch {
       // A key that was made for a store of another key opens nothing, and would hide that the right one is lost.
       key.undo()
-      throw StartProblem("\(error)")
+      throw StartProblem(error is StoreFault ? "The store cannot be read: \(error)" : "\(error)")
     }
   }
 }

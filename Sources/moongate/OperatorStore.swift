@@ -9,7 +9,7 @@ struct OperatorStore {
   let desk: AccountDesk
   let gateway: GatewaySettings
   let keys: KeyRing
-  let store: SQLiteStore
+  let store: any SQLStore
 
   private let clock: any GatewayClock
 
@@ -19,33 +19,26 @@ struct OperatorStore {
   /// - Throws: a sentence, with exit status 2, where there is nothing to open.
   init(_ configuration: ConfigurationOption, makes: Bool = false, answeringTo ring: KeyRing? = nil) async throws {
     gateway = try configuration.generation().gateway
-    guard case .sqlite(let path) = gateway.store else {
-      throw StartProblem("This build keeps its state in SQLite only: say store = \"sqlite:data/moongate.db\" in gateway.lua.", status: .couldNotRun)
-    }
     if !makes {
-      guard FileManager.default.fileExists(atPath: path) else {
-        throw StartProblem("There is no store at \(path): a gateway that has run makes it.", status: .couldNotRun)
+      guard OpenedStore.isThere(gateway.store) else {
+        throw StartProblem("There is no store at \(gateway.store.place): a gateway that has run makes it.", status: .couldNotRun)
       }
       if case .file(let key) = gateway.key, !FileManager.default.fileExists(atPath: key) {
         throw StartProblem("The key file \(key) is not there, and the store answers to no other.", status: .couldNotRun)
       }
     }
     let key = try MasterKey(gateway.key)
+    let opened: OpenedStore
     do {
-      store = try SQLiteStore(path: path, keyFingerprint: (ring ?? key.keys).fingerprint)
+      opened = try await OpenedStore(gateway.store, ring ?? key.keys)
     } catch {
       key.undo()
-      throw StartProblem("\(error)", status: .couldNotRun)
+      throw StartProblem(error is StoreFault ? "The store cannot be read: \(error)" : "\(error)", status: .couldNotRun)
     }
-    let clock: SystemClock
-    do {
-      clock = SystemClock(floor: try await store.latestMoment())
-    } catch {
-      throw StartProblem("The store cannot be read: \(error)", status: .couldNotRun)
-    }
+    store = opened.store
     keys = key.keys
-    self.clock = clock
-    desk = AccountDesk(store: store, providers: try Providers.registry(), keys: keys, clock: clock, random: SystemRandom())
+    clock = opened.clock
+    desk = AccountDesk(store: store, providers: try Providers.registry(), keys: keys, clock: opened.clock, random: SystemRandom())
   }
 
   var now: Timestamp { clock.now() }
@@ -75,5 +68,15 @@ struct OperatorStore {
       throw StartProblem("\(name) names \(found.count) accounts; say which by its id: \(found.map(\.id).joined(separator: ", ")).")
     }
     return account
+  }
+}
+
+extension StoreLocation {
+  /// Where it is, for people; nothing of a connection string, which may hold a password.
+  var place: String {
+    switch self {
+    case .sqlite(let path): path
+    case .postgres: "the address that `store` names"
+    }
   }
 }

@@ -25,8 +25,16 @@ import Testing
       disables: disables)
   }
 
-  @Test(arguments: 1...40) func agrees(seed: UInt64) async throws {
-    let store = try SQLiteStore.memory()
+  @Test(arguments: 1...40) func agrees(seed: UInt64) async throws { try await agree(try SQLiteStore.memory(), seed: seed) }
+
+  @Test(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.need)"), arguments: 101...108)
+  func agreesOnPostgreSQL(seed: UInt64) async throws {
+    let store = try #require(PostgresServer.shared).makeStore()
+    try await agree(store, seed: seed)
+    try store.close()
+  }
+
+  private func agree(_ store: any Store, seed: UInt64) async throws {
     let random = SeededRandom(seed: seed)
     var model = LedgerModel()
     var now = ManualClock.start

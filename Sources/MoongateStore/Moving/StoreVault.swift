@@ -4,6 +4,7 @@ import MoongateCore
 package struct StoreVault: Sendable {
   private enum Kind: Sendable {
     case sqlite(SQLiteVault)
+    case postgres(PostgresVault)
   }
 
   private let kind: Kind
@@ -13,13 +14,14 @@ package struct StoreVault: Sendable {
   package init(_ location: StoreLocation) throws(StoreRefusal) {
     switch location {
     case .sqlite(let path): kind = .sqlite(SQLiteVault(path: path))
-    case .postgres: throw .fault(path: "postgres", reason: "this build has no PostgreSQL")
+    case .postgres(let url): kind = .postgres(try PostgresVault(url: url))
     }
   }
 
   private var vault: any Vault {
     switch kind {
     case .sqlite(let vault): vault
+    case .postgres(let vault): vault
     }
   }
 
@@ -64,6 +66,7 @@ package struct StoreVault: Sendable {
     try withoutActuallyEscaping(told) { told in
       switch target.kind {
       case .sqlite(let target): _ = try vault.read(CopySource(target: target, told: told))
+      case .postgres(let target): _ = try vault.read(CopySource(target: target, told: told))
       }
     }
     return try vault.read(Watermark()) != before

@@ -70,3 +70,23 @@ final class PostgresListener: Sendable {
     }
   }
 }
+
+/// At most one listener of a store.
+final class PostgresListening: Sendable {
+  private let address: PostgresAddress
+  private let listener = Mutex<PostgresListener?>(nil)
+
+  init(_ address: PostgresAddress) { self.address = address }
+
+  func start(numbers: PostgresNumbers, clock: ServerClock, _ call: @escaping @Sendable () -> Void) {
+    let made = PostgresListener(address, numbers: numbers, clock: clock, dice: { Double.random(in: 0..<1) }, call: call)
+    let before = listener.withLock { listener in
+      defer { listener = made }
+      return listener
+    }
+    before?.end()
+    made.start()
+  }
+
+  func end() { listener.withLock { $0 }?.end() }
+}

@@ -1,0 +1,77 @@
+import Foundation
+import Logging
+import MoongateCore
+import MoongateStore
+
+/// The store of a configuration, opened: in whichever database it is, with the clock that counts there.
+struct OpenedStore: Sendable {
+  let store: any SQLStore
+  /// SQLite: the machine's own clock. PostgreSQL: the server's, so that gateways whose clocks differ agree.
+  let clock: SystemClock
+  /// What the database's driver counts.
+  let families: @Sendable () -> [MetricFamily]
+  /// Calls whenever sessions may have changed, where the database can tell.
+  let listen: @Sendable (_ call: @escaping @Sendable () -> Void) -> Void
+
+  /// How long a start waits for a server that may come: one that is started at the same time, or has no connection left.
+  private static let patience: Duration = .seconds(10)
+  /// A start that fails takes so long at least: whatever starts it again and again does not hammer the server with wrong passwords.
+  private static let shortestFailure: Duration = .seconds(1)
+
+  /// Opens the store for a gateway. Waits a while for a server that may come.
+  /// - Throws: a sentence.
+  static func forServing(_ location: StoreLocation, _ keys: KeyRing, logger: Logger) async throws -> OpenedStore {
+    let end = ContinuousClock.now + patience
+    var pause: Duration = .milliseconds(250)
+    var isTold = false
+    while true {
+      do {
+        return try await OpenedStore(location, keys, purpose: .serving)
+      } catch let refusal as StoreRefusal {
+        let goesOn = refusal.mayPass && ContinuousClock.now + pause < end
+        if goesOn, !isTold { logger.warning("the store is not there yet; trying for \(Self.patience.asWritten)", metadata: ["why": "\(refusal)"]) }
+        isTold = true
+        if case .postgres = location { try? await Task.sleep(for: goesOn ? pause * Double.random(in: 0.75...1.25) : shortestFailure) }
+        guard goesOn else { throw refusal }
+        pause = min(pause * 2, .seconds(2))
+      }
+    }
+  }
+
+  /// Opens the store for a command.
+  /// - Throws: `StoreRefusal`, or `StoreFault` where it cannot be read.
+  init(_ location: StoreLocation, _ keys: KeyRing, purpose: PostgresStore.Purpose = .working) async throws {
+    switch location {
+    case .sqlite(let path):
+      let sqlite = try SQLiteStore(path: path, keyFingerprint: keys.fingerprint)
+      store = sqlite
+      clock = SystemClock(floor: try await sqlite.latestMoment())
+      families = { [] }
+      listen = { _ in }
+    case .postgres(let url):
+      let postgres = try PostgresStore(url: url, keyFingerprint: keys.fingerprint, purpose: purpose)
+      store = postgres
+      clock = SystemClock(floor: try await postgres.latestMoment(), wall: postgres.clock.wall)
+      families = { postgres.families }
+      listen = { postgres.listen($0) }
+    }
+  }
+
+  /// Whether there is something to open without making anything: a file that is not there would be made.
+  static func isThere(_ location: StoreLocation) -> Bool {
+    switch location {
+    case .sqlite(let path): FileManager.default.fileExists(atPath: path)
+    case .postgres: true
+    }
+  }
+
+  /// What libpq says of the store's connection string, at the line of gateway.lua.
+  static func problems(of gateway: GatewaySettings) -> [ConfigurationProblem] {
+    guard case .postgres(let url) = gateway.store, let problem = PostgresStore.problem(of: url) else { return [] }
+    return [
+      ConfigurationProblem(
+        location: gateway.locations["store"] ?? SourceLocation(file: "gateway.lua", line: 0), path: "store",
+        message: "the connection string \(problem)")
+    ]
+  }
+}

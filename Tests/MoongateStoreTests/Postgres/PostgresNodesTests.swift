@@ -1,0 +1,174 @@
+import Foundation
+import MoongateCore
+import MoongateSDK
+import MoongateTesting
+import Synchronization
+import Testing
+
+@testable import MoongateStore
+
+/// Several gateways on one database; here each is a store of its own.
+@Suite(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.need)")) struct PostgresNodesTests {
+  private let server: PostgresServer
+  private let name: String
+  private let nodes: [PostgresStore]
+  private let now = ManualClock.start
+  private let random = SeededRandom(seed: 3)
+
+  init() throws {
+    server = try #require(PostgresServer.shared)
+    name = try server.makeDatabase()
+    let url = server.url(name)
+    nodes = try (0..<3).map { _ in try PostgresStore(url: url, keyFingerprint: [1], purpose: .working) }
+  }
+
+  private func limit(_ name: String, max: Int = 5, lock: [Duration] = []) -> ResolvedLimit {
+    ResolvedLimit(
+      provider: ProviderName(test: "phone_otp"), name: "verify", key: .identifier, counter: Array(name.utf8), max: max, window: .seconds(60),
+      counts: .failures, lock: lock, disables: false)
+  }
+
+  private func session(_ id: String) -> Session {
+    Session(
+      id: id, token: TokenHash(of: id.utf8), account: "ac_1", createdAt: now, expiresAt: now + .seconds(60), idle: .seconds(60), lastSeenAt: now,
+      passed: [], userAgent: nil)
+  }
+
+  @Test func fiveOfTwoHundredOverThreeNodes() async throws {
+    let places = try await withThrowingTaskGroup(of: [Int]?.self) { group in
+      for number in 0..<200 {
+        group.addTask {
+          let request = ReservationRequest(id: ReservationID(from: random), now: now, limits: [limit("all"), limit("more", max: 9)], timer: nil)
+          if case .reserved(let places, _) = try await nodes[number % 3].reserve(request) { return places }
+          return nil
+        }
+      }
+      return try await group.reduce(into: [[Int]]()) { if let places = $1 { $0.append(places) } }
+    }
+    #expect(places.sorted { $0[0] < $1[0] } == (1...5).map { [$0, $0] })
+  }
+
+  /// Limits in whatever order: nobody sees a deadlock, and none is counted too often.
+  @Test func oppositeOrdersOfKeysDoNotMeet() async throws {
+    let limits = (0..<4).map { limit("key \($0)", max: 1000) }
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for number in 0..<120 {
+        group.addTask {
+          let mine = number % 2 == 0 ? limits : limits.reversed()
+          let id = ReservationID(from: random)
+          let store = nodes[number % 3]
+          guard case .reserved = try await store.reserve(ReservationRequest(id: id, now: now, limits: mine, timer: nil)) else {
+            Issue.record("there was a place")
+            return
+          }
+          let settlement = Settlement(reservation: id, outcome: .failure, limits: mine.reversed(), timer: nil, now: now)
+          let result = try await nodes[(number + 1) % 3].apply([.settle(settlement)], at: now)
+          #expect(result == .applied(locks: []))
+        }
+      }
+      try await group.waitForAll()
+    }
+    #expect(try await nodes[0].counters(limits, at: now).map(\.settled) == [120, 120, 120, 120])
+  }
+
+  @Test func oneOfManyClaimantsGetsTheNumber() async throws {
+    let phone = Identifier(kind: .phone, value: "+919999999999", display: "+91 99999 99999", attributes: [:])
+    let results = try await withThrowingTaskGroup(of: ApplyResult.self) { group in
+      for number in 0..<30 {
+        group.addTask {
+          let held = HeldIdentifier(identifier: phone, verifiedAt: now)
+          let account = Account(id: "ac_\(number)", createdAt: now, lastSeenAt: now, identifiers: [held])
+          return try await nodes[number % 3].apply([.createAccount(account)], at: now)
+        }
+      }
+      return try await group.reduce(into: []) { $0.append($1) }
+    }
+    #expect(results.count { $0 == .applied(locks: []) } == 1)
+    #expect(results.count { $0 == .conflict(.identifierTaken) } == 29)
+  }
+
+  /// Numbers of changes become visible in their order: who has seen one has missed none before it.
+  @Test func noChangeOfASessionIsMissed() async throws {
+    let account = Account(id: "ac_1", createdAt: now, lastSeenAt: now)
+    let sessions = (0..<60).map { session("se_\($0)") }
+    #expect(try await nodes[0].apply([.createAccount(account)] + sessions.map(Change.putSession), at: now) == .applied(locks: []))
+    let start = try await nodes[2].sessionChanges(after: .max).latest
+    let isOver = Mutex(false)
+    async let seen = {
+      var latest = start
+      var seen: [TokenHash] = []
+      while true {
+        let isLast = isOver.withLock { $0 }
+        let changes = try await nodes[2].sessionChanges(after: latest)
+        #expect(!changes.isIncomplete)
+        seen += changes.tokens
+        latest = changes.latest
+        if isLast { return seen }
+      }
+    }()
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for (number, session) in sessions.enumerated() {
+        group.addTask {
+          let result = try await nodes[number % 2].apply([.endSession(session.token)], at: now)
+          #expect(result == .applied(locks: []))
+        }
+      }
+      try await group.waitForAll()
+    }
+    isOver.withLock { $0 = true }
+    let found = try await seen
+    #expect(found.count == sessions.count && Set(found) == Set(sessions.map(\.token)))
+  }
+
+  @Test func whatOneNodeEndsTheOthersAreToldOf() async throws {
+    let account = Account(id: "ac_1", createdAt: now, lastSeenAt: now)
+    _ = try await nodes[0].apply([.createAccount(account), .putSession(session("se_1"))], at: now)
+    let (calls, call) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    nodes[1].listen { call.yield() }
+    var told = calls.makeAsyncIterator()
+    // Once when it begins to listen.
+    await told.next()
+    _ = try await nodes[0].apply([.endSession(session("se_1").token)], at: now)
+    await told.next()
+    #expect(nodes[1].database.numbers.count.notifications == 1)
+    // A listener that lost its connection listens again.
+    try server.sql("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = '\(name)' AND query LIKE '%clock_timestamp%'")
+    await told.next()
+    _ = try await nodes[0].apply([.setLocked(account: "ac_1", true)], at: now)
+    await told.next()
+    try nodes[1].close()
+  }
+
+  @Test func tenThatStartAtOnceMakeOneStore() async throws {
+    let url = server.url(try server.makeDatabase())
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for _ in 0..<10 { group.addTask { try PostgresStore(url: url, keyFingerprint: [1]).close() } }
+      try await group.waitForAll()
+    }
+  }
+
+  /// The figures by which a sign-in is judged.
+  @Test func roundTrips() async throws {
+    let node = nodes[0]
+    let limits = [limit("one"), limit("two", max: 9)]
+    func trips(_ body: () async throws -> Void) async throws -> Int {
+      let before = node.database.numbers.count.roundTrips
+      try await body()
+      return node.database.numbers.count.roundTrips - before
+    }
+    // The latest moment is recorded once a second.
+    _ = try await node.reserve(ReservationRequest(id: ReservationID(from: random), now: now, limits: limits, timer: nil))
+    let id = ReservationID(from: random)
+    let reserved = try await trips { _ = try await node.reserve(ReservationRequest(id: id, now: now, limits: limits, timer: nil)) }
+    #expect(reserved == 2)
+    let settled = try await trips {
+      let settlement = Settlement(reservation: id, outcome: .success, limits: limits, timer: nil, now: now)
+      _ = try await node.apply([.settle(settlement)], at: now)
+    }
+    #expect(settled <= 2)
+    let looked = try await trips { _ = try await node.session(TokenHash(of: [1])) }
+    #expect(looked == 1)
+    let changes = try await trips { _ = try await node.sessionChanges(after: .max) }
+    #expect(changes == 1)
+  }
+}
