@@ -74,7 +74,9 @@ let package = Package(
     .target(name: "CLua", linkerSettings: [.linkedLibrary("lua5.4")]),
     .target(name: "MoongatePolicy", dependencies: ["MoongateSDK", "MoongateCore", "CLua", crypto, logging], swiftSettings: strict),
     .target(name: "CPostgres", linkerSettings: [.linkedLibrary("pq")]),
-    .target(name: "MoongateStore", dependencies: ["MoongateSDK", "MoongateCore", "CPostgres", grdb, sqlite, crypto, logging], swiftSettings: strict),
+    .target(
+      name: "MoongateStore", dependencies: ["MoongateSDK", "MoongateCore", "CPostgres", grdb, sqlite, crypto, logging], exclude: ["README.md"],
+      swiftSettings: strict),
     .target(name: "CCurl", linkerSettings: [.linkedLibrary("curl")]),
     .target(
       name: "MoongateDelivery", dependencies: ["MoongateSDK", "MoongateCore", "CCurl", httpClient, nioCore, nioHTTP1, logging], swiftSettings: strict),

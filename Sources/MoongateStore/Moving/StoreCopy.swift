@@ -33,7 +33,10 @@ struct CopySource<Target: Vault>: VaultWork {
   let target: Target
   let told: (CopiedTable) -> Void
 
-  func run(_ rows: some SQLTransaction) throws -> [CopiedTable] { try target.write(CopyRows(source: rows, name: target.name, told: told)) }
+  func run(_ rows: some SQLTransaction) throws -> [CopiedTable] {
+    try rows.takeTime()
+    return try target.write(CopyRows(source: rows, name: target.name, told: told))
+  }
 }
 
 /// Writes a store into an empty one, in one transaction: what fails half-way leaves it as empty as it was, even where the process dies.
@@ -46,6 +49,7 @@ private struct CopyRows<Source: SQLTransaction>: VaultWork {
   let told: (CopiedTable) -> Void
 
   func run(_ rows: some SQLTransaction) throws -> [CopiedTable] {
+    try rows.takeTime()
     // Which gateways serve from the source is no business of the target's.
     let tables = Schema.tables.filter { $0.name != "node" }
     for table in tables where try rows.row("SELECT 1 FROM \(table.name) LIMIT 1") != nil { throw CopyRefusal.notEmpty(name: name, table: table.name) }

@@ -27,6 +27,14 @@ protocol VaultWork {
   func run(_ rows: some SQLTransaction) throws -> Value
 }
 
+extension SQLTransaction {
+  /// What gateways do must be done in seconds; what an operator waits for need not. While one side of a copy is at work, the other one rests.
+  func takeTime() throws {
+    guard dialect == .postgres else { return }
+    for setting in ["statement_timeout", "idle_in_transaction_session_timeout"] { _ = try rows("SELECT set_config('\(setting)', '0', false)") }
+  }
+}
+
 /// A table row by row, in the order of its key, a page at a time: as little is in memory as two pages.
 struct TableReader {
   /// Rows of a page.

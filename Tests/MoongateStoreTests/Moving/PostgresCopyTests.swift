@@ -1,0 +1,96 @@
+import Foundation
+import MoongateCore
+import MoongateTesting
+import Testing
+
+@testable import MoongateStore
+
+/// Copying to PostgreSQL, back, and from one to another: nothing is lost, digests agree, and what fails leaves nothing.
+@Suite(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.need)")) struct PostgresCopyTests {
+  private let folder: ScratchFolder
+  private let server: PostgresServer
+
+  init() throws {
+    folder = try ScratchFolder()
+    server = try #require(PostgresServer.shared)
+  }
+
+  private func sqlite(_ name: String) throws -> StoreVault { try StoreVault(.sqlite(path: folder.path(name))) }
+  private func postgres(_ database: String) throws -> StoreVault { try StoreVault(.postgres(url: server.url(database))) }
+
+  private func copied(_ source: StoreVault, _ target: StoreVault) throws -> [CopiedTable] {
+    var tables: [CopiedTable] = []
+    #expect(try source.copy(to: target) { tables.append($0) } == false)
+    return tables
+  }
+
+  @Test func thereAndBackAndOnNothingIsLost() async throws {
+    let store = try SQLiteStore(path: folder.path("source.db"), keyFingerprint: [1])
+    try await Estate.fill(store, rounds: 620)
+    try store.close()
+    let (first, second) = (try server.makeDatabase(), try server.makeDatabase())
+    let there = try copied(try sqlite("source.db"), try postgres(first))
+    let on = try copied(try postgres(first), try postgres(second))
+    let back = try copied(try postgres(second), try sqlite("back.db"))
+    #expect(there == on && on == back)
+    #expect(there.allSatisfy { $0.rows > 0 })
+    for vault in [try postgres(first), try postgres(second), try sqlite("back.db")] { #expect(try vault.check().findings == [], "\(vault.name)") }
+    let moved = try PostgresStore(url: server.url(second), keyFingerprint: [1])
+    #expect(try await Estate.missing(in: moved, rounds: 620) == [])
+    try moved.close()
+    #expect(try await Estate.missing(in: try SQLiteStore(path: folder.path("back.db"), keyFingerprint: [1]), rounds: 620) == [])
+    #expect(throws: StoreRefusal.self) { try PostgresStore(url: server.url(first), keyFingerprint: [2]) }
+  }
+
+  @Test func whatFailsHalfWayLeavesNothing() async throws {
+    let store = try SQLiteStore(path: folder.path("source.db"), keyFingerprint: [1])
+    try await Estate.fill(store)
+    // Text that PostgreSQL cannot hold.
+    let session = Session(
+      id: "se_nul", token: TokenHash(of: "nul".utf8), account: "ac_1", createdAt: Estate.now, expiresAt: Estate.now + .seconds(60),
+      idle: .seconds(60), lastSeenAt: Estate.now, passed: [], userAgent: "a\0b")
+    _ = try await store.apply([.putSession(session)], at: Estate.now)
+    try store.close()
+    let database = try server.makeDatabase()
+    #expect(throws: (any Error).self) { try sqlite("source.db").copy(to: postgres(database)) { _ in } }
+    for table in Schema.tables { #expect(try server.sql("SELECT count(*) FROM \(table.name)", in: database) == "0", "\(table.name)") }
+  }
+
+  @Test func whatIsNotEmptyOrNotThereIsRefused() async throws {
+    let database = try server.makeDatabase()
+    #expect(throws: CopyRefusal.self) { try postgres(database).copy(to: sqlite("target.db")) { _ in } }
+    try PostgresStore(url: server.url(database), keyFingerprint: [7]).close()
+    try SQLiteStore(path: folder.path("source.db"), keyFingerprint: [1]).close()
+    let target = try postgres(database)
+    #expect(throws: CopyRefusal.notEmpty(name: target.name, table: "meta")) { try sqlite("source.db").copy(to: target) { _ in } }
+    #expect(!target.name.contains("secret"), "a password is not told")
+  }
+
+  /// What copies and checks a store reads tables by this list.
+  @Test func theListOfTablesIsTheSchemas() throws {
+    let database = try server.makeDatabase()
+    #expect(try postgres(database).migrate() == 0)
+    #expect(try postgres(database).version() == Schema.version)
+    for table in Schema.tables {
+      let found = try server.sql(
+        "SELECT column_name, data_type FROM information_schema.columns WHERE table_name = '\(table.name)' ORDER BY ordinal_position", in: database)
+      let kinds: [Schema.Column.Kind: String] = [.integer: "bigint", .text: "text", .bytes: "bytea"]
+      #expect(found == table.columns.map { "\($0.name)|\(kinds[$0.kind] ?? "")" }.joined(separator: "\n"), "\(table.name)")
+    }
+  }
+
+  @Test(arguments: [
+    ("DELETE FROM session_number", "session_number has not exactly one row: changes of sessions get no numbers"),
+    ("UPDATE session_number SET number = 0", "the next number of a change of sessions has been given already"),
+    ("UPDATE counter SET counted = counted + 1 WHERE key = '\\x00ff07'", "counters that say another number of tries than are there: 1"),
+  ])
+  func findsWhatIsBroken(harm sql: String, finding: String) async throws {
+    let database = try server.makeDatabase()
+    let store = try PostgresStore(url: server.url(database), keyFingerprint: [1])
+    try await Estate.fill(store)
+    try store.close()
+    #expect(try postgres(database).check().findings == [])
+    try server.sql(sql, in: database)
+    #expect(try postgres(database).check().findings == [finding])
+  }
+}

@@ -1,0 +1,66 @@
+import Foundation
+import MoongateCore
+import MoongateTesting
+import Testing
+
+@testable import MoongateStore
+
+/// The same statements, explained by PostgreSQL.
+@Suite(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.need)")) struct PostgresPlanTests {
+  @Test func postgresLooksUpByIndex() async throws {
+    let server = try #require(PostgresServer.shared)
+    let statements = try await PlanTests.statements {
+      let url = server.url(try server.makeDatabase())
+      try PostgresStore(url: url, keyFingerprint: [1]).close()
+      return PostgresDatabase(try PostgresAddress(url), timing: .patient)
+    }
+    let database = try server.makeDatabase()
+    try PostgresStore(url: server.url(database), keyFingerprint: [1]).close()
+    try server.sql(Self.crowd, in: database)
+    // Hundreds of limits at once are a test's; psql's command line has an end.
+    for statement in statements where statement.utf8.count < 10_000 {
+      if PlanTests.exceptions.contains(where: { statement.hasPrefix($0.beginning) }) { continue }
+      let numbers = statement.split(separator: "?").dropFirst().compactMap { Int($0.prefix { $0.isNumber }) }
+      let nothing = [String](repeating: "NULL", count: numbers.max() ?? 0).joined(separator: ", ")
+      let plan = try server.sql(
+        """
+        SET plan_cache_mode = force_generic_plan;
+        PREPARE asked AS \(statement.replacing(#/\?(\d+)/#) { "$\($0.output.1)" });
+        EXPLAIN EXECUTE asked\(nothing.isEmpty ? "" : "(\(nothing))")
+        """, in: database)
+      #expect(Self.walks(plan, isBounded: PlanTests.bounded.contains { statement.hasPrefix($0) }) == [], "\(statement)\n\(plan)")
+    }
+  }
+
+  /// The nodes of a plan that look at all of a table that grows: by itself, or all along an index.
+  private static func walks(_ plan: String, isBounded: Bool) -> [String] {
+    let lines = plan.split(separator: "\n").map(String.init)
+    return lines.indices.compactMap { place in
+      let line = lines[place]
+      if line.contains("Seq Scan") { return ["on session_number", "on meta"].contains { line.contains($0) } ? nil : line }
+      // Those two indexes have a row for each lock, and no other.
+      guard line.contains("Index"), line.contains("Scan"), !line.contains("counter_disabled"), !line.contains("counter_locked") else { return nil }
+      let details = lines[(place + 1)...].prefix { !$0.contains("->") && !$0.contains("Plan ") && !$0.contains("CTE ") }
+      return isBounded || details.contains { $0.contains("Index Cond") } ? nil : line
+    }
+  }
+
+  /// So many rows that looking at all of them is not the cheapest way to one.
+  private static let crowd = """
+    INSERT INTO account SELECT 'ac_' || n, NULL, NULL, n, n, 0 FROM generate_series(1, 20000) AS n;
+    INSERT INTO identifier SELECT 'ac_' || n, 0, 'phone', '+' || n, '', '{}', CASE WHEN n % 2 = 0 THEN 1 END FROM generate_series(1, 20000) AS n;
+    INSERT INTO provider_record SELECT 'ac_' || n, 'pin', '\\x00' FROM generate_series(1, 20000) AS n;
+    INSERT INTO session SELECT sha256(n::text::bytea), 'se_' || n, 'ac_' || n, n, n, 1, n, '[]', NULL FROM generate_series(1, 20000) AS n;
+    INSERT INTO counter SELECT sha256(n::text::bytea), 'p', 'n', 1, n, n, CASE WHEN n % 50 = 0 THEN n END, 0, CASE WHEN n % 100 = 0 THEN n END, n
+      FROM generate_series(1, 20000) AS n;
+    INSERT INTO pending SELECT sha256(n::text::bytea), '\\x00', n, n FROM generate_series(1, 20000) AS n;
+    INSERT INTO tally SELECT sha256(n::text::bytea), n, '\\x00' FROM generate_series(1, 20000) AS n;
+    INSERT INTO timer SELECT sha256(n::text::bytea), 0, n, n FROM generate_series(1, 20000) AS n;
+    INSERT INTO flow (hash, version, forgotten_at, record)
+      SELECT sha256(n::text::bytea), 1, n, repeat('x', 200)::bytea FROM generate_series(1, 200000) AS n;
+    INSERT INTO event (id, at, event) SELECT 'dc_' || n, n, repeat('x', 200)::bytea FROM generate_series(1, 200000) AS n;
+    INSERT INTO session_change SELECT n, n, '\\x00', NULL FROM generate_series(1, 20000) AS n;
+    INSERT INTO node SELECT 'node ' || n, 'g', n FROM generate_series(1, 20000) AS n;
+    ANALYZE
+    """
+}
