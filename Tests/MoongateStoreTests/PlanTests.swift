@@ -13,6 +13,7 @@ import Testing
     ("DELETE FROM flow WHERE instr(record", "an operator deletes a person; flows live for minutes, and their JSON has no index"),
     ("DELETE FROM flow WHERE position(", "the same in PostgreSQL"),
     ("DELETE FROM node WHERE seen_at", "as many rows as gateways"), ("SELECT id, generation, seen_at FROM node", "the same"),
+    ("DELETE FROM node WHERE seen_at", "a row for each gateway"), ("SELECT id, generation, seen_at FROM node", "a row for each gateway"),
     ("SELECT fingerprint, moment FROM meta", "one row"), ("SELECT moment FROM meta", "one row"), ("UPDATE meta SET fingerprint", "one row"),
   ]
   /// Statements that walk a table in the order of its key and stop after so many rows; SQLite calls that a scan.
