@@ -14,7 +14,8 @@ return gateway {
   -- Optional: the gateway speaks TLS itself, with these PEM files. Leave it out behind a proxy that does.
   -- tls = { cert = "tls/cert.pem", key = "tls/key.pem" },
 
-  -- Accounts, sessions, counters and locks.
+  -- Accounts, sessions, counters and locks: a file of SQLite. For several gateways one PostgreSQL: env "MOONGATE_STORE", which holds
+  -- postgres://user:password@host/database?sslmode=verify-full
   store = "sqlite:data/moongate.db",
 
   -- The master key, which seals what the store holds. `file`: made at the first start, for its owner only; keep a copy of it

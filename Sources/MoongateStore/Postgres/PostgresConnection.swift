@@ -123,15 +123,16 @@ final class PostgresConnection {
     // Commits are on disk before they are acknowledged, whatever the server's default is. A node that was cut off holds no lock for long.
     queue(
       """
-      SELECT set_config('statement_timeout', ?1, false), set_config('lock_timeout', ?2, false),
+      SELECT current_schema()::text, set_config('statement_timeout', ?1, false), set_config('lock_timeout', ?2, false),
         set_config('idle_in_transaction_session_timeout', ?3, false),
-        set_config('search_path', quote_ident(coalesce(current_schema()::text, 'public')) || ', pg_temp', false),
+        set_config('search_path', quote_ident(coalesce(current_schema()::text, 'none')) || ', pg_temp', false),
         set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false)
       """,
       [
         .text("\(timing.statement.wholeMilliseconds)"), .text("\(timing.lock.wholeMilliseconds)"), .text("\(timing.silence.wholeMilliseconds)"),
       ], keeps: true)
-    _ = try exchange()
+    // Without a schema of its own the store would come to lie among the connection's temporary tables.
+    guard let row = try exchange().first?.rows.first, (try? row.optionalText(0)) ?? nil != nil else { throw .notConnected(.noRights) }
   }
 
   // MARK: waiting

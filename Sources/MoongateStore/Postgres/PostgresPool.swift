@@ -31,6 +31,8 @@ final class PostgresPool: Sendable {
   enum Next {
     case work(any PostgresWork)
     case rest
+    /// Work waits, but the connection is one of before an outage.
+    case renew
     case end
   }
 
@@ -111,7 +113,11 @@ final class PostgresPool: Sendable {
     var late: [any PostgresWork] = []
     defer { for work in late { turnAway(work) } }
     return state.withLock { state in
-      guard era == state.era else { return leave(&state) }
+      guard era == state.era else {
+        guard state.outage == nil, !state.waiting.isEmpty else { return leave(&state) }
+        state.connected -= 1
+        return .renew
+      }
       while let work = state.waiting.first {
         state.waiting.removeFirst()
         if now < work.deadline { return .work(work) }

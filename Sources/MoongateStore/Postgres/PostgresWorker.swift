@@ -70,11 +70,12 @@ final class PostgresWorker: Sendable {
       let work: any PostgresWork
       switch next {
       case .end: return false
+      case .renew: return true
       case .work(let one): work = one
       case .rest:
         switch rest() {
         case .work(let one): work = one
-        case .rest: continue
+        case .rest, .renew: continue
         case .end: return false
         }
       }

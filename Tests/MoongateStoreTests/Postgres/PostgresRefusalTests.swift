@@ -100,6 +100,12 @@ import Testing
         == "The database user may not make tables in \(shown). Let it own the database, or GRANT CREATE, USAGE ON SCHEMA public TO it.")
   }
 
+  /// Attack (or accident): without a schema the tables would be temporary ones, and everything gone with the connection.
+  @Test func noSchema() throws {
+    try server.sql("DROP SCHEMA public CASCADE", in: name)
+    #expect(try refusal(server.url(name)).hasPrefix("The database user may not make tables in \(shown)."))
+  }
+
   @Test func noConnectionLeft() throws {
     try server.sql("ALTER DATABASE \(name) CONNECTION LIMIT 0")
     #expect(
