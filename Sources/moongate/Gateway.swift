@@ -59,7 +59,8 @@ struct Gateway {
     let engine = FlowEngine(
       store: store, generations: generations, providers: registry,
       delivery: CountedDeliveries(base: Deliveries(outbox: outbox, clock: clock, random: random, web: web, logger: logger)), web: web,
-      hashing: HashingPool(keys: key.keys, random: random), clock: clock, random: random, keys: key.keys, audit: audit, logger: logger)
+      hashing: HashingPool(keys: key.keys, random: random), clock: clock, random: random, keys: key.keys, audit: audit, logger: logger,
+      sharesFlows: settings.store.isShared)
     let watch = SessionWatch(store: store, logger: logger)
     let pause = LookPause()
     opened.listen { pause.end() }

@@ -1,6 +1,7 @@
 """Several gateways on one PostgreSQL, with nginx in front: the very files of config/README.md, on free ports. `make cluster` runs it as a program;
 tests stand on it. Nothing but Python's own library."""
 
+import contextlib
 import glob
 import os
 import pathlib
@@ -136,15 +137,17 @@ class Node:
         self.url, self.admin = f"http://localhost:{self.port}", f"http://127.0.0.1:{self.admin_port}"
         self.logs = []
         self.program = None
+        # A command that runs it, such as one that shows it another time.
+        self.within = ()
 
-    def launch(self, within=(), store=None, **env):
+    def launch(self, store=None, **env):
         """Starts it, and waits for nothing."""
         lines = [line for line in block("cluster.sh").splitlines() if line.startswith("moongate serve ")]
         words = shlex.split(lines[self.number % len(lines)].removesuffix("&"))[1:]
         for option, value in (("--config", self.cluster.config), ("--listen", f"{self.address}:{self.port}"), ("--admin", f"127.0.0.1:{self.admin_port}")):
             words[words.index(option) + 1] = value
         self.program = Program(
-            *within, BIN / "moongate", *words, env={"MOONGATE_STORE": store or self.cluster.store, **env}, start_new_session=True)
+            *self.within, BIN / "moongate", *words, env={"MOONGATE_STORE": store or self.cluster.store, **env}, start_new_session=True)
         self.logs.append(self.program)
         return self
 
@@ -159,8 +162,14 @@ class Node:
     def log(self):
         return "".join(program.output for program in self.logs)
 
+    def tell(self, how):
+        # What runs it, too.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.program.process.pid, how)
+
     def end(self, how=signal.SIGTERM):
         if self.program:
+            self.tell(how)
             return self.program.end(how)
 
 
@@ -199,8 +208,14 @@ class Cluster:
         return self
 
     def start_around(self):
+        return self.start_service().start_front()
+
+    def start_service(self):
         self.demo = Program(BIN / "demo-service", "--port", self.ports["service"], start_new_session=True)
         self.demo.wait_line("listens on")
+        return self
+
+    def start_front(self):
         folder = self.folder / "nginx"
         folder.mkdir(exist_ok=True)
         (folder / "nginx.conf").write_text(nginx_text(folder, self.here(block("cluster.conf"))))
@@ -224,7 +239,7 @@ class Cluster:
     def stop(self):
         for node in self.nodes:
             if node.program and node.program.runs:
-                node.program.process.terminate()
+                node.tell(signal.SIGTERM)
         for node in self.nodes:
             node.end()
         for program in (self.front, self.demo):

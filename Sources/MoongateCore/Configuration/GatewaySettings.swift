@@ -122,6 +122,9 @@ package enum StoreLocation: Sendable, Hashable {
   case sqlite(path: String)
   /// A connection string of libpq.
   case postgres(url: String)
+
+  /// Whether gateways on other machines may serve from it too.
+  package var isShared: Bool { if case .postgres = self { true } else { false } }
 }
 
 /// Where the master key comes from.

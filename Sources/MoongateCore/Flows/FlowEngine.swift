@@ -18,16 +18,18 @@ package struct FlowEngine: Sendable {
   let logger: Logger
   let pending = PendingFlows()
   let deliveries = BackgroundDeliveries()
+  private let sharesFlows: Bool
   /// Those who wait for tries before theirs to be settled.
   let waiting = Places(1_000)
 
   /// - Parameters:
   ///   - web: how providers reach other sites; nobody by default.
   ///   - hashing: where providers hash secrets; a gateway without such providers needs no places.
+  ///   - sharesFlows: whether what one gateway creates another may begin: flows are then stored from their creation on, and not kept in memory.
   package init(
     store: any Store, generations: ActiveGeneration, providers: ProviderRegistry, delivery: any DeliveryService,
     web: any WebClient = UnreachableWeb(), hashing: any HashingPlaces = NoHashingPlaces(), clock: any GatewayClock, random: any RandomSource,
-    keys: KeyRing, audit: AuditTrail, logger: Logger
+    keys: KeyRing, audit: AuditTrail, logger: Logger, sharesFlows: Bool = false
   ) {
     self.store = store
     self.generations = generations
@@ -40,6 +42,7 @@ package struct FlowEngine: Sendable {
     self.keys = keys
     self.audit = audit
     self.logger = logger
+    self.sharesFlows = sharesFlows
   }
 
   /// Begins a flow.
@@ -53,6 +56,7 @@ package struct FlowEngine: Sendable {
     await answer(client, flow: nil) { visit throws(Halt) in
       let id = FlowID(from: random)
       let machine = try await draft(name, id: id, returnTo: returnTo, browser: browser, app: app, visit)
+      if sharesFlows { return try await store(machine, [], id: id, visit) }
       pending.put(machine.record, from: client.address.countingKey, at: visit.now)
       return try await view(of: machine.record, id: id, visit)
     }
