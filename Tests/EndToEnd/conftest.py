@@ -75,7 +75,8 @@ def pytest_addoption(parser):
 
 def pytest_generate_tests(metafunc):
     # Those that say themselves how the page is looked at are not asked.
-    own = [name for mark in metafunc.definition.iter_markers("parametrize") for name in mark.args[0].split(", ")]
+    named = [mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")]
+    own = [name for names in named for name in (names.split(", ") if isinstance(names, str) else names)]
     if "look" in metafunc.fixturenames and "look" not in own:
         names = list(screens.LOOKS)
         if metafunc.config.getoption("looks") == "one":
