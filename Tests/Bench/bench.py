@@ -116,25 +116,29 @@ class Client:
         return content if length and len(content) >= int(length[1]) else None
 
 
-def posts(port, calls):
-    """POSTs each (path, body, device token), as many at a time as there are clients; the answers in order, and the seconds it took."""
-    requests = []
-    for path, body, device in calls:
+def posts(ports, calls):
+    """POSTs each (path, body, device token), as many at a time as there are clients; the answers in order, and the seconds it took. With several
+    gateways call by call goes to the next one."""
+    requests = [[] for _ in ports]
+    for index, (path, body, device) in enumerate(calls):
+        port = ports[index % len(ports)]
         body = json.dumps(body).encode()
         fields = {"Host": f"localhost:{port}", "Content-Type": "application/json", "Content-Length": len(body), **({"Moongate-Device": device} if device else {})}
-        requests.append(f"POST {path} HTTP/1.1\r\n".encode() + b"".join(f"{name}: {value}\r\n".encode() for name, value in fields.items()) + b"\r\n" + body)
-    answers = [None] * len(requests)
-    waiting = iter(enumerate(requests))
+        requests[index % len(ports)].append(
+            (index, f"POST {path} HTTP/1.1\r\n".encode() + b"".join(f"{name}: {value}\r\n".encode() for name, value in fields.items()) + b"\r\n" + body))
+    answers = [None] * len(calls)
     chooser = selectors.DefaultSelector()
     began = time.monotonic()
-    for index, request in itertools.islice(waiting, CLIENTS):
-        client = Client(port)
-        chooser.register(client.socket, selectors.EVENT_READ, client)
-        client.send(index, request)
-    left = len(requests)
+    for number, (port, waiting) in enumerate(zip(ports, map(iter, requests))):
+        # All gateways together get as many clients as one would.
+        for index, request in itertools.islice(waiting, (CLIENTS + number) // len(ports)):
+            client = Client(port)
+            chooser.register(client.socket, selectors.EVENT_READ, (client, waiting))
+            client.send(index, request)
+    left = len(calls)
     while left:
         for key, _ in chooser.select(30):
-            client = key.data
+            client, waiting = key.data
             content = client.answer()
             if content is None:
                 continue
@@ -149,22 +153,24 @@ def posts(port, calls):
     return [json.loads(answer) for answer in answers], seconds
 
 
-def run_flows(port, admin, name, who, devices=None):
+def run_flows(ports, admins, name, who, devices=None):
     """Runs the flow for each of the `begin` bodies, on their devices, with codes from the outbox; the answers, and the seconds that the three calls took."""
     devices = devices or [None] * len(who)
-    created, creating = posts(port, [("/api/auth/flows", {"flow": name}, device) for device in devices])
-    _, beginning = posts(port, [(f"/api/auth/flows/{flow['id']}/begin", person, device) for flow, person, device in zip(created, who, devices)])
-    outbox = call(http.client.HTTPConnection("127.0.0.1", admin, timeout=30), "GET", "/outbox")
-    codes = {entry["to"]: entry["code"] for entry in reversed(outbox)}
+    created, creating = posts(ports, [("/api/auth/flows", {"flow": name}, device) for device in devices])
+    _, beginning = posts(ports, [(f"/api/auth/flows/{flow['id']}/begin", person, device) for flow, person, device in zip(created, who, devices)])
+    codes = {}
+    for admin in admins:
+        outbox = call(http.client.HTTPConnection("127.0.0.1", admin, timeout=30), "GET", "/outbox")
+        codes |= {entry["to"]: entry["code"] for entry in reversed(outbox)}
     done, submitting = posts(
-        port, [(f"/api/auth/flows/{flow['id']}/submit", {"code": codes[person.get("phone") or person["email"]]}, device)
-               for flow, person, device in zip(created, who, devices)])
+        ports, [(f"/api/auth/flows/{flow['id']}/submit", {"code": codes[person.get("phone") or person["email"]]}, device)
+                for flow, person, device in zip(created, who, devices)])
     return done, creating + beginning + submitting
 
 
 def flows(port, admin, count):
     """Registers so many people; the last one's token, and flows per second over all three calls of each."""
-    done, seconds = run_flows(port, admin, "register", [{"provider": "phone_otp", "phone": f"+9198{index:08d}"} for index in range(count)])
+    done, seconds = run_flows([port], [admin], "register", [{"provider": "phone_otp", "phone": f"+9198{index:08d}"} for index in range(count)])
     return done[-1]["session"]["token"], count / seconds
 
 

@@ -5,6 +5,7 @@ takes belongs to the figure. The aim is at most twice the p99 of the empty store
 """
 
 import argparse
+import contextlib
 import http.client
 import json
 import pathlib
@@ -14,8 +15,11 @@ import sys
 import tempfile
 import time
 
-from bench import BIN, Runs, call, free_port, run_flows
+from bench import BIN, ROOT, Runs, call, free_port, run_flows
 from signins import configuration, people
+
+sys.path.insert(0, str(ROOT / "Tests" / "EndToEnd"))
+from cluster import Postgres, missing  # noqa: E402
 
 # As they lie in a store: an account with one verified number, an event as a sign-in leaves them. `{n}` is the row's number, `{id}` 16 characters of it.
 ROWS = {
@@ -32,7 +36,12 @@ COLUMNS = {"account": "id, first_name, last_name, created_at, last_seen_at, is_l
 class SQLite:
     """The store of one gateway, in a file."""
 
-    def __init__(self, folder):
+    @staticmethod
+    @contextlib.contextmanager
+    def server():
+        yield None
+
+    def __init__(self, folder, _):
         self.file = folder / "config/data/moongate.db"
         self.address = "sqlite:data/moongate.db"
 
@@ -54,12 +63,46 @@ class SQLite:
             return database.execute("SELECT max(number) - min(number) + 1 FROM event").fetchone()[0]
 
 
+class PostgreSQL:
+    """The store of one gateway, in a database."""
+
+    @staticmethod
+    @contextlib.contextmanager
+    def server():
+        lacking = missing("initdb", "postgres", "psql")
+        if lacking:
+            sys.exit(f"Missing: {lacking}. On Debian: apt-get install postgresql")
+        server = Postgres("shared_buffers=256MB")
+        try:
+            yield server.make().start()
+        finally:
+            server.remove()
+
+    def __init__(self, folder, server):
+        self.server, self.name = server, folder.name
+        server.ask(f"CREATE DATABASE {self.name}")
+        self.address = server.url("postgres", "postgres", self.name)
+
+    def fill(self, accounts, events, now):
+        for table, count in (("account", accounts), ("identifier", accounts), ("event", events)):
+            first = int(self.server.ask("SELECT coalesce(max(number), 0) FROM event", self.name, "postgres")) if table == "event" else 0
+            row = ROWS[table].format(n="n", id="lpad(CAST(n AS TEXT), 16, '0')", now=now, json=f"convert_to('{EVENT}', 'UTF8')")
+            self.server.ask(
+                f"INSERT INTO {table} ({COLUMNS[table]}) {row} FROM generate_series({first + 1}, {first + count}) n",
+                self.name, seconds=600)
+        self.server.ask("SELECT setval(pg_get_serial_sequence('event', 'number'), (SELECT max(number) FROM event))", self.name)
+        self.server.ask("VACUUM ANALYZE", self.name, seconds=600)
+
+    def events(self):
+        return int(self.server.ask("SELECT max(number) - min(number) + 1 FROM event", self.name))
+
+
 class Gateway:
-    def __init__(self, folder, kind):
+    def __init__(self, folder, kind, server):
         self.folder = folder
         self.port, self.admin, backend = (free_port() for _ in range(3))
         configuration(folder / "config", self.port, self.admin, backend)
-        self.store = kind(folder)
+        self.store = kind(folder, server)
         settings = folder / "config/gateway.lua"
         settings.write_text(settings.read_text().replace("sqlite:data/moongate.db", self.store.address))
         self.rounds = []
@@ -103,7 +146,7 @@ def measure(gateway, who, devices):
 
 
 def main():
-    kinds = {"sqlite": SQLite}
+    kinds = {"sqlite": SQLite, "postgres": PostgreSQL}
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--store", choices=kinds, default="sqlite")
     options.add_argument("--accounts", type=int, default=1_000_000)
@@ -112,13 +155,13 @@ def main():
     options.add_argument("--json", type=pathlib.Path)
     options = options.parse_args()
     runs = Runs()
-    with tempfile.TemporaryDirectory(prefix="moongate-bench-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="moongate-bench-") as scratch, kinds[options.store].server() as server:
         gateways = {}
         try:
             for name in ("empty", "crowded"):
                 folder = pathlib.Path(scratch, name)
                 folder.mkdir()
-                gateways[name] = Gateway(folder, kinds[options.store])
+                gateways[name] = Gateway(folder, kinds[options.store], server)
                 gateways[name].start(runs)
             crowded = gateways["crowded"]
             crowded.stop(runs)
@@ -127,7 +170,7 @@ def main():
             print(f"filled in {time.monotonic() - began:.0f} s", flush=True)
             crowded.start(runs)
             who = people("phone_otp", options.people)
-            devices = {name: [answer["device_token"] for answer in run_flows(gateway.port, gateway.admin, "register", who)[0]]
+            devices = {name: [answer["device_token"] for answer in run_flows([gateway.port], [gateway.admin], "register", who)[0]]
                        for name, gateway in gateways.items()}
             events, clearing = crowded.store.events(), time.monotonic()
             for _ in range(3):

@@ -120,19 +120,19 @@ def main():
             tokens = []
             for provider in ("phone_otp", "email_code"):
                 who = people(provider, options.people)
-                done, _ = run_flows(port, admin, "register", who)
+                done, _ = run_flows([port], [admin], "register", who)
                 tokens = [answer["session"]["token"] for answer in done]
                 devices = [answer["device_token"] for answer in done]
                 sample = people(provider, 20, options.people)
-                known, _ = run_flows(port, admin, "register", sample)
+                known, _ = run_flows([port], [admin], "register", sample)
                 time.sleep(1)
                 count_writes(store, True)
-                run_flows(port, admin, "login", sample, [answer["device_token"] for answer in known])
+                run_flows([port], [admin], "login", sample, [answer["device_token"] for answer in known])
                 time.sleep(1)
                 rows = count_writes(store, False) / len(sample)
                 rounds = []
                 for _ in range(SIGNINS):
-                    _, seconds = run_flows(port, admin, "login", who, devices)
+                    _, seconds = run_flows([port], [admin], "login", who, devices)
                     rounds.append({"per_second": options.people / seconds, "bare": bare_sqlite(scratch, round(rows * options.people))})
                     (scratch / "bare.db").unlink()
                 middle = lambda figure: statistics.median(figure(entry) for entry in rounds)

@@ -91,11 +91,11 @@ class Postgres:
         assert self.process.runs, self.process.output
         return self.ask("SELECT 1", fails=None) == "1"
 
-    def ask(self, sql, database="postgres", user="postgres", password="postgres", fails=True):
+    def ask(self, sql, database="postgres", user="postgres", password="postgres", fails=True, seconds=60):
         """What the statements print; the text of `fails` where they cannot be carried out."""
         done = subprocess.run(
             [tool("psql"), "-XAtq", "-v", "ON_ERROR_STOP=1", "-h", self.address, "-p", str(self.port), "-U", user, "-d", database, "-f", "-"],
-            input=sql, capture_output=True, text=True, cwd="/", env={**os.environ, "PGPASSWORD": password, "PGCONNECT_TIMEOUT": "5"}, timeout=60,
+            input=sql, capture_output=True, text=True, cwd="/", env={**os.environ, "PGPASSWORD": password, "PGCONNECT_TIMEOUT": "5"}, timeout=seconds,
             start_new_session=True)
         if done.returncode != 0:
             assert fails is not True, done.stderr
