@@ -19,6 +19,7 @@ package struct FlowEngine: Sendable {
   let pending = PendingFlows()
   let deliveries = BackgroundDeliveries()
   private let sharesFlows: Bool
+  private let created = CreatedFlows()
   /// Those who wait for tries before theirs to be settled.
   let waiting = Places(1_000)
 
@@ -56,7 +57,7 @@ package struct FlowEngine: Sendable {
     await answer(client, flow: nil) { visit throws(Halt) in
       let id = FlowID(from: random)
       let machine = try await draft(name, id: id, returnTo: returnTo, browser: browser, app: app, visit)
-      if sharesFlows { return try await store(machine, [], id: id, visit) }
+      if sharesFlows { return try await share(machine, id: id, visit) }
       pending.put(machine.record, from: client.address.countingKey, at: visit.now)
       return try await view(of: machine.record, id: id, visit)
     }
@@ -131,6 +132,20 @@ package struct FlowEngine: Sendable {
 extension FlowEngine {
   /// Waits until no delivery is under way behind an answer: for those who read the messages, as a virtual gateway does.
   package func deliveriesEnd() async { await deliveries.end() }
+}
+
+extension FlowEngine {
+  /// Stores a flow that any gateway of the store may begin.
+  private func share(_ machine: FlowMachine, id: FlowID, _ visit: Visit) async throws(Halt) -> FlowView {
+    let view = try await store(machine, [], id: id, visit)
+    // Attack: flows that are created without end. The first version is that of one that was never begun.
+    if let oldest = created.put(id.hash, from: visit.client.address.countingKey),
+      let waiting = try await asking({ () async throws(StoreFault) in try await store.flow(oldest) }), waiting.version == 1
+    {
+      try await settle([.deleteFlow(oldest)], visit)
+    }
+    return view
+  }
 }
 
 // MARK: - What the verbs share

@@ -101,7 +101,7 @@ struct TestDesk: Sendable {
   ///   - change: what is not as shipped in this test's policies.
   init(
     by: ProviderName = Self.phone, others: [any FullProvider] = [ToyPIN()], hashing: any HashingPlaces = NoHashingPlaces(),
-    _ change: (inout TestGeneration) -> Void = { _ in }
+    sharesFlows: Bool = false, _ change: (inout TestGeneration) -> Void = { _ in }
   ) async throws {
     self.by = by
     let settings = ProviderSettings(deliveries: ["sms": .outbox])
@@ -120,7 +120,8 @@ struct TestDesk: Sendable {
     engine = FlowEngine(
       store: store, generations: generations,
       providers: try ProviderRegistry([ToyCode(name: Self.phone), ToyCode(name: Self.mail, kind: .email)] + others), delivery: delivery,
-      hashing: hashing, clock: clock, random: random, keys: keys, audit: audit, logger: Logger(label: "test"))
+      hashing: hashing, clock: clock, random: random, keys: keys, audit: audit, logger: Logger(label: "test"),
+      sharesFlows: sharesFlows)
   }
 
   /// Three wrong tries.
