@@ -1,0 +1,97 @@
+import MoongateCore
+import MoongateSDK
+import MoongateTesting
+import Testing
+
+@testable import MoongateStore
+
+/// What a transaction takes hold of before it looks, and in which order.
+@Suite struct HoldingTests {
+  /// A transaction that writes down what it is told, and finds what the test says.
+  private final class Told: SQLTransaction {
+    struct Nothing: SQLRow {
+      func optionalInteger(_ column: Int) throws -> Int64? { nil }
+      func optionalText(_ column: Int) throws -> String? { nil }
+      func optionalBytes(_ column: Int) throws -> [UInt8]? { nil }
+    }
+
+    let dialect: SQLDialect
+    /// How many rows each statement finds.
+    let finds: Int
+    var ran: [SQLRead] = []
+    var trips: [[SQLRead]] = []
+
+    init(_ dialect: SQLDialect, finds: Int = 0) {
+      self.dialect = dialect
+      self.finds = finds
+    }
+
+    func run(_ sql: String, _ arguments: [SQLValue]) throws { ran.append(SQLRead(sql, arguments)) }
+    func changes(_ sql: String, _ arguments: [SQLValue]) throws -> Int { 0 }
+    func rows(_ reads: [SQLRead]) throws -> [[Nothing]] {
+      trips.append(reads)
+      return reads.map { _ in [Nothing](repeating: Nothing(), count: finds) }
+    }
+  }
+
+  private static func limit(_ counter: [UInt8]) -> ResolvedLimit {
+    ResolvedLimit(
+      provider: ProviderName(test: "pin"), name: "verify", key: .identifier, counter: counter, max: 1, window: nil, counts: .failures, lock: [],
+      disables: false)
+  }
+
+  private static let timer = ResendTimer(key: [2], intervals: [], expiredAt: nil)
+
+  /// Two transactions that took their locks in different orders would wait for each other for ever.
+  @Test func countersTheTimerAndAccountsAreLockedInOrder() throws {
+    var holding = Holding([Self.limit([9]), Self.limit([1, 255]), Self.limit([1])], Self.timer)
+    for account in ["ac_b", "ac_a", "ac_b"] { holding.add(account: account) }
+    let rows = Told(.postgres, finds: 4)
+    let found = try holding.rows(before: [SQLRead("SELECT 1")], rows)
+    #expect(found.count == 1, "the caller gets what it asked for, and nothing of the locks")
+    let keys: [SQLValue] = [.bytes([1]), .bytes([1, 255]), .bytes([2]), .bytes([9])]
+    #expect(rows.ran.count == 1 && rows.ran[0].sql.hasPrefix("INSERT INTO counter"))
+    #expect(rows.ran[0].arguments.filter { if case .bytes = $0 { true } else { false } } == keys, "missing rows are made in the same order")
+    #expect(rows.trips.count == 1, "locking and looking are one round trip")
+    #expect(rows.trips[0].map(\.arguments) == [keys, [.text("ac_a"), .text("ac_b")], []])
+    #expect(rows.trips[0][0].sql.hasSuffix("ORDER BY key FOR UPDATE") && rows.trips[0][1].sql.hasSuffix("ORDER BY id FOR UPDATE"))
+  }
+
+  /// Attack: pruning takes an empty counter away between its being made and its being locked; two tries that then locked nothing would both get in.
+  @Test func aCounterThatWasPrunedMeanwhileBeginsTheTransactionAnew() throws {
+    let holding = Holding([Self.limit([1]), Self.limit([2])], nil)
+    #expect(throws: TransactionRestart.self) { try holding.rows(before: [], Told(.postgres, finds: 1)) }
+    #expect(throws: Never.self) { try holding.rows(before: [], Told(.postgres, finds: 2)) }
+  }
+
+  @Test func accountsAloneNeedNoRoundTrip() throws {
+    var holding = Holding()
+    holding.add(account: "ac_a")
+    let rows = Told(.postgres)
+    #expect(try holding.rows(before: [], rows).isEmpty)
+    #expect(rows.trips.isEmpty && rows.ran.map(\.arguments) == [[.text("ac_a")]])
+  }
+
+  @Test func sqliteLocksNothing() throws {
+    var holding = Holding([Self.limit([1])], Self.timer)
+    holding.add(account: "ac_a")
+    let rows = Told(.sqlite)
+    #expect(try holding.rows(before: [SQLRead("SELECT 1")], rows).count == 1)
+    #expect(rows.ran.isEmpty && rows.trips.map { $0.map(\.sql) } == [["SELECT 1"]])
+  }
+
+  /// Changes of sessions get their numbers at the very end, and once for each account.
+  @Test func announcementsAreWrittenTogether() throws {
+    let news = Announcements()
+    news.add(account: "ac_a")
+    news.add(token: [1])
+    news.add(account: "ac_a")
+    let rows = Told(.postgres)
+    try news.write(at: Timestamp(milliseconds: 5), rows)
+    #expect(rows.ran.map(\.arguments) == [[.integer(5), .bytes([1]), .null], [.integer(5), .null, .text("ac_a")]])
+    #expect(rows.ran.allSatisfy { $0.sql.contains("UPDATE session_number SET number = number + 1") })
+    let quiet = Told(.postgres)
+    try Announcements().write(at: Timestamp(milliseconds: 5), quiet)
+    #expect(quiet.ran.isEmpty)
+  }
+}
