@@ -8,6 +8,11 @@ private struct Outcome: Sendable {
   var account: Account
   var isNew = false
   var changes: [Change] = []
+  /// Records in a newer form: all of them, or none where one of those that were judged is not there any more.
+  ///
+  /// Attack: whoever knows the old PIN proves it, and waits at the flow's next step until its owner has changed it, or comes in the very moment;
+  /// the old one, hashed at today's cost, would take the new one's place.
+  var renewals: [Change] = []
   /// After the session is stored.
   var lastChanges: [Change] = []
 }
@@ -50,7 +55,7 @@ extension FlowEngine {
       outcome = try await making(machine.record, visit)
       outcome.changes.append(.audit(event(.accountCreated, visit, record: machine.record, id: id)))
     }
-    try hand(try await withoutStale(machine.record.gathered, of: known, visit), to: &outcome, id: id, visit)
+    try hand(machine.record.gathered, to: &outcome, id: id, visit)
     try await conclude(purpose, &outcome, machine.record, visit)
 
     var secret: SecretText?
@@ -75,12 +80,17 @@ extension FlowEngine {
     }
     // The code itself is in this one answer and nowhere at rest.
     machine.completed(account: outcome.account.id, isNew: outcome.isNew, next: machine.record.app?.address ?? next, code: code)
-    var all = changes + outcome.changes + sessionChanges + outcome.lastChanges
+    let first = changes + outcome.changes
+    var all = sessionChanges + outcome.lastChanges
     if let session, purpose.isReset { all.append(.endSessions(account: outcome.account.id, except: session.token)) }
     if session != nil { all.append(.audit(event(.sessionStarted, visit, record: machine.record, id: id))) }
     all.append(.putFlow(machine.record))
-    let final = all
-    switch try await asking({ () async throws(StoreFault) in try await store.apply(final, at: visit.now) }) {
+    let (last, renewals) = (all, outcome.renewals)
+    var result = try await asking { () async throws(StoreFault) in try await store.apply(first + renewals + last, at: visit.now) }
+    if case .conflict(.recordChanged) = result, !renewals.isEmpty {
+      result = try await asking { () async throws(StoreFault) in try await store.apply(first + last, at: visit.now) }
+    }
+    switch result {
     case .applied: pending.remove(id.hash)
     case .conflict(let conflict): throw visit.refusal(conflict)
     }
@@ -172,20 +182,6 @@ extension FlowEngine {
     return Outcome(account: account, isNew: true, changes: [.createAccount(account)])
   }
 
-  /// Without what would renew a record that is not there any more.
-  ///
-  /// Attack: whoever knows the old PIN proves it, and waits at the flow's next step until its owner has changed it; the old one, hashed at today's
-  /// cost, would take the new one's place.
-  private func withoutStale(_ gathered: Gathered, of account: Account?, _ visit: Visit) async throws(Halt) -> Gathered {
-    guard let account else { return gathered }
-    var current = gathered
-    for (provider, kept) in gathered.records where kept.isRenewal ?? false {
-      let sealed = try await asking { () async throws(StoreFault) in try await store.providerRecord(of: account.id, for: provider) }
-      if sealed.map({ TokenHash(of: $0) }) != kept.judgedBy?.hash { current.records[provider] = nil }
-    }
-    return current
-  }
-
   /// Hands over the records that providers keep: from now on sealed for the account.
   private func hand(_ gathered: Gathered, to outcome: inout Outcome, id: FlowID, _ visit: Visit) throws(Halt) {
     let account = outcome.account.id
@@ -202,7 +198,14 @@ extension FlowEngine {
       let record = try unseal(waiting, for: provider, id: id)
       do {
         let sealed = try keys.seal(record, for: "\(provider) \(account)")
-        outcome.changes.append(.putProviderRecord(account: account, provider, sealed: sealed))
+        let put = Change.putProviderRecord(account: account, provider, sealed: sealed)
+        if let judged = kept.judgedBy, kept.isRenewal ?? false {
+          outcome.renewals += [.demandProviderRecord(account: account, provider, judged.hash), put]
+          // One that was turned off meanwhile is not there again.
+          if judged.hash != nil { continue }
+        } else {
+          outcome.changes.append(put)
+        }
         outcome.account.credentials.insert(provider)
       } catch {
         throw .store(StoreFault("a record of \(provider) could not be sealed"))
