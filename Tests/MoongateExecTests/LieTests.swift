@@ -133,6 +133,24 @@ import Testing
     #expect(proof.proved.map(\.attributes) == [["domain": "example.com", "floor": "3"], ["badge": "b1"]])
   }
 
+  /// Attack: who was an administrator when the account was made, and is none any more, is still one to the policies of a step-up.
+  @Test func whatItTellsOfItsOwnIsWhatIsTrueNow() async throws {
+    let desk = try Desk()
+    let provider = try desk.full(
+      Self.telling
+        + #"""
+        def answer(method, params):
+            return {"proved": {"identifiers": [{"kind": "federated", "value": "word 7", "attributes": {"badge": "guest"}},
+                                               {"kind": "federated", "value": "elsewhere 7", "attributes": {"badge": "guest"}}]}}
+        """#)
+    let held = ["word 7", "elsewhere 7"].map { Identifier(kind: .federated, value: $0, display: $0, attributes: ["badge": "admin"]) }
+    guard case .proved(let proof) = try await provider.judge("open", .some(account: StepAccount(id: "ac_1", record: nil, identifiers: held))) else {
+      Issue.record("proves")
+      return
+    }
+    #expect(proof.proved.map(\.attributes) == [["badge": "guest"], ["badge": "admin"]])
+  }
+
   @Test(arguments: [#""x" * 301"#, #""\x1b[2J""#]) func aFactIsAShortPlainText(_ badge: String) async throws {
     let desk = try Desk()
     let body =

@@ -81,11 +81,15 @@ struct ReplyRules {
   /// Attack: the right person in the program's own dress. Two identifiers of one value are equal, whatever they look like and whatever policies
   /// may ask about them; so what is stored is never what the program wrote, where the gateway knows better.
   private func own(_ said: Identifier) throws(ProgramFault) -> Identifier {
-    if let known = [step.identifier].compactMap(\.self).first(where: { $0 == said }) ?? step.account?.identifiers.first(where: { $0 == said }) {
-      let attributes = known.attributes.merging(try ownFacts(of: said)) { known, _ in known }
-      return Identifier(kind: known.kind, value: known.value, display: known.display, attributes: attributes)
-    }
     let issuer = "\(descriptor.name) "
+    if let known = [step.identifier].compactMap(\.self).first(where: { $0 == said }) ?? step.account?.identifiers.first(where: { $0 == said }) {
+      let told = try ownFacts(of: said)
+      // Of an identity of its own it is the one who knows: what it told when the account was made may be true no more.
+      let isOwn = said.kind == .federated && said.value.hasPrefix(issuer)
+      return Identifier(
+        kind: known.kind, value: known.value, display: known.display,
+        attributes: isOwn ? told : known.attributes.merging(told) { known, _ in known })
+    }
     guard said.kind == .federated, descriptor.identifierKinds.contains(.federated), said.value.hasPrefix(issuer), said.value.utf8.count <= 512,
       said.value.utf8.count > issuer.utf8.count
     else { throw .broken("it proves a \(said.kind.rawValue) identifier that it was not asked about") }
