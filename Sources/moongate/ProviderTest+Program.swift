@@ -31,6 +31,8 @@ struct TriedProgram {
     do throws(StartProblem) {
       provider = try Self.start(program.path(percentEncoded: false), as: path, name: name, file, stage)
     } catch {
+      // A traceback says more than that it ended.
+      for line in stage.sightings().lines { LineLog.standardError(LineLog.plain(line) + "\n") }
       stage.end()
       throw error
     }

@@ -70,6 +70,9 @@ import Testing
     #expect(sentences(try desk.script("#!/no/such/interpreter\n"), desk)[0].contains("interpreter that its first line names"))
     #expect(sentences(try desk.script("just text"), desk)[0].contains("first line must be such as"))
     #expect(sentences(try desk.script("#!/bin/sh\nexit 7\n"), desk)[0].contains("ended with status 7"))
+    // Its last words say more than that it ended: the end of a traceback.
+    let last = sentences(try desk.script("#!/bin/sh\nprintf 'one\\nSyntaxError: \\033[1mno' >&2\nexit 7\n"), desk)[0]
+    #expect(last.contains(#"ended with status 7, after it wrote "SyntaxError: [1mno""#), "\(last)")
     let absent = ProgramSpecification(name: "word", path: desk.folder.path("none"), folder: desk.folder.path, digest: "")
     #expect(sentences(absent, desk)[0].contains("there is no such file"))
   }

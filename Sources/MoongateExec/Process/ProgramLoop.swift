@@ -61,6 +61,8 @@ final class ProgramLoop {
   private var retiredAt: ContinuousClock.Instant?
   /// When the program closed its output. Mostly it is ending; its end is a better reason than that.
   private var outputEndedAt: ContinuousClock.Instant?
+  /// The last line of its standard error since it was started; empty where there is none.
+  private var lastWords = ""
 
   init(_ parts: ProgramLoopParts) {
     self.parts = parts
@@ -145,6 +147,7 @@ final class ProgramLoop {
     lateInRow = 0
     lastHeard = now
     outputEndedAt = nil
+    lastWords = ""
     sayHello(at: now)
   }
 
@@ -157,6 +160,7 @@ final class ProgramLoop {
     }
     guard settings != nil, introduction != nil, configured == nil else {
       // It never took part: whoever wanted it to is told, and decides.
+      let how = lastWords.isEmpty ? how : "\(how), after it wrote \(lastWords)"
       neverServed = .notStarted(how)
       parts.introduction.give(.failure(.notStarted(how)))
       configured?.give(.failure(.notStarted(how)))
@@ -275,7 +279,9 @@ final class ProgramLoop {
   }
 
   private func tellError(_ line: [UInt8], at now: ContinuousClock.Instant) {
-    if !line.isEmpty { log.says(String(decoding: line, as: UTF8.self), level: .notice, at: now) }
+    if line.isEmpty { return }
+    lastWords = log.excerpt(line.filter { $0 >= 0x20 && $0 != 0x7f })
+    log.says(String(decoding: line, as: UTF8.self), level: .notice, at: now)
   }
 
   /// - Returns: whether there may be more.
