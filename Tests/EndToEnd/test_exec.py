@@ -210,6 +210,13 @@ def test_a_module_beside_the_program_counts(hub, number, other_number):
     other = other_number()
     assert programs.begin(hub, hub.flow("hub"), other).status_code == 200
     assert programs.sent(hub, other)[0] == "two"
+    # A module that is saved after what imports it: the program cannot start until it is there.
+    serving = hub.policy()["active"]
+    programs.write(hub, 'import sys; sys.dont_write_bytecode = True\nfrom later import VERSION', name="hub/sms_hub.py")
+    refused = wait_for(lambda: hub.policy()["candidate_refused"], "the refusal")
+    assert "No module named 'later'" in refused["problems"][0]["message"], refused
+    (hub.config / "hub" / "later.py").write_text('VERSION = "three"\n')
+    hub.wait_generation(serving)
 
 
 BADGE = '''
@@ -283,6 +290,7 @@ def test_a_new_program_holds_the_suite(tmp_path, shape):
 
 def test_a_new_program_signs_a_person_in(hub):
     assert moongate("provider", "new", "pigeon_post", "--language", "python", "--into", hub.config).returncode == 0
+    assert "Copy this folder" not in (hub.config / "pigeon_post" / "README.md").read_text(), "it lies there already"
     (hub.config / "flows" / "pigeon.lua").write_text(programs.FLOW.replace('"hub"', '"pigeon"').replace("sms_hub", "pigeon_post"))
     (hub.config / "policies" / "pigeon_post.lua").write_text('return policy "pigeon_post" {}\n')
     hub.edit("gateway.lua", lambda text: text.replace("providers = {", 'providers = { pigeon_post = exec { "./pigeon_post/pigeon_post.py" },', 1).replace('"0.1% per 30d"', '"1% per 30d"'))
@@ -304,6 +312,9 @@ def test_a_new_program_signs_a_person_in(hub):
     (lambda text: text.replace('        # Your own way', '        return None; # Your own way').replace("    with open", "    return 7\n    with open"), "✗ delivery"),
     (lambda text: text.replace('policy.replace(', 'policy.replace("email", "ip").replace('), "no limit on verify per identifier"),
     (lambda text: "#!/usr/bin/env python3\nimport time\ntime.sleep(100)\n", "did not answer `hello` within 5s"),
+    # Which line it was, as Python says it.
+    (lambda text: text.replace("def deliver(params):", "def deliver(params"), "pigeon_post.py\", line "),
+    (lambda text: text.replace("def deliver(params):", "def deliver(params"), "ended with status 1, after it wrote \"SyntaxError: "),
 ])
 def test_a_broken_program_does_not(tmp_path, change, words):
     assert moongate("provider", "new", "pigeon_post", "--language", "python", "--into", tmp_path).returncode == 0

@@ -192,6 +192,9 @@ struct StubPrograms: ProgramStarter {
       id = try load()
       #expect(with != id, "\(module)")
     }
+    // One that is saved after what imports it is seen by its folder.
+    #expect(watched.withLock { Set($0).isSuperset(of: ["hub", "hub/parts", "hub/parts/deep"].map { folder.scratch.path($0) }) })
+    #expect(watched.withLock { !$0.contains(folder.scratch.path) })
     // What others put there, what the program writes itself, and what is somebody else's.
     for other in [
       "hub/.more.sh", "hub/sent.txt", "hub/__pycache__/more.sh", "hub/env/pyvenv.cfg", "hub/env/lib/a.sh", "hub/node_modules/a.sh", "other/more.sh",
@@ -211,6 +214,9 @@ struct StubPrograms: ProgramStarter {
     let many = ProgramModules(of: folder.scratch.path("many/0.sh"), configuration: folder.scratch.path)
     #expect(many.isCut && many.files.count == ProgramModules.most)
     #expect(ProgramModules(of: "/bin/sh", configuration: "/").files == [])
+    for number in 0..<300 { try folder.scratch.write("x", to: "wide/\(number)/a.txt") }
+    let wide = ProgramModules(of: folder.scratch.path("wide/0.sh"), configuration: folder.scratch.path)
+    #expect(wide.isCut && wide.files == [] && wide.folders.count == ProgramModules.most)
   }
 
   @Test func withoutProgramsThereIsNoRegistryOfItsOwn() throws { #expect(try TestFolder().generation().registry == nil) }

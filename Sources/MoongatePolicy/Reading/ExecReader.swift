@@ -157,9 +157,10 @@ final class ExecReader {
       if modules.isCut {
         problems.warn(
           place, path,
-          "more than \(ProgramModules.most) files like \(file.split(separator: "/").last ?? "") lie beside it: a change of the others is not noticed; "
+          "more than \(ProgramModules.most) files like \(file.split(separator: "/").last ?? ""), or folders, lie beside it: a change of the others is not noticed; "
             + "give it a folder of its own")
       }
+      lookedFor += modules.folders
       beside += modules.files.filter { $0 != program && !scripts.contains($0) && !beside.contains($0) }
     }
     lookedFor += scripts + beside
