@@ -27,6 +27,7 @@ import Testing
       ("{{uppercased(returnTwo)}}", 1, "there is nothing of the name `returnTwo` here; did you mean `returnTo`?"),
       ("{{<layout}}{{$content}}\n{{bakc}}{{/content}}{{/layout}}", 2, "there is nothing of the name `bakc` here; did you mean `back`?"),
       ("{{#frame.logo}}{{adress}}{{/frame.logo}}", 1, "there is nothing of the name `adress` here"),
+      ("{{#w}}\n{{sign_uot}}{{/w}}", 2, "there is nothing of the name `sign_uot` here; did you mean `sign_out`?"),
       ("{{&frame}}{{{bakk}}}", 1, "there is nothing of the name `bakk` here; did you mean `back`?"),
     ])
   func namesNothing(_ text: String, _ line: Int, _ message: String) throws {
@@ -42,6 +43,7 @@ import Testing
       "{{<layout}}{{$content}}{{uppercased(w.sign_out)}}{{/content}}{{/layout}}", "{{=<% %>=}}{{w.mine}}",
       "{{#frame.languages}}{{#isCurrent}}{{name}}{{/isCurrent}}{{^isCurrent}}{{address}}{{back}}{{/isCurrent}}{{/frame.languages}}{{frame.title}}",
       "{{#frame.languages}}{{^first()}}, {{/first()}}{{name}}{{/frame.languages}}", "{{#returnTo}}{{.}}{{/returnTo}}{{>*back}}",
+      "{{#w}}{{sign_out}}{{#isSignedIn}}{{cancel}}{{back}}{{/isSignedIn}}{{/w}}{{#frame}}{{title}}{{#languages}}{{tag}}{{/languages}}{{/frame}}",
     ])
   func namesWhatThereIs(_ text: String) { #expect(problems(["logout.mustache": text]) == []) }
 

@@ -33,12 +33,17 @@ struct TemplateNames {
     return found
   }
 
+  /// What has nothing in it to name.
+  private static let text = ModelShape(members: [:])
+
   /// What a name stands for; nil where nothing is known of that, for whatever reason.
   private func look(for name: String, _ open: [ModelShape?]) -> (shape: ModelShape?, message: String?) {
     let parts = name.split(separator: ".").map(String.init)
     guard let first = parts.first else { return (open.last ?? nil, nil) }
     if first == "w" {
-      guard parts.count > 1, !words.contains(parts[1]) else { return (ModelShape(members: [:]), nil) }
+      // In `{{#w}}…{{/w}}` words are named without it.
+      guard parts.count > 1 else { return (ModelShape(members: Dictionary(uniqueKeysWithValues: words.map { ($0, Self.text) })), nil) }
+      guard !words.contains(parts[1]) else { return (Self.text, nil) }
       return (nil, "the pages have no words of the name `\(parts[1])`" + TemplateTag.meant(parts[1], among: words))
     }
     guard var shape = open.reversed().lazy.compactMap({ $0?.members[first] }).first else {
