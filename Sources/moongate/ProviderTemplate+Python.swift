@@ -6,7 +6,10 @@ import MoongateSDK
 extension ProviderTemplate {
   /// - Parameter isPlaced: whether it was said where the folder is to be.
   static func python(_ new: NewProvider, isPlaced: Bool = false) -> ProviderTemplate {
-    let fill = { (text: String) in text.replacing("@NAME@", with: new.name.rawValue).replacing("@TITLE@", with: new.title) }
+    let place = isPlaced ? "In the configuration's folder, change:" : "Copy this folder into your configuration's folder, and change there:"
+    let fill = { (text: String) in
+      text.replacing("@NAME@", with: new.name.rawValue).replacing("@TITLE@", with: new.title).replacing("@PLACE@", with: place)
+    }
     let isCode = new.shape == .code
     let program = "\(new.name).py"
     var files = [
@@ -164,7 +167,7 @@ extension ProviderTemplate {
 
     ## To sign in with it
 
-    Copy this folder into your configuration's folder, and change there:
+    @PLACE@
 
 
     """
@@ -173,7 +176,8 @@ extension ProviderTemplate {
     pythonReadmeHead + """
       - `gateway.lua`: `providers = { …, @NAME@ = exec { "./@NAME@/@NAME@.py" } }`
       - `flows/login.lua`: put `"@NAME@"` into `any_of { … }`
-      - `policies/@NAME@.lua`: `return policy "@NAME@" {}` to keep the defaults, or what you want otherwise
+      - `policies/@NAME@.lua`: `return policy "@NAME@" {}` to keep the defaults. Where `moongate check` then says that all ways in together are
+        above your `risk_budget`, longer codes: `return policy "@NAME@" { code = { length = 8 } }`
 
       `moongate check` starts it for its handshake; a running gateway takes it over within two seconds, and again whenever you save it.
 

@@ -198,7 +198,8 @@ extension ProviderTemplate {
     readmeHead + """
       - `gateway.lua`: `providers = { …, @NAME@ = { mail = outbox() } }`
       - `flows/login.lua`: put `"@NAME@"` into `any_of { … }`
-      - `policies/@NAME@.lua`: `return policy "@NAME@" {}` to keep the defaults, or what you want otherwise
+      - `policies/@NAME@.lua`: `return policy "@NAME@" {}` to keep the defaults. Where `moongate check` then says that all ways in together are
+        above your `risk_budget`, longer codes: `return policy "@NAME@" { code = { length = 8 } }`
 
       Then `swift run gateway check --config config` and `swift run gateway serve --config config`. The codes are at
       http://127.0.0.1:9901/outbox.
