@@ -49,7 +49,7 @@ def metric(admin, name):
 
 def sign_in(place, who, devices, flow="login"):
     port, admin = place
-    done, seconds = run_flows(port, admin, flow, who, devices)
+    done, seconds = run_flows([port], [admin], flow, who, devices)
     return [(answer["session"]["token"], answer["device_token"]) for answer in done], seconds
 
 
