@@ -72,7 +72,9 @@ package final class SessionWatch: Sendable {
     while !Task.isCancelled {
       do {
         let started = sinceOrigin
-        let changes = try await store.sessionChanges(after: sequence ?? .max)
+        let found = try await store.sessionChanges(after: sequence ?? .max)
+        // After a failover another server answers, one that may lack what we saw last and have given its numbers to other changes.
+        let changes = wasFailing ? SessionChanges(latest: found.latest, tokens: [], accounts: [], isIncomplete: true) : found
         if sequence != nil, !changes.tokens.isEmpty || !changes.accounts.isEmpty || changes.isIncomplete {
           for subscriber in subscribers.withLock({ $0 }) { subscriber(changes) }
         }

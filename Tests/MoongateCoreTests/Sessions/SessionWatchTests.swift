@@ -1,0 +1,50 @@
+import Logging
+import MoongateCore
+import Synchronization
+import Testing
+
+/// What caches are told of what happened to sessions.
+@Suite struct SessionWatchTests {
+  /// Answers look after look with what it was given; nil: with a fault.
+  private final class Answers: SessionStore {
+    private let left: Mutex<[SessionChanges?]>
+
+    init(_ answers: [SessionChanges?]) { left = Mutex(answers) }
+
+    var isEmpty: Bool { left.withLock { $0.isEmpty } }
+
+    func session(_ token: TokenHash) async throws(StoreFault) -> SessionSnapshot? { nil }
+    func sessions(of account: String) async throws(StoreFault) -> [Session] { [] }
+    func touch(_ seen: [TokenHash: Timestamp]) async throws(StoreFault) {}
+
+    func sessionChanges(after sequence: Int64) async throws(StoreFault) -> SessionChanges {
+      guard let answer = left.withLock({ $0.removeFirst() }) else { throw StoreFault("gone") }
+      return answer
+    }
+  }
+
+  private static func changes(_ latest: Int64, _ accounts: [String] = []) -> SessionChanges {
+    SessionChanges(latest: latest, tokens: [], accounts: accounts, isIncomplete: false)
+  }
+
+  private func told(_ answers: [SessionChanges?]) async -> [SessionChanges] {
+    let store = Answers(answers)
+    let watch = SessionWatch(store: store, logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
+    let told = Mutex<[SessionChanges]>([])
+    watch.subscribe { changes in told.withLock { $0.append(changes) } }
+    await withTaskGroup(of: Void.self) { group in
+      group.addTask { await watch.run { _ in if store.isEmpty { withUnsafeCurrentTask { $0?.cancel() } } } }
+    }
+    return told.withLock { $0 }
+  }
+
+  @Test func whatHappensIsToldAndNothingElse() async {
+    #expect(await told([Self.changes(4, ["before"]), Self.changes(4), Self.changes(5, ["ac_1"])]) == [Self.changes(5, ["ac_1"])])
+  }
+
+  /// Attack: a sign-out on the server that took over, under a number that this gateway has seen on the one before.
+  @Test func afterAnOutageNothingThatIsRememberedIsBelieved() async {
+    let everything = SessionChanges(latest: 5, tokens: [], accounts: [], isIncomplete: true)
+    #expect(await told([Self.changes(5), nil, nil, Self.changes(5), Self.changes(5)]) == [everything])
+  }
+}
