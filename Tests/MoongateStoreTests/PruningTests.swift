@@ -39,6 +39,39 @@ import Testing
     #expect(try await database.read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM account") } == 20)
   }
 
+  /// Gateways write down their own moments: of two changes the second may be the older one by a little.
+  @Test func changesOfSessionsKeepNumbersWithoutGaps() async throws {
+    let folder = try ScratchFolder()
+    let path = folder.path("moongate.db")
+    let store = try SQLiteStore(path: path, keyFingerprint: [1])
+    let database = try DatabaseQueue(path: path)
+    let (old, young) = (now.milliseconds - 3_600_000, now.milliseconds - 3_599_999)
+    try await database.write { db in
+      for (index, at) in [old, old, young, old, young].enumerated() {
+        try db.execute(sql: "INSERT INTO session_change VALUES (?, ?, NULL, 'ac_1')", arguments: [index + 1, at])
+      }
+    }
+    while try await store.prune(at: now) {}
+    #expect(try await database.read { db in try Int.fetchAll(db, sql: "SELECT number FROM session_change ORDER BY 1") } == [3, 4, 5])
+    #expect(try StoreVault(.sqlite(path: path)).check().findings == [])
+    while try await store.prune(at: now + .seconds(1)) {}
+    #expect(try await database.read { db in try Int.fetchAll(db, sql: "SELECT number FROM session_change") } == [5])
+  }
+
+  /// A transaction that holds the counter counts it in one statement and moves it in the next, at a moment that it was given before it waited.
+  @Test func aTryThatLeftItsWindowJustNowIsLeftToItsCounter() async throws {
+    let folder = try ScratchFolder()
+    let store = try SQLiteStore(path: folder.path("moongate.db"), keyFingerprint: [1])
+    let database = try DatabaseQueue(path: folder.path("moongate.db"))
+    try await database.write { [now] db in
+      try db.execute(sql: "INSERT INTO pending VALUES (x'01', x'02', ?, ?)", arguments: [now.milliseconds - 60_000, now.milliseconds])
+    }
+    while try await store.prune(at: now + .milliseconds(9999)) {}
+    #expect(try await database.read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM pending") } == 1)
+    while try await store.prune(at: now + .seconds(10)) {}
+    #expect(try await database.read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM pending") } == 0)
+  }
+
   /// The trail is looked through in stretches before the transaction that deletes the person, and its end in that transaction.
   @Test func aLongTrailForgetsThePersonEverywhere() async throws {
     let folder = try ScratchFolder()

@@ -20,17 +20,23 @@ final class Pruning: Sendable {
     let moment = SQLValue(now)
     let flows = try rows.changes(
       "DELETE FROM flow WHERE number IN (SELECT number FROM flow WHERE forgotten_at <= ?1 ORDER BY forgotten_at LIMIT \(Self.stretch))", [moment])
+    // Up to the first that is young: moments are those of their gateways and not quite in the order of the numbers, which have no gaps.
     let changes = try rows.changes(
       """
       DELETE FROM session_change WHERE number IN (SELECT number FROM session_change ORDER BY number LIMIT \(Self.stretch))
-        AND at <= ?1 AND number < (SELECT max(number) FROM session_change)
+        AND number < (SELECT max(number) FROM session_change)
+        AND number < coalesce((
+          SELECT min(number) FROM (SELECT number, at FROM session_change ORDER BY number LIMIT \(Self.stretch)) AS stretch WHERE at > ?1
+        ), \(Int64.max))
       """, [SQLValue(now - SessionRows.memory)])
     let events = try rows.changes(
       """
       DELETE FROM event WHERE number IN (SELECT number FROM event ORDER BY number LIMIT \(Self.stretch))
         AND (at <= ?1 OR number <= (SELECT max(number) FROM event) - \(EventRows.most))
       """, [SQLValue(now - EventRows.memory)])
-    let abandoned = try rows.changes("DELETE FROM pending WHERE expires_at <= ?1", [moment])
+    // Later than need be, since their counters are not held here: a transaction that waited, or has another gateway's time, still finds in the second
+    // statement what it counted in the first.
+    let abandoned = try rows.changes("DELETE FROM pending WHERE expires_at <= ?1", [SQLValue(now - CounterState.patience)])
     var place = place.withLock { $0 }
     // A counter that has neither events nor a lock to remember, or whose events and locks are all over.
     let dead = "(expires_at <= ?3 OR (counted = 0 AND locked_until IS NULL AND disabled_since IS NULL))"
