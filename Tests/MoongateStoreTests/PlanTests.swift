@@ -12,7 +12,6 @@ import Testing
     ("DELETE FROM pending WHERE expires_at <= ?1", "pending holds the tries that are being judged, and those of processes that died within a window"),
     ("DELETE FROM flow WHERE instr(record", "an operator deletes a person; flows live for minutes, and their JSON has no index"),
     ("DELETE FROM flow WHERE position(", "the same in PostgreSQL"),
-    ("DELETE FROM node WHERE seen_at", "as many rows as gateways"), ("SELECT id, generation, seen_at FROM node", "the same"),
     ("DELETE FROM node WHERE seen_at", "a row for each gateway"), ("SELECT id, generation, seen_at FROM node", "a row for each gateway"),
     ("SELECT fingerprint, moment FROM meta", "one row"), ("SELECT moment FROM meta", "one row"), ("UPDATE meta SET fingerprint", "one row"),
   ]

@@ -51,7 +51,9 @@ struct StoreCheck: VaultWork {
         """
     ) { "counters that say another first try than is there: \($0)" },
     Rule(
-      sql: "SELECT count(*) FROM (SELECT DISTINCT counter FROM tally) AS counted WHERE counter NOT IN (SELECT key FROM counter)"
+      sql: """
+        SELECT count(*) FROM (SELECT DISTINCT counter FROM tally) AS tries WHERE NOT EXISTS (SELECT 1 FROM counter WHERE counter.key = tries.counter)
+        """
     ) { "counters that are gone while tries of theirs are there: \($0)" },
     Rule(
       sql: """
@@ -81,7 +83,13 @@ struct StoreCheck: VaultWork {
     },
   ]
 
+  /// What is asked of PostgreSQL besides the numbers of rows.
+  static var statements: [String] { (rules + postgresRules).map(\.sql) }
+
+  /// Not by NOT IN: PostgreSQL would go through all accounts for each row, once there are more of them than fit into its working memory.
   private static func orphans(_ table: String, _ name: String) -> Rule {
-    Rule(sql: "SELECT count(*) FROM \(table) WHERE account NOT IN (SELECT id FROM account)") { "\(name) without an account: \($0)" }
+    Rule(sql: "SELECT count(*) FROM \(table) WHERE NOT EXISTS (SELECT 1 FROM account WHERE account.id = \(table).account)") {
+      "\(name) without an account: \($0)"
+    }
   }
 }

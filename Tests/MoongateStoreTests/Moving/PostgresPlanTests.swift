@@ -32,6 +32,18 @@ import Testing
     }
   }
 
+  /// A check walks tables, but each of them once. `NOT IN` goes through all accounts for each row as soon as they do not fit into memory.
+  @Test func aCheckOfManyAccountsEnds() throws {
+    let server = try #require(PostgresServer.shared)
+    let database = try server.makeDatabase()
+    try PostgresStore(url: server.url(database), keyFingerprint: [1]).close()
+    try server.sql(Self.crowd, in: database)
+    for statement in StoreCheck.statements {
+      let plan = try server.sql("SET work_mem = '64kB'; EXPLAIN \(statement)", in: database)
+      #expect(plan.firstMatch(of: #/NOT \(.*SubPlan/#) == nil, "\(statement)\n\(plan)")
+    }
+  }
+
   /// The nodes of a plan that look at all of a table that grows: by itself, or all along an index.
   private static func walks(_ plan: String, isBounded: Bool) -> [String] {
     let lines = plan.split(separator: "\n").map(String.init)

@@ -15,7 +15,10 @@ import Testing
   private func findings() throws -> [String] { try StoreVault(.sqlite(path: path)).check().findings }
 
   private func harm(_ sql: String) async throws {
-    try await Estate.fill(try SQLiteStore(path: path, keyFingerprint: [1]))
+    let store = try SQLiteStore(path: path, keyFingerprint: [1])
+    try await Estate.fill(store)
+    // Else its last connection, which ends some time later, locks the file under our hands.
+    try store.close()
     try await DatabaseQueue(path: path).writeWithoutTransaction { db in
       try db.execute(sql: "PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON; \(sql)")
     }
