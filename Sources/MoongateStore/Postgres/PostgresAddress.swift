@@ -37,6 +37,10 @@ package struct PostgresAddress: Sendable {
     let (plain, pool) = try Self.splitPool(text)
     self.pool = pool
     var values = try Self.parse(plain)
+    // Libpq ends the host at the first /: the end of a password with one in it would be taken for the database's name, which people are shown.
+    if Self.path(of: plain).contains("@") {
+      throw Problem("has an @ after its first /: a / of the password is written %2F, and an @ of the database's name %40")
+    }
     let hosts = Self.list(values.removeValue(forKey: "host"))
     let addresses = Self.list(values.removeValue(forKey: "hostaddr"))
     let ports = Self.list(values.removeValue(forKey: "port"))
@@ -72,6 +76,12 @@ package struct PostgresAddress: Sendable {
   private static func list(_ text: String?) -> [String] {
     guard let text, !text.isEmpty else { return [] }
     return text.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
+  }
+
+  /// What stands between the first / after the host and the ?.
+  private static func path(of text: String) -> Substring {
+    let place = text.range(of: "://").map { text[$0.upperBound...] } ?? text[...]
+    return place.prefix { $0 != "?" }.drop { $0 != "/" }
   }
 
   /// Takes our own parameter out, which libpq would refuse.

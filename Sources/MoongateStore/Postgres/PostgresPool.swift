@@ -176,13 +176,16 @@ final class PostgresPool: Sendable {
   }
 
   /// A worker's connection broke.
-  /// - Parameter silent: the server did not answer: then it will not answer the others either.
+  /// - Parameters:
+  ///   - era: what `connected` said. Silence of an earlier time is no news: after a failover the old connections fall silent one by one, and the new
+  ///     ones are good.
+  ///   - silent: the server did not answer: then it will not answer the others either.
   /// - Returns: whether it connects anew.
-  func lost(_ worker: PostgresWorker, silent: Bool) -> Bool {
+  func lost(_ worker: PostgresWorker, era: Int, silent: Bool) -> Bool {
     let fault = PostgresError.silent.fault
     let (goesOn, unserved, resting) = state.withLock { state -> (Bool, [any PostgresWork], [PostgresWorker]) in
       state.connected -= 1
-      guard silent else {
+      guard silent, era == state.era else {
         if state.scout == nil { return (true, [], []) }
         state.workers -= 1
         return (false, [], [])

@@ -136,6 +136,8 @@ package final class PostgresTransaction: SQLTransaction {
   func rollBack() {
     guard hasBegun || failure != nil, !connection.isBroken else { return }
     hasBegun = false
+    // What was queued and never sent goes by itself: an error of it would make the server skip ROLLBACK, too.
+    if connection.unsent > 0 { try? connection.dispatch() }
     connection.queue("ROLLBACK", keeps: false)
     try? connection.dispatch()
   }

@@ -80,13 +80,13 @@ final class PostgresWorker: Sendable {
         }
       }
       guard connection.isAlive() else {
-        let goesOn = pool.lost(self, silent: false)
+        let goesOn = pool.lost(self, era: era, silent: false)
         pool.giveBack(work)
         return goesOn
       }
       tell = work.run(on: connection, dice: pool.dice)
       guard connection.isBroken else { continue }
-      let goesOn = pool.lost(self, silent: connection.wasSilent)
+      let goesOn = pool.lost(self, era: era, silent: connection.wasSilent)
       if let tell { tell() } else { pool.giveBack(work) }
       return goesOn
     }

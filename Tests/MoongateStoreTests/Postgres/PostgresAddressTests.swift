@@ -29,6 +29,7 @@ import Testing
       #expect(!address.name.contains("secret"))
     }
     #expect(try PostgresAddress("postgres://asha:secret@/store?host=/run/pg").name == "postgres:///run/pg/store")
+    #expect(try PostgresAddress("postgres://db/a%40b?user=asha@db").name == "postgres://db/a@b")
     #expect(try PostgresAddress("postgres://db").pool == PostgresAddress.usualPool)
     #expect(try PostgresAddress("postgres://db?target_session_attrs=primary&keepalives=0").options["target_session_attrs"] == "primary")
     #expect(try PostgresAddress("postgres://db?keepalives=0").options["keepalives"] == "0")
@@ -37,6 +38,10 @@ import Testing
   /// Each sentence says what is wrong without a piece of the string.
   @Test(arguments: [
     ("postgres://u:se@cret@db/x", "has more than one @: one that belongs to the password is written %40"),
+    (
+      "postgres://u:12/secret@db/x",
+      "has an @ after its first /: a / of the password is written %2F, and an @ of the database's name %40"
+    ),
     ("postgres://u:secret%zz@db/x", "has a % that is not followed by two hexadecimal digits: a % itself is written %25"),
     ("postgres://u:secret@db/x?pool=many", "says pool= with something else than a number of connections, 1 to 200"),
     ("postgres://u:secret@db/x?pool=0", "says pool= with something else than a number of connections, 1 to 200"),

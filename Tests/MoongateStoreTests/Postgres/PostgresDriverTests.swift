@@ -162,6 +162,20 @@ extension PostgresDatabase {
     #expect(try await database.count() == 0)
   }
 
+  /// The next one on the connection would find itself in the transaction of the one before.
+  @Test func whatWasNeverSentAndIsWrongIsTakenBackToo() async throws {
+    struct Refused: Error {}
+    let single = try bench.database(more: "pool=1")
+    await #expect(throws: Refused.self) {
+      try await single.write(at: now) { one in
+        try one.run("INSERT INTO note (number) VALUES (1)")
+        try one.run("INSERT INTO note (number) VALUES (1 / 0)")
+        throw Refused()
+      }
+    }
+    #expect(try await single.count() == 0)
+  }
+
   /// Attack: a body that goes on after an error must not commit the half of it.
   @Test func anErrorThatABodySwallowsStillFailsTheTransaction() async throws {
     await #expect(throws: StoreFault.self) {

@@ -148,6 +148,20 @@ import Testing
     server.end()
   }
 
+  /// After a failover the connections to the server before fall silent one after the other, beside good ones to the next.
+  @Test func silenceOfAnEarlierTimeIsNoOutage() throws {
+    let address = try PostgresAddress("postgres://a@127.0.0.1:1/x")
+    let pool = PostgresPool(address, timing: .serving, numbers: PostgresNumbers(), dice: { 0.5 })
+    let (first, second) = (PostgresWorker(pool: pool), PostgresWorker(pool: pool))
+    let (era, sameEra) = (pool.connected(first), pool.connected(second))
+    #expect(pool.lost(first, era: era, silent: true) && pool.isOut)
+    let next = pool.connected(first)
+    #expect(!pool.isOut)
+    #expect(pool.lost(second, era: sameEra, silent: true), "it connects anew")
+    #expect(!pool.isOut)
+    #expect(pool.lost(first, era: next, silent: true) && pool.isOut)
+  }
+
   @Test func aLockThatIsHeldForLongIsAFaultAndNoOutage() async throws {
     let bench = try PostgresBench()
     var short = PostgresTiming.serving
