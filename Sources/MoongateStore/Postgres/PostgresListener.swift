@@ -38,6 +38,7 @@ final class PostgresListener: Sendable {
       while !self.isOver.load(ordering: .acquiring) {
         do throws(PostgresError) {
           let connection = try PostgresConnection.open(self.address, timing: .serving, numbers: self.numbers)
+          self.clock.set(try connection.clockReadings())
           connection.queue("LISTEN \(PostgresTransaction.channel)", keeps: false)
           _ = try connection.exchange()
           pause = .milliseconds(100)
@@ -56,7 +57,7 @@ final class PostgresListener: Sendable {
   func end() { isOver.store(true, ordering: .releasing) }
 
   private func listen(_ connection: PostgresConnection) throws(PostgresError) {
-    var next = ContinuousClock.now
+    var next = ContinuousClock.now + Self.interval
     while !isOver.load(ordering: .acquiring) {
       let now = ContinuousClock.now
       if now >= next {

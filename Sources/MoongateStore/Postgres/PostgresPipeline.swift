@@ -142,15 +142,18 @@ extension PostgresConnection {
     return isDone
   }
 
+  /// A connection that ends after so long without a sound did not hang up: the kernel gave up on a network that swallows packets.
+  private static let swallowed: Duration = .milliseconds(1500)
+
   /// The next result; nil between those of two statements.
   private func next() throws(PostgresError) -> PostgresResult? {
-    var deadline = ContinuousClock.now + silence
+    var since = ContinuousClock.now
     while PQisBusy(handle) == 1 {
       let isFull = PQflush(handle)
       guard isFull >= 0 else { throw broken(.lost) }
-      guard try ready(isFull == 1 ? POLLIN | POLLOUT : POLLIN, until: deadline) else { throw broken(.silent) }
-      guard PQconsumeInput(handle) == 1 else { throw broken(.lost) }
-      deadline = ContinuousClock.now + silence
+      guard try ready(isFull == 1 ? POLLIN | POLLOUT : POLLIN, until: since + silence) else { throw broken(.silent) }
+      guard PQconsumeInput(handle) == 1 else { throw broken(ContinuousClock.now - since > Self.swallowed ? .silent : .lost) }
+      since = ContinuousClock.now
     }
     return PQgetResult(handle).map(PostgresResult.init)
   }

@@ -82,7 +82,9 @@ final class PostgresTask<Value: Sendable>: PostgresWork {
           PostgresRestart.pause(round, dice: dice)
           continue
         }
-        if connection.isBroken, !connection.wasSilent, attempt < Self.mostConnections, error as? PostgresError != .outcomeUnknown {
+        if connection.isBroken, !connection.wasSilent, attempt < Self.mostConnections, error as? PostgresError != .outcomeUnknown,
+          ContinuousClock.now < deadline
+        {
           numbers.ended(.restarted)
           return nil
         }

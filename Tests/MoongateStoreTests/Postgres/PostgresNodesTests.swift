@@ -132,7 +132,11 @@ import Testing
     await told.next()
     #expect(nodes[1].database.numbers.count.notifications == 1)
     // A listener that lost its connection listens again.
-    try server.sql("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = '\(name)' AND query LIKE '%clock_timestamp%'")
+    try server.sql(
+      """
+      SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+      WHERE datname = '\(name)' AND (query LIKE '%clock_timestamp%' OR query LIKE 'LISTEN%')
+      """)
     await told.next()
     _ = try await nodes[0].apply([.setLocked(account: "ac_1", true)], at: now)
     await told.next()
