@@ -62,7 +62,9 @@ extension StoreConformance {
       #expect(try await bench.apply(.putFlow(record)) == .conflict(.flowChanged))
       record.version = 7
       #expect(try await bench.apply(.putFlow(record)) == .conflict(.flowChanged))
-      try await bench.apply(.deleteFlow(record.id))
+      try await bench.apply(.deleteFlow(record.id, version: 2))
+      #expect(try await bench.store.flow(record.id) != nil, "one that is of another version stays")
+      try await bench.apply(.deleteFlow(record.id, version: 1))
       record.version = 1
       #expect(try await bench.apply(.putFlow(record)) == .conflict(.flowChanged))
     },

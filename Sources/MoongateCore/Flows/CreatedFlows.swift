@@ -1,12 +1,14 @@
 import Synchronization
 
-/// Which flows an address has created in a store that gateways share, so that who creates flows without end makes room by their own oldest.
-/// Each gateway counts what was created by it.
+/// Which flows were created last in a store that gateways share, so that who creates flows without end makes room by their own oldest, and all
+/// together by the oldest of all. Each gateway counts what was created by it.
 final class CreatedFlows: Sendable {
   private struct State {
     /// Each address's flows, oldest first.
-    var order: [[UInt8]: [TokenHash]] = [:]
-    var count = 0
+    var own: [[UInt8]: [TokenHash]] = [:]
+    /// Everybody's; a ring once it is full.
+    var all: [(id: TokenHash, address: [UInt8])] = []
+    var oldest = 0
   }
 
   private let most: Int
@@ -19,20 +21,26 @@ final class CreatedFlows: Sendable {
   }
 
   /// - Parameter address: whose flow it is (`ClientAddress.countingKey`).
-  /// - Returns: the oldest of the address's, where there are too many: to be removed, unless it was begun.
-  func put(_ id: TokenHash, from address: [UInt8]) -> TokenHash? {
+  /// - Returns: those that are too many: to be removed, unless they were begun.
+  func put(_ id: TokenHash, from address: [UInt8]) -> [TokenHash] {
     state.withLock { state in
-      if state.count >= most {
-        // What is forgotten here ends by its age.
-        state = State()
+      var surplus: [TokenHash] = []
+      if state.all.count < most {
+        state.all.append((id, address))
+      } else {
+        let first = state.all[state.oldest]
+        state.all[state.oldest] = (id, address)
+        state.oldest = (state.oldest + 1) % most
+        // Where it is not the first of its address's, it was surplus before.
+        if state.own[first.address]?.first == first.id {
+          state.own[first.address]?.removeFirst()
+          surplus.append(first.id)
+        }
+        if state.own[first.address]?.isEmpty ?? false { state.own[first.address] = nil }
       }
-      var own = state.order.removeValue(forKey: address) ?? []
-      own.append(id)
-      state.count += 1
-      defer { state.order[address] = own }
-      guard own.count > mostPerAddress else { return nil }
-      state.count -= 1
-      return own.removeFirst()
+      state.own[address, default: []].append(id)
+      if let count = state.own[address]?.count, count > mostPerAddress, let first = state.own[address]?.removeFirst() { surplus.append(first) }
+      return surplus
     }
   }
 }

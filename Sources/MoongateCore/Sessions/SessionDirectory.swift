@@ -63,7 +63,7 @@ package final class SessionWatch: Sendable {
     return elapsed.seconds * 1_000_000_000 + elapsed.attoseconds / 1_000_000_000 + 1
   }
 
-  /// Looks until the task is cancelled. The first look only learns where the changes begin.
+  /// Looks until the task is cancelled. The first look only learns where the changes begin: nothing from before it is believed.
   /// - Parameter pause: waits between two looks. A caller with a thread of its own blocks that one: a busy pool must not come late,
   ///   since nobody's session is believed then without asking the store.
   package func run(pause: @Sendable (Duration) async -> Void = { try? await Task.sleep(for: $0) }) async {
@@ -73,9 +73,11 @@ package final class SessionWatch: Sendable {
       do {
         let started = sinceOrigin
         let found = try await store.sessionChanges(after: sequence ?? .max)
-        // After a failover another server answers, one that may lack what we saw last and have given its numbers to other changes.
-        let changes = wasFailing ? SessionChanges(latest: found.latest, tokens: [], accounts: [], isIncomplete: true) : found
-        if sequence != nil, !changes.tokens.isEmpty || !changes.accounts.isEmpty || changes.isIncomplete {
+        // What was remembered before the first look may have ended before it. After a failover another server answers, one that may lack what we
+        // saw last and have given its numbers to other changes.
+        let believesNothing = sequence == nil || wasFailing
+        let changes = believesNothing ? SessionChanges(latest: found.latest, tokens: [], accounts: [], isIncomplete: true) : found
+        if !changes.tokens.isEmpty || !changes.accounts.isEmpty || changes.isIncomplete {
           for subscriber in subscribers.withLock({ $0 }) { subscriber(changes) }
         }
         sequence = changes.latest

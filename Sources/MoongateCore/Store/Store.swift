@@ -105,7 +105,8 @@ package enum Change: Sendable {
   case settle(Settlement)
   /// Stores the record as version `record.version + 1`, if the stored version is `record.version` (0: there is none yet).
   case putFlow(FlowRecord)
-  case deleteFlow(TokenHash)
+  /// Removes the flow; where a version is given, only if it is the stored one.
+  case deleteFlow(TokenHash, version: Int? = nil)
   /// Conflicts where one of its verified identifiers is held by another account.
   case createAccount(Account)
   /// Marks the identifier as the account's own, proved now; unverified claims of others on it go.

@@ -50,7 +50,7 @@ struct PreparedChange: Sendable {
     switch change {
     case .settle: break
     case .putFlow(let record): try FlowRows.put(record, encoded: encoded, rows)
-    case .deleteFlow(let id): try FlowRows.delete(id, rows)
+    case .deleteFlow(let id, let version): try FlowRows.delete(id, version: version, rows)
     case .createAccount(let account): try IdentifierRows.create(account, news, rows)
     case .verifyIdentifier(let account, let identifier): try IdentifierRows.verify(identifier, of: account, at: now, news, rows)
     case .putProviderRecord(let account, let provider, let sealed): try AccountRows.put(sealed, of: account, for: provider, news, rows)

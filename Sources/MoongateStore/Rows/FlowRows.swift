@@ -21,5 +21,12 @@ enum FlowRows {
     }
   }
 
-  static func delete(_ id: TokenHash, _ rows: some SQLTransaction) throws { try rows.run("DELETE FROM flow WHERE hash = ?1", [.bytes(id.bytes)]) }
+  /// - Parameter version: nil: whatever it is.
+  static func delete(_ id: TokenHash, version: Int?, _ rows: some SQLTransaction) throws {
+    if let version {
+      try rows.run("DELETE FROM flow WHERE hash = ?1 AND version = ?2", [.bytes(id.bytes), SQLValue(version)])
+    } else {
+      try rows.run("DELETE FROM flow WHERE hash = ?1", [.bytes(id.bytes)])
+    }
+  }
 }
