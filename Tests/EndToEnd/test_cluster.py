@@ -117,6 +117,14 @@ def lock(node, phone):
     return flow, code
 
 
+def lived_in(node, number, other_number):
+    """Somebody who is signed in, and somebody else's lock: a token, a flow, and the right code."""
+    token = node.register(number)["session"]["token"]
+    locked = other_number()
+    node.register(locked)
+    return token, *lock(node, locked)
+
+
 def test_all_know_who_serves(cluster, nodes, postgres):
     wait_for(lambda: [node.metric("moongate_nodes") for node in nodes] == [3, 3, 3], "three nodes", 25)
     assert [node.metric("moongate_generations") for node in nodes] == [1, 1, 1]
@@ -366,10 +374,7 @@ def test_a_full_disk_of_the_store(tmp_path, number, other_number):
             server.start()
             cluster = single(tmp_path, server)
             node = cluster.nodes[0].start()
-            token = node.register(number)["session"]["token"]
-            locked = other_number()
-            node.register(locked)
-            flow, code = lock(node, locked)
+            token, flow, code = lived_in(node, number, other_number)
             filler = disk / "filler"
             with contextlib.suppress(OSError), filler.open("wb", buffering=0) as file:
                 while file.write(b"\0" * 65536):
@@ -436,10 +441,7 @@ def test_a_network_that_is_cut(island, tmp_path, number, other_number):
         server.make().start()
         cluster = single(tmp_path, server)
         node = cluster.nodes[0].start()
-        token = node.register(number)["session"]["token"]
-        locked = other_number()
-        node.register(locked)
-        flow, code = lock(node, locked)
+        token, flow, code = lived_in(node, number, other_number)
         assert node.echo(token) == 200
         # The far end falls silent: nothing is refused, nothing comes back.
         assert ip("-n", name, "link", "set", wire, "down").returncode == 0

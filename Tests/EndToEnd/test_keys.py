@@ -17,16 +17,6 @@ def bearer(token, **more):
     return {"headers": {"Authorization": f"Bearer {token}", **more}}
 
 
-def signed_in(house, phone):
-    """A sign-in by code that is complete."""
-    flow = house.flow("login")
-    answer = house.begin(flow, phone)
-    assert answer.status_code == 200, answer.text
-    done = house.submit(flow, house.code(phone))
-    assert done.status_code == 200, done.text
-    return done.json()
-
-
 def password_login(house, address, password):
     flow = house.flow("login_password")
     return house.api("POST", f"/flows/{flow}/begin", {"provider": "password", "email": address, "password": password})

@@ -32,9 +32,6 @@ package struct KeyRing: Sendable {
   /// Tells stores that were made under another key from ours; says nothing about the key.
   package var fingerprint: [UInt8] { oldest.fingerprint }
 
-  /// The mark of a store whose oldest key is the named one; nil where the ring has no such key.
-  package func fingerprint(of name: String) -> [UInt8]? { all.first { $0.name == name }?.fingerprint }
-
   /// The key that signs `X-Moongate-Assertion` (ES256) in a period; which one it is depends on nothing else.
   package func assertionKey(period: Int64) -> P256.Signing.PrivateKey { current.assertionKey(period: period) }
 

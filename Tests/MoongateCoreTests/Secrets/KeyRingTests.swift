@@ -83,7 +83,7 @@ import Testing
     #expect(throws: (any Error).self) { try after.open(retired.seal([1], for: "device"), for: "device") }
     #expect(after.peppered([1], by: retired.pepperName) == nil)
     #expect(!after.assertionKeys(period: 7).map(\.rawRepresentation).contains(retired.assertionKey(period: 7).rawRepresentation))
-    #expect(after.fingerprint != retired.fingerprint && after.fingerprint == KeyRing(both).fingerprint(of: after.currentName))
+    #expect(after.fingerprint != retired.fingerprint && after.fingerprint == DerivedKeys(both.current.master).fingerprint)
   }
 
   @Test(arguments: [([1, 2], [1, 2], true), ([1, 2], [1, 3], false), ([1, 2], [1, 2, 3], false), ([], [], true)])
