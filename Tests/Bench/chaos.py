@@ -6,7 +6,8 @@ Each round a person registers and signs in with wrong codes and perhaps the righ
 killed (SIGKILL) at any moment, and started again while the next rounds run. What was answered must hold, at the round's end and at the run's:
 
 - no guess too many: of all tries at a code at most four answer `invalid_code`, whatever was killed in between; once a lock was told of, no code is right;
-- no lock, no session and no account lost that somebody was told of.
+- no lock, no session and no account lost that somebody was told of;
+- every gateway serves again, by itself, within `--again` seconds of PostgreSQL's running and its own, counted as long as both run.
 
 Exits with 1 where one of these does not hold. A summary is the last line.
 """
@@ -59,8 +60,8 @@ class Gateway(Node):
 
 
 class Chaos:
-    def __init__(self, cluster, postgres, dice, nodes_killed, stores_killed):
-        self.cluster, self.postgres, self.dice = cluster, postgres, dice
+    def __init__(self, cluster, postgres, dice, nodes_killed, stores_killed, again):
+        self.cluster, self.postgres, self.dice, self.again = cluster, postgres, dice, again
         self.nodes_killed, self.stores_killed = nodes_killed, stores_killed
         self.mending = []
         self.kills = {"gateway": 0, "PostgreSQL": 0}
@@ -68,6 +69,7 @@ class Chaos:
         # Whatever somebody was told, and must find again.
         self.accounts, self.sessions, self.locks = [], [], []
         self.counts = {"tries": 0, "unavailable": 0, "right": 0}
+        self.slowest = 0
         self.lock = threading.Lock()
 
     def found(self, what):
@@ -114,6 +116,24 @@ class Chaos:
     def mending_store(self):
         return any(each.is_alive() and each.store for each in self.mending)
 
+    def watch(self, node):
+        """Whether a gateway serves again after what was done to it and to PostgreSQL. The next kill of either stops the clock, and does not set it back."""
+        waited, before = 0, time.monotonic()
+        while True:
+            program = node.program
+            serves = node.is_ready() and (not self.sessions or node.ask("GET", "/api/auth/session", token=self.sessions[-1][0], timeout=5)[0] == 200)
+            now = time.monotonic()
+            if serves or not node.program.runs or node.program is not program:
+                waited = 0
+            elif not self.mending_store() and self.postgres.process.runs:
+                waited += now - before
+                self.slowest = max(self.slowest, waited)
+                if waited > self.again:
+                    self.found(f"gateway {node.number} does not serve again after {waited:.0f} s with PostgreSQL:\n{node.program.output[-1000:]}")
+                    return
+            before = now
+            time.sleep(0.1)
+
     def whole(self, seconds=180):
         for each in self.mending:
             each.join(seconds)
@@ -136,7 +156,8 @@ class Chaos:
             if status not in UNAVAILABLE:
                 return node, status, told
             time.sleep(0.05)
-        raise SystemExit(f"no gateway answered for {seconds} s")
+        self.found(f"no gateway answered for {seconds} s")
+        raise SystemExit(1)
 
     def begun(self, flow, phone):
         """A flow whose code went out: its id and the code. Begins anew where what it was begun with is gone."""
@@ -249,6 +270,8 @@ class Chaos:
     def run(self, rounds, seconds):
         self.times = {}
         began = time.monotonic()
+        for node in self.cluster.nodes:
+            threading.Thread(target=self.watch, args=(node,), daemon=True).start()
         done = 0
         while done < rounds and time.monotonic() - began < seconds and len(self.broken) < 10:
             before = len(self.locks)
@@ -272,6 +295,7 @@ def main():
     options.add_argument("--seed", type=int, default=None)
     options.add_argument("--gateway-kills", type=float, default=0.15, help="in what part of the rounds a gateway is killed")
     options.add_argument("--store-kills", type=float, default=0.08, help="in what part of the rounds PostgreSQL is killed")
+    options.add_argument("--again", type=float, default=20, help="within how many seconds of PostgreSQL's and its own start a gateway must serve")
     chosen = options.parse_args()
     if lacking := missing("initdb", "postgres", "psql"):
         sys.exit(f"Missing: {lacking}. On Debian: apt-get install postgresql")
@@ -289,13 +313,13 @@ def main():
         file.write_text(text.replace('max = 4, window = "15m"', 'max = 400, window = "15m"'))
         shutil.rmtree(cluster.config / "tests")
         cluster.start()
-        chaos = Chaos(cluster, postgres, random.Random(seed), chosen.gateway_kills, chosen.store_kills)
+        chaos = Chaos(cluster, postgres, random.Random(seed), chosen.gateway_kills, chosen.store_kills, chosen.again)
         rounds, locks, seconds = chaos.run(chosen.rounds, chosen.seconds)
         print(
             f"{rounds} rounds of {chosen.rounds} in {seconds:.0f} s: {chaos.kills['gateway']} gateways and {chaos.kills['PostgreSQL']} times PostgreSQL "
             f"killed; {chaos.counts['tries']} tries, {chaos.counts['unavailable']} of them unanswered or 503; looked for again at the end: "
             f"{len(chaos.accounts)} accounts, {len(chaos.sessions)} sessions, {locks} of {len(chaos.locks)} locks; "
-            f"{len(chaos.broken)} broken promises (seed {seed})", flush=True)
+            f"every gateway served again within {chaos.slowest:.1f} s; {len(chaos.broken)} broken promises (seed {seed})", flush=True)
         sys.exit(1 if chaos.broken else 0)
     finally:
         if cluster:

@@ -27,6 +27,9 @@ enum PostgresError: Error, Equatable {
     if case .refused(let state, _) = self { state == .serializationFailure || state == .deadlock } else { false }
   }
 
+  /// Whether it is of the connection and no answer to a statement.
+  var isOfConnection: Bool { if case .refused(let state, _) = self { state.rawValue.hasPrefix("08") } else { false } }
+
   /// What it means to whoever asked the store.
   var fault: StoreFault {
     switch self {

@@ -17,8 +17,10 @@ struct PostgresAnswers {
   /// How many statements it has.
   var statements = 0
   var kept: [PostgresResult] = []
-  /// The first error, and the place of its statement.
-  var failure: (error: PostgresError, place: Int)?
+  /// Whether the server ended with an error.
+  var isFatal = false
+  /// The first error, and the place of its statement; nil where that was of a stretch before.
+  var failure: (error: PostgresError, place: Int?)?
 
   /// Whether all but the last statement were carried out.
   var failedAtEnd: Bool { failure.map { $0.place == statements - 1 } ?? false }
@@ -96,6 +98,7 @@ extension PostgresConnection {
     var answers = PostgresAnswers()
     // What the server said last explains why it hung up: after an error of its own nothing is thrown.
     var isHeard = true
+    var unwaited = owed.count { if case .end(isIgnored: true) = $0 { true } else { false } }
     for one in owed {
       do throws(PostgresError) {
         switch one {
@@ -107,10 +110,16 @@ extension PostgresConnection {
           if isHeard {
             guard let result = try next(), result.status == PGRES_PIPELINE_SYNC else { throw broken(.lost) }
           }
-          if isIgnored { answers = PostgresAnswers() }
+          guard isIgnored else { continue }
+          unwaited -= 1
+          // Where the connection ended with an error, that is what became of all that comes after it.
+          if isHeard { answers = PostgresAnswers() }
         }
       } catch {
-        guard answers.failure != nil else { throw broken(error) }
+        guard let failure = answers.failure else { throw broken(error) }
+        // An error of a stretch that nobody waits for tells nothing of the next one, which may have been carried out: but for one that ended the server.
+        guard unwaited == 0 || answers.isFatal else { throw broken(.lost) }
+        if unwaited > 0 { answers.failure = (failure.error, nil) }
         isHeard = false
         isBroken = true
         if case .statement = one { answers.statements += 1 }
@@ -135,10 +144,15 @@ extension PostgresConnection {
         // An error without a code is libpq's own: there is no connection any more.
         guard let error = result.error else { throw broken(.lost) }
         if answers.failure == nil { answers.failure = (error, answers.statements) }
-        if result.isFatal { isBroken = true }
+        if result.isFatal {
+          isBroken = true
+          answers.isFatal = true
+        }
       default: throw broken(.lost)
       }
     }
+    // Neither a result nor an error before it: whatever came was no answer to this.
+    guard isDone || answers.failure != nil else { throw broken(.lost) }
     return isDone
   }
 

@@ -122,10 +122,14 @@ package final class PostgresTransaction: SQLTransaction {
     do throws(PostgresError) { answers = try connection.answers() } catch { throw fail(.outcomeUnknown, in: nil) }
     if let (error, place) = answers.failure {
       // An error of a statement before it keeps COMMIT from being carried out. One of COMMIT itself, where the server then hung up, tells nothing:
-      // a server that is shut down while it waits for its standby has committed.
-      throw fail(answers.failedAtEnd && error.endsConnection ? .outcomeUnknown : error, in: place)
+      // a server that is shut down while it waits for its standby has committed, and one that panics because its log's disk is full may have, too.
+      // Nor does one of the connection: what stands between the server and us says that, and knows no more than we.
+      throw fail(answers.failedAtEnd && connection.isBroken || error.isOfConnection ? .outcomeUnknown : error, in: place)
     }
-    guard answers.kept.last?.command == "COMMIT" else { throw fail(.refused(SQLState(rawValue: "25P02"), constraint: nil), in: nil) }
+    let command = answers.kept.last?.command
+    guard command == "COMMIT" else {
+      throw fail(command == "ROLLBACK" ? .refused(SQLState(rawValue: "25P02"), constraint: nil) : .outcomeUnknown, in: nil)
+    }
     guard isCalling else { return }
     // Within the transaction it would hold a lock of the whole database until the disk has the commit. Where it is lost, they look by themselves.
     connection.queue("NOTIFY \(Self.channel)", keeps: false)
