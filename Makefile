@@ -85,7 +85,10 @@ test: lint unit-test fuzz-slice end-to-end
 unit-test: test-deps
 	@$(SWIFT_BUILD) --build-tests
 	# One at a time: many of them measure time, and two cores cannot run all of them at once without lying to those.
-	swift test -c $(CONFIGURATION) --explicit-target-dependency-import-check error --skip-build --no-parallel
+	# Of thousands of lines those that tell what failed are said once more, at the end.
+	said=$$(mktemp); trap 'rm -f "$$said"' EXIT
+	swift test -c $(CONFIGURATION) --explicit-target-dependency-import-check error --skip-build --no-parallel 2>&1 | tee "$$said" ||
+	  { printf '\nWhat failed:\n'; grep -E '✘|error:' "$$said"; exit 1; } >&2
 
 # Takes a shipped provider (PLUGIN=EmailCode unless said otherwise) out of a copy of the sources and builds the rest: minutes, so it is no
 # part of `make test`.

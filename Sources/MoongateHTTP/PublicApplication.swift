@@ -29,7 +29,7 @@ package struct PublicApplication: Service, CustomStringConvertible {
     mounts: [Mount] = [], bodies: BodyReader = BodyReader(), eventLoops: any EventLoopGroup, logger: Logger,
     onListening: @escaping @Sendable (any Channel) async -> Void = { _ in }
   ) {
-    let driver = FlowDriver(engine: engine, sessions: SessionDirectory(store: store, clock: clock), flows: store, random: random)
+    let driver = FlowDriver(engine: engine, sessions: SessionDirectory(store: store, clock: clock), random: random)
     let ending = SessionEnding(store: store, clock: clock, random: random)
     let sessions = SessionCalls(driver: driver, ending: ending)
     let api: [[Endpoint]] = [

@@ -17,6 +17,8 @@ package struct FlowView: Sendable {
   package var returnTo: String?
   /// What this device is to carry from now on (`DeviceToken`); there once, in the answer that made the session.
   package var deviceToken: SecretText?
+  /// Whether the flow is bound to a browser, which is then signed in by cookies.
+  package var isOfBrowser = false
 
   package init(
     id: FlowID, flow: String, status: FlowRecord.Status, expiresAt: Timestamp, choices: [ProviderName], step: StepView?, passed: [PassedStep],

@@ -7,7 +7,6 @@ import MoongateSDK
 struct FlowDriver: Sendable {
   let engine: FlowEngine
   let sessions: SessionDirectory
-  let flows: any FlowStore
   let random: any RandomSource
 
   /// What a request's answer has to say besides the flow.
@@ -64,8 +63,7 @@ struct FlowDriver: Sendable {
     if let session { client = client.with(session: session) }
     let view = try await verb(engine, client).get()
     guard let token = view.session?.token else { return Driven(view: view) }
-    let record = try await exchange.asking { () async throws(StoreFault) in try await flows.flow(view.id.hash) }
-    return Driven(view: view, cookies: record?.browser == nil ? [] : signIn(token, view.deviceToken, exchange))
+    return Driven(view: view, cookies: view.isOfBrowser ? signIn(token, view.deviceToken, exchange) : [])
   }
 
   private func signIn(_ token: SecretText, _ device: SecretText?, _ exchange: Exchange) -> [String] {

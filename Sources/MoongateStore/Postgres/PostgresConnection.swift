@@ -120,10 +120,13 @@ final class PostgresConnection {
   /// What holds for the session, in one round trip.
   private func settle() throws(PostgresError) {
     // Attack: whoever may create things in a schema that is looked through first would put a table or a function of his own in place of ours.
-    // Commits are on disk before they are acknowledged, whatever the server's default is. A node that was cut off holds no lock for long.
+    // Commits are on disk before they are acknowledged, whatever the server's default is. A node that was cut off holds no lock for long. What is
+    // sent without BEGIN reads, and sees one state of the database.
     queue(
       """
-      SELECT current_schema()::text, set_config('statement_timeout', ?1, false), set_config('lock_timeout', ?2, false),
+      SELECT current_schema()::text, set_config('default_transaction_isolation', 'repeatable read', false),
+        set_config('default_transaction_read_only', 'on', false),
+        set_config('statement_timeout', ?1, false), set_config('lock_timeout', ?2, false),
         set_config('idle_in_transaction_session_timeout', ?3, false),
         set_config('search_path', quote_ident(coalesce(current_schema()::text, 'none')) || ', pg_temp', false),
         set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false)

@@ -22,7 +22,7 @@ package final class PostgresDatabase: SQLDatabase {
   deinit { pool.close() }
 
   package func read<Value: Sendable>(_ body: @escaping @Sendable (PostgresTransaction) throws -> Value) async throws -> Value {
-    try await carryOut(.reading, moment: nil, body)
+    try await carryOut(.looking, moment: nil, body)
   }
 
   package func write<Value: Sendable>(

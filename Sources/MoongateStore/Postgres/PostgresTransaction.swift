@@ -3,17 +3,24 @@ import MoongateCore
 /// One transaction on a connection. BEGIN goes with the first statement; what only writes goes with the next read, or with COMMIT.
 package final class PostgresTransaction: SQLTransaction {
   enum Kind {
+    /// Reads once: what is sent together is a transaction by itself, as the session's defaults say one that reads. Whoever reads again is stopped
+    /// (`LooksAgain`).
+    case looking
     /// Sees one state of the database; nobody waits for its end.
     case reading
     case writing
 
-    fileprivate var begin: String {
+    fileprivate var begin: String? {
       switch self {
+      case .looking: nil
       case .reading: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
       case .writing: "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
       }
     }
   }
+
+  /// What was to read once wants to read again, and would see another state of the database: it is to begin anew as `reading`.
+  struct LooksAgain: Error {}
 
   /// What those who wait for changes of sessions listen to.
   static let channel = "moongate_sessions"
@@ -22,6 +29,7 @@ package final class PostgresTransaction: SQLTransaction {
   private let connection: PostgresConnection
   private let kind: Kind
   private var hasBegun = false
+  private var hasLooked = false
   private var hasWritten = false
   private var isCalling = false
   /// How many statements went into the stretch that was not sent yet, and which of them are demands.
@@ -80,9 +88,15 @@ package final class PostgresTransaction: SQLTransaction {
 
   private func begin() throws {
     if let failure { throw failure }
+    guard let first = kind.begin else {
+      if hasLooked { failure = LooksAgain() }
+      hasLooked = true
+      if let failure { throw failure }
+      return
+    }
     guard !hasBegun else { return }
     hasBegun = true
-    queue(kind.begin, [], keeps: false)
+    queue(first, [], keeps: false)
   }
 
   private func queue(_ sql: String, _ arguments: [SQLValue], keeps: Bool) {
@@ -138,7 +152,7 @@ package final class PostgresTransaction: SQLTransaction {
 
   /// Takes back what was written; nobody waits for it.
   func rollBack() {
-    guard hasBegun || failure != nil, !connection.isBroken else { return }
+    guard kind.begin != nil, hasBegun || failure != nil, !connection.isBroken else { return }
     hasBegun = false
     // What was queued and never sent goes by itself: an error of it would make the server skip ROLLBACK, too.
     if connection.unsent > 0 { try? connection.dispatch() }

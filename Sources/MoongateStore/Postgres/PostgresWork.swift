@@ -15,8 +15,6 @@ protocol PostgresWork: Sendable {
   func fail(_ fault: StoreFault)
 }
 
-/// Says that a transaction must begin anew: what it saw first is not so any more.
-///
 /// A transaction that meets another one is begun anew behind its caller's back, after a random pause, so that two do not meet again.
 struct PostgresRestart {
   /// Beyond these it fails: as many meetings in a row mean that the database does nothing else.
@@ -66,6 +64,7 @@ final class PostgresTask<Value: Sendable>: PostgresWork {
       return count
     }
     var round = 0
+    var kind = kind
     while true {
       let transaction = PostgresTransaction(kind, on: connection)
       do {
@@ -74,10 +73,14 @@ final class PostgresTask<Value: Sendable>: PostgresWork {
         return { self.continuation.resume(returning: value) }
       } catch {
         transaction.rollBack()
+        if transaction.failure is PostgresTransaction.LooksAgain {
+          kind = .reading
+          continue
+        }
         // What the database said first counts, whatever the body made of it.
         let error: any Error = transaction.failure ?? error
         round += 1
-        if begins(error), round <= PostgresRestart.most, !connection.isBroken {
+        if (error as? PostgresError)?.meetsAnother ?? false, round <= PostgresRestart.most, !connection.isBroken {
           numbers.ended(.restarted)
           PostgresRestart.pause(round, dice: dice)
           continue
@@ -111,11 +114,8 @@ final class PostgresTask<Value: Sendable>: PostgresWork {
     return value
   }
 
-  private func begins(_ error: any Error) -> Bool { error is TransactionRestart || (error as? PostgresError)?.meetsAnother ?? false }
-
   /// What whoever waits is told of an error.
   private func told(_ error: any Error) -> any Error {
-    let error: any Error = error is TransactionRestart ? PostgresError.refused(.serializationFailure, constraint: nil) : error
     let told: any Error = (error as? PostgresError).map { $0.conflict ?? $0.fault } ?? error
     numbers.ended(error as? PostgresError == .outcomeUnknown ? .unknown : told is ChangeConflict ? .rolledBack : .failed)
     return told

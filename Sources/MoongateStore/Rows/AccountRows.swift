@@ -18,8 +18,7 @@ enum AccountRows {
   /// Those of them that there are, in the order of the ids.
   static func find(_ ids: [String], _ rows: some SQLTransaction) throws -> [Account] {
     if ids.isEmpty { return [] }
-    let found = try rows.rows(ids.flatMap { byID.reads([.text($0)], rows.dialect) })
-    return try ids.indices.compactMap { try AccountReads.account(identifiers: found[2 * $0], found[2 * $0 + 1]) }
+    return try rows.rows(ids.map { byID.read([.text($0)], rows.dialect) }).compactMap { try AccountReads.account($0) }
   }
 
   /// The account that holds the identifier verified.

@@ -30,20 +30,33 @@ struct PreparedChange: Sendable {
   static func apply(_ changes: [Self], at now: Timestamp, _ rows: some SQLTransaction) throws -> [LockBegun] {
     var holding = Holding()
     for change in changes { change.hold(&holding) }
+    // What can be read at once goes with the locks, in one round trip.
+    let first = changes.first?.settlement
+    let reads = first?.reads ?? []
+    let (stored, found) = try holding.rows(first?.judged ?? [], reads + changes.compactMap(\.replaced), rows)
     let news = Announcements()
-    var locks: [LockBegun] = []
-    for (index, change) in changes.enumerated() {
-      if index > 0 { holding = Holding() }
-      if case .settle(let settlement) = change.change {
-        // It reads at once, so that taking hold needs no round trip of its own.
-        locks += try settlement.settle(holding, rows)
+    for row in found.dropFirst(reads.count).joined() { news.add(token: try row.bytes(0)) }
+    var locks = try first?.settle(stored, found.prefix(reads.count), rows) ?? []
+    for change in first == nil ? changes[...] : changes.dropFirst() {
+      if let settlement = change.settlement {
+        let (stored, found) = try Holding().rows(settlement.judged, settlement.reads, rows)
+        locks += try settlement.settle(stored, found, rows)
       } else {
-        _ = try holding.rows(before: [], rows)
         try change.apply(at: now, news, rows)
       }
     }
     try news.write(at: now, rows)
     return locks
+  }
+
+  private var settlement: Settlement? { if case .settle(let settlement) = change { settlement } else { nil } }
+
+  /// What finds the tokens of sessions that it replaces.
+  private var replaced: SQLRead? {
+    switch change {
+    case .putSession(let session), .replaceSession(_, let session): SessionRows.replaced(by: session)
+    default: nil
+    }
   }
 
   private func apply(at now: Timestamp, _ news: Announcements, _ rows: some SQLTransaction) throws {
@@ -66,7 +79,7 @@ struct PreparedChange: Sendable {
     case .seen(let account): try AccountRows.seen(account, at: now, rows)
     case .setLocked(let account, let isLocked): try AccountRows.setLocked(account, isLocked, news, rows)
     case .deleteAccount(let account, let traces): try Deleting.delete(account, traces: traces, trailFrom: trailFrom, news, rows)
-    case .putSession(let session): try SessionRows.put(session, passed: encoded, news, rows)
+    case .putSession(let session): try SessionRows.put(session, passed: encoded, rows)
     case .replaceSession(let token, let session): try SessionRows.replace(token, by: session, passed: encoded, news, rows)
     case .endSession(let token): try SessionRows.end(token, news, rows)
     case .endSessions(let account, let except): try SessionRows.end(of: account, except: except, news, rows)

@@ -25,15 +25,18 @@ struct CounterRow {
   private var disabledSince: Timestamp?
   private var expiresAt = Timestamp(milliseconds: 0)
 
-  private static let find = CountedStatement { count in
-    """
-    SELECT key, counted, oldest, locked_since, locked_until, lock_level, disabled_since, expires_at FROM counter
-    WHERE key IN (\(CountedStatement.list(count)))
-    """
-  }
+  /// What is read of a counter.
+  static let columns = "key, counted, oldest, locked_since, locked_until, lock_level, disabled_since, expires_at"
+  private static let find = CountedStatement { "SELECT \(columns) FROM counter WHERE key IN (\(CountedStatement.list($0)))" }
 
-  /// What reads the rows of counters, in any order.
-  static func read(_ limits: [ResolvedLimit]) -> SQLRead { SQLRead(find[limits.count], limits.map { .bytes($0.counter) }) }
+  /// Reads the rows of counters, in any order, and what else is asked for, in one round trip.
+  static func rows<Transaction: SQLTransaction>(
+    _ limits: [ResolvedLimit], _ reads: [SQLRead], _ rows: Transaction
+  ) throws -> (counters: [Transaction.Row], found: ArraySlice<[Transaction.Row]>) {
+    if limits.isEmpty { return ([], reads.isEmpty ? [] : try rows.rows(reads)[...]) }
+    let found = try rows.rows([SQLRead(find[limits.count], limits.map { .bytes($0.counter) })] + reads)
+    return (found[0], found.dropFirst())
+  }
 
   /// What reads the tries that are being judged.
   static func readPending(_ limit: ResolvedLimit, at now: Timestamp) -> SQLRead {

@@ -27,27 +27,38 @@ struct Holding {
     if !guards.contains(where: { $0.key == key }) { guards.append((key, provider, name)) }
   }
 
-  private static let make = CountedStatement { count in
+  /// Makes those that are missing, locks all of them in the order of the values, and reads them, in one statement: one that was pruned meanwhile
+  /// is made anew. To lock is to change: `DO NOTHING` would neither wait for whoever has the row nor tell what is in it.
+  private static let take = CountedStatement { count in
     let values = (0..<count).map { "(?\($0 * 3 + 1), ?\($0 * 3 + 2), ?\($0 * 3 + 3), 0, 0, 0)" }.joined(separator: ", ")
-    return "INSERT INTO counter (key, provider, name, counted, lock_level, expires_at) VALUES \(values) ON CONFLICT (key) DO NOTHING"
+    return """
+      INSERT INTO counter (key, provider, name, counted, lock_level, expires_at) VALUES \(values)
+      ON CONFLICT (key) DO UPDATE SET key = excluded.key RETURNING \(CounterRow.columns)
+      """
   }
-  private static let lock = CountedStatement { "SELECT key FROM counter WHERE key IN (\(CountedStatement.list($0))) ORDER BY key FOR UPDATE" }
   private static let lockAccounts = CountedStatement { "SELECT id FROM account WHERE id IN (\(CountedStatement.list($0))) ORDER BY id FOR UPDATE" }
 
   /// Takes hold, and reads in the same round trip.
-  /// - Throws: `TransactionRestart` where a counter was pruned between its being made and its being locked.
-  func rows<Transaction: SQLTransaction>(before reads: [SQLRead], _ rows: Transaction) throws -> [[Transaction.Row]] {
-    guard rows.dialect == .postgres else { return reads.isEmpty ? [] : try rows.rows(reads) }
+  /// - Parameters:
+  ///   - limits: whose counters are to be read. Where it has counters, these are among them.
+  ///   - reads: what else is to be read, once the locks are there.
+  /// - Returns: rows of counters (`CounterRow.columns`), in any order; and what `reads` have found.
+  func rows<Transaction: SQLTransaction>(
+    _ limits: [ResolvedLimit], _ reads: [SQLRead], _ rows: Transaction
+  ) throws -> (counters: [Transaction.Row], found: ArraySlice<[Transaction.Row]>) {
+    guard rows.dialect == .postgres else { return try CounterRow.rows(limits, reads, rows) }
     let sorted = guards.sorted { $0.key.lexicographicallyPrecedes($1.key) }
-    if !sorted.isEmpty { try rows.run(Self.make[sorted.count], sorted.flatMap { [.bytes($0.key), .text($0.provider), .text($0.name)] }) }
-    let locks = sorted.isEmpty ? [] : [SQLRead(Self.lock[sorted.count], sorted.map { .bytes($0.key) })]
     let persons = accounts.isEmpty ? [] : [SQLRead(Self.lockAccounts[accounts.count], accounts.sorted().map(SQLValue.text))]
-    if locks.isEmpty, reads.isEmpty {
-      for read in persons { try rows.run(read.sql, read.arguments) }
-      return []
+    guard sorted.isEmpty else {
+      let take = SQLRead(Self.take[sorted.count], sorted.flatMap { [.bytes($0.key), .text($0.provider), .text($0.name)] })
+      let found = try rows.rows([take] + persons + reads)
+      return (found[0], found.dropFirst(1 + persons.count))
     }
-    let found = try rows.rows(locks + persons + reads)
-    if !locks.isEmpty, found[0].count < sorted.count { throw TransactionRestart() }
-    return Array(found.dropFirst(locks.count + persons.count))
+    if limits.isEmpty, reads.isEmpty {
+      for read in persons { try rows.run(read.sql, read.arguments) }
+      return ([], [])
+    }
+    let (counters, found) = try CounterRow.rows(limits, persons + reads, rows)
+    return (counters, found.dropFirst(persons.count))
   }
 }

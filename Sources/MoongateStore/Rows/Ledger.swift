@@ -8,34 +8,24 @@ struct Ledger {
   let running: TimerRow?
 
   init(_ limits: [ResolvedLimit], _ timer: ResendTimer?, at now: Timestamp, _ holding: Holding, _ rows: some SQLTransaction) throws {
-    try self.init(limits, found: try holding.rows(before: Self.reads(limits, timer, at: now), rows)[...], at: now, rows)
+    let (stored, found) = try holding.rows(limits, Self.reads(limits, timer, at: now), rows)
+    try self.init(limits, stored: stored, found: found, at: now, rows)
   }
 
-  /// What reads them.
+  /// What reads all of it but the rows of counters.
   static func reads(_ limits: [ResolvedLimit], _ timer: ResendTimer?, at now: Timestamp) -> [SQLRead] {
-    var reads: [SQLRead] = []
-    if !limits.isEmpty {
-      reads.reserveCapacity(limits.count + 2)
-      reads.append(CounterRow.read(limits))
-      for limit in limits { reads.append(CounterRow.readPending(limit, at: now)) }
-    }
-    if let timer { reads.append(TimerRow.read(timer.key)) }
-    return reads
+    limits.map { CounterRow.readPending($0, at: now) } + (timer.map { [TimerRow.read($0.key)] } ?? [])
   }
 
-  /// - Parameter found: what `reads` have found.
+  /// - Parameters:
+  ///   - stored: the rows of counters, and others perhaps.
+  ///   - found: what `reads` have found.
   init<Transaction: SQLTransaction>(
-    _ limits: [ResolvedLimit], found: ArraySlice<[Transaction.Row]>, at now: Timestamp, _ rows: Transaction
+    _ limits: [ResolvedLimit], stored: [Transaction.Row], found: ArraySlice<[Transaction.Row]>, at now: Timestamp, _ rows: Transaction
   ) throws {
     var found = found
-    counters = []
-    if !limits.isEmpty {
-      let stored = found.removeFirst()
-      counters.reserveCapacity(limits.count)
-      for limit in limits {
-        counters.append(
-          try CounterRow(limit, at: now, stored: stored.first { try $0.bytes(0) == limit.counter }, pending: found.removeFirst().first))
-      }
+    counters = try limits.map { limit in
+      try CounterRow(limit, at: now, stored: stored.first { try $0.bytes(0) == limit.counter }, pending: found.removeFirst().first)
     }
     running = try found.first?.first.map { try TimerRow($0) }
     let aged = counters.indices.filter { counters[$0].hasAged }

@@ -16,8 +16,8 @@ enum SessionRows {
 
   static func find(_ token: TokenHash, _ rows: some SQLTransaction) throws -> SessionSnapshot? {
     let arguments: [SQLValue] = [.bytes(token.bytes)]
-    let found = try rows.rows([SQLRead(byToken, arguments)] + accountByToken.reads(arguments, rows.dialect))
-    guard let row = found[0].first, let account = try AccountReads.account(identifiers: found[1], found[2]) else { return nil }
+    let found = try rows.rows([SQLRead(byToken, arguments), accountByToken.read(arguments, rows.dialect)])
+    guard let row = found[0].first, let account = try AccountReads.account(found[1]) else { return nil }
     return SessionSnapshot(session: try session(row), account: account)
   }
 
@@ -26,14 +26,18 @@ enum SessionRows {
     try rows.rows(byAccount, [.text(account)]).map { try session($0) }
   }
 
-  /// Stores it; an older token of the same session is dead from then on. A session that is new is in nobody's cache, so
-  /// only one that replaces another is announced.
-  static func put(_ session: Session, passed: [UInt8], _ news: Announcements, _ rows: some SQLTransaction) throws {
+  private static let same = "session WHERE account = ?1 AND (id = ?2 OR token = ?3)"
+
+  private static func same(_ session: Session) -> [SQLValue] { [.text(session.account), .text(session.id), .bytes(session.token.bytes)] }
+
+  /// What finds the tokens of the session that `put` replaces. A session that is new is in nobody's cache, so only one that replaces another is
+  /// announced.
+  static func replaced(by session: Session) -> SQLRead { SQLRead("SELECT token FROM \(same)", same(session)) }
+
+  /// Stores it; an older token of the same session is dead from then on.
+  static func put(_ session: Session, passed: [UInt8], _ rows: some SQLTransaction) throws {
     try AccountRows.demandAvailable(session.account, rows)
-    let replaced = try rows.rows(
-      "DELETE FROM session WHERE account = ?1 AND (id = ?2 OR token = ?3) RETURNING token",
-      [.text(session.account), .text(session.id), .bytes(session.token.bytes)])
-    for row in replaced { news.add(token: try row.bytes(0)) }
+    try rows.run("DELETE FROM \(same)", same(session))
     try rows.run(
       insert,
       [
@@ -47,7 +51,7 @@ enum SessionRows {
   static func replace(_ token: TokenHash, by session: Session, passed: [UInt8], _ news: Announcements, _ rows: some SQLTransaction) throws {
     try rows.demand("DELETE FROM session WHERE token = ?1", [.bytes(token.bytes)], orElse: .sessionEnded)
     news.add(token: token.bytes)
-    try put(session, passed: passed, news, rows)
+    try put(session, passed: passed, rows)
   }
 
   static func end(_ token: TokenHash, _ news: Announcements, _ rows: some SQLTransaction) throws {

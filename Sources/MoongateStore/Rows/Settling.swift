@@ -5,19 +5,15 @@ extension Settlement {
   ///
   /// A counter where it is gone (a lock began, an operator lifted one) or has been unsettled for so long that it counts
   /// as a failure already is left as it is: a settlement that comes late or twice changes nothing.
-  /// - Parameter holding: what the transaction takes hold of on the way.
+  /// - Parameters:
+  ///   - stored: the rows of the counters that are `judged`, and others perhaps.
+  ///   - found: what `reads` have found.
   /// - Returns: the locks that it began.
-  func settle(_ holding: Holding, _ rows: some SQLTransaction) throws -> [LockBegun] {
-    let sorted = limits.sorted { $0.counter.lexicographicallyPrecedes($1.counter) }
-    let judged = sorted.filter(isKept)
-    // Out of those that are being judged; then what is left is looked at.
-    let takes = sorted.map { limit in
-      SQLRead(
-        "DELETE FROM pending WHERE counter = ?1 AND reservation = ?2 AND at > ?3 RETURNING at",
-        [.bytes(limit.counter), .bytes(reservation.bytes), SQLValue(now - CounterState.patience)])
-    }
-    let found = try holding.rows(before: takes + Ledger.reads(judged, nil, at: now), rows)
-    var counters = try Ledger(judged, found: found[takes.count...], at: now, rows).counters[...]
+  func settle<Transaction: SQLTransaction>(
+    _ stored: [Transaction.Row], _ found: ArraySlice<[Transaction.Row]>, _ rows: Transaction
+  ) throws -> [LockBegun] {
+    let sorted = sorted
+    var counters = try Ledger(judged, stored: stored, found: found.dropFirst(sorted.count), at: now, rows).counters[...]
     var locks: [LockBegun] = []
     for (limit, taken) in zip(sorted, found) {
       guard isKept(limit), var counter = counters.popFirst(), let moment = try taken.first?.moment(0) else { continue }
@@ -45,6 +41,20 @@ extension Settlement {
       }
     }
     return locks
+  }
+
+  private var sorted: [ResolvedLimit] { limits.sorted { $0.counter.lexicographicallyPrecedes($1.counter) } }
+
+  /// Those whose counters the outcome changes.
+  var judged: [ResolvedLimit] { sorted.filter(isKept) }
+
+  /// What it reads: its try goes from among those that are being judged, then what is left is looked at.
+  var reads: [SQLRead] {
+    sorted.map { limit in
+      SQLRead(
+        "DELETE FROM pending WHERE counter = ?1 AND reservation = ?2 AND at > ?3 RETURNING at",
+        [.bytes(limit.counter), .bytes(reservation.bytes), SQLValue(now - CounterState.patience)])
+    } + Ledger.reads(judged, nil, at: now)
   }
 
   /// Whether the outcome changes what the limit's counter keeps.

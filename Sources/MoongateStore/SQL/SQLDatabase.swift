@@ -13,7 +13,7 @@ package protocol SQLDatabase: Sendable {
 
   /// Runs the body in a transaction that writes. When it returns, what was written survives the death of the process and of the database's own.
   ///
-  /// The body may run more than once (a transaction that met another one, or throws `TransactionRestart`, begins anew), and while others' writes of
+  /// The body may run more than once (a transaction that met another one begins anew), and while others' writes of
   /// the same transaction are not committed yet: it must do nothing but read and write the database. The caller's cancellation does not reach it: a
   /// client that hangs up in the middle of a try cannot take it back.
   /// - Parameter moment: recorded as the store's latest, within a second, unless there is a later one.

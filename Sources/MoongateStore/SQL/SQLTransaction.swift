@@ -75,6 +75,3 @@ struct ChangeConflict: Error {
 
   init(_ conflict: ApplyResult.Conflict) { self.conflict = conflict }
 }
-
-/// The transaction met another one in a way that only looking again can tell from what it should see: it is rolled back and begins anew.
-struct TransactionRestart: Error {}

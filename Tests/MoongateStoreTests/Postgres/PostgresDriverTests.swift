@@ -203,21 +203,46 @@ extension PostgresDatabase {
 
   @Test func aReadIsOfOneMomentAndWritesNothing() async throws {
     let other = try bench.database()
+    let rounds = Mutex(0)
     let counts = try await database.read { one in
       let first = try one.row("SELECT count(*) FROM note")?.count(0)
       let done = DispatchSemaphore(value: 0)
+      let round = counted(rounds)
       Task {
-        try await other.add(1)
+        try? await other.add(round)
         done.signal()
       }
       done.wait()
       return [first, try one.row("SELECT count(*) FROM note")?.count(0)]
     }
-    #expect(counts == [0, 0])
-    #expect(try await database.count() == 1)
+    // What looks a second time begins anew, in a transaction that keeps what it saw first.
+    #expect(counts == [1, 1] && rounds.withLock { $0 } == 2)
+    #expect(try await database.count() == 2)
     await #expect(throws: StoreFault.self) {
       try await database.read { one in try one.rows([SQLRead("INSERT INTO note (number) VALUES (2) RETURNING number")]).count }
     }
+  }
+
+  /// What looks once needs no BEGIN and no COMMIT, and yet all that is sent together sees one state, and writes nothing.
+  @Test func aLookIsOneStatementAndOneMoment() async throws {
+    // Now there is a connection.
+    #expect(try await database.count() == 0)
+    let before = database.numbers.count
+    let found = try await database.read { one in
+      try one.rows([
+        SQLRead("SELECT current_setting('transaction_isolation')"), SQLRead("SELECT current_setting('transaction_read_only')"),
+      ]).map { try $0[0].text(0) }
+    }
+    #expect(found == ["repeatable read", "on"])
+    #expect(database.numbers.count.statements - before.statements == 2 && database.numbers.count.roundTrips - before.roundTrips == 1)
+    let other = try bench.database()
+    async let counts = database.read { one in
+      try one.rows([SQLRead("SELECT count(*) FROM note"), SQLRead("SELECT pg_sleep(1)::text"), SQLRead("SELECT count(*) FROM note")])
+        .enumerated().map { $0.offset == 1 ? -1 : try $0.element[0].count(0) }
+    }
+    while try bench.sql("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'") == "0" { await Task.yield() }
+    try await other.add(1)
+    #expect(try await counts == [0, -1, 0])
   }
 
   @Test func commitsAreOnDiskWhateverTheServerSays() async throws {
@@ -252,16 +277,17 @@ extension PostgresDatabase {
     #expect(try bench.sql("SELECT length(text) FROM note") == "\(rounds)\n\(rounds)")
   }
 
-  @Test func whatAsksForItBeginsAnewAndNotForEver() async throws {
+  @Test func whatMeetsAnotherBeginsAnewAndNotForEver() async throws {
     let rounds = Mutex(0)
+    let meeting = "DO $$BEGIN RAISE EXCEPTION USING ERRCODE = '40001'; END$$"
     try await database.write(at: now) { one in
       try one.run("INSERT INTO note (number) VALUES (1)")
-      if counted(rounds) < 4 { throw TransactionRestart() }
+      if counted(rounds) < 4 { try one.run(meeting) }
     }
     #expect(rounds.withLock { $0 } == 4)
     #expect(try await database.count() == 1)
     await #expect(throws: StoreFault("PostgreSQL: met other transactions again and again (40001)")) {
-      try await database.write(at: now) { _ in throw TransactionRestart() }
+      try await database.write(at: now) { one in try one.run(meeting) }
     }
   }
 
