@@ -62,7 +62,7 @@ package enum StoreRefusal: Error, Sendable, Equatable, CustomStringConvertible {
       "No TLS with \(name) as `sslmode` demands it: the server has none, or its certificate is not one of `sslrootcert` or of another host."
     case .noDatabase: "There is no database of that name at \(name). Make it (createdb), or correct `store` in gateway.lua."
     case .tooManyConnections:
-      "\(name) has no connection left. Raise max_connections there, or let each gateway have fewer: ?pool=5 at the end of `store`."
+      "\(name) has no connection left. Raise max_connections there, or let each gateway have fewer: ?pool=2 at the end of `store`."
     case .startingUp: "\(name) is starting or shutting down. Start again when it is ready."
     case .readOnly: "\(name) only reads: a standby. Name the server that writes in `store`, or all of them: postgres://user@one,two/database."
     case .noRights:

@@ -110,7 +110,7 @@ import Testing
     try server.sql("ALTER DATABASE \(name) CONNECTION LIMIT 0")
     #expect(
       try refusal(server.url(name))
-        == "\(shown) has no connection left. Raise max_connections there, or let each gateway have fewer: ?pool=5 at the end of `store`.")
+        == "\(shown) has no connection left. Raise max_connections there, or let each gateway have fewer: ?pool=2 at the end of `store`.")
   }
 
   @Test func anotherEncoding() throws {
