@@ -10,6 +10,10 @@ package enum StoreRefusal: Error, Sendable, Equatable, CustomStringConvertible {
   case unwritable(path: String, reason: String)
   /// Made with another master key: its codes, counters and records would mean nothing under this one.
   case otherKey(path: String)
+  /// Of the key that comes after `retired`, which is still in the ring: whoever took it out was interrupted.
+  case retirementInterrupted(path: String, retired: String, heir: String)
+  /// No store, or one that no gateway has served from yet; and whoever asks makes none.
+  case nothingThere(path: String)
   /// No connection string that PostgreSQL's library understands.
   case address(problem: String)
   /// Tables of another program, under names of ours.
@@ -34,6 +38,13 @@ package enum StoreRefusal: Error, Sendable, Equatable, CustomStringConvertible {
       "The store \(path) cannot be written (\(reason)). Let Moongate's user write the file and its folder, or name another file as `store` in gateway.lua."
     case .otherKey(let path):
       "The store \(path) was made with another master key. Name that key as `key` in gateway.lua, or name another store."
+    case .retirementInterrupted(let path, let retired, _):
+      """
+      The store \(path) has left the key \(retired) behind: taking that key out of the ring was interrupted, or this is a copy of the ring from before. \
+      `moongate keys retire \(retired)` finishes it; then copy the key file to every gateway.
+      """
+    case .nothingThere(let path):
+      "There is no store at \(path) yet. A gateway makes it at its first start; if one has served from it before, `store` names another place."
     case .address(let problem):
       "The store's connection string \(problem)."
     case .foreignTables(let name, let table):

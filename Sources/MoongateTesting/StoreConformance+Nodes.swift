@@ -9,9 +9,9 @@ extension StoreConformance {
       let start = bench.now
       let one = ServingNode(id: "one", generation: "a", seenAt: start)
       #expect(try await bench.store.beat(one) == [one])
-      let two = ServingNode(id: "two", generation: "b", seenAt: start + .seconds(1))
+      let two = ServingNode(id: "two", generation: "b", seenAt: start + .seconds(1), keys: ["0a", "0b"])
       #expect(try await bench.store.beat(two) == [one, two])
-      let again = ServingNode(id: "one", generation: "b", seenAt: start + .seconds(3))
+      let again = ServingNode(id: "one", generation: "b", seenAt: start + .seconds(3), keys: ["0b"])
       #expect(try await bench.store.beat(again) == [again, two])
       // One that was killed counts until it has not been heard of for long enough.
       let end = two.seenAt + ServingNode.patience

@@ -23,6 +23,20 @@ extension StoreConformance {
       try await bench.apply(.deleteFlow(record.id))
       #expect(try await bench.store.flow(record.id) == nil)
     },
+    StoreConformance("a NUL in a text becomes the character that stands for what is none") { bench async throws in
+      var account = bench.account("ac_1", verified: [bench.phone()])
+      account.firstName = "a\0b"
+      account.lastName = "\0"
+      var session = bench.session("se_1", of: "ac_1")
+      session.userAgent = "\0Firefox\0"
+      try await bench.apply(.createAccount(account), .putSession(session))
+      let kept = try await bench.store.account("ac_1")
+      #expect(kept?.firstName == "a\u{fffd}b" && kept?.lastName == "\u{fffd}")
+      #expect(try await bench.store.sessions(of: "ac_1").map(\.userAgent) == ["\u{fffd}Firefox\u{fffd}"])
+      _ = try await bench.store.beat(ServingNode(id: "a\0b", generation: "g", seenAt: bench.now))
+      try await bench.store.leave("a\0b", at: bench.now)
+      #expect(try await bench.store.nodes(at: bench.now).isEmpty, "what is looked for is changed as what is kept")
+    },
     StoreConformance("of fifty parallel changes of a flow one wins, and the others change nothing") { bench async throws in
       var record = bench.flow("one")
       try await bench.apply(.putFlow(record))

@@ -36,20 +36,6 @@ struct Explain: AsyncParsableCommand {
         throw StartProblem("What answers at \(settings.admin) is not this gateway's admin listener.", status: .couldNotRun)
       }
     }
-    // Nothing is made here: neither a key nor a store.
-    guard OpenedStore.isThere(settings.store) else {
-      throw StartProblem("No gateway answers at \(settings.admin), and there is no store to look into.", status: .couldNotRun)
-    }
-    if case .file(let key) = settings.key, !FileManager.default.fileExists(atPath: key) {
-      throw StartProblem("The key file \(key) is not there, and the store answers to no other.", status: .couldNotRun)
-    }
-    let store: any SQLStore
-    do {
-      store = try await OpenedStore(settings.store, MasterKey(settings.key).keys).store
-    } catch let refusal as StoreRefusal {
-      throw StartProblem("\(refusal)", status: .couldNotRun)
-    }
-    defer { try? store.close() }
-    return try await store.event(DecisionID(text: id)).map(Decision.init)
+    return try await OperatorStore.with(configuration) { opened in try await opened.store.event(DecisionID(text: id)).map(Decision.init) }
   }
 }

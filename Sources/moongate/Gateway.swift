@@ -79,7 +79,7 @@ struct Gateway {
       page: { refusal, languages in pages.html(for: refusal, languages: languages, generation: generations.current) })
     let eventLoops = MultiThreadedEventLoopGroup.singleton
     let server = PublicServer.builder(proxy: proxy, tls: tls)
-    let heartbeat = Heartbeat(store: store, generations: generations, address: listen, clock: clock, random: random)
+    let heartbeat = Heartbeat(store: store, generations: generations, keys: key.keys, address: listen, clock: clock, random: random)
     let readiness = Readiness(publicURL: settings.publicURL, listen: listen, admin: admin, generation: generation.id, logger: logger)
     let publicApplication = PublicApplication(
       engine: engine, store: store, generations: generations, providers: registry, clock: clock, random: random, audit: audit,
@@ -101,7 +101,7 @@ struct Gateway {
       heartbeat,
       PruneLoop(store: store, clock: clock, logger: logger),
       FileReload(reload: reload, watcher: watcher), SignalReload(reload: reload, accessLog: accessLog, logger: logger),
-      CertificateReload(reload: reload),
+      CertificateReload(reload: reload), KeyReload(settings.key, keys: key.keys, logger: logger),
       Listener(name: "admin", address: admin, service: adminApplication),
       Listener(name: "listen", address: listen, service: publicApplication),
     ]

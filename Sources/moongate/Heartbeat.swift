@@ -3,22 +3,26 @@ import MoongateCore
 import ServiceLifecycle
 import Synchronization
 
-/// Tells the other gateways of the store that this one serves, and by which generation; and knows of them.
+/// Tells the other gateways of the store that this one serves, by which generation, and which master keys it knows; and knows of them.
 final class Heartbeat: Service {
   private static let interval: Duration = .seconds(3)
 
   private let id: String
   private let store: any NodeStore
   private let generations: ActiveGeneration
+  private let keys: KeyRing
   private let clock: any GatewayClock
   private let latest = Mutex<(nodes: [ServingNode], at: Timestamp)?>(nil)
 
   /// - Parameter address: what it listens on, by which people know it.
-  init(store: any NodeStore, generations: ActiveGeneration, address: ListenAddress, clock: any GatewayClock, random: any RandomSource) {
+  init(
+    store: any NodeStore, generations: ActiveGeneration, keys: KeyRing, address: ListenAddress, clock: any GatewayClock, random: any RandomSource
+  ) {
     // With something random: a gateway that was killed and started again must not be taken for the one before.
     id = "\(ProcessInfo.processInfo.hostName) \(address) \(Base64URL.encode(random.bytes(4)))"
     self.store = store
     self.generations = generations
+    self.keys = keys
     self.clock = clock
   }
 
@@ -35,7 +39,8 @@ final class Heartbeat: Service {
   /// A store that does not answer is told of elsewhere: what was known gets old.
   private func beat() async {
     let now = clock.now()
-    guard let nodes = try? await store.beat(ServingNode(id: id, generation: generations.current.id, seenAt: now)) else { return }
+    let node = ServingNode(id: id, generation: generations.current.id, seenAt: now, keys: keys.names)
+    guard let nodes = try? await store.beat(node) else { return }
     latest.withLock { $0 = (nodes, now) }
   }
 

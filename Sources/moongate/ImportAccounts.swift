@@ -68,7 +68,7 @@ struct ImportAccounts: AsyncParsableCommand {
       guard let read = FileManager.default.contents(atPath: file) else { throw StartProblem("\(file) cannot be read.", status: .couldNotRun) }
       data = read
     }
-    try await OperatorStore.with(configuration, makes: true) { opened in
+    try await OperatorStore.with(configuration) { opened in
       let lines = Lines(data, by: AccountLine(desk: opened.desk, region: opened.gateway.region))
       guard lines.problems.isEmpty, !dryRun else { return try tell(Report(imported: 0, problems: lines.problems), of: lines.accounts.count) }
       let rejected = try await opened.desk.add(lines.accounts)

@@ -8,9 +8,10 @@ struct KeysCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "keys", abstract: "Show, rotate and retire the master keys.",
     discussion: """
-      One gateway: `keys rotate`, then restart it when it suits you. Several gateways with copies of one key file: `keys add`, copy the file to all \
-      of them and restart each; then `keys rotate`, copy, restart each: so every gateway knows a key before another uses it. Nothing that was made \
-      with a former key is lost by that. Exits with 0, with 1 where it refuses, with 2 where it could not look.
+      One gateway: `keys rotate`. Several gateways with copies of one key file: `keys add`, copy the file to all of them; then `keys rotate`, and copy \
+      again: so every gateway knows a key before another uses it. A gateway that runs takes a changed file within a second; one whose key comes from \
+      the environment is restarted. Nothing that was made with a former key is lost by that. Exits with 0, with 1 where it refuses, with 2 where it \
+      could not look.
       """,
     subcommands: [ShowKeys.self, AddKey.self, RotateKeys.self, RetireKey.self])
 }
@@ -99,7 +100,7 @@ struct KeySource {
     switch location {
     case .file(let path):
       _ = try await KeyFile.change(path, body)
-      tell("Keep a new copy of \(path), apart from the store. A gateway that runs takes it at its next start.")
+      tell("Keep a new copy of \(path), apart from the store. A gateway that runs takes it within a second.")
     case .value:
       let changed = try await body(try read())
       tell("The key comes from the environment. Set its variable to these lines, all of them, and restart the gateway:")

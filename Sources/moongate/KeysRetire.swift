@@ -7,8 +7,9 @@ struct RetireKey: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "retire", abstract: "Take a key out of the ring, once nothing needs it any more.",
     discussion: """
-      Restart every gateway after the rotation first: one that still makes things with the key would make them for nothing. Records that only the \
-      gateway's own keys close are moved to the current key; PINs and passwords move when their owners sign in, and until then the key stays.
+      No gateway may still make things with it: each must have the key file of after the rotation. Records that only the gateway's own keys close are \
+      moved to the current key; PINs and passwords move when their owners sign in, and until then the key stays. By the oldest key of the ring is \
+      counted: it is taken out while no gateway serves. One that was interrupted is finished by the same command.
       """)
 
   @OptionGroup var configuration: ConfigurationOption
@@ -24,35 +25,40 @@ struct RetireKey: AsyncParsableCommand {
       guard let left = masters.without(name) else {
         throw StartProblem("\(name) is the current key: `moongate keys rotate` first, then restart the gateway.")
       }
-      try await open(masters, left) { opened, isOurs in
-        try await release(opened, masters, left, isReplaced: !isOurs, source)
-      }
+      try await OperatorStore.with(configuration, finishesRetirement: true) { opened in try await release(opened, masters, left, source) }
       return left
     }
   }
 
-  /// Opens the store by the ring as it is; or as it will be, where a retirement was interrupted after it had taken the store that far.
-  private func open(
-    _ masters: MasterKeys, _ left: MasterKeys, _ body: (OperatorStore, _ isOurs: Bool) async throws -> Void
-  ) async throws {
-    let ring = KeyRing(masters)
-    let next = KeyRing(left)
-    guard ring.fingerprint != next.fingerprint else { return try await OperatorStore.with(configuration) { try await body($0, true) } }
-    let replaced: OperatorStore
-    do {
-      replaced = try await OperatorStore(configuration, answeringTo: next)
-    } catch {
-      return try await OperatorStore.with(configuration) { try await body($0, true) }
-    }
-    defer { replaced.close() }
-    try await body(replaced, false)
+  /// Attack: who guesses while some gateways count by one key and some by another has all of his tries twice.
+  private func demandNobody(_ nodes: [ServingNode]) throws(StartProblem) {
+    guard !nodes.isEmpty else { return }
+    let are = nodes.count == 1 ? "1 gateway serves" : "\(nodes.count) gateways serve"
+    throw StartProblem(
+      """
+      \(name) is the oldest key, by which tries and locks are counted, and \(are) from this store: \(nodes.map(\.name).joined(separator: ", ")). \
+      Two that count by different keys would give whoever guesses his tries twice. Stop every gateway (one that was killed counts for \
+      \(ServingNode.patience.asWritten) more), run this again, give each the new key file, and start them.
+      """)
   }
 
-  private func release(
-    _ opened: OperatorStore, _ masters: MasterKeys, _ left: MasterKeys, isReplaced: Bool, _ source: KeySource
-  ) async throws {
+  private func release(_ opened: OperatorStore, _ masters: MasterKeys, _ left: MasterKeys, _ source: KeySource) async throws {
     let ring = KeyRing(masters)
+    let isOldest = masters.oldest.name == name
     let now = opened.now
+    if let heir = opened.heir {
+      // Which of them the store has left behind, it does not say itself.
+      guard isOldest else { throw StartProblem("The store answers to \(heir): `moongate keys retire \(masters.oldest.name)` first.") }
+      source.tell("Taking \(name) out was interrupted: the store answers to \(heir) already. Going on from there.")
+    } else {
+      let nodes = try await opened.store.nodes(at: now)
+      if isOldest { try demandNobody(nodes) }
+      let users = nodes.filter { $0.keys.first.map { $0 == name } ?? true }
+      guard users.isEmpty else {
+        let names = users.map(\.name).joined(separator: ", ")
+        throw StartProblem("\(name) stays: \(names) still makes things with it. Bring the key file there, or restart it, then try again.")
+      }
+    }
     let before = try await KeyCensus(of: opened.store, by: ring)
     let census = try await KeyCensus.move(from: name, in: opened.store, by: ring, dropping: force, at: now)
     let records = { (count: Int) in "\(count) record\(count == 1 ? "" : "s")" }
@@ -66,18 +72,22 @@ struct RetireKey: AsyncParsableCommand {
         """)
     }
     if let left = census.sealed[name], left > 0 {
-      throw StartProblem("\(name) stays: \(records(left)) came under it meanwhile. Restart the gateways that still use it, then try again.")
+      throw StartProblem(
+        "\(name) stays: \(records(left)) came under it meanwhile. Bring the key file to the gateways that still use it, then try again.")
     }
     if let lost = before.hashWords(for: name) { source.tell("Removed with the hashes that were under it: \(lost).") }
-    if masters.oldest.name == name {
+    if isOldest, opened.heir == nil {
       let locks = try await opened.desk.locks().count
-      guard try await opened.store.replaceFingerprint(ring.fingerprint, with: KeyRing(left).fingerprint) || isReplaced else {
-        throw StartProblem("The store answers to neither \(name) nor the key after it: nothing was changed.")
+      switch try await opened.store.replaceFingerprint(ring.fingerprint, with: KeyRing(left).fingerprint, at: opened.now) {
+      case .replaced: break
+      case .served(let nodes): try demandNobody(nodes)
+      case .notTheirs: throw StartProblem("The store answers to neither \(name) nor the key after it: nothing was changed.")
       }
       source.tell(
         """
         \(name) was the oldest key, by which is counted: locks and counts begin anew at the next start (\(locks) lock\(locks == 1 ? "" : "s") \
-        end\(locks == 1 ? "s" : "")), devices that were known are new ones, and logs name people by other hashes. Restart every gateway now.
+        end\(locks == 1 ? "s" : "")), devices that were known are new ones, and logs name people by other hashes. Give every gateway the new key file \
+        before it starts.
         """)
     }
     source.tell("\(name) is retired. Codes under way that were made with it are refused, and devices that carry its mark are new ones.")

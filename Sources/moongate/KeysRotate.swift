@@ -7,8 +7,8 @@ struct AddKey: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "add", abstract: "Make a key that is to be the current one, for gateways that share a store.",
     discussion: """
-      Nothing is made with it before `moongate keys rotate`. Copy the key file to every gateway and restart each of them first: one that does not \
-      know the key would refuse what another has made with it.
+      Nothing is made with it before `moongate keys rotate`. Copy the key file to every gateway first (one whose key comes from the environment is \
+      restarted): one that does not know the key would refuse what another has made with it.
       """)
 
   @OptionGroup var configuration: ConfigurationOption
@@ -36,13 +36,14 @@ struct RotateKeys: AsyncParsableCommand {
       """)
 
   @OptionGroup var configuration: ConfigurationOption
-  @Flag(help: "Make a new key the current one at once, whoever else serves from the store.") var force = false
+  @Flag(help: "Rotate at once, whichever gateways serve from the store and do not know the key.") var force = false
 
   func run() async throws {
     let source = KeySource(try configuration.generation().gateway.key)
     try await source.change { masters in
       let rotated: MasterKeys
       if let next = masters.rotated() {
+        if !force { try await demandKnown(next.current.name) }
         rotated = next
       } else {
         if !force { try await demandAlone() }
@@ -53,20 +54,35 @@ struct RotateKeys: AsyncParsableCommand {
     }
   }
 
-  /// A gateway that does not know the key would refuse what another makes with it.
-  private func demandAlone() async throws {
-    let nodes: [ServingNode]
+  private func nodes() async throws -> [ServingNode] {
     do {
-      nodes = try await OperatorStore.with(configuration) { try await $0.store.nodes(at: $0.now) }
+      return try await OperatorStore.with(configuration) { try await $0.store.nodes(at: $0.now) }
     } catch let problem as StartProblem {
       throw StartProblem(
         "Whether other gateways serve from the store could not be seen. \(problem.sentence) To rotate even so: --force.", status: .couldNotRun)
     }
+  }
+
+  /// A gateway that does not know the key would refuse what another makes with it.
+  private func demandKnown(_ key: String) async throws {
+    let strangers = try await nodes().filter { !$0.keys.contains(key) }
+    guard strangers.isEmpty else {
+      throw StartProblem(
+        """
+        \(key) is not known yet to \(strangers.map(\.name).joined(separator: ", ")), and each gateway must know a key before another uses it. Bring the key \
+        file there; a gateway takes it within a second and tells it within three more. To rotate at once: --force; what one gateway makes then, those \
+        refuse that have the old file.
+        """)
+    }
+  }
+
+  private func demandAlone() async throws {
+    let nodes = try await nodes()
     guard nodes.count < 2 else {
       throw StartProblem(
         """
         \(nodes.count) gateways serve from this store, and each must know a key before another uses it. Run `moongate keys add`, bring the key file to \
-        all of them, restart each, and then rotate. To rotate at once: --force; what one gateway makes then, those refuse that have the old file.
+        all of them, and then rotate. To rotate at once: --force; what one gateway makes then, those refuse that have the old file.
         """)
     }
   }

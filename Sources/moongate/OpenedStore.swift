@@ -38,31 +38,43 @@ struct OpenedStore: Sendable {
     }
   }
 
-  /// Opens the store for a command.
+  /// Opens the store.
+  /// - Parameters:
+  ///   - purpose: a gateway's start makes a store where there is none, a command does not.
+  ///   - heir: of the ring, whose store it is and not the oldest key's.
   /// - Throws: `StoreRefusal`, or `StoreFault` where it cannot be read.
-  init(_ location: StoreLocation, _ keys: KeyRing, purpose: PostgresStore.Purpose = .working) async throws {
-    switch location {
-    case .sqlite(let path):
-      let sqlite = try SQLiteStore(path: path, keyFingerprint: keys.fingerprint)
-      store = sqlite
-      clock = SystemClock(floor: try await sqlite.latestMoment())
-      families = { [] }
-      listen = { _ in }
-    case .postgres(let url):
-      let postgres = try PostgresStore(url: url, keyFingerprint: keys.fingerprint, purpose: purpose)
-      store = postgres
-      clock = SystemClock(floor: try await postgres.latestMoment(), wall: postgres.clock.wall)
-      families = { postgres.families }
-      listen = { postgres.listen($0) }
+  init(_ location: StoreLocation, _ keys: KeyRing, purpose: PostgresStore.Purpose = .working, heir: String? = nil) async throws {
+    do {
+      self = try await Self.open(location, heir.flatMap { keys.fingerprint(of: $0) } ?? keys.fingerprint, purpose)
+    } catch StoreRefusal.otherKey(let path) {
+      guard let found = try? StoreVault(location).fingerprint(), let heir = keys.holder(of: found) else { throw StoreRefusal.otherKey(path: path) }
+      throw StoreRefusal.retirementInterrupted(path: path, retired: keys.oldestName, heir: heir)
     }
   }
 
-  /// Whether there is something to open without making anything: a file that is not there would be made.
-  static func isThere(_ location: StoreLocation) -> Bool {
+  private static func open(_ location: StoreLocation, _ fingerprint: [UInt8], _ purpose: PostgresStore.Purpose) async throws -> OpenedStore {
+    let makes = purpose == .serving
     switch location {
-    case .sqlite(let path): FileManager.default.fileExists(atPath: path)
-    case .postgres: true
+    case .sqlite(let path):
+      let sqlite = try SQLiteStore(path: path, keyFingerprint: fingerprint, makes: makes)
+      return OpenedStore(
+        store: sqlite, clock: SystemClock(floor: try await sqlite.latestMoment()), families: { [] }, listen: { _ in })
+    case .postgres(let url):
+      let postgres = try PostgresStore(url: url, keyFingerprint: fingerprint, purpose: purpose, makes: makes)
+      return OpenedStore(
+        store: postgres, clock: SystemClock(floor: try await postgres.latestMoment(), wall: postgres.clock.wall),
+        families: { postgres.families }, listen: { postgres.listen($0) })
     }
+  }
+
+  private init(
+    store: any SQLStore, clock: SystemClock, families: @escaping @Sendable () -> [MetricFamily],
+    listen: @escaping @Sendable (_ call: @escaping @Sendable () -> Void) -> Void
+  ) {
+    self.store = store
+    self.clock = clock
+    self.families = families
+    self.listen = listen
   }
 
   /// What libpq says of the store's connection string, at the line of gateway.lua.

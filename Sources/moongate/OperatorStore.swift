@@ -11,34 +11,37 @@ struct OperatorStore {
   let keys: KeyRing
   let store: any SQLStore
 
+  /// The key of the ring to which the store answers where that is not the oldest one: taking that one out was interrupted.
+  let heir: String?
+
   private let clock: any GatewayClock
 
-  /// - Parameters:
-  ///   - makes: whether a store and a key that are not there yet are made.
-  ///   - ring: whose store it must be; nil: that of gateway.lua.
+  /// Makes neither a store nor a key: a command that was given the wrong address must not leave one there.
+  /// - Parameter finishesRetirement: whether the store may be that of a later key of the ring.
   /// - Throws: a sentence, with exit status 2, where there is nothing to open.
-  init(_ configuration: ConfigurationOption, makes: Bool = false, answeringTo ring: KeyRing? = nil) async throws {
+  init(_ configuration: ConfigurationOption, finishesRetirement: Bool = false) async throws {
     gateway = try configuration.generation().gateway
-    if !makes {
-      guard OpenedStore.isThere(gateway.store) else {
-        throw StartProblem("There is no store at \(gateway.store.place): a gateway that has run makes it.", status: .couldNotRun)
-      }
-      if case .file(let key) = gateway.key, !FileManager.default.fileExists(atPath: key) {
-        throw StartProblem("The key file \(key) is not there, and the store answers to no other.", status: .couldNotRun)
-      }
-    }
-    let key = try MasterKey(gateway.key)
     let opened: OpenedStore
     do {
-      opened = try await OpenedStore(gateway.store, ring ?? key.keys)
+      (opened, keys, heir) = try await Self.open(gateway, finishesRetirement)
+    } catch let problem as StartProblem {
+      throw problem
     } catch {
-      key.undo()
       throw StartProblem(error is StoreFault ? "The store cannot be read: \(error)" : "\(error)", status: .couldNotRun)
     }
     store = opened.store
-    keys = key.keys
     clock = opened.clock
     desk = AccountDesk(store: store, providers: try Providers.registry(), keys: keys, clock: opened.clock, random: SystemRandom())
+  }
+
+  private static func open(_ gateway: GatewaySettings, _ finishesRetirement: Bool) async throws -> (OpenedStore, KeyRing, heir: String?) {
+    if case .sqlite(let path) = gateway.store, !FileManager.default.fileExists(atPath: path) { throw StoreRefusal.nothingThere(path: path) }
+    let keys = KeyRing(try KeySource(gateway.key).read())
+    do {
+      return (try await OpenedStore(gateway.store, keys), keys, nil)
+    } catch StoreRefusal.retirementInterrupted(_, _, let heir) where finishesRetirement {
+      return (try await OpenedStore(gateway.store, keys, heir: heir), keys, heir)
+    }
   }
 
   var now: Timestamp { clock.now() }
@@ -48,9 +51,9 @@ struct OperatorStore {
   /// Works on the store and closes it.
   /// - Throws: what the body throws; a sentence, with exit status 2, where the store does not answer.
   static func with<Value>(
-    _ configuration: ConfigurationOption, makes: Bool = false, _ body: (OperatorStore) async throws -> Value
+    _ configuration: ConfigurationOption, finishesRetirement: Bool = false, _ body: (OperatorStore) async throws -> Value
   ) async throws -> Value {
-    let opened = try await OperatorStore(configuration, makes: makes)
+    let opened = try await OperatorStore(configuration, finishesRetirement: finishesRetirement)
     defer { opened.close() }
     do {
       return try await body(opened)
@@ -68,15 +71,5 @@ struct OperatorStore {
       throw StartProblem("\(name) names \(found.count) accounts; say which by its id: \(found.map(\.id).joined(separator: ", ")).")
     }
     return account
-  }
-}
-
-extension StoreLocation {
-  /// Where it is, for people; nothing of a connection string, which may hold a password.
-  var place: String {
-    switch self {
-    case .sqlite(let path): path
-    case .postgres: "the address that `store` names"
-    }
   }
 }

@@ -65,9 +65,9 @@ struct CopyStore: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "copy", abstract: "Copy a store into an empty one, of the same or of the other database.",
     discussion: """
-      The copy is of one moment, whatever a gateway writes meanwhile: stop the gateways first, or what they write after it is lost with the old \
-      store. Every table is read back from the copy and compared by count and SHA-256. It is all or nothing: what fails half-way leaves the target \
-      empty. The copy answers to the same master key.
+      Stop the gateways first: a store that one serves from is not copied, and where anything was written to it meanwhile nothing is, so that nothing \
+      is lost silently. Every table is read back from the copy and compared by count and SHA-256, and the source is read once more at the end. It is all \
+      or nothing: what fails half-way leaves the target empty. The copy answers to the same master key.
       """)
 
   @Argument(help: "The store to copy.") var from: String
@@ -76,15 +76,21 @@ struct CopyStore: AsyncParsableCommand {
   func run() async throws {
     let source = try StoreVault.named(from)
     let target = try StoreVault.named(to)
-    let goesOn = try StoreVault.answering {
+    try StoreVault.answering {
       try source.copy(to: target) { table in
         print("\(table.name.padding(toLength: 16, withPad: " ", startingAt: 0))\(table.rows) rows, SHA-256 \(table.digest) on both sides")
       }
     }
     print("\(target.name) is a copy of \(source.name).")
-    if goesOn {
-      print("\(source.name) was written to meanwhile: what came after the beginning of the copy is not in it. Stop its gateways, and copy again.")
-      throw ExitCode(ExitStatus.found.rawValue)
+  }
+}
+
+extension CopyRefusal {
+  /// What an operator does something about and tries again is something found.
+  fileprivate var status: ExitStatus {
+    switch self {
+    case .served, .written, .differs: .found
+    case .nothingThere, .olderSchema, .notEmpty: .couldNotRun
     }
   }
 }
@@ -119,7 +125,7 @@ extension StoreVault {
     } catch let error as StoreFault {
       throw StartProblem("The store could not do it: \(error)", status: .couldNotRun)
     } catch let error as CopyRefusal {
-      throw StartProblem(error.description, status: .couldNotRun)
+      throw StartProblem(error.description, status: error.status)
     }
   }
 }

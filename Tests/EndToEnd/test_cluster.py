@@ -1,6 +1,7 @@
 """Issue 8: several gateways on one PostgreSQL. Three of them, of which one's clock is a minute ahead; the files are the manual's."""
 
 import contextlib
+import json
 import os
 import pathlib
 import re
@@ -299,14 +300,8 @@ def test_the_key_is_rotated_while_all_serve(cluster, nodes, number, other_number
             [BIN / "moongate", "keys", *words, "--config", cluster.config], capture_output=True, text=True, timeout=60,
             env={**os.environ, "MOONGATE_STORE": cluster.store})
 
-    def again(*some):
-        for node in some:
-            node.tell(signal.SIGTERM)
-        for node in some:
-            node.end()
-            node.launch()
-        for node in some:
-            node.ready()
+    def known(*names):
+        return [node["keys"] for node in nodes[0].policy()["nodes"]] == [list(names)] * 3
 
     def assertion(node):
         echoed = requests.get(f"{node.url}/echo", headers={"Authorization": f"Bearer {token}", "Accept": "application/json"}, timeout=10).text
@@ -315,12 +310,36 @@ def test_the_key_is_rotated_while_all_serve(cluster, nodes, number, other_number
     token = nodes[0].register(number)["session"]["token"]
     told = keys("rotate")
     assert told.returncode == 1 and re.search(r"\d gateways serve from this store", told.stderr), told.stderr
+    # Two have the folder's file, and one a copy of its own, on its machine.
+    file = cluster.config / "data/master.key"
+    copied = cluster.folder / "copied.key"
+    shutil.copy2(file, copied)
+    nodes[2].tell(signal.SIGTERM)
+    nodes[2].end()
+    whole = (cluster.config / "gateway.lua").read_text()
+    elsewhere = cluster.folder / "elsewhere"
+    shutil.copytree(cluster.config, elsewhere, ignore=shutil.ignore_patterns("data"))
+    (elsewhere / "gateway.lua").write_text(whole.replace('file "data/master.key"', f'file "{copied}"'))
+    cluster.config, home = elsewhere, cluster.config
+    nodes[2].start()
+    cluster.config = home
+    old, = json.loads(keys("show", "--json").stdout)["keys"]
+    old = old["name"]
+    wait_for(lambda: known(old), "all to tell which key they know", 25)
+    # All make with the new key at last, and at no moment does one not know what another makes.
     assert keys("add").returncode == 0
-    again(*nodes)
+    new = json.loads(keys("show", "--json").stdout)["keys"][1]["name"]
+    wait_for(lambda: [new in node["keys"] for node in nodes[0].policy()["nodes"]].count(True) == 2, "two to know the new key", 10)
+    told = keys("rotate")
+    assert told.returncode == 1 and re.search(rf"{new} is not known yet to \S+ 127\.0\.0\.1:{nodes[2].port}, and each", told.stderr), told.stderr
+    shutil.copy2(file, copied)
+    wait_for(lambda: known(old, new), "all to know the new key", 10)
     waiting, old_code = begun(nodes[1], number)
-    assert keys("rotate").returncode == 0
-    again(nodes[0])
-    # One makes with the new key, two with the old one, and each takes what the others made.
+    assert keys("rotate").returncode == 0, "each knows it"
+    wait_for(lambda: [node["keys"][0] for node in nodes[0].policy()["nodes"]].count(new) == 2, "two to make things with it", 10)
+    told = keys("retire", new)
+    assert told.returncode == 1 and "is the current key" in told.stderr
+    # Two make with the new key, one with the old one, and each takes what the others made.
     assert nodes[0].submit(waiting, old_code).status_code == 200
     flow, code = begun(nodes[0], number)
     assert nodes[2].submit(flow, code).status_code == 200
@@ -330,8 +349,44 @@ def test_the_key_is_rotated_while_all_serve(cluster, nodes, number, other_number
         for node in nodes:
             published = requests.get(f"{node.url}/.well-known/moongate/jwks.json", timeout=10).json()["keys"]
             assert kid in {key["kid"] for key in published}
-    again(nodes[1], nodes[2])
-    assert nodes[1].session(token).status_code == 200
+    # The oldest key goes while nobody counts by it, and no other while somebody makes things with it.
+    told = keys("retire", old)
+    assert told.returncode == 1 and "3 gateways serve from this store" in told.stderr, told.stderr
+    shutil.copy2(file, copied)
+    wait_for(lambda: known(new, old), "all to make things with the new key", 10)
+    assert [node.session(token).status_code for node in nodes] == [200] * 3
+    # Another rotation, of which one gateway has not heard: the former key, which is not the oldest one, stays as long as that one uses it.
+    assert keys("add").returncode == 0
+    shutil.copy2(file, copied)
+    third = json.loads(keys("show", "--json").stdout)["keys"][2]["name"]
+    wait_for(lambda: known(new, old, third), "all to know the third key", 10)
+    assert keys("rotate").returncode == 0
+    wait_for(lambda: [node["keys"][0] for node in nodes[0].policy()["nodes"]].count(third) == 2, "two to make things with it", 10)
+    told = keys("retire", new)
+    assert told.returncode == 1 and re.search(rf"{new} stays: \S+ 127\.0\.0\.1:{nodes[2].port} still makes things with it", told.stderr), told.stderr
+    shutil.copy2(file, copied)
+    wait_for(lambda: known(third, new, old), "all to make things with the third key", 10)
+    told = keys("retire", new)
+    assert told.returncode == 0, told.stderr
+    wait_for(lambda: [new in node["keys"] for node in nodes[0].policy()["nodes"]].count(True) == 1, "two to forget it", 10)
+    shutil.copy2(file, copied)
+    wait_for(lambda: known(third, old), "all to forget it", 10)
+    assert [node.session(token).status_code for node in nodes] == [200] * 3
+    # The oldest, with all of them stopped: who has the old file still is told what happened.
+    for node in nodes:
+        node.tell(signal.SIGTERM)
+    for node in nodes:
+        node.end()
+    told = keys("retire", old)
+    assert told.returncode == 0 and "Give every gateway the new key file" in told.stderr, told.stderr
+    cluster.config = elsewhere
+    refused = nodes[2].launch().program
+    cluster.config = home
+    assert refused.process.wait(60) == 1
+    refused.reader.join(5)
+    assert f"`moongate keys retire {old}` finishes it" in refused.output, refused.output
+    cluster.start()
+    assert [node.session(token).status_code for node in nodes] == [200] * 3
 
 
 @contextlib.contextmanager

@@ -1,9 +1,16 @@
 """A store is checked and copied, and who was signed in on the one is signed in on the other."""
 
+import os
 import re
+import shutil
 import subprocess
 
+import pytest
+
+from cluster import PASSWORD, Postgres, missing
+from cluster import tool as program
 from house import BIN
+from manual import MANUAL, block
 from test_accounts import tool
 from test_keys import bearer
 
@@ -19,8 +26,10 @@ def test_a_gateway_goes_on_from_a_copy(house, number):
     token = person["session"]["token"]
     status, text, complaint = tool(house, "store", "check")
     assert status == 0 and "All is as it should be." in text, text + complaint
-    house.gateway.end(15)
     source = f"sqlite:{house.config}/data/moongate.db"
+    status, text, complaint = store("copy", source, f"sqlite:{house.config}/data/copy.db")
+    assert (status, text) == (1, "") and re.search(rf"is served by \S+ 127\.0\.0\.1:{house.ports[0]}; nothing was copied", complaint), complaint
+    house.gateway.end(15)
     status, text, complaint = store("copy", source, f"sqlite:{house.config}/data/copy.db")
     assert status == 0, complaint
     assert re.search(r"^account +1 rows, SHA-256 [0-9a-f]{64} on both sides$", text, re.M), text
@@ -29,12 +38,120 @@ def test_a_gateway_goes_on_from_a_copy(house, number):
     assert house.api("GET", "/session", **bearer(token)).status_code == 200
 
 
+@pytest.mark.skipif(bool(missing("initdb", "postgres", "psql")), reason="needs PostgreSQL")
+def test_commands_make_nothing_in_an_empty_database(empty_house):
+    house = empty_house
+    postgres = Postgres()
+    try:
+        postgres.make().start()
+        url = postgres.url(user="postgres", password="postgres", database="postgres")
+        house.edit("gateway.lua", lambda text: re.sub(r'store *= *"[^"]*"', f'store = "{url}"', text))
+        assert url in (house.config / "gateway.lua").read_text()
+        key = house.config / "data/master.key"
+        commands = (
+            ("account", "list"), ("account", "show", "x"), ("account", "sessions", "x"), ("account", "lock", "x"), ("account", "unlock", "x"),
+            ("account", "disable", "x"), ("account", "delete", "x"), ("account", "export"), ("locks", "list"), ("locks", "clear", "--all"),
+            ("policy", "explain", "dc_1"), ("store", "check"), ("keys", "retire", "00000000"), ("keys", "rotate"))
+        for command in commands:
+            status, out, told = tool(house, *command)
+            assert status in (1, 2) and out == "" and told.count("\n") == 1, (command, out, told)
+            assert not key.exists(), command
+        key.parent.mkdir(exist_ok=True)
+        key.write_bytes(b"0123456789abcdef0123456789abcdef")
+        key.chmod(0o600)
+        tool(house, "keys", "add")
+        ring = [line.split()[1].decode() for line in key.read_bytes().splitlines()]
+        people = '{"identifiers":[{"phone":"+919999999999","verified":true}]}\n'
+        for command in (*commands[:-2], ("account", "import", "-"), ("account", "import", "-", "--dry-run"), ("keys", "retire", ring[1])):
+            status, out, told = tool(house, *command, text=people)
+            assert status == 2 and out == "", (command, status, out, told)
+            assert f"There is no store at postgres://127.0.0.1:{postgres.port}/postgres yet." in told and told.count("\n") == 1, (command, told)
+        status, out, told = tool(house, "keys", "show")
+        assert status == 0 and out.count("\n") == 2 and "the store was not counted. There is no store at" in told
+        source = store("copy", url, f"sqlite:{house.config}/data/copy.db")
+        assert source[0] == 2 and "There is no store at" in source[2] and not (house.config / "data/copy.db").exists()
+        assert postgres.ask("SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace") == "0"
+        # `store migrate` makes a store, and claims it for nobody.
+        assert tool(house, "store", "migrate")[0] == 0
+        assert tool(house, "account", "list")[0] == 2
+        assert postgres.ask("SELECT count(*) FROM meta") == "0"
+    finally:
+        postgres.remove()
+
+
+def commands(database):
+    """What the manual says to back up a database, and to restore it: the commands of two cells."""
+    row = re.search(rf"^\| {database} \| (.*) \| (.*) \|$", MANUAL, re.M)
+    return [re.findall(r"`([^`]+)`", cell) for cell in row.groups()]
+
+
+@pytest.mark.skipif(not shutil.which("sqlite3"), reason="needs sqlite3")
+@pytest.mark.parametrize("way", [0, 1])
+def test_a_backup_of_sqlite_is_restored(empty_house, number, other_number, way):
+    house = empty_house
+    house.start()
+    token = house.register(number)["session"]["token"]
+    (first, second, *_), (copy, place, *leftovers) = commands("SQLite")
+    command = first if way == 0 else first[:first.index('"')] + second
+    done = subprocess.run(command, shell=True, cwd=house.config, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    later = house.register(other_number())["session"]["token"]
+    house.gateway.end()
+    data = house.config / "data"
+    (house.config / copy).rename(data / place)
+    for name in leftovers:
+        (data / name).unlink(missing_ok=True)
+    house.start()
+    assert house.api("GET", "/session", **bearer(token)).status_code == 200
+    assert house.api("GET", "/session", **bearer(later)).status_code == 401
+
+
+@pytest.mark.skipif(bool(missing("initdb", "postgres", "psql", "pg_dump")), reason="needs PostgreSQL")
+def test_a_backup_of_postgres_is_restored(empty_house, number, other_number):
+    house = empty_house
+    postgres = Postgres()
+    try:
+        postgres.make().start()
+        postgres.ask(block("cluster.sql"))
+        house.edit("gateway.lua", lambda text: re.sub(r'store *= *"[^"]*"', f'store = "{postgres.url()}"', text))
+        house.start()
+        token = house.register(number)["session"]["token"]
+
+        def run(command):
+            words = command.replace("DATABASE", "moongate" if "pg_dump" in command else "restored").split()
+            environment = {**os.environ, "PGHOST": postgres.address, "PGPORT": str(postgres.port), "PGUSER": "postgres", "PGPASSWORD": "postgres"}
+            done = subprocess.run([program(words[0]), *words[1:]], cwd=house.config, env=environment, capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr
+
+        back_up, restore = commands("PostgreSQL")
+        run(back_up[0])
+        later = house.register(other_number())["session"]["token"]
+        house.gateway.end()
+        for command in restore:
+            run(command)
+        house.edit("gateway.lua", lambda text: text.replace("/moongate\"", "/restored\""))
+        assert "/restored" in (house.config / "gateway.lua").read_text()
+        status, text, complaint = tool(house, "store", "check")
+        assert status == 0, text + complaint
+        house.start()
+        assert house.api("GET", "/session", **bearer(token)).status_code == 200
+        assert house.api("GET", "/session", **bearer(later)).status_code == 401
+        # The next version's tables can be made in it, too.
+        postgres.ask("CREATE TABLE next (id BIGINT)", "restored", "moongate", PASSWORD)
+    finally:
+        house.stop()
+        postgres.remove()
+
+
 def test_what_it_says(tmp_path):
     first = f"sqlite:{tmp_path}/first.db"
-    assert store("check", first) == (2, "", f"moongate: There is no store at {first}.\n")
-    assert store("migrate", first, "--dry-run") == (0, f"{first}: the schema would go from 0 to 2.\n", "")
-    assert store("migrate", first) == (0, f"{first}: the schema went from 0 to 2.\n", "")
-    assert store("migrate", first) == (0, f"{first}: the schema is 2 already.\n", "")
+    none = f"moongate: There is no store at {first} yet. A gateway makes it at its first start; if one has served from it before, `store` names another place.\n"
+    assert store("check", first) == (2, "", none)
+    assert store("copy", first, f"sqlite:{tmp_path}/second.db") == (2, "", none)
+    assert not list(tmp_path.iterdir())
+    assert store("migrate", first, "--dry-run") == (0, f"{first}: the schema would go from 0 to 3.\n", "")
+    assert store("migrate", first) == (0, f"{first}: the schema went from 0 to 3.\n", "")
+    assert store("migrate", first) == (0, f"{first}: the schema is 3 already.\n", "")
     assert store("check", first)[0] == 0
     status, _, complaint = store("check", "postgres://somebody:a-secret@127.0.0.1:1/moongate", PGPASSWORD="another-secret")
     assert status == 2 and "127.0.0.1:1/moongate" in complaint

@@ -55,5 +55,12 @@ import Testing
     #expect(old.count == 2 && Set(old) == Set(new) && old.first == new.last)
     #expect(before.signer(at: ManualClock.start).publicKey.contains(old[0]) && after.signer(at: ManualClock.start).publicKey.contains(new[0]))
     #expect(try ids(AssertionKeys(KeyRing(one), now: ManualClock.start).keySet(at: ManualClock.start)) == [old[0]])
+    // A gateway that runs signs with the new key as soon as it has it.
+    let ring = KeyRing(two)
+    let running = AssertionKeys(ring, now: ManualClock.start)
+    #expect(running.signer(at: ManualClock.start).publicKey.contains(old[0]))
+    #expect(ring.replace(by: try #require(two.rotated())))
+    #expect(running.signer(at: ManualClock.start).publicKey.contains(new[0]))
+    #expect(try ids(running.keySet(at: ManualClock.start)) == new)
   }
 }

@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import MoongateCore
+import MoongateSDK
 import MoongateStore
 import MoongateTesting
 import Testing
@@ -58,6 +59,29 @@ import Testing
     #expect(try await database.read { db in try Int.fetchAll(db, sql: "SELECT number FROM session_change") } == [5])
   }
 
+  /// Tries of processes that died, however many: no step looks at more of them than of any other table.
+  @Test func abandonedTriesGoInSmallSteps() async throws {
+    let folder = try ScratchFolder()
+    let store = try SQLiteStore(path: folder.path("moongate.db"), keyFingerprint: [1])
+    let database = try DatabaseQueue(path: folder.path("moongate.db"))
+    let (dead, young) = (now.milliseconds - 3_600_000, now.milliseconds)
+    try await database.write { db in
+      try db.execute(
+        sql: """
+          WITH RECURSIVE counting (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM counting WHERE n < 3000)
+          INSERT INTO pending SELECT CAST(printf('%05d', n / 3) AS BLOB), CAST(printf('%05d', n) AS BLOB), 1, iif(n % 10 = 0, ?, ?) FROM counting
+          """, arguments: [young, dead])
+    }
+    let left = { try await database.read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM pending") ?? -1 } }
+    var before = try await left()
+    while try await store.prune(at: now) {
+      let after = try await left()
+      #expect(before - after <= 502, "a stretch, and what else its last key has")
+      before = after
+    }
+    #expect(try await left() == 300)
+  }
+
   /// A transaction that holds the counter counts it in one statement and moves it in the next, at a moment that it was given before it waited.
   @Test func aTryThatLeftItsWindowJustNowIsLeftToItsCounter() async throws {
     let folder = try ScratchFolder()
@@ -70,6 +94,33 @@ import Testing
     #expect(try await database.read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM pending") } == 1)
     while try await store.prune(at: now + .seconds(10)) {}
     #expect(try await database.read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM pending") } == 0)
+  }
+
+  /// Flows are looked through in stretches, after the transaction that deletes the person: all of them, and theirs alone are gone.
+  @Test func manyFlowsForgetThePersonEverywhere() async throws {
+    let folder = try ScratchFolder()
+    let store = try SQLiteStore(path: folder.path("moongate.db"), keyFingerprint: [1])
+    let account = Account(
+      id: "ac_1", createdAt: now, lastSeenAt: now,
+      identifiers: [HeldIdentifier(identifier: Identifier(kind: .phone, value: "+919999999999", display: "", attributes: [:]), verifiedAt: now)])
+    _ = try await store.apply([.createAccount(account)], at: now)
+    let database = try DatabaseQueue(path: folder.path("moongate.db"))
+    let theirs = [1, 999, 1000, 1001, 2000, 2001, 2500]
+    try await database.write { db in
+      for number in 1...2500 {
+        // Numbers have gaps.
+        let place = number * (number < 1500 ? 1 : 7)
+        let name = !theirs.contains(number) ? "ac_12" : number.isMultiple(of: 2) ? "ac_1" : "+919999999999"
+        try db.execute(
+          sql: "INSERT INTO flow VALUES (?, ?, 1, ?, CAST(? AS BLOB))", arguments: [place, "\(number)", Int64.max, #"{"a":"\#(name)"}"#])
+      }
+    }
+    #expect(try await store.apply([.deleteAccount("ac_1", traces: [])], at: now) == .applied(locks: []))
+    let left = try await database.read { db in
+      try Int.fetchOne(db, sql: "SELECT count(*) FROM flow WHERE instr(record, CAST('\"ac_12\"' AS BLOB)) > 0")
+    }
+    #expect(left == 2500 - theirs.count)
+    #expect(try await database.read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM flow") } == left)
   }
 
   /// The trail is looked through in stretches before the transaction that deletes the person, and its end in that transaction.

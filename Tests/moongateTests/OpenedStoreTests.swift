@@ -1,3 +1,4 @@
+import Foundation
 import Logging
 import MoongateCore
 import MoongateStore
@@ -37,7 +38,7 @@ import Testing
     let server = try #require(PostgresServer.shared)
     let name = try server.makeDatabase()
     let keys = try KeyRing(master: Array(repeating: 7, count: 32))
-    let opened = try await OpenedStore(.postgres(url: server.url(name)), keys)
+    let opened = try await OpenedStore(.postgres(url: server.url(name)), keys, purpose: .serving)
     let before = try server.sql("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint", in: name)
     let now = opened.clock.now()
     let after = try server.sql("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint", in: name)
@@ -46,6 +47,67 @@ import Testing
     #expect(now.milliseconds >= (Int64(before) ?? .max) - slack && now.milliseconds <= (Int64(after) ?? .min) + slack)
     #expect(!opened.clock.isSuspect)
     try opened.store.close()
+  }
+
+  /// Attack on ourselves: a command with a wrong address in gateway.lua, which makes a store there and gives it to a key.
+  @Test(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.need)")) func commandsMakeNothing() async throws {
+    let server = try #require(PostgresServer.shared)
+    let name = try server.makeDatabase()
+    let location = StoreLocation.postgres(url: server.url(name))
+    let keys = try KeyRing(master: Array(repeating: 7, count: 32))
+    let refusal = StoreRefusal.nothingThere(path: "postgres://127.0.0.1:\(server.port)/\(name)")
+    await #expect(throws: refusal) { _ = try await OpenedStore(location, keys) }
+    #expect(try server.sql("SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace", in: name) == "0")
+    // Made by `moongate store migrate`, and nobody's yet.
+    _ = try StoreVault(location).migrate()
+    await #expect(throws: refusal) { _ = try await OpenedStore(location, keys) }
+    #expect(try server.sql("SELECT count(*) FROM meta", in: name) == "0")
+    try await OpenedStore(location, keys, purpose: .serving).store.close()
+    try await OpenedStore(location, keys).store.close()
+  }
+
+  @Test func commandsMakeNothingOfSQLite() async throws {
+    let folder = try ScratchFolder()
+    let path = folder.path("moongate.db")
+    let keys = try KeyRing(master: Array(repeating: 7, count: 32))
+    let refusal = StoreRefusal.nothingThere(path: path)
+    await #expect(throws: refusal) { _ = try await OpenedStore(.sqlite(path: path), keys) }
+    #expect(!FileManager.default.fileExists(atPath: path))
+    #expect(FileManager.default.createFile(atPath: path, contents: nil))
+    await #expect(throws: refusal) { _ = try await OpenedStore(.sqlite(path: path), keys) }
+    #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path(".")) == ["moongate.db"])
+    #expect(FileManager.default.contents(atPath: path) == Data())
+    _ = try StoreVault(.sqlite(path: path)).migrate()
+    await #expect(throws: refusal) { _ = try await OpenedStore(.sqlite(path: path), keys) }
+    #expect(try StoreVault(.sqlite(path: path)).fingerprint() == nil)
+    try await OpenedStore(.sqlite(path: path), keys, purpose: .serving).store.close()
+    try await OpenedStore(.sqlite(path: path), keys).store.close()
+  }
+
+  /// The store is written before the key file: who is interrupted in between is told so, and what to do.
+  @Test func anInterruptedRetirementIsNamed() async throws {
+    let folder = try ScratchFolder()
+    let location = StoreLocation.sqlite(path: folder.path("moongate.db"))
+    let first = try MasterKeys(only: Array(repeating: 1, count: 32))
+    let ring = try #require(try first.adding(Array(repeating: 2, count: 32)).rotated())
+    let (old, new) = (ring.oldest.name, ring.current.name)
+    let opened = try await OpenedStore(location, KeyRing(ring), purpose: .serving)
+    let after = KeyRing(try #require(ring.without(old)))
+    #expect(try await opened.store.replaceFingerprint(KeyRing(ring).fingerprint, with: after.fingerprint, at: opened.clock.now()) == .replaced)
+    try opened.store.close()
+    let refusal = StoreRefusal.retirementInterrupted(path: folder.path("moongate.db"), retired: old, heir: new)
+    for purpose in [PostgresStore.Purpose.serving, .working] {
+      await #expect(throws: refusal) { _ = try await OpenedStore(location, KeyRing(ring), purpose: purpose) }
+    }
+    #expect(
+      refusal.description
+        == "The store \(folder.path("moongate.db")) has left the key \(old) behind: taking that key out of the ring was interrupted, "
+        + "or this is a copy of the ring from before. `moongate keys retire \(old)` finishes it; then copy the key file to every gateway.")
+    try await OpenedStore(location, KeyRing(ring), heir: new).store.close()
+    try await OpenedStore(location, after).store.close()
+    await #expect(throws: StoreRefusal.otherKey(path: folder.path("moongate.db"))) {
+      _ = try await OpenedStore(location, try KeyRing(master: Array(repeating: 3, count: 32)))
+    }
   }
 
   @Test func aPauseIsOverWhenThereIsSomethingToSee() {

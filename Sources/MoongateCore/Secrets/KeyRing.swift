@@ -1,29 +1,57 @@
 import Crypto
 import Foundation
+import Synchronization
 
 /// The keys of one installation, all derived from its master keys, none of them in the database.
 ///
 /// What is made is made with the current key. What was made with any key of the ring stays good: codes, sealed records, hashes, device
 /// tokens, assertions. What must mean the same for as long as the store lives (counters, log hashes, the store's mark) follows from the
 /// oldest key, so that a rotation lifts no lock and forgets no try.
-package struct KeyRing: Sendable {
-  private let current: DerivedKeys
-  private let oldest: DerivedKeys
-  /// The current key first: most of what is opened was made with it.
-  private let all: [DerivedKeys]
+///
+/// One ring is held by all who make and open things: `replace` exchanges its keys under their hands. What takes several calls must mean the same
+/// whichever keys each of them finds.
+package final class KeyRing: Sendable {
+  /// The keys at one moment.
+  private final class Keys: Sendable {
+    let current: DerivedKeys
+    let oldest: DerivedKeys
+    /// The current key first: most of what is opened was made with it.
+    let all: [DerivedKeys]
 
-  package init(_ masters: MasterKeys) {
-    let derived = masters.members.map { DerivedKeys($0.master) }
-    let place = masters.members.firstIndex { $0.role == .current } ?? 0
-    current = derived[place]
-    oldest = derived[0]
-    all = [derived[place]] + derived[..<place].reversed() + derived[(place + 1)...]
+    init(_ masters: MasterKeys) {
+      let derived = masters.members.map { DerivedKeys($0.master) }
+      let place = masters.members.firstIndex { $0.role == .current } ?? 0
+      current = derived[place]
+      oldest = derived[0]
+      all = [derived[place]] + derived[..<place].reversed() + derived[(place + 1)...]
+    }
   }
+
+  private let keys: Mutex<Keys>
+  private var all: [DerivedKeys] { keys.withLock { $0 }.all }
+  private var current: DerivedKeys { keys.withLock { $0 }.current }
+  private var oldest: DerivedKeys { keys.withLock { $0 }.oldest }
+
+  package init(_ masters: MasterKeys) { keys = Mutex(Keys(masters)) }
 
   /// A ring of one key.
   /// - Parameter master: 32 bytes or more.
   /// - Throws: `KeyRingError.tooShort`.
-  package init(master: [UInt8]) throws(KeyRingError) { self.init(try MasterKeys(only: master)) }
+  package convenience init(master: [UInt8]) throws(KeyRingError) { self.init(try MasterKeys(only: master)) }
+
+  /// Takes these keys in place of those that it has.
+  /// - Returns: false where the oldest key is another one, by which is counted and a store is known: then it stays as it is.
+  package func replace(by masters: MasterKeys) -> Bool {
+    let new = Keys(masters)
+    return keys.withLock { keys in
+      guard new.oldest.fingerprint == keys.oldest.fingerprint else { return false }
+      keys = new
+      return true
+    }
+  }
+
+  /// The names of all keys, the current one first.
+  package var names: [String] { all.map(\.name) }
 
   /// The name of the key with which all is made now.
   package var currentName: String { current.name }
@@ -31,6 +59,14 @@ package struct KeyRing: Sendable {
   package var pepperName: String { current.pepperName }
   /// Tells stores that were made under another key from ours; says nothing about the key.
   package var fingerprint: [UInt8] { oldest.fingerprint }
+  /// The name of the key by which is counted.
+  package var oldestName: String { oldest.name }
+
+  /// The name of the key of the ring by which a store was made that has this fingerprint; nil where none of them is it.
+  package func holder(of fingerprint: [UInt8]) -> String? { all.first { $0.fingerprint == fingerprint }?.name }
+
+  /// The fingerprint of the stores that are made by the named key of the ring.
+  package func fingerprint(of name: String) -> [UInt8]? { all.first { $0.name == name }?.fingerprint }
 
   /// The key that signs `X-Moongate-Assertion` (ES256) in a period; which one it is depends on nothing else.
   package func assertionKey(period: Int64) -> P256.Signing.PrivateKey { current.assertionKey(period: period) }
@@ -80,6 +116,12 @@ package struct KeyRing: Sendable {
   /// A secret as it goes into Argon2: under a key that is not in the database, without which a copy of the database cannot
   /// be guessed against.
   package func peppered(_ secret: [UInt8]) -> [UInt8] { Array(HMAC<SHA256>.authenticationCode(for: secret, using: current.pepper)) }
+
+  /// The same, with the name of the pepper that was taken.
+  package func pepperedAndNamed(_ secret: [UInt8]) -> (secret: [UInt8], pepper: String) {
+    let current = current
+    return (Array(HMAC<SHA256>.authenticationCode(for: secret, using: current.pepper)), current.pepperName)
+  }
 
   /// The same with the pepper of this name; nil where the ring has none.
   package func peppered(_ secret: [UInt8], by pepper: String) -> [UInt8]? {

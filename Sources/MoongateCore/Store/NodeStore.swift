@@ -22,10 +22,16 @@ package struct ServingNode: Sendable, Equatable {
   package let generation: String
   /// When it was last heard of.
   package let seenAt: Timestamp
+  /// The master keys that it knows, by their names, the one with which it makes things first; none where its program does not tell.
+  package let keys: [String]
 
-  package init(id: String, generation: String, seenAt: Timestamp) {
+  /// By which people know it: `id` without what tells processes apart.
+  package var name: String { id.split(separator: " ").prefix(2).joined(separator: " ") }
+
+  package init(id: String, generation: String, seenAt: Timestamp, keys: [String] = []) {
     self.id = id
     self.generation = generation
     self.seenAt = seenAt
+    self.keys = keys
   }
 }

@@ -27,7 +27,11 @@ struct PolicyCalls: Sendable {
         .members(["id": .optional(refused.id), "at": .text(refused.at.text), "problems": .problems(refused.problems)])
       } ?? .null, "warnings": .problems(status.warnings), "restart_needed": .problems(status.restartNeeded),
       "nodes": .list(
-        nodes().map { .members(["id": .text($0.id), "generation": .text($0.generation), "seen_at": .text($0.seenAt.text)]) }),
+        nodes().map {
+          .members([
+            "id": .text($0.id), "generation": .text($0.generation), "seen_at": .text($0.seenAt.text), "keys": .list($0.keys.map(JSONValue.text)),
+          ])
+        }),
     ])
   }
 }

@@ -15,20 +15,31 @@ package final class AssertionKeys: Sendable {
   package static let overlap: Int64 = 600
 
   private let keys: KeyRing
-  private let current: Mutex<AssertionSigner>
+  private let current: Mutex<Current>
+
+  private struct Current {
+    let signer: AssertionSigner
+    /// The master key that it follows from, by its name.
+    let master: String
+
+    init(_ keys: KeyRing, period: Int64) {
+      // Asked before: of a ring that is exchanged in between it is the older name, and the next look makes it anew.
+      master = keys.currentName
+      signer = AssertionSigner(keys.assertionKey(period: period), period: period)
+    }
+  }
 
   init(_ keys: KeyRing, now: Timestamp) {
     self.keys = keys
-    let period = Self.period(at: now.seconds)
-    current = Mutex(AssertionSigner(keys.assertionKey(period: period), period: period))
+    current = Mutex(Current(keys, period: Self.period(at: now.seconds)))
   }
 
   /// The one that signs at this time.
   func signer(at now: Timestamp) -> AssertionSigner {
     let period = Self.period(at: now.seconds)
     return current.withLock { current in
-      if current.period != period { current = AssertionSigner(keys.assertionKey(period: period), period: period) }
-      return current
+      if current.signer.period != period || current.master != keys.currentName { current = Current(keys, period: period) }
+      return current.signer
     }
   }
 

@@ -12,30 +12,55 @@ package struct CopiedTable: Sendable, Equatable {
 package enum CopyRefusal: Error, Sendable, Equatable, CustomStringConvertible {
   case nothingThere(name: String)
   case olderSchema(name: String, found: Int, known: Int)
+  /// The gateways that serve from it.
+  case served(name: String, gateways: [String])
   /// The table that has rows already.
   case notEmpty(name: String, table: String)
   /// What was read back is not what was written.
   case differs(table: String)
+  /// The table that is not what it was when the copy began.
+  case written(name: String, table: String)
 
   package var description: String {
     switch self {
-    case .nothingThere(let name): "There is no store at \(name)."
+    case .nothingThere(let name): StoreRefusal.nothingThere(path: name).description
     case .olderSchema(let name, let found, let known):
       "The schema of \(name) is \(found), and this program's is \(known): bring it up to date first, by `moongate store migrate`."
+    case .served(let name, let gateways):
+      """
+      \(name) is served by \(gateways.joined(separator: ", ")); nothing was copied. Stop every gateway that serves from it, and copy again. One that \
+      was killed counts for \(ServingNode.patience.asWritten) more.
+      """
     case .notEmpty(let name, let table): "\(name) is not empty: its table \(table) has rows. Name a database that no gateway has used."
     case .differs(let table): "What the target gives back of the table \(table) is not what the source has; nothing was copied."
+    case .written(let name, let table):
+      """
+      \(name) was written to while it was copied (its table \(table)); nothing was copied. Stop its gateways and whatever else works on it, and copy \
+      again.
+      """
     }
   }
 }
 
-/// Reads one state of the source, whatever a gateway writes meanwhile, and hands it on.
-struct CopySource<Target: Vault>: VaultWork {
+/// Reads one state of the source, whatever is written meanwhile, and hands it on.
+struct CopySource<Source: Vault, Target: Vault>: VaultWork {
+  let source: Source
   let target: Target
   let told: (CopiedTable) -> Void
 
-  func run(_ rows: some SQLTransaction) throws -> [CopiedTable] {
+  func run(_ rows: some SQLTransaction) throws {
     try rows.takeTime()
-    return try target.write(CopyRows(source: rows, name: target.name, told: told))
+    try target.write(CopyRows(source: rows, name: target.name, told: told, confirm: confirm))
+  }
+
+  /// What was written to the source since the copy began would be lost with it, silently, and so would what a gateway writes next: its gateways write
+  /// their moment at least, and whoever else has written has changed a row.
+  /// - Throws: `CopyRefusal`.
+  private func confirm(_ copied: [CopiedTable]) throws {
+    let gateways = try source.read(Serving())
+    guard gateways.isEmpty else { throw CopyRefusal.served(name: source.name, gateways: gateways) }
+    let now = try source.read(StoreDigest())
+    for (before, now) in zip(copied, now) where before != now { throw CopyRefusal.written(name: source.name, table: now.name) }
   }
 }
 
@@ -47,22 +72,25 @@ private struct CopyRows<Source: SQLTransaction>: VaultWork {
   let source: Source
   let name: String
   let told: (CopiedTable) -> Void
+  let confirm: ([CopiedTable]) throws -> Void
 
-  func run(_ rows: some SQLTransaction) throws -> [CopiedTable] {
+  func run(_ rows: some SQLTransaction) throws {
     try rows.takeTime()
-    // Which gateways serve from the source is no business of the target's.
-    let tables = Schema.tables.filter { $0.name != "node" }
-    for table in tables where try rows.row("SELECT 1 FROM \(table.name) LIMIT 1") != nil { throw CopyRefusal.notEmpty(name: name, table: table.name) }
-    let copied = try tables.map { table in
+    // A gateway that starts on the target meanwhile waits until it is whole. SQLite lets nobody else in anyway.
+    if rows.dialect == .postgres { try rows.run("LOCK TABLE \(Schema.tables.map(\.name).joined(separator: ", ")) IN SHARE ROW EXCLUSIVE MODE") }
+    let gateways = try Serving().run(rows)
+    guard gateways.isEmpty else { throw CopyRefusal.served(name: name, gateways: gateways) }
+    for table in Schema.moved where try rows.row("SELECT 1 FROM \(table.name) LIMIT 1") != nil {
+      throw CopyRefusal.notEmpty(name: name, table: table.name)
+    }
+    let copied = try Schema.moved.map { table in
       let written = try copy(table, rows)
-      var digest = TableDigest()
-      try TableReader(table).read(rows) { page in for row in page { digest.add(row) } }
-      guard digest.count == written.rows, digest.text == written.digest else { throw CopyRefusal.differs(table: table.name) }
+      guard try TableReader(table).digest(rows) == written else { throw CopyRefusal.differs(table: table.name) }
       told(written)
       return written
     }
     if rows.dialect == .postgres { for statement in Self.numbers { _ = try rows.rows(statement) } }
-    return copied
+    try confirm(copied)
   }
 
   private func copy(_ table: Schema.Table, _ rows: some SQLTransaction) throws -> CopiedTable {
@@ -73,15 +101,12 @@ private struct CopyRows<Source: SQLTransaction>: VaultWork {
       return "INSERT INTO \(table.name) (\(columns)) VALUES \(values.joined(separator: ", "))"
     }
     let full = insert(Self.batch)
-    var digest = TableDigest()
-    try TableReader(table).read(source) { page in
-      for row in page { digest.add(row) }
+    return try TableReader(table).digest(source) { page in
       for start in stride(from: 0, to: page.count, by: Self.batch) {
         let part = page[start..<min(start + Self.batch, page.count)]
         _ = try rows.changes(part.count == Self.batch ? full : insert(part.count), part.flatMap { $0 })
       }
     }
-    return CopiedTable(name: table.name, rows: digest.count, digest: digest.text)
   }
 
   /// Rows that PostgreSQL numbers by itself go on after those that came with their numbers.
@@ -94,12 +119,27 @@ private struct CopyRows<Source: SQLTransaction>: VaultWork {
   }
 }
 
-/// How far a store has come: two of these are equal where nothing was written in between that a copy would lack.
-struct Watermark: VaultWork {
-  func run(_ rows: some SQLTransaction) throws -> [Int64?] {
-    try rows.rows([
-      SQLRead("SELECT moment FROM meta"), SQLRead("SELECT max(number) FROM session_change"), SQLRead("SELECT max(number) FROM event"),
-      SQLRead("SELECT max(number) FROM flow"),
-    ]).map { try $0.first?.optionalInteger(0) }
+/// All that a copy takes along, as one state of a store has it.
+struct StoreDigest: VaultWork {
+  func run(_ rows: some SQLTransaction) throws -> [CopiedTable] {
+    try rows.takeTime()
+    return try Schema.moved.map { table in try TableReader(table).digest(rows) }
   }
+}
+
+/// Which gateways serve from a store now, by the names that people know them by.
+struct Serving: VaultWork {
+  func run(_ rows: some SQLTransaction) throws -> [String] {
+    let now = try rows.row(
+      rows.dialect.words(
+        sqlite: "SELECT CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)",
+        postgres: "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)"))?.moment(0)
+    guard let now else { throw damaged("clock") }
+    return try NodeRows.all(at: now, rows).map(\.name)
+  }
+}
+
+extension Schema {
+  /// What a store takes along when it moves: which gateways serve from it is no business of another.
+  static let moved = tables.filter { $0.name != "node" }
 }

@@ -1,5 +1,10 @@
 import MoongateCore
 
+/// Whose store it is.
+private struct Owner: VaultWork {
+  func run(_ rows: some SQLTransaction) throws -> [UInt8]? { try MetaRows.owner(rows)?.fingerprint }
+}
+
 /// A store as an operator moves it: looked at, brought up to date, and copied. Needs no key, blocks, and serves nobody.
 package struct StoreVault: Sendable {
   private enum Kind: Sendable {
@@ -50,11 +55,18 @@ package struct StoreVault: Sendable {
     return StoreReport(version: version, counts: found.counts, findings: findings + found.findings)
   }
 
-  /// Copies one state of it into an empty one, and reads back what it wrote.
+  /// The mark of the key that it was made with (`KeyRing.fingerprint`); nil where there is no store, or nobody's yet.
+  /// - Throws: `StoreRefusal` or `StoreFault`.
+  package func fingerprint() throws -> [UInt8]? {
+    guard let version = try vault.version(), version > 0 else { return nil }
+    return try vault.read(Owner())
+  }
+
+  /// Copies one state of it into an empty one, and reads back what it wrote. At the end it looks whether all of this store is as it was: nothing
+  /// that was written meanwhile is lost silently.
   /// - Parameter told: called with each table once it was copied; nothing of it counts until all are.
-  /// - Returns: whether this store was written to meanwhile: the copy lacks what came after its beginning.
   /// - Throws: `CopyRefusal`, `StoreRefusal` or `StoreFault`; then the target is as empty as it was.
-  package func copy(to target: StoreVault, told: (CopiedTable) -> Void) throws -> Bool {
+  package func copy(to target: StoreVault, told: (CopiedTable) -> Void) throws {
     guard let version = try vault.version(), version > 0 else { throw CopyRefusal.nothingThere(name: name) }
     guard version == Schema.version else { throw CopyRefusal.olderSchema(name: name, found: version, known: Schema.version) }
     switch try target.version() {
@@ -62,13 +74,19 @@ package struct StoreVault: Sendable {
     case Schema.version: break
     case let found?: throw CopyRefusal.olderSchema(name: target.name, found: found, known: Schema.version)
     }
-    let before = try vault.read(Watermark())
     try withoutActuallyEscaping(told) { told in
-      switch target.kind {
-      case .sqlite(let target): _ = try vault.read(CopySource(target: target, told: told))
-      case .postgres(let target): _ = try vault.read(CopySource(target: target, told: told))
+      switch (kind, target.kind) {
+      case (.sqlite(let source), .sqlite(let target)): try Self.copy(source, to: target, told)
+      case (.sqlite(let source), .postgres(let target)): try Self.copy(source, to: target, told)
+      case (.postgres(let source), .sqlite(let target)): try Self.copy(source, to: target, told)
+      case (.postgres(let source), .postgres(let target)): try Self.copy(source, to: target, told)
       }
     }
-    return try vault.read(Watermark()) != before
+  }
+
+  private static func copy(_ source: some Vault, to target: some Vault, _ told: @escaping (CopiedTable) -> Void) throws {
+    let gateways = try source.read(Serving())
+    guard gateways.isEmpty else { throw CopyRefusal.served(name: source.name, gateways: gateways) }
+    try source.read(CopySource(source: source, target: target, told: told))
   }
 }

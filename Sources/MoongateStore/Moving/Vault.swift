@@ -27,14 +27,6 @@ protocol VaultWork {
   func run(_ rows: some SQLTransaction) throws -> Value
 }
 
-extension SQLTransaction {
-  /// What gateways do must be done in seconds; what an operator waits for need not. While one side of a copy is at work, the other one rests.
-  func takeTime() throws {
-    guard dialect == .postgres else { return }
-    for setting in ["statement_timeout", "idle_in_transaction_session_timeout"] { _ = try rows("SELECT set_config('\(setting)', '0', false)") }
-  }
-}
-
 /// A table row by row, in the order of its key, a page at a time: as little is in memory as two pages.
 struct TableReader {
   /// Rows of a page.
@@ -53,8 +45,19 @@ struct TableReader {
     next = "SELECT \(columns) FROM \(table.name) WHERE (\(key)) > (\(last)) ORDER BY \(key) LIMIT \(Self.page)"
   }
 
+  /// Reads all of it.
+  /// - Parameter body: called with each page.
+  func digest(_ rows: some SQLTransaction, _ body: ([[SQLValue]]) throws -> Void = { _ in }) throws -> CopiedTable {
+    var digest = TableDigest()
+    try read(rows) { page in
+      for row in page { digest.add(row) }
+      try body(page)
+    }
+    return CopiedTable(name: table.name, rows: digest.count, digest: digest.text)
+  }
+
   /// Calls the body with each page: rows of values, in the order of the table's columns.
-  func read(_ rows: some SQLTransaction, _ body: ([[SQLValue]]) throws -> Void) throws {
+  private func read(_ rows: some SQLTransaction, _ body: ([[SQLValue]]) throws -> Void) throws {
     let places = table.keyPlaces
     var last: [SQLValue]?
     while true {

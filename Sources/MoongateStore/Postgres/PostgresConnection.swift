@@ -18,6 +18,9 @@ struct PostgresTiming: Sendable {
   /// For a gateway, whose clients wait: two seconds.
   static let serving = PostgresTiming(
     connect: .milliseconds(1500), statement: .milliseconds(1900), lock: .milliseconds(1500), silence: .milliseconds(2200), queue: .seconds(2))
+  /// Of silence: the kernel alone finds out whether the server is still there (`keepalives`, `tcp_user_timeout`).
+  static let unbounded: Duration = .seconds(365 * 86_400)
+
   /// For commands, and for opening a store, where a look over a whole table is waited for.
   static let patient = PostgresTiming(
     connect: .seconds(3), statement: .seconds(120), lock: .seconds(30), silence: .seconds(125), queue: .seconds(30))

@@ -210,8 +210,7 @@ struct PostgresArguments {
         places.append(nil)
         continue
       case .integer(let number): withUnsafeBytes(of: number.bigEndian) { bytes.append(contentsOf: $0) }
-      // PostgreSQL's texts hold no NUL, and refuse the whole statement for one: whoever puts it into a name must not get a 503 for it.
-      case .text(let text): bytes.append(contentsOf: text.utf8.contains(0) ? text.replacing("\0", with: "\u{fffd}").utf8 : text.utf8)
+      case .text(let text): bytes.append(contentsOf: text.storable.utf8)
       case .bytes(let given): bytes.append(contentsOf: given)
       }
       places.append(start..<bytes.count)

@@ -16,13 +16,15 @@ package final class PostgresStore: SQLStore {
     case working
   }
 
-  /// Connects, makes the tables where there are none, and brings the schema up to date. Blocks while it does.
+  /// Connects and brings the schema up to date. Blocks while it does.
   /// - Parameters:
   ///   - url: `postgres://user:password@host/database`, as libpq reads it.
   ///   - keyFingerprint: `KeyRing.fingerprint` of the master key: a store answers to the key it was made with.
-  package init(url: String, keyFingerprint: [UInt8], purpose: Purpose = .serving) throws(StoreRefusal) {
+  ///   - makes: whether the tables are made, and become the key's, where there are none; else that is refused.
+  package init(url: String, keyFingerprint: [UInt8], purpose: Purpose = .serving, makes: Bool = true) throws(StoreRefusal) {
     let vault = try PostgresVault(url: url)
     clock = try vault.opened { connection in
+      if !makes, try !vault.isOwned(connection) { throw StoreRefusal.nothingThere(path: vault.name) }
       _ = try vault.migrate(connection)
       let isOwn = try vault.transaction(.writing, on: connection) { rows in try MetaRows.claim(fingerprint: keyFingerprint, rows).isOwn }
       guard isOwn else { throw StoreRefusal.otherKey(path: vault.name) }

@@ -78,6 +78,11 @@ package final class PostgresTransaction: SQLTransaction {
 
   package func wake() throws { isCalling = true }
 
+  package func takeTime() throws {
+    _ = try rows(["statement_timeout", "idle_in_transaction_session_timeout"].map { SQLRead("SELECT set_config('\($0)', '0', false)") })
+    connection.silence = PostgresTiming.unbounded
+  }
+
   /// Several statements in one text, without arguments, and outside of the pipeline: steps of a schema.
   func script(_ sql: String) throws {
     try begin()

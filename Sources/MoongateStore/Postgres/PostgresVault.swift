@@ -3,9 +3,11 @@ import MoongateCore
 /// A PostgreSQL database on one connection, made for one piece of work: opened, brought up to date, looked at, copied.
 struct PostgresVault: Vault {
   let address: PostgresAddress
+  private let timing: PostgresTiming
 
   /// - Throws: what is wrong with the connection string.
-  init(url: String) throws(StoreRefusal) {
+  init(url: String, timing: PostgresTiming = .patient) throws(StoreRefusal) {
+    self.timing = timing
     do throws(PostgresAddress.Problem) { address = try PostgresAddress(url) } catch { throw .address(problem: error.description) }
   }
 
@@ -17,6 +19,11 @@ struct PostgresVault: Vault {
 
   func migrate() throws(StoreRefusal) -> Int { try opened { connection throws in try migrate(connection) } }
 
+  /// Whether there is a store, and it is somebody's.
+  func isOwned(_ connection: PostgresConnection) throws -> Bool {
+    try transaction(.reading, on: connection) { rows in try found(rows) > 0 && MetaRows.owner(rows) != nil }
+  }
+
   /// Brings the schema up to date, in one transaction: of ten gateways that start at once one does it, and the others wait for it.
   /// - Returns: the version that it had.
   func migrate(_ connection: PostgresConnection) throws -> Int {
@@ -24,7 +31,16 @@ struct PostgresVault: Vault {
     let before = try transaction(.reading, on: connection) { rows in try found(rows) }
     if before == Schema.version { return before }
     return try transaction(.writing, on: connection) { rows in
+      // An index on ten million rows takes minutes, and whoever waits for the one that makes it waits as long. But one that was cut off from the
+      // server keeps nobody waiting.
+      try rows.takeTime()
+      let wait = { (setting: String, time: Duration) in
+        _ = try rows.row("SELECT set_config('\(setting)', ?1, true)", [.text("\(time.wholeMilliseconds)")])
+      }
+      try wait("idle_in_transaction_session_timeout", timing.silence)
+      try wait("lock_timeout", .zero)
       _ = try rows.row("SELECT pg_advisory_xact_lock(\(Schema.application))::text")
+      try wait("lock_timeout", timing.lock)
       let before = try found(rows)
       if before == 0 {
         try rows.script(
@@ -74,7 +90,7 @@ struct PostgresVault: Vault {
 
   private func connected<Value>(_ body: (PostgresConnection) throws -> Value) throws -> Value {
     do {
-      return try body(try PostgresConnection.open(address, timing: .patient, numbers: PostgresNumbers()))
+      return try body(try PostgresConnection.open(address, timing: timing, numbers: PostgresNumbers()))
     } catch let error as PostgresError {
       throw refusal(error)
     }

@@ -6,6 +6,8 @@ struct PreparedChange: Sendable {
   private let encoded: [UInt8]
   /// Where a person is deleted: the first number of the trail that was not looked through before the transaction.
   var trailFrom = Int64.min
+  /// What flows tell of that person.
+  var traces: FlowTraces?
 
   init(_ change: Change) throws {
     self.change = change

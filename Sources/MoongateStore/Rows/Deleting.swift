@@ -3,27 +3,54 @@ import MoongateCore
 /// Removing a person. Every table that could tell of one is named here; counters and timers have keys that are keyed hashes, and say
 /// nothing of whose they are.
 enum Deleting {
-  /// Removes all that is theirs, but for what the trail tells before `place`: that was blanked already.
+  /// Removes all that is theirs, but for flows, and for what the trail tells before `place`: that was blanked already.
   static func delete(
     _ account: String, traces: [String], trailFrom place: Int64, _ news: Announcements, _ rows: some SQLTransaction
   ) throws {
-    let names = try rows.rows("SELECT value FROM identifier WHERE account = ?1", [.text(account)]).map { try $0.text(0) }
     // Identifiers, records and sessions go with it (ON DELETE CASCADE).
     try rows.demand("DELETE FROM account WHERE id = ?1", [.text(account)], orElse: .accountUnavailable)
     news.add(account: account)
-    try deleteFlows(naming: [account] + names, rows)
     try Trail(account: account, traces: traces).blank(from: place, to: .max, rows)
   }
 
-  /// A flow's record is JSON with the account and the identifiers in it. Each text is looked for as JSON spells it. Flows live for minutes, so
-  /// there are never many of them.
-  private static func deleteFlows(naming texts: [String], _ rows: some SQLTransaction) throws {
-    for text in texts {
-      try rows.run(
-        rows.dialect.words(
-          sqlite: "DELETE FROM flow WHERE instr(record, ?1) > 0", postgres: "DELETE FROM flow WHERE position(CAST(?1 AS BYTEA) IN record) > 0"),
-        [.bytes(try JSON.encode(text))])
-    }
+  /// The values of an account's identifiers; nil where there is no such account.
+  static func names(of account: String, _ rows: some SQLTransaction) throws -> [String]? {
+    let found = try rows.rows([
+      SQLRead("SELECT 1 FROM account WHERE id = ?1", [.text(account)]), SQLRead("SELECT value FROM identifier WHERE account = ?1", [.text(account)]),
+    ])
+    return found[0].isEmpty ? nil : try found[1].map { try $0.text(0) }
+  }
+}
+
+/// What flows tell of a person. A flow's record is JSON with the account and the identifiers in it, and has no index: all flows are looked through, a
+/// stretch at a time, so that a million of them hold up nobody.
+struct FlowTraces: Sendable {
+  /// So many flows are looked through in one transaction.
+  static let stretch = 1000
+
+  /// As JSON spells them.
+  private let texts: [[UInt8]]
+
+  init(account: String, names: [String]) throws { texts = try ([account] + names).map { try JSON.encode($0) } }
+
+  /// Looks through the next stretch.
+  /// - Returns: where it ends, nil at the end of all; and whether any of it tells of them.
+  func look(after last: Int64, _ rows: some SQLTransaction) throws -> (end: Int64?, isThere: Bool) {
+    let end = try rows.row("SELECT number FROM flow WHERE number > ?1 ORDER BY number LIMIT 1 OFFSET \(Self.stretch - 1)", [.integer(last)])?.integer(
+      0)
+    let sql = rows.dialect.words(
+      sqlite: "SELECT 1 FROM flow WHERE number > ?1 AND number <= ?2 AND instr(record, ?3) > 0 LIMIT 1",
+      postgres: "SELECT 1::bigint FROM flow WHERE number > ?1 AND number <= ?2 AND position(CAST(?3 AS BYTEA) IN record) > 0 LIMIT 1")
+    let found = try rows.rows(texts.map { SQLRead(sql, [.integer(last), .integer(end ?? .max), .bytes($0)]) })
+    return (end, found.contains { !$0.isEmpty })
+  }
+
+  /// Deletes what tells of them in a stretch.
+  func delete(after last: Int64, to end: Int64, _ rows: some SQLTransaction) throws {
+    let sql = rows.dialect.words(
+      sqlite: "DELETE FROM flow WHERE number > ?1 AND number <= ?2 AND instr(record, ?3) > 0",
+      postgres: "DELETE FROM flow WHERE number > ?1 AND number <= ?2 AND position(CAST(?3 AS BYTEA) IN record) > 0")
+    for text in texts { try rows.run(sql, [.integer(last), .integer(end), .bytes(text)]) }
   }
 }
 

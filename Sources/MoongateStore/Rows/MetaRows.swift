@@ -10,8 +10,13 @@ enum MetaRows {
   /// - Returns: whether it is this key's; the latest moment.
   static func claim(fingerprint: [UInt8], _ rows: some SQLTransaction) throws -> (isOwn: Bool, moment: Timestamp) {
     try rows.run("INSERT INTO meta (id, fingerprint, moment) VALUES (1, ?1, 0) ON CONFLICT DO NOTHING", [.bytes(fingerprint)])
-    guard let meta = try rows.row("SELECT fingerprint, moment FROM meta") else { throw damaged("head") }
-    return (try meta.bytes(0) == fingerprint, try meta.moment(1))
+    guard let meta = try owner(rows) else { throw damaged("head") }
+    return (meta.fingerprint == fingerprint, meta.moment)
+  }
+
+  /// Whose store it is, and its latest moment; nil where it is nobody's yet.
+  static func owner(_ rows: some SQLTransaction) throws -> (fingerprint: [UInt8], moment: Timestamp)? {
+    try rows.row("SELECT fingerprint, moment FROM meta").map { meta in (try meta.bytes(0), try meta.moment(1)) }
   }
 
   /// - Returns: false where it is the store of neither.

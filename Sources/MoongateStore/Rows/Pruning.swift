@@ -9,6 +9,7 @@ final class Pruning: Sendable {
 
   private struct Place {
     var counter: [UInt8] = []
+    var pending: [UInt8] = []
     var session: [UInt8] = []
     var timer: [UInt8] = []
   }
@@ -34,25 +35,26 @@ final class Pruning: Sendable {
       DELETE FROM event WHERE number IN (SELECT number FROM event ORDER BY number LIMIT \(Self.stretch))
         AND (at <= ?1 OR number <= (SELECT max(number) FROM event) - \(EventRows.most))
       """, [SQLValue(now - EventRows.memory)])
-    // Later than need be, since their counters are not held here: a transaction that waited, or has another gateway's time, still finds in the second
-    // statement what it counted in the first.
-    let abandoned = try rows.changes("DELETE FROM pending WHERE expires_at <= ?1", [SQLValue(now - CounterState.patience)])
     var place = place.withLock { $0 }
     // A counter that has neither events nor a lock to remember, or whose events and locks are all over.
     let dead = "(expires_at <= ?3 OR (counted = 0 AND locked_until IS NULL AND disabled_since IS NULL))"
     for counter in try walk("counter", "key", from: &place.counter, dead: dead, [moment], rows) {
       try rows.run("DELETE FROM tally WHERE counter = ?1", [.bytes(counter)])
     }
+    // Later than need be, since their counters are not held here: a transaction that waited, or has another gateway's time, still finds in the second
+    // statement what it counted in the first.
+    _ = try walk("pending", "counter", from: &place.pending, dead: "expires_at <= ?3", [SQLValue(now - CounterState.patience)], rows)
     // Written so that no sum can be too great.
     _ = try walk("session", "token", from: &place.session, dead: "(expires_at <= ?3 OR ?3 - last_seen_at >= idle)", [moment], rows)
     _ = try walk(
       "timer", "key", from: &place.timer, dead: "resend_at <= ?3 AND sent_at <= ?4", [moment, SQLValue(now - ResendTimer.sequenceEnd)], rows)
     self.place.withLock { [place] in $0 = place }
-    let isWalking = !(place.counter.isEmpty && place.session.isEmpty && place.timer.isEmpty)
-    return isWalking || [flows, changes, events].contains { $0 >= Self.stretch } || abandoned >= Self.stretch
+    let isWalking = !(place.counter.isEmpty && place.pending.isEmpty && place.session.isEmpty && place.timer.isEmpty)
+    return isWalking || [flows, changes, events].contains { $0 >= Self.stretch }
   }
 
-  /// Deletes what is dead in the next stretch of a table. `place` becomes the stretch's last key, empty at the table's end.
+  /// Deletes what is dead in the next stretch of a table. `place` becomes the stretch's last key, empty at the table's end. Rows of one key are never
+  /// parted.
   /// - Parameter dead: which rows are, with arguments from `?3` on. Looked at when the row goes: it may have come to life meanwhile.
   /// - Returns: the keys of what was deleted.
   private func walk(

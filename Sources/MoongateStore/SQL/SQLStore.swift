@@ -14,6 +14,16 @@ package protocol SQLStore: Store {
   var memory: SQLStoreMemory { get }
 }
 
+/// What became of making a store one of another key.
+package enum FingerprintReplacement: Sendable, Equatable {
+  /// It is the new key's: since now, or already.
+  case replaced
+  /// Gateways serve from it, which count by the old key: nothing was changed.
+  case served([ServingNode])
+  /// It is the store of neither key: nothing was changed.
+  case notTheirs
+}
+
 /// What a store remembers between transactions. Nothing of it is needed for an answer to be right.
 package struct SQLStoreMemory: Sendable {
   let pruning = Pruning()
@@ -34,15 +44,19 @@ extension SQLStore {
   /// - Parameters:
   ///   - old: `KeyRing.fingerprint` of the key that the store is of.
   ///   - new: of the key that takes its place.
-  /// - Returns: false where it is the store of neither; then nothing is changed.
-  package func replaceFingerprint(_ old: [UInt8], with new: [UInt8]) async throws(StoreFault) -> Bool {
-    try await write(at: Timestamp(milliseconds: 0)) { rows in try MetaRows.replaceFingerprint(old, with: new, rows) }
+  package func replaceFingerprint(_ old: [UInt8], with new: [UInt8], at now: Timestamp) async throws(StoreFault) -> FingerprintReplacement {
+    try await write(at: now) { rows in
+      let nodes = try NodeRows.all(at: now, rows)
+      guard nodes.isEmpty else { return .served(nodes) }
+      return try MetaRows.replaceFingerprint(old, with: new, rows) ? .replaced : .notTheirs
+    }
   }
 
   package func apply(_ changes: [Change], at now: Timestamp) async throws(StoreFault) -> ApplyResult {
     do {
       let prepared = try await blankingTrail(of: try changes.map(PreparedChange.init), at: now)
       let locks = try await database.write(at: now) { rows in try PreparedChange.apply(prepared, at: now, rows) }
+      for traces in prepared.compactMap(\.traces) { try await delete(traces, at: now) }
       if prepared.contains(where: { $0.forgotten != nil }) { await database.forgetDeleted() }
       for change in prepared { if let (record, encoded) = change.flow { memory.decoded.keep(record, encoded: encoded) } }
       return .applied(locks: locks)
@@ -60,8 +74,9 @@ extension SQLStore {
     for index in changes.indices {
       guard let trail = changes[index].forgotten else { continue }
       // Who is gone already leaves nothing to do; the transaction will say so.
-      let there = try await database.read { rows in try rows.row("SELECT 1 FROM account WHERE id = ?1", [.text(trail.account)]) != nil }
-      guard there, let bounds = try await database.read({ rows in try Trail.bounds(rows) }) else { continue }
+      guard let names = try await database.read({ rows in try Deleting.names(of: trail.account, rows) }) else { continue }
+      changes[index].traces = try FlowTraces(account: trail.account, names: names)
+      guard let bounds = try await database.read({ rows in try Trail.bounds(rows) }) else { continue }
       for first in stride(from: bounds.lowerBound, through: bounds.upperBound, by: Int(Trail.stretch)) {
         let last = first + Trail.stretch - 1
         guard try await database.read({ rows in try !trail.blanks(from: first, to: last, rows).isEmpty }) else { continue }
@@ -70,6 +85,18 @@ extension SQLStore {
       changes[index].trailFrom = bounds.upperBound - Trail.underWay
     }
     return changes
+  }
+
+  /// Takes people who were just deleted out of the flows. No flow can come to be theirs any more, and each is forgotten by itself within its lifetime:
+  /// what is interrupted here leaves nothing for long.
+  private func delete(_ traces: FlowTraces, at now: Timestamp) async throws {
+    var last = Int64.min
+    while true {
+      let (end, isThere) = try await database.read { [last] rows in try traces.look(after: last, rows) }
+      if isThere { try await database.write(at: now) { [last] rows in try traces.delete(after: last, to: end ?? .max, rows) } }
+      guard let end else { return }
+      last = end
+    }
   }
 
   package func prune(at now: Timestamp) async throws(StoreFault) -> Bool {

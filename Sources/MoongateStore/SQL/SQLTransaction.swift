@@ -28,6 +28,9 @@ package protocol SQLTransaction {
   /// Tells those who wait for changes of sessions, on whatever node, that there are some; once the transaction is committed. They look now and
   /// then by themselves: a database that cannot call them does nothing.
   func wake() throws
+  /// From now on statements may take as long as they do, and so may pauses between them: what gateways do must be done in seconds, what an operator
+  /// waits for need not.
+  func takeTime() throws
 }
 
 /// A statement that reads.
@@ -58,6 +61,9 @@ extension SQLTransaction {
 
   /// Calls nobody.
   package func wake() throws {}
+
+  /// Nothing hurries it.
+  package func takeTime() throws {}
 }
 
 /// Where databases differ in words.

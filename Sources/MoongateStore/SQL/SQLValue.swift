@@ -17,6 +17,12 @@ extension SQLValue {
   init(_ isTrue: Bool) { self = .integer(isTrue ? 1 : 0) }
 }
 
+extension String {
+  /// As every store keeps it. PostgreSQL's texts hold no NUL, and it refuses the whole statement for one: whoever puts it into a name must not get a
+  /// 503 for it. So that a store can be moved, no other keeps one either.
+  var storable: String { utf8.contains(0) ? replacing("\0", with: "\u{fffd}") : self }
+}
+
 /// A row that was read. Columns count from 0.
 package protocol SQLRow {
   /// nil where the column is null.

@@ -22,7 +22,8 @@ extension Schema {
     func value(_ row: some SQLRow, _ place: Int) throws -> SQLValue {
       switch kind {
       case .integer: try row.optionalInteger(place).map(SQLValue.integer) ?? .null
-      case .text: SQLValue(try row.optionalText(place))
+      // A store of before may have text in it that no store keeps any more.
+      case .text: SQLValue(try row.optionalText(place)?.storable)
       case .bytes: SQLValue(try row.optionalBytes(place))
       }
     }
@@ -48,7 +49,7 @@ extension Schema {
       "token:bytes id:text account:text created_at expires_at idle last_seen_at passed:text user_agent:text"),
     table("session_change", key: "number", "number at token:bytes account:text"),
     table("event", key: "number", "number id:text at event:bytes"),
-    table("node", since: 2, key: "id", "id:text generation:text seen_at"),
+    table("node", since: 2, key: "id", "id:text generation:text seen_at keys:text"),
   ]
 
   /// Columns are numbers unless they say otherwise.

@@ -6,6 +6,8 @@ import MoongateCore
 struct DatabaseFile {
   let path: String
 
+  var isThere: Bool { access(path, F_OK) == 0 }
+
   /// Makes the file, mode 0600, and missing folders above it, mode 0700. SQLite gives `-wal` and `-shm` the file's own mode.
   ///
   /// Attack: made by SQLite itself, the file would be as readable as the umask allows, if only for a moment.

@@ -15,13 +15,16 @@ package final class SQLiteDatabase: SQLDatabase {
     var inside = 0
   }
 
-  /// Opens the file, makes it where there is none, and brings its schema up to date. Blocks while it does.
-  init(path: String, keyFingerprint: [UInt8]) throws(StoreRefusal) {
+  /// Opens the file and brings its schema up to date. Blocks while it does.
+  /// - Parameter makes: whether the file is made where there is none.
+  init(path: String, keyFingerprint: [UInt8], makes: Bool = true) throws(StoreRefusal) {
     let file = DatabaseFile(path: path)
     let isFile = path != ":memory:"
     if isFile {
-      try file.create()
-      _ = try file.inspect()
+      if makes { try file.create() }
+      guard makes || file.isThere else { throw .nothingThere(path: path) }
+      let version = try file.inspect()
+      guard makes || version > 0 else { throw .nothingThere(path: path) }
       try file.tighten()
     }
     do {
@@ -30,7 +33,9 @@ package final class SQLiteDatabase: SQLDatabase {
         ? try DatabaseQueue(path: path, configuration: SQLiteConfiguration.writing) : try DatabaseQueue(configuration: SQLiteConfiguration.base)
       let recorded = try database.writeWithoutTransaction { db in
         try Schema.migrate(db, path: path)
-        let meta = try MetaRows.claim(fingerprint: keyFingerprint, SQLiteTransaction(db))
+        let rows = SQLiteTransaction(db)
+        if !makes, try MetaRows.owner(rows) == nil { throw StoreRefusal.nothingThere(path: path) }
+        let meta = try MetaRows.claim(fingerprint: keyFingerprint, rows)
         guard meta.isOwn else { throw StoreRefusal.otherKey(path: path) }
         return meta.moment
       }

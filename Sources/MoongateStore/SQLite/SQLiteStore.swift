@@ -5,11 +5,12 @@ package final class SQLiteStore: SQLStore {
   package let database: SQLiteDatabase
   package let memory = SQLStoreMemory()
 
-  /// Opens the store, makes it where there is none, and brings its schema up to date. Blocks while it does.
+  /// Opens the store and brings its schema up to date. Blocks while it does.
   /// - Parameters:
   ///   - path: of the file; `:memory:` for one that lives with this value.
   ///   - keyFingerprint: `KeyRing.fingerprint` of the master key: a store answers to the key it was made with.
-  package init(path: String, keyFingerprint: [UInt8]) throws(StoreRefusal) {
-    database = try SQLiteDatabase(path: path, keyFingerprint: keyFingerprint)
+  ///   - makes: whether a store is made where there is none; else that is refused.
+  package init(path: String, keyFingerprint: [UInt8], makes: Bool = true) throws(StoreRefusal) {
+    database = try SQLiteDatabase(path: path, keyFingerprint: keyFingerprint, makes: makes)
   }
 }

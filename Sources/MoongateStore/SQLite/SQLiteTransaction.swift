@@ -46,7 +46,7 @@ package struct SQLiteTransaction: SQLTransaction {
       switch value {
       case .null: sqlite3_bind_null(statement, index)
       case .integer(let number): sqlite3_bind_int64(statement, index, number)
-      case .text(var text): text.withUTF8 { Self.bindText(statement, index, $0) }
+      case .text(let text): Self.bindText(statement, index, text.storable)
       case .bytes(let bytes): bytes.withUnsafeBytes { Self.bindBytes(statement, index, $0) }
       }
     if code != SQLITE_OK { throw DatabaseError(resultCode: ResultCode(rawValue: code)) }
@@ -55,11 +55,14 @@ package struct SQLiteTransaction: SQLTransaction {
   /// SQLite copies what it is given: it looks at it after the call.
   private static var copied: sqlite3_destructor_type { unsafeBitCast(-1, to: sqlite3_destructor_type.self) }
 
-  private static func bindText(_ statement: SQLiteStatement, _ index: Int32, _ text: UnsafeBufferPointer<UInt8>) -> Int32 {
-    // Without an address there would be NULL.
-    guard let start = text.baseAddress, !text.isEmpty else { return sqlite3_bind_text(statement, index, "", 0, copied) }
-    return start.withMemoryRebound(to: CChar.self, capacity: text.count) {
-      sqlite3_bind_text(statement, index, $0, Int32(clamping: text.count), copied)
+  private static func bindText(_ statement: SQLiteStatement, _ index: Int32, _ text: String) -> Int32 {
+    var text = text
+    return text.withUTF8 { text in
+      // Without an address there would be NULL.
+      guard let start = text.baseAddress, !text.isEmpty else { return sqlite3_bind_text(statement, index, "", 0, copied) }
+      return start.withMemoryRebound(to: CChar.self, capacity: text.count) {
+        sqlite3_bind_text(statement, index, $0, Int32(clamping: text.count), copied)
+      }
     }
   }
 

@@ -1,4 +1,5 @@
 import Crypto
+import MoongateSDK
 import MoongateTesting
 import Testing
 
@@ -69,6 +70,54 @@ import Testing
     #expect(after.peppering(Array("$argon2id$v=19$m=8,t=1,p=1,keyid=\(before.pepperName)$x$y".utf8)) == [before.currentName])
     // A node that knows one key alone refuses what it cannot know.
     #expect(!isGood(before, mac(after), "012345") && before.peppered([3], by: after.pepperName) == nil)
+  }
+
+  /// All parts of a gateway hold one ring: when its keys are exchanged, each makes things with the new one at once and still takes those of the old.
+  @Test func aRingIsExchangedUnderAllWhoHoldIt() throws {
+    let one = try MasterKeys(only: [UInt8](repeating: 1, count: 32))
+    let both = try #require(try one.adding([UInt8](repeating: 2, count: 32)).rotated())
+    let ring = KeyRing(one)
+    let hashing = SecretHashing(keys: ring, random: SeededRandom(), cost: .cheap)
+    let (sealed, hash) = (try ring.seal([1], for: "x"), try hashing.hash([7]))
+    let (counter, names) = (ring.counterKey([[1]]), ring.names)
+    #expect(ring.replace(by: both))
+    #expect(ring.currentName == both.current.name && ring.names == [both.current.name] + names)
+    #expect(try ring.open(sealed, for: "x") == [1])
+    #expect(try ring.opening(try ring.seal([1], for: "x"), for: "x").key == both.current.name)
+    #expect(ring.counterKey([[1]]) == counter)
+    let verdict = try hashing.verify([7], against: hash)
+    guard case .right(let rehashed) = verdict else {
+      Issue.record("the hash is still good")
+      return
+    }
+    #expect(ring.peppering(Array(try #require(rehashed).utf8)) == [both.current.name])
+    // Attack on ourselves: another installation's file, or a part of ours, copied over it.
+    #expect(!ring.replace(by: try MasterKeys(only: [UInt8](repeating: 3, count: 32))))
+    #expect(!ring.replace(by: try #require(both.without(one.current.name))))
+    #expect(ring.currentName == both.current.name)
+  }
+
+  /// A hash names the pepper that is in it, whatever is exchanged while it is made: else nobody could sign in with it.
+  @Test func aHashNeverNamesAnotherPepper() async throws {
+    let one = try MasterKeys(only: [UInt8](repeating: 1, count: 32))
+    let both = try #require(try one.adding([UInt8](repeating: 2, count: 32)).rotated())
+    let ring = KeyRing(one)
+    await withTaskGroup(of: Bool.self) { group in
+      for task in 0..<4 {
+        group.addTask {
+          for round in 0..<2000 {
+            if task == 0 {
+              _ = ring.replace(by: round.isMultiple(of: 2) ? both : one)
+            } else {
+              let (input, pepper) = ring.pepperedAndNamed([7])
+              if let again = KeyRing(both).peppered([7], by: pepper), again != input { return false }
+            }
+          }
+          return true
+        }
+      }
+      for await isRight in group { #expect(isRight) }
+    }
   }
 
   /// Attack: whoever has got hold of a key that was taken out of the ring.

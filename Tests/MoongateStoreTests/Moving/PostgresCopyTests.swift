@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import MoongateCore
 import MoongateTesting
 import Testing
@@ -20,7 +21,7 @@ import Testing
 
   private func copied(_ source: StoreVault, _ target: StoreVault) throws -> [CopiedTable] {
     var tables: [CopiedTable] = []
-    #expect(try source.copy(to: target) { tables.append($0) } == false)
+    try source.copy(to: target) { tables.append($0) }
     return tables
   }
 
@@ -45,15 +46,73 @@ import Testing
   @Test func whatFailsHalfWayLeavesNothing() async throws {
     let store = try SQLiteStore(path: folder.path("source.db"), keyFingerprint: [1])
     try await Estate.fill(store)
-    // Text that PostgreSQL cannot hold.
-    let session = Session(
-      id: "se_nul", token: TokenHash(of: "nul".utf8), account: "ac_1", createdAt: Estate.now, expiresAt: Estate.now + .seconds(60),
-      idle: .seconds(60), lastSeenAt: Estate.now, passed: [], userAgent: "a\0b")
-    _ = try await store.apply([.putSession(session)], at: Estate.now)
     try store.close()
+    // A row that somebody else wrote, in the last table.
+    try await DatabaseQueue(path: folder.path("source.db")).write { db in
+      try db.execute(sql: "INSERT INTO event (id, at, event) VALUES ('dc', 'noon', x'')")
+    }
     let database = try server.makeDatabase()
     #expect(throws: (any Error).self) { try sqlite("source.db").copy(to: postgres(database)) { _ in } }
     for table in Schema.tables { #expect(try server.sql("SELECT count(*) FROM \(table.name)", in: database) == "0", "\(table.name)") }
+  }
+
+  /// Attack on ourselves: a gateway writes its moment once a second at most, and may write nothing else; what it does write would be lost.
+  @Test func whatIsWrittenMeanwhileIsNeverLostSilently() async throws {
+    let database = try server.makeDatabase()
+    let store = try PostgresStore(url: server.url(database), keyFingerprint: [1])
+    try await Estate.fill(store)
+    try store.close()
+    let source = try postgres(database)
+    #expect(throws: CopyRefusal.written(name: source.name, table: "tally")) {
+      try source.copy(to: sqlite("target.db")) { table in
+        guard table.name == "event" else { return }
+        #expect(throws: Never.self) { try server.sql("DELETE FROM tally", in: database) }
+      }
+    }
+    #expect(try sqlite("target.db").fingerprint() == nil)
+    // It copies when nobody writes; and not while a gateway serves from either.
+    let beat = "INSERT INTO node VALUES ('here 127.0.0.1:8080 x', 'g', extract(epoch FROM now()) * 1000)"
+    try server.sql(beat, in: database)
+    #expect(throws: CopyRefusal.served(name: source.name, gateways: ["here 127.0.0.1:8080"])) { try source.copy(to: sqlite("target.db")) { _ in } }
+    try server.sql("DELETE FROM node", in: database)
+    let other = try server.makeDatabase()
+    let target = try postgres(other)
+    _ = try target.migrate()
+    try server.sql(beat, in: other)
+    #expect(throws: CopyRefusal.served(name: target.name, gateways: ["here 127.0.0.1:8080"])) { try source.copy(to: target) { _ in } }
+    try server.sql("DELETE FROM node", in: other)
+    try source.copy(to: target) { _ in }
+    #expect(try target.fingerprint() == [1])
+  }
+
+  /// A gateway that starts on the target while it is written finds nothing, or all of it: it does not take it for itself in between.
+  @Test func aGatewayThatStartsOnTheTargetMeanwhileWaits() async throws {
+    let store = try SQLiteStore(path: folder.path("source.db"), keyFingerprint: [1])
+    try await Estate.fill(store)
+    try store.close()
+    let database = try server.makeDatabase()
+    try sqlite("source.db").copy(to: postgres(database)) { table in
+      guard table.name == "meta" else { return }
+      #expect(throws: (any Error).self) {
+        try server.sql("SET lock_timeout = '100ms'; INSERT INTO meta VALUES (1, '\\x07', 0) ON CONFLICT DO NOTHING", in: database)
+      }
+      #expect(throws: (any Error).self) { try server.sql("SET lock_timeout = '100ms'; INSERT INTO node VALUES ('n', 'g', 1)", in: database) }
+    }
+    #expect(try postgres(database).fingerprint() == [1])
+  }
+
+  /// SQLite would keep a NUL in text, PostgreSQL refuses it: no store keeps one.
+  @Test func aNULOfBeforeMovesAsWhatStandsForIt() async throws {
+    let store = try SQLiteStore(path: folder.path("source.db"), keyFingerprint: [1])
+    try await Estate.fill(store)
+    try store.close()
+    try await DatabaseQueue(path: folder.path("source.db")).write { db in
+      try db.execute(sql: "UPDATE account SET first_name = CAST(x'610062' AS TEXT) WHERE id = 'ac_3'")
+    }
+    let database = try server.makeDatabase()
+    let there = try copied(try sqlite("source.db"), try postgres(database))
+    #expect(try server.sql("SELECT first_name FROM account WHERE id = 'ac_3'", in: database) == "a\u{fffd}b")
+    #expect(try copied(try postgres(database), try sqlite("back.db")) == there)
   }
 
   @Test func whatIsNotEmptyOrNotThereIsRefused() async throws {

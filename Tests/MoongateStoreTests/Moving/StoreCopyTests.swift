@@ -32,7 +32,7 @@ import Testing
     // More rows than a page has, and more than one batch.
     try await fill(rounds: 620)
     var copied: [CopiedTable] = []
-    #expect(try vault(source).copy(to: vault(target)) { copied.append($0) } == false)
+    try vault(source).copy(to: vault(target)) { copied.append($0) }
     #expect(copied.map(\.name) == Schema.tables.map(\.name).filter { $0 != "node" })
     #expect(copied.allSatisfy { $0.digest.count == 64 && $0.rows > 0 }, "\(copied)")
     #expect(try rows(target) == rows(source))
@@ -46,8 +46,8 @@ import Testing
     try await fill()
     var first: [CopiedTable] = []
     var second: [CopiedTable] = []
-    _ = try vault(source).copy(to: vault(target)) { first.append($0) }
-    _ = try vault(target).copy(to: vault(folder.path("again.db"))) { second.append($0) }
+    try vault(source).copy(to: vault(target)) { first.append($0) }
+    try vault(target).copy(to: vault(folder.path("again.db"))) { second.append($0) }
     #expect(first == second)
   }
 
@@ -75,25 +75,90 @@ import Testing
     }
   }
 
-  @Test func whatIsWrittenMeanwhileIsLeftOutAndTold() async throws {
+  /// Whatever is written while it copies would be lost with the source: of each table, whoever writes it, and whatever else stays as it was.
+  @Test(arguments: [
+    ("event", "INSERT INTO event (id, at, event) VALUES ('dc', 1, x'')"), ("account", "UPDATE account SET is_locked = 1 WHERE id = 'ac_3'"),
+    ("tally", "DELETE FROM tally"), ("session", "UPDATE session SET last_seen_at = last_seen_at + 1"), ("timer", "DELETE FROM timer"),
+    ("meta", "UPDATE meta SET moment = moment + 1"),
+  ])
+  func whatIsWrittenMeanwhileIsNeverLostSilently(table: String, sql: String) async throws {
     try await fill()
     let other = try DatabaseQueue(path: source)
-    let before = try rows(source)
-    let goesOn = try vault(source).copy(to: vault(target)) { table in
-      guard table.name == "meta" else { return }
-      #expect(throws: Never.self) { try other.write { db in try db.execute(sql: "INSERT INTO event (id, at, event) VALUES ('dc', 1, x'')") } }
+    let refusal = CopyRefusal.written(name: "sqlite:\(source)", table: table)
+    #expect(throws: refusal) {
+      try vault(source).copy(to: vault(target)) { copied in
+        // When its own table has been copied, too.
+        guard copied.name == "event" else { return }
+        #expect(throws: Never.self) { try other.write { db in try db.execute(sql: sql) } }
+      }
     }
-    #expect(goesOn)
-    #expect(try rows(target) == before)
+    #expect(try rows(target).values.allSatisfy { $0 == 0 })
+    // The next attempt has it.
+    try vault(source).copy(to: vault(target)) { _ in }
+    #expect(try rows(target) == rows(source))
+  }
+
+  /// A gateway tells that it serves every three seconds; what it writes to the one store would not be in the other.
+  @Test func whatIsServedIsNotCopied() async throws {
+    try await fill()
+    let store = try SQLiteStore(path: source, keyFingerprint: [1])
+    let now = SystemClock(floor: Timestamp(milliseconds: 0)).now()
+    _ = try await store.beat(ServingNode(id: "here 127.0.0.1:8080 x", generation: "g", seenAt: now))
+    let refusal = CopyRefusal.served(name: "sqlite:\(source)", gateways: ["here 127.0.0.1:8080"])
+    var told = 0
+    #expect(throws: refusal) { try vault(source).copy(to: vault(target)) { _ in told += 1 } }
+    #expect(told == 0)
+    #expect(
+      refusal.description == "sqlite:\(source) is served by here 127.0.0.1:8080; nothing was copied. Stop every gateway that serves from it, "
+        + "and copy again. One that was killed counts for 15s more.")
+    // One that ends says so, and one that was killed is forgotten.
+    _ = try await store.beat(ServingNode(id: "there 127.0.0.1:8080 y", generation: "g", seenAt: now - ServingNode.patience))
+    try await store.leave("here 127.0.0.1:8080 x", at: now)
+    try vault(source).copy(to: vault(target)) { _ in }
+    // One that starts while it copies.
+    #expect(throws: refusal) {
+      try vault(source).copy(to: vault(folder.path("late.db"))) { table in
+        guard table.name == "meta" else { return }
+        #expect(throws: Never.self) {
+          try DatabaseQueue(path: source).write { db in
+            try db.execute(sql: "INSERT INTO node VALUES ('here 127.0.0.1:8080 z', 'g', ?, '')", arguments: [now.milliseconds + 60_000])
+          }
+        }
+      }
+    }
+    #expect(try rows(folder.path("late.db")).values.allSatisfy { $0 == 0 })
+  }
+
+  @Test func aTargetThatIsServedIsNotTouched() async throws {
+    try await fill()
+    let store = try SQLiteStore(path: target, keyFingerprint: [1])
+    let now = SystemClock(floor: Timestamp(milliseconds: 0)).now()
+    _ = try await store.beat(ServingNode(id: "here 127.0.0.1:8080 x", generation: "g", seenAt: now))
+    // Emptied under its hands.
+    try await DatabaseQueue(path: target).write { db in try db.execute(sql: "DELETE FROM meta") }
+    #expect(throws: CopyRefusal.served(name: "sqlite:\(target)", gateways: ["here 127.0.0.1:8080"])) {
+      try vault(source).copy(to: vault(target)) { _ in }
+    }
+  }
+
+  /// One that an earlier version has written: no store keeps a NUL any more.
+  @Test func aNULOfBeforeMovesAsWhatStandsForIt() async throws {
+    try await fill()
+    try await DatabaseQueue(path: source).write { db in
+      try db.execute(sql: "UPDATE account SET first_name = CAST(x'610062' AS TEXT) WHERE id = 'ac_3'")
+    }
+    try vault(source).copy(to: vault(target)) { _ in }
+    let store = try SQLiteStore(path: target, keyFingerprint: [1])
+    #expect(try await store.account("ac_3")?.firstName == "a\u{fffd}b")
   }
 
   @Test func anOlderSchemaIsNotCopied() throws {
     try Self.makeFirst(source)
-    let refusal = CopyRefusal.olderSchema(name: "sqlite:\(source)", found: 1, known: 2)
+    let refusal = CopyRefusal.olderSchema(name: "sqlite:\(source)", found: 1, known: 3)
     #expect(throws: refusal) { try vault(source).copy(to: vault(target)) { _ in } }
     #expect(
       refusal.description
-        == "The schema of sqlite:\(source) is 1, and this program's is 2: bring it up to date first, by `moongate store migrate`.")
+        == "The schema of sqlite:\(source) is 1, and this program's is 3: bring it up to date first, by `moongate store migrate`.")
   }
 
   /// A store as the first version of the schema has it.

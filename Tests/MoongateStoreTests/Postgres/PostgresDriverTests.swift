@@ -68,6 +68,38 @@ extension PostgresDatabase {
     #expect(back == [values])
   }
 
+  /// What an operator waits for may take longer than any client would wait, as the server counts and as we do: a second here, with figures of a tenth.
+  @Test func whatTakesTimeIsNotGivenUp() async throws {
+    let short = PostgresTiming(
+      connect: .seconds(3), statement: .milliseconds(200), lock: .milliseconds(200), silence: .milliseconds(300), queue: .seconds(3))
+    let vault = try PostgresVault(url: bench.server.url(bench.name), timing: short)
+    #expect(throws: StoreFault.self) { try vault.read(Slow(takesTime: false)) }
+    #expect(try vault.read(Slow(takesTime: true)) == 1)
+    #expect(try vault.write(Slow(takesTime: true)) == 1)
+  }
+
+  private struct Slow: VaultWork {
+    let takesTime: Bool
+
+    func run(_ rows: some SQLTransaction) throws -> Int? {
+      if takesTime { try rows.takeTime() }
+      return try rows.row("SELECT 1::bigint FROM (SELECT pg_sleep(1)) AS slept")?.count(0)
+    }
+  }
+
+  /// Of gateways that start at once one makes the tables, and the others wait for it, however long that takes.
+  @Test func migratingWaitsForWhoeverMigrates() async throws {
+    let short = PostgresTiming(
+      connect: .seconds(3), statement: .milliseconds(200), lock: .milliseconds(200), silence: .milliseconds(300), queue: .seconds(3))
+    let name = try bench.server.makeDatabase()
+    let other = Task.detached { [bench] in
+      try bench.server.sql("BEGIN; SELECT pg_advisory_xact_lock(\(Schema.application)); SELECT pg_sleep(1); COMMIT", in: name)
+    }
+    while try bench.server.sql("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'", in: name) == "0" {}
+    #expect(try PostgresVault(url: bench.server.url(name), timing: short).migrate() == 0)
+    _ = try await other.value
+  }
+
   /// Attack: a name with a NUL in it, which PostgreSQL refuses, would be answered 503.
   @Test func aNULBecomesWhatStandsForIt() async throws {
     try await database.write(at: now) { one in try one.run("INSERT INTO note (text) VALUES (?1)", [.text("a\0b")]) }
