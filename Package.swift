@@ -73,7 +73,7 @@ let package = Package(
     .target(name: "CArgon2", linkerSettings: [.linkedLibrary("argon2"), .linkedLibrary("crypt")]),
     .target(name: "CLua", linkerSettings: [.linkedLibrary("lua5.4")]),
     .target(name: "MoongatePolicy", dependencies: ["MoongateSDK", "MoongateCore", "CLua", crypto, logging], swiftSettings: strict),
-    .target(name: "CPostgres", linkerSettings: [.linkedLibrary("pq")]),
+    .target(name: "CPostgres", linkerSettings: [.linkedLibrary("pq"), .linkedLibrary("ssl"), .linkedLibrary("crypto")]),
     .target(
       name: "MoongateStore", dependencies: ["MoongateSDK", "MoongateCore", "CPostgres", grdb, sqlite, crypto, logging], exclude: ["README.md"],
       swiftSettings: strict),

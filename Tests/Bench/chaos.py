@@ -36,6 +36,12 @@ UNAVAILABLE = {None, 502, 503}
 class Gateway(Node):
     """A node, asked without ceremony: a status, and what was said."""
 
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        # Whoever starts or kills it. At most one starts it: two would kill each other's.
+        self.turn = threading.Lock()
+        self.is_starting = False
+
     def ask(self, method, path, body=None, token=None, admin=False, timeout=15):
         connection = http.client.HTTPConnection("127.0.0.1", self.admin_port if admin else self.port, timeout=timeout)
         try:
@@ -81,22 +87,29 @@ class Chaos:
 
     def kill_node(self):
         node = self.dice.choice(self.cluster.nodes)
-        if not node.program.runs:
-            return
-        node.end(signal.SIGKILL)
-        self.kills["gateway"] += 1
+        with node.turn:
+            if not node.program.runs:
+                return
+            node.end(signal.SIGKILL)
+            self.kills["gateway"] += 1
+            if node.is_starting:
+                return
+            node.is_starting = True
         self.mend(lambda: self.start(node))
 
     def start(self, node):
-        # It may come up while PostgreSQL is away: then it says so and ends, and whoever runs it starts it again.
+        # It may come up while PostgreSQL is away: then it says so and ends, and whoever runs it starts it again. It may be killed again meanwhile, too.
         for _ in range(60):
-            node.launch()
+            with node.turn:
+                node.launch()
             deadline = time.monotonic() + 90
-            while time.monotonic() < deadline and node.program.runs:
-                if " ready " in node.program.output:
-                    return
+            while time.monotonic() < deadline and node.program.runs and " ready " not in node.program.output:
                 time.sleep(0.1)
-            node.end(signal.SIGKILL)
+            with node.turn:
+                if node.program.runs and " ready " in node.program.output:
+                    node.is_starting = False
+                    return
+                node.end(signal.SIGKILL)
             time.sleep(0.5)
         self.found(f"gateway {node.number} does not start:\n{node.program.output}")
 

@@ -1,7 +1,6 @@
 import Foundation
 import MoongateCore
 import MoongateSDK
-import MoongateStore
 import MoongateTesting
 
 /// A process of its own for what the store's tests do to processes.
@@ -9,12 +8,14 @@ import MoongateTesting
 /// `store-writer STORE FIRST` writes rounds of `Crash` without end, from that number on, and says on standard output which
 /// have been acknowledged, a number a line, until it is killed.
 /// `store-writer STORE siege` lays a `Siege` and says how much memory it needed at most, in KiB.
+///
+/// STORE is a file of SQLite's, or a connection string.
 @main
 enum StoreWriter {
   static func main() async throws {
     let arguments = CommandLine.arguments
     guard arguments.count == 3 else { exit(2) }
-    let store = try SQLiteStore(path: arguments[1], keyFingerprint: [1])
+    let store = try TestedStore.open(arguments[1])
     guard var number = Int(arguments[2]) else {
       try await Siege.lay(to: store)
       return try say(peak())

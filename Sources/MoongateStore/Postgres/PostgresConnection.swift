@@ -61,10 +61,10 @@ final class PostgresConnection {
           case .notConnected(let found): found
           case .refused(let state, _): PostgresObstacle(state)
           case .silent: .silent
-          case .lost, .outcomeUnknown: .startingUp
+          case .lost, .outcomeUnknown: .hangsUp
           }
         // Of several, one that is there and says no tells more than one that is not there.
-        if obstacle.map({ [.unreachable, .unknownHost, .silent].contains($0) }) ?? true { obstacle = found }
+        if obstacle?.isAbsence ?? true { obstacle = found }
       }
     }
     throw .notConnected(obstacle ?? .unreachable)
@@ -113,12 +113,15 @@ final class PostgresConnection {
     guard PQstatus(handle) != CONNECTION_BAD else { throw .notConnected(obstacle) }
     while waits != PGRES_POLLING_OK {
       guard try ready(waits == PGRES_POLLING_READING ? POLLIN : POLLOUT, until: deadline) else { throw .notConnected(.silent) }
+      cpostgres_watch_certificate(handle)
       waits = PQconnectPoll(handle)
       if waits == PGRES_POLLING_FAILED { throw .notConnected(obstacle) }
     }
   }
 
-  private var obstacle: PostgresObstacle { PostgresObstacle(libpq: String(cString: PQerrorMessage(handle))) }
+  private var obstacle: PostgresObstacle {
+    PostgresObstacle(libpq: String(cString: PQerrorMessage(handle)), certificate: .init(cpostgres_found_certificate()))
+  }
 
   /// What holds for the session, in one round trip.
   private func settle() throws(PostgresError) {

@@ -1,4 +1,3 @@
-import CPostgres
 import MoongateCore
 
 /// What went wrong on a connection. Holds no SQL and no values: what PostgreSQL says in words may quote both.
@@ -90,90 +89,5 @@ struct SQLState: RawRepresentable, Hashable, Sendable {
       default: nil
       }
     return meaning.map { "\($0) (\(rawValue))" } ?? "error \(rawValue)"
-  }
-}
-
-/// Why no connection came to be.
-package enum PostgresObstacle: Sendable, Equatable {
-  case unreachable
-  case unknownHost
-  /// Nobody answered in time.
-  case silent
-  case wrongPassword
-  /// The server wants one, and there is none.
-  case noPassword
-  /// Its rules (pg_hba.conf) let nobody in like that, or there is no such user.
-  case notAdmitted
-  /// We demand TLS and it has none, or its certificate is not one that we trust.
-  case tls
-  case noDatabase
-  case tooManyConnections
-  case startingUp
-  /// A standby, or several and none of them writes.
-  case readOnly
-  /// The user may not do what a store must.
-  case noRights
-  /// Texts of all languages do not fit into it.
-  case encoding
-  case other(String)
-
-  /// For logs, after "PostgreSQL is not there:".
-  var words: String {
-    switch self {
-    case .unreachable: "nobody listens at its address"
-    case .unknownHost: "its host's name is not known"
-    case .silent: "its address does not answer"
-    case .wrongPassword: "wrong password"
-    case .noPassword: "it wants a password"
-    case .notAdmitted: "it does not let this user in from here"
-    case .tls: "no TLS with it as demanded"
-    case .noDatabase: "there is no such database"
-    case .tooManyConnections: "it has no connection left"
-    case .startingUp: "it is starting or shutting down"
-    case .readOnly: "it only reads"
-    case .noRights: "permission denied"
-    case .encoding: "the database is not in UTF8"
-    case .other(let words): words
-    }
-  }
-
-  /// Whether it may well go away by itself.
-  package var mayPass: Bool {
-    switch self {
-    case .unreachable, .unknownHost, .silent, .tooManyConnections, .startingUp, .readOnly: true
-    case .wrongPassword, .noPassword, .notAdmitted, .tls, .noDatabase, .noRights, .encoding, .other: false
-    }
-  }
-
-  init(_ state: SQLState) {
-    self =
-      switch state.rawValue {
-      case "28P01": .wrongPassword
-      case "28000": .notAdmitted
-      case "3D000": .noDatabase
-      case "53300", "55000": .tooManyConnections
-      case "57P01", "57P02", "57P03": .startingUp
-      case "42501", "3F000": .noRights
-      case "25006": .readOnly
-      default: .other(state.words)
-      }
-  }
-
-  /// - Parameter words: what libpq says of a connection that failed, at the verbosity where the server's own errors are codes only.
-  init(libpq words: String) {
-    let last = words.split(whereSeparator: \.isNewline).last.map(String.init) ?? ""
-    if let state = last.split(separator: " ").last.flatMap({ SQLState($0) }), last.contains(":  ") {
-      self.init(state)
-    } else if words.contains("could not translate host name") {
-      self = .unknownHost
-    } else if words.contains("session is read-only") || words.contains("hot standby") {
-      self = .readOnly
-    } else if words.contains("no password supplied") {
-      self = .noPassword
-    } else if words.contains("SSL") || words.contains("certificate") {
-      self = .tls
-    } else {
-      self = .unreachable
-    }
   }
 }

@@ -46,7 +46,7 @@ final class PostgresWorker: Sendable {
       } catch {
         // A server that hung up in the middle may well be there again: one that fails over, or a balancer that has found that out just now.
         defer { isFirst = false }
-        if isFirst, error == .notConnected(.startingUp) { continue }
+        if isFirst, error == .notConnected(.hangsUp) { continue }
         guard pool.failed(self, error) else { return nil }
         var mayPass = true
         if case .notConnected(let obstacle) = error { mayPass = obstacle.mayPass }

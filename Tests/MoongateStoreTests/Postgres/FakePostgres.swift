@@ -80,7 +80,8 @@ final class FakePostgres: Sendable {
   var committed: [Int64] { book.withLock { $0.committed } }
   var connections: Int { book.withLock { $0.connections } }
 
-  init(_ deed: @escaping @Sendable (Statement) -> Deed) throws {
+  /// - Parameter greeting: says no more than that to whoever comes, and hangs up.
+  init(greeting: [UInt8]? = nil, _ deed: @escaping @Sendable (Statement) -> Deed = { _ in Deed() }) throws {
     self.deed = deed
     listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     var address = sockaddr_in()
@@ -103,7 +104,7 @@ final class FakePostgres: Sendable {
         }
         Thread.detachNewThread { [self] in
           var talk = FakeTalk(socket: socket, connection: number, deed: deed) { numbers in self.book.withLock { $0.committed += numbers } }
-          talk.go()
+          if let greeting { talk.greet(greeting) } else { talk.go() }
           close(socket)
         }
       }
@@ -141,6 +142,12 @@ private struct FakeTalk {
     self.connection = connection
     self.deed = deed
     self.commit = commit
+  }
+
+  mutating func greet(_ bytes: [UInt8]) {
+    _ = message()
+    out = bytes
+    flush()
   }
 
   mutating func go() {

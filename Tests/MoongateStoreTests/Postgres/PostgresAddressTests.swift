@@ -61,10 +61,31 @@ import Testing
     ("connection to server at \"db\", port 5432 failed: FATAL:  3D000\n", .noDatabase),
     ("connection to server at \"db\", port 5432 failed: FATAL:  53300", .tooManyConnections),
     ("could not translate host name \"db\" to address: Name or service not known", .unknownHost),
-    ("connection to server at \"db\", port 5432 failed: server does not support SSL, but SSL was required", .tls),
+    ("connection to server at \"db\", port 5432 failed: server does not support SSL, but SSL was required", .noTLS),
     ("connection to server at \"127.0.0.1\", port 1 failed: Connection refused\n\tIs the server running on that host?", .unreachable),
     ("connection to server at \"db\", port 5432 failed: session is read-only", .readOnly),
     ("connection to server at \"db\", port 5432 failed: fe_sendauth: no password supplied", .noPassword),
+    ("connection to server at \"db\", port 5432 failed: Connection timed out\n\tIs the server running on that host?", .silent),
+    ("connection to server at \"db\", port 5432 failed: SSL SYSCALL error: EOF detected", .hangsUp),
+    ("connection to server at \"db\", port 5432 failed: server closed the connection unexpectedly\n\tThis probably means …", .hangsUp),
+    ("connection to server at \"db\", port 5432 failed: SSL error: tlsv1 alert protocol version", .tls),
+    ("connection to server at \"db\", port 5432 failed: SSL error: tlsv13 alert certificate required", .ownCertificateRefused),
+    ("connection to server at \"db\", port 5432 failed: SSL error: certificate verify failed", .certificate(.unknown)),
+    // Each address is tried, and each way that sslmode allows: what says most is told.
+    (
+      "connection to server at \"db\" (::1), port 5432 failed: Connection refused\n\tIs the server running on that host?\n"
+        + "connection to server at \"db\" (10.0.0.1), port 5432 failed: server certificate for \"a\" does not match host name \"db\"",
+      .certificate(.otherHost)
+    ),
+    (
+      "connection to server at \"db\" (10.0.0.1), port 5432 failed: server certificate for \"a\" does not match host name \"db\"\n"
+        + "connection to server at \"db\" (::1), port 5432 failed: Connection refused\n\tIs the server running on that host?",
+      .certificate(.otherHost)
+    ),
+    (
+      "connection to server at \"db\" (10.0.0.1), port 5432 failed: SSL error: tlsv1 alert protocol version\n"
+        + "connection to server at \"db\" (10.0.0.1), port 5432 failed: FATAL:  28000", .notAdmitted
+    ),
   ])
   func obstacles(words: String, obstacle: PostgresObstacle) { #expect(PostgresObstacle(libpq: words) == obstacle) }
 }

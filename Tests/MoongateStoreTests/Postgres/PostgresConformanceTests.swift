@@ -10,4 +10,13 @@ import Testing
     try await check.run(on: store)
     try store.close()
   }
+
+  /// Each call at another gateway.
+  @Test(arguments: StoreConformance.all) func overThreeNodes(_ check: StoreConformance) async throws {
+    let server = try #require(PostgresServer.shared)
+    let url = server.url(try server.makeDatabase(), more: "pool=2")
+    let nodes = try (0..<3).map { _ in try PostgresStore(url: url, keyFingerprint: [1], purpose: .working) }
+    try await check.run(on: SpreadStore(nodes))
+    for node in nodes { try node.close() }
+  }
 }

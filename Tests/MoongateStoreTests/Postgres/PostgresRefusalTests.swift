@@ -46,10 +46,25 @@ import Testing
         == "The host of postgres://nowhere.invalid/x has no address. Correct it in `store` of gateway.lua, or look at the name server.")
   }
 
+  /// Another program's port, and a balancer without a server behind it.
+  @Test(arguments: [
+    (Array("HTTP/1.1 400 Bad Request\r\n\r\n".utf8), "What listens at HERE is no PostgreSQL. Correct host and port of `store` in gateway.lua."),
+    (Array("+OK POP3 ready\r\n".utf8), "What listens at HERE is no PostgreSQL. Correct host and port of `store` in gateway.lua."),
+    ([], "HERE takes connections and ends them. Look into the log of the server, or of the balancer before it."),
+  ])
+  func somebodyElse(greeting: [UInt8], sentence: String) throws {
+    for mode in ["disable", "prefer", "require"] {
+      let stranger = try FakePostgres(greeting: greeting)
+      defer { stranger.end() }
+      let told = sentence.replacing("HERE", with: "postgres://127.0.0.1:\(stranger.port)/x")
+      #expect(try refusal("postgres://u:a%20secret@127.0.0.1:\(stranger.port)/x?sslmode=\(mode)") == told, "\(mode)")
+    }
+  }
+
   @Test func noTLS() throws {
     #expect(
       try refusal(server.url(name, more: "sslmode=require"))
-        == "No TLS with \(shown) as `sslmode` demands it: the server has none, or its certificate is not one of `sslrootcert` or of another host.")
+        == "\(shown) has no TLS, and `sslmode` demands it. Turn it on there (ssl, ssl_cert_file, ssl_key_file), or correct host and port.")
   }
 
   @Test func noDatabase() throws {
@@ -90,7 +105,8 @@ import Testing
     try server.sql("ALTER DATABASE \(name) SET default_transaction_read_only = on")
     #expect(
       try refusal(server.url(name))
-        == "\(shown) only reads: a standby. Name the server that writes in `store`, or all of them: postgres://user@one,two/database.")
+        == "\(shown) only reads: a standby, or default_transaction_read_only is on. "
+        + "Name the server that writes in `store`, or all of them: postgres://user@one,two/database.")
   }
 
   @Test func noRightToMakeTables() throws {

@@ -1,0 +1,77 @@
+import MoongateCore
+import MoongateSDK
+import MoongateStore
+import Synchronization
+import Testing
+
+/// Several gateways' stores of one database as one: each call goes to the next of them, as requests do that a balancer spreads.
+package final class SpreadStore: Store {
+  private let stores: [any Store]
+  private let calls = Atomic<Int>(0)
+
+  /// - Parameter stores: at least one.
+  package init(_ stores: [any Store]) { self.stores = stores }
+
+  private var next: any Store { stores[calls.wrappingAdd(1, ordering: .relaxed).newValue % stores.count] }
+
+  package func reserve(_ request: ReservationRequest) async throws(StoreFault) -> ReservationResult { try await next.reserve(request) }
+  package func apply(_ changes: [Change], at now: Timestamp) async throws(StoreFault) -> ApplyResult { try await next.apply(changes, at: now) }
+  package func latestMoment() async throws(StoreFault) -> Timestamp { try await next.latestMoment() }
+  package func prune(at now: Timestamp) async throws(StoreFault) -> Bool { try await next.prune(at: now) }
+  package func beat(_ node: ServingNode) async throws(StoreFault) -> [ServingNode] { try await next.beat(node) }
+  package func nodes(at now: Timestamp) async throws(StoreFault) -> [ServingNode] { try await next.nodes(at: now) }
+  package func leave(_ id: String, at now: Timestamp) async throws(StoreFault) { try await next.leave(id, at: now) }
+  package func standing(_ limits: [ResolvedLimit], _ timer: ResendTimer?, at now: Timestamp) async throws(StoreFault) -> LedgerStanding {
+    try await next.standing(limits, timer, at: now)
+  }
+  package func locks(at now: Timestamp) async throws(StoreFault) -> [LockRecord] { try await next.locks(at: now) }
+  package func liftLock(_ id: String, at now: Timestamp) async throws(StoreFault) -> Bool { try await next.liftLock(id, at: now) }
+  package func flow(_ id: TokenHash) async throws(StoreFault) -> FlowRecord? { try await next.flow(id) }
+  package func account(_ id: String) async throws(StoreFault) -> Account? { try await next.account(id) }
+  package func accounts(after id: String?, limit: Int) async throws(StoreFault) -> [Account] { try await next.accounts(after: id, limit: limit) }
+  package func accounts(naming identifier: Identifier) async throws(StoreFault) -> [Account] { try await next.accounts(naming: identifier) }
+  package func account(holding identifier: Identifier) async throws(StoreFault) -> Account? { try await next.account(holding: identifier) }
+  package func account(claiming identifier: Identifier, having provider: ProviderName) async throws(StoreFault) -> Account? {
+    try await next.account(claiming: identifier, having: provider)
+  }
+  package func providerRecord(of account: String, for provider: ProviderName) async throws(StoreFault) -> [UInt8]? {
+    try await next.providerRecord(of: account, for: provider)
+  }
+  package func session(_ token: TokenHash) async throws(StoreFault) -> SessionSnapshot? { try await next.session(token) }
+  package func sessions(of account: String) async throws(StoreFault) -> [Session] { try await next.sessions(of: account) }
+  package func touch(_ seen: [TokenHash: Timestamp]) async throws(StoreFault) { try await next.touch(seen) }
+  package func sessionChanges(after sequence: Int64) async throws(StoreFault) -> SessionChanges { try await next.sessionChanges(after: sequence) }
+  package func append(_ events: [AuditEvent]) async throws(StoreFault) { try await next.append(events) }
+  package func events(limit: Int) async throws(StoreFault) -> [AuditEvent] { try await next.events(limit: limit) }
+  package func event(_ id: DecisionID) async throws(StoreFault) -> AuditEvent? { try await next.event(id) }
+}
+
+/// Which store a test runs on.
+package enum TestedStore: Sendable, CaseIterable, CustomTestStringConvertible {
+  /// One file, and one process that has it.
+  case sqlite
+  /// One database of PostgreSQL, and three gateways' stores.
+  case postgres
+
+  /// Those that can be had here.
+  package static var here: [TestedStore] { PostgresServer.isInstalled ? allCases : [.sqlite] }
+
+  package var testDescription: String { "\(self)" }
+
+  /// Opens a store as the gateways of such a test have it.
+  /// - Parameter address: the path of a file, or a connection string.
+  package static func open(_ address: String) throws -> any Store {
+    guard address.hasPrefix("postgres:") else { return try SQLiteStore(path: address, keyFingerprint: [1]) }
+    return SpreadStore(try (0..<3).map { _ in try PostgresStore(url: address, keyFingerprint: [1], purpose: .working) })
+  }
+
+  /// The address of a new store.
+  package func address(in folder: ScratchFolder) throws -> String {
+    switch self {
+    case .sqlite: return folder.path("moongate.db")
+    case .postgres:
+      guard let server = PostgresServer.shared else { throw PostgresServer.Problem(description: PostgresServer.need) }
+      return server.url(try server.makeDatabase())
+    }
+  }
+}
