@@ -6,7 +6,7 @@
 
 /// What was wrong with a server's certificate. libpq's own words say no more than that it could not be verified.
 typedef enum {
-  /// Nothing, or nobody looked.
+  /// Nothing, or something else.
   CPOSTGRES_CERTIFICATE_UNKNOWN,
   /// Out of its time, or one of those that sign it is.
   CPOSTGRES_CERTIFICATE_EXPIRED,
@@ -15,11 +15,7 @@ typedef enum {
   CPOSTGRES_CERTIFICATE_REVOKED,
 } cpostgres_certificate;
 
-/// Has this thread remember what OpenSSL finds wrong with the certificate of the server to which it connects. Changes nothing of what is found wrong. To be
-/// called between the steps of connecting; forgets what was remembered of another connection where there is no TLS yet.
-void cpostgres_watch_certificate(PGconn *connection);
-
-/// What this thread remembers.
+/// What OpenSSL found wrong with the certificate of the server whose TLS this thread ended last: of one to which it could not connect just now.
 cpostgres_certificate cpostgres_found_certificate(void);
 
 #endif

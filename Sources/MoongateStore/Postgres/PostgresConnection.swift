@@ -113,7 +113,6 @@ final class PostgresConnection {
     guard PQstatus(handle) != CONNECTION_BAD else { throw .notConnected(obstacle) }
     while waits != PGRES_POLLING_OK {
       guard try ready(waits == PGRES_POLLING_READING ? POLLIN : POLLOUT, until: deadline) else { throw .notConnected(.silent) }
-      cpostgres_watch_certificate(handle)
       waits = PQconnectPoll(handle)
       if waits == PGRES_POLLING_FAILED { throw .notConnected(obstacle) }
     }

@@ -51,7 +51,7 @@ package enum PostgresObstacle: Sendable, Equatable {
     /// OpenSSL does not tell.
     case unknown
 
-    /// What this thread found out of the last certificate that it saw.
+    /// - Parameter found: what this thread found out of the last certificate that it saw.
     init(_ found: cpostgres_certificate) {
       switch found {
       case CPOSTGRES_CERTIFICATE_EXPIRED: self = .expired
