@@ -30,8 +30,17 @@ struct RetireKey: AsyncParsableCommand {
     }
   }
 
+  /// What a gateway makes with a key that is gone, nobody opens.
+  ///
   /// Attack: who guesses while some gateways count by one key and some by another has all of his tries twice.
-  private func demandNobody(_ nodes: [ServingNode]) throws(StartProblem) {
+  private func demandUnused(by nodes: [ServingNode], isOldest: Bool) throws(StartProblem) {
+    guard isOldest else {
+      // One that does not tell is of an older program, and may.
+      let users = nodes.filter { $0.keys.first.map { $0 == name } ?? true }
+      guard !users.isEmpty else { return }
+      let names = users.map(\.name).joined(separator: ", ")
+      throw StartProblem("\(name) stays: \(names) still makes things with it. Bring the key file there, or restart it, then try again.")
+    }
     guard !nodes.isEmpty else { return }
     let are = nodes.count == 1 ? "1 gateway serves" : "\(nodes.count) gateways serve"
     throw StartProblem(
@@ -51,13 +60,7 @@ struct RetireKey: AsyncParsableCommand {
       guard isOldest else { throw StartProblem("The store answers to \(heir): `moongate keys retire \(masters.oldest.name)` first.") }
       source.tell("Taking \(name) out was interrupted: the store answers to \(heir) already. Going on from there.")
     } else {
-      let nodes = try await opened.store.nodes(at: now)
-      if isOldest { try demandNobody(nodes) }
-      let users = nodes.filter { $0.keys.first.map { $0 == name } ?? true }
-      guard users.isEmpty else {
-        let names = users.map(\.name).joined(separator: ", ")
-        throw StartProblem("\(name) stays: \(names) still makes things with it. Bring the key file there, or restart it, then try again.")
-      }
+      try demandUnused(by: try await opened.store.nodes(at: now), isOldest: isOldest)
     }
     let before = try await KeyCensus(of: opened.store, by: ring)
     let census = try await KeyCensus.move(from: name, in: opened.store, by: ring, dropping: force, at: now)
@@ -76,11 +79,13 @@ struct RetireKey: AsyncParsableCommand {
         "\(name) stays: \(records(left)) came under it meanwhile. Bring the key file to the gateways that still use it, then try again.")
     }
     if let lost = before.hashWords(for: name) { source.tell("Removed with the hashes that were under it: \(lost).") }
+    // Again: looking through a million accounts takes minutes, in which a gateway may have started with an old file.
+    if opened.heir == nil { try demandUnused(by: try await opened.store.nodes(at: opened.now), isOldest: isOldest) }
     if isOldest, opened.heir == nil {
       let locks = try await opened.desk.locks().count
       switch try await opened.store.replaceFingerprint(ring.fingerprint, with: KeyRing(left).fingerprint, at: opened.now) {
       case .replaced: break
-      case .served(let nodes): try demandNobody(nodes)
+      case .served(let nodes): try demandUnused(by: nodes, isOldest: true)
       case .notTheirs: throw StartProblem("The store answers to neither \(name) nor the key after it: nothing was changed.")
       }
       source.tell(
