@@ -1,6 +1,7 @@
 import Foundation
 import MoongateCore
 import MoongateSDK
+import MoongateStore
 import MoongateTesting
 
 /// A process of its own for what the store's tests do to processes.
@@ -8,6 +9,7 @@ import MoongateTesting
 /// `store-writer STORE FIRST` writes rounds of `Crash` without end, from that number on, and says on standard output which
 /// have been acknowledged, a number a line, until it is killed.
 /// `store-writer STORE siege` lays a `Siege` and says how much memory it needed at most, in KiB.
+/// `store-writer STORE leave` ends while threads of its connect.
 ///
 /// STORE is a file of SQLite's, or a connection string.
 @main
@@ -15,6 +17,7 @@ enum StoreWriter {
   static func main() async throws {
     let arguments = CommandLine.arguments
     guard arguments.count == 3 else { exit(2) }
+    guard arguments[2] != "leave" else { return leave(arguments[1]) }
     let store = try TestedStore.open(arguments[1])
     guard var number = Int(arguments[2]) else {
       try await Siege.lay(to: store)
@@ -25,6 +28,11 @@ enum StoreWriter {
       try say(number)
       number += 1
     }
+  }
+
+  private static func leave(_ address: String) {
+    for _ in 0..<8 { Thread.detachNewThread { while true { _ = try? PostgresStore(url: address, keyFingerprint: [1]) } } }
+    Thread.sleep(forTimeInterval: 0.2)
   }
 
   private static func say(_ number: Int) throws { try FileHandle.standardOutput.write(contentsOf: Data("\(number)\n".utf8)) }

@@ -16,7 +16,7 @@ import Testing
     }
     let database = try server.makeDatabase()
     try PostgresStore(url: server.url(database), keyFingerprint: [1]).close()
-    try server.sql(Self.crowd, in: database)
+    try server.sql("\(Self.crowd); \(Self.multitude)", in: database)
     // Hundreds of limits at once are a test's; psql's command line has an end.
     for statement in statements where statement.utf8.count < 10_000 {
       if PlanTests.exceptions.contains(where: { statement.hasPrefix($0.beginning) }) { continue }
@@ -37,11 +37,40 @@ import Testing
     let server = try #require(PostgresServer.shared)
     let database = try server.makeDatabase()
     try PostgresStore(url: server.url(database), keyFingerprint: [1]).close()
-    try server.sql(Self.crowd, in: database)
+    try server.sql("\(Self.crowd); \(Self.multitude)", in: database)
     for statement in StoreCheck.statements {
       let plan = try server.sql("SET work_mem = '64kB'; EXPLAIN \(statement)", in: database)
       #expect(plan.firstMatch(of: #/NOT \(.*SubPlan/#) == nil, "\(statement)\n\(plan)")
     }
+  }
+
+  /// What pruning really looks at, by the server's own count: no table that grows from end to end, and of each no more rows in a step than a step has,
+  /// be there as many as may be.
+  @Test func pruningGoesInSmallSteps() async throws {
+    let server = try #require(PostgresServer.shared)
+    let name = try server.makeDatabase()
+    let store = try PostgresStore(url: server.url(name), keyFingerprint: [1], purpose: .working)
+    try server.sql("\(Self.crowd); \(Self.multitude); SELECT pg_stat_reset()", in: name)
+    let steps = 60
+    for _ in 0..<steps { #expect(try await store.prune(at: ManualClock.start)) }
+    try store.close()
+    // A connection that ends tells what it did.
+    let end = ContinuousClock.now + .seconds(20)
+    while try server.sql("SELECT count(*) FROM pg_stat_activity WHERE datname = '\(name)'") != "0" { try #require(ContinuousClock.now < end) }
+    let counts = try server.sql(
+      """
+      SELECT relname, seq_scan, idx_tup_fetch / \(steps), n_tup_del FROM pg_stat_user_tables
+      WHERE relname NOT IN ('meta', 'session_number', 'moongate_schema', 'node', 'pending')
+      """, in: name
+    ).split(separator: "\n").map { $0.split(separator: "|").map(String.init) }
+    #expect(counts.count > 8)
+    for count in counts {
+      #expect(count[1] == "0", "\(count[0]) was walked")
+      #expect(try #require(Int(count[2])) <= 5 * 500, "\(count[0]): \(count[2]) rows a step")
+    }
+    let deleted = Dictionary(uniqueKeysWithValues: try counts.map { ($0[0], try #require(Int($0[3]))) })
+    #expect(deleted["event"] == steps * 500 && deleted["flow"] == steps * 500 && deleted["session_change"] == 19_999 && deleted["counter"] ?? 0 > 0)
+    #expect(try server.sql("SELECT count(*) FROM event", in: name) == "\(200_000 - steps * 500)")
   }
 
   /// The nodes of a plan that look at all of a table that grows: by itself, or all along an index.
@@ -74,5 +103,11 @@ import Testing
     INSERT INTO session_change SELECT n, n, '\\x00', NULL FROM generate_series(1, 20000) AS n;
     INSERT INTO node SELECT 'node ' || n, 'g', n FROM generate_series(1, 20000) AS n;
     ANALYZE
+    """
+
+  /// Has PostgreSQL believe that there are ten million rows in each table that grows.
+  private static let multitude = """
+    UPDATE pg_class SET reltuples = 10000000 WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'i')
+      AND (relkind = 'i' OR relname NOT IN ('meta', 'session_number', 'moongate_schema'))
     """
 }

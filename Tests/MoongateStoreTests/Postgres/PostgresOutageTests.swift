@@ -238,4 +238,19 @@ import Testing
     let database = PostgresDatabase(try PostgresAddress(url), timing: .patient, recordsMoments: false)
     #expect(try await database.count() == 0)
   }
+
+  /// OpenSSL takes itself apart at exit unless it is told not to: a gateway that ended while it connected crashed.
+  @Test func whatEndsWhileItConnectsDoesNotCrash() throws {
+    let server = try #require(PostgresServer.shared)
+    for _ in 0..<10 {
+      let writer = Process()
+      writer.executableURL = storeWriter
+      // Who is refused has been through all that is done with random numbers.
+      writer.arguments = [server.url("postgres", password: "guess"), "leave"]
+      writer.environment = ["SWIFT_BACKTRACE": "enable=no"]
+      try writer.run()
+      writer.waitUntilExit()
+      #expect(writer.terminationReason == .exit && writer.terminationStatus == 0)
+    }
+  }
 }
