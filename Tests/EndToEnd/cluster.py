@@ -118,12 +118,13 @@ class Postgres:
         self.process.process.wait(10)
         wait_for(lambda: not any(pathlib.Path(f"/proc/{child}").exists() for child in children), "PostgreSQL's children to end")
 
-    def stop(self):
+    def stop(self, how=signal.SIGINT):
         if self.process and self.process.runs:
-            self.process.end(signal.SIGINT)
+            self.process.end(how)
 
     def remove(self):
-        self.stop()
+        # At once: what it would write at its end goes with its folder.
+        self.stop(signal.SIGQUIT)
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
