@@ -18,15 +18,21 @@ package enum Siege {
   /// One failure locks every tenth, and is counted to the others.
   package static func isLocked(_ number: Int) -> Bool { number % 10 == 0 }
 
-  /// One wrong try at each.
+  /// One wrong try at each, some hundreds of them in a transaction, and some transactions at once.
   package static func lay(to store: any Store) async throws {
     let random = SeededRandom()
-    for start in stride(from: 0, to: size, by: 500) {
-      let limits = (start..<start + 500).map(limit)
-      let id = ReservationID(from: random)
-      _ = try await store.reserve(ReservationRequest(id: id, now: now, limits: limits, timer: nil))
-      let settlement = Settlement(reservation: id, outcome: .failure, limits: limits, timer: nil, now: now)
-      _ = try await store.apply([.settle(settlement)], at: now)
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for start in stride(from: 0, to: size, by: 500) {
+        if start >= 4 * 500 { try await group.next() }
+        group.addTask {
+          let limits = (start..<start + 500).map(limit)
+          let id = ReservationID(from: random)
+          _ = try await store.reserve(ReservationRequest(id: id, now: now, limits: limits, timer: nil))
+          let settlement = Settlement(reservation: id, outcome: .failure, limits: limits, timer: nil, now: now)
+          _ = try await store.apply([.settle(settlement)], at: now)
+        }
+      }
+      try await group.waitForAll()
     }
   }
 }
