@@ -6,6 +6,8 @@ import Synchronization
 /// Tells the other gateways of the store that this one serves, by which generation, and which master keys it knows; and knows of them.
 final class Heartbeat: Service {
   private static let interval: Duration = .seconds(3)
+  /// How often it looks whether there is something new to tell.
+  private static let look: Duration = .milliseconds(500)
 
   private let id: String
   private let store: any NodeStore
@@ -29,19 +31,24 @@ final class Heartbeat: Service {
   func run() async throws {
     try? await cancelWhenGracefulShutdown {
       while !Task.isCancelled {
-        await self.beat()
-        try await Task.sleep(for: Self.interval)
+        let told = await self.beat()
+        // What has changed is told at once: whoever rotates a key waits until all know it.
+        let next = ContinuousClock.now + Self.interval
+        while ContinuousClock.now < next, told == self.news { try await Task.sleep(for: Self.look) }
       }
     }
     try? await store.leave(id, at: clock.now())
   }
 
+  private var news: [String] { [generations.current.id] + keys.names }
+
   /// A store that does not answer is told of elsewhere: what was known gets old.
-  private func beat() async {
-    let now = clock.now()
-    let node = ServingNode(id: id, generation: generations.current.id, seenAt: now, keys: keys.names)
-    guard let nodes = try? await store.beat(node) else { return }
-    latest.withLock { $0 = (nodes, now) }
+  /// - Returns: what there was to tell.
+  private func beat() async -> [String] {
+    let (now, news) = (clock.now(), news)
+    let node = ServingNode(id: id, generation: news[0], seenAt: now, keys: Array(news.dropFirst()))
+    if let nodes = try? await store.beat(node) { latest.withLock { $0 = (nodes, now) } }
+    return news
   }
 
   /// Those that serve, this one among them; nil where the store has not told for too long.
