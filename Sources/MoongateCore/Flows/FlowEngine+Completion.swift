@@ -99,8 +99,7 @@ extension FlowEngine {
     var view = FlowView(
       id: id, flow: machine.record.name, status: .complete, expiresAt: machine.record.expiresAt, choices: [], step: nil,
       passed: machine.record.passed, account: AccountView(outcome.account, isNew: outcome.isNew),
-      session: session.map { SessionView($0, token: secret) }, next: next)
-    view.isOfBrowser = machine.record.browser != nil
+      session: session.map { SessionView($0, token: secret) }, next: next, isOfBrowser: machine.record.browser != nil)
     if session != nil { view.deviceToken = deviceToken(for: outcome.account.id, machine.record, visit) }
     return view
   }

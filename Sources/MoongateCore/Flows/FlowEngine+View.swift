@@ -14,7 +14,7 @@ extension FlowEngine {
       id: id, flow: record.name, status: record.status, expiresAt: record.expiresAt,
       choices: record.step == nil ? try await choices(due, of: record, visit) : [],
       step: try await step(of: record, id: id, visit), passed: record.passed, account: account.map { AccountView($0, isNew: record.isNewAccount) },
-      session: nil, next: isTold ? record.completedNext : nil)
+      session: nil, next: isTold ? record.completedNext : nil, isOfBrowser: record.browser != nil)
     view.returnTo = record.returnTo
     return view
   }

@@ -18,11 +18,11 @@ package struct FlowView: Sendable {
   /// What this device is to carry from now on (`DeviceToken`); there once, in the answer that made the session.
   package var deviceToken: SecretText?
   /// Whether the flow is bound to a browser, which is then signed in by cookies.
-  package var isOfBrowser = false
+  package var isOfBrowser: Bool
 
   package init(
     id: FlowID, flow: String, status: FlowRecord.Status, expiresAt: Timestamp, choices: [ProviderName], step: StepView?, passed: [PassedStep],
-    account: AccountView?, session: SessionView?, next: String?
+    account: AccountView?, session: SessionView?, next: String?, isOfBrowser: Bool
   ) {
     self.id = id
     self.flow = flow
@@ -34,6 +34,7 @@ package struct FlowView: Sendable {
     self.account = account
     self.session = session
     self.next = next
+    self.isOfBrowser = isOfBrowser
   }
 }
 

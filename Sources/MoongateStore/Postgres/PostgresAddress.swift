@@ -19,9 +19,9 @@ package struct PostgresAddress: Sendable {
     init(_ description: String) { self.description = description }
   }
 
-  /// How many connections there are at most, besides one that listens, unless the string says `pool=`. More of them are slower where the server is
-  /// near: each is a process that waits for the same locks and the same disk.
-  static let usualPool = max(4, ProcessInfo.processInfo.activeProcessorCount)
+  /// How many connections there are at most, besides one that listens, unless the string says `pool=`: one for each processor that may ask, but from 4
+  /// to 10. More of them are slower where the server is near: each is a process that waits for the same locks and the same disk.
+  static let usualPool = min(max(4, ProcessInfo.processInfo.activeProcessorCount), 10)
 
   /// In the order in which they are tried.
   let targets: [Target]

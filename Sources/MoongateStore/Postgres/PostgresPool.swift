@@ -7,9 +7,17 @@ import Synchronization
 ///
 /// Work is handed to the connection that was busy last: the others may rest. While the database is known to be gone, nothing waits: work is turned
 /// away at once, and one thread tries to connect, at growing intervals of a second at most.
+///
+/// Attack: guesses at one number without end. Each waits for that number's counter and has a connection meanwhile; were there none left, nobody could
+/// look for changes of sessions, and no cache would be believed. So what only reads goes first, and one connection never writes.
 final class PostgresPool: Sendable {
   private struct State {
-    var waiting: [any PostgresWork] = []
+    /// What waits; each in the order in which it came.
+    var reads: [any PostgresWork] = []
+    var writes: [any PostgresWork] = []
+    /// How many connections write.
+    var writing = 0
+    let mostWriting: Int
     /// Those with a connection and nothing to do; the last one was busy last.
     var idle: [PostgresWorker] = []
     /// How many threads there are, and how many of them have a connection.
@@ -25,6 +33,40 @@ final class PostgresPool: Sendable {
     var mayGrowAt = ContinuousClock.now
     var isOpen = true
     var isSweeping = false
+
+    init(pool: Int) { mostWriting = max(1, pool - 1) }
+
+    var waiting: Int { reads.count + writes.count }
+
+    func mayBegin(_ work: any PostgresWork) -> Bool { !work.writes || writing < mostWriting }
+
+    mutating func begins(_ work: any PostgresWork) { if work.writes { writing += 1 } }
+    mutating func ended(_ work: any PostgresWork) { if work.writes { writing -= 1 } }
+
+    /// The next one to begin.
+    mutating func popFirst() -> (any PostgresWork)? {
+      if !reads.isEmpty { return reads.removeFirst() }
+      return writes.isEmpty || writing >= mostWriting ? nil : writes.removeFirst()
+    }
+
+    mutating func append(_ work: any PostgresWork) { if work.writes { writes.append(work) } else { reads.append(work) } }
+
+    /// Takes out all that waits.
+    mutating func popAll() -> [any PostgresWork] {
+      defer { (reads, writes) = ([], []) }
+      return reads + writes
+    }
+
+    /// What may begin now on connections that rest: one that writes has ended, perhaps where none is free any more.
+    mutating func matches() -> [(PostgresWorker, any PostgresWork)] {
+      var matches: [(PostgresWorker, any PostgresWork)] = []
+      while let worker = idle.last, let work = popFirst() {
+        idle.removeLast()
+        begins(work)
+        matches.append((worker, work))
+      }
+      return matches
+    }
   }
 
   /// What a worker is to do next.
@@ -45,11 +87,12 @@ final class PostgresPool: Sendable {
   let timing: PostgresTiming
   let numbers: PostgresNumbers
   let dice: @Sendable () -> Double
-  private let state = Mutex(State())
+  private let state: Mutex<State>
 
   /// - Parameter dice: between 0 and 1, for pauses.
   init(_ address: PostgresAddress, timing: PostgresTiming, numbers: PostgresNumbers, dice: @escaping @Sendable () -> Double) {
     self.address = address
+    state = Mutex(State(pool: address.pool))
     self.timing = timing
     self.numbers = numbers
     self.dice = dice
@@ -57,7 +100,7 @@ final class PostgresPool: Sendable {
 
   /// How many connections are at work and at rest, and how much work waits.
   var use: (busy: Int, idle: Int, waiting: Int) {
-    state.withLock { (max(0, $0.connected - $0.idle.count), $0.idle.count, $0.waiting.count) }
+    state.withLock { (max(0, $0.connected - $0.idle.count), $0.idle.count, $0.waiting) }
   }
 
   /// Whether the database is known to be gone.
@@ -73,10 +116,14 @@ final class PostgresPool: Sendable {
     let step = state.withLock { state -> Step in
       guard state.isOpen else { return .refuse(Self.closed) }
       if let outage = state.outage { return .refuse(outage) }
-      if let worker = state.idle.popLast() { return .hand(worker) }
-      guard state.waiting.count < Self.mostWaiting else { return .refuse(Self.late) }
-      state.waiting.append(work)
-      guard state.workers < address.pool, state.workers == 0 || ContinuousClock.now >= state.mayGrowAt else { return .wait }
+      let mayBegin = state.mayBegin(work)
+      if mayBegin, let worker = state.idle.popLast() {
+        state.begins(work)
+        return .hand(worker)
+      }
+      guard state.waiting < Self.mostWaiting else { return .refuse(Self.late) }
+      state.append(work)
+      guard mayBegin, state.workers < address.pool, state.workers == 0 || ContinuousClock.now >= state.mayGrowAt else { return .wait }
       state.workers += 1
       return .grow
     }
@@ -107,20 +154,25 @@ final class PostgresPool: Sendable {
 
   var isOpen: Bool { state.withLock { $0.isOpen } }
 
-  /// - Parameter era: what `connected` said.
-  func next(for worker: PostgresWorker, era: Int) -> Next {
+  /// - Parameters:
+  ///   - era: what `connected` said.
+  ///   - ended: what the worker did until now.
+  func next(for worker: PostgresWorker, era: Int, after ended: (any PostgresWork)?) -> Next {
     let now = ContinuousClock.now
     var late: [any PostgresWork] = []
     defer { for work in late { turnAway(work) } }
     return state.withLock { state in
+      if let ended { state.ended(ended) }
       guard era == state.era else {
-        guard state.outage == nil, !state.waiting.isEmpty else { return leave(&state) }
+        guard state.outage == nil, state.waiting > 0 else { return leave(&state) }
         state.connected -= 1
         return .renew
       }
-      while let work = state.waiting.first {
-        state.waiting.removeFirst()
-        if now < work.deadline { return .work(work) }
+      while let work = state.popFirst() {
+        if now < work.deadline {
+          state.begins(work)
+          return .work(work)
+        }
         late.append(work)
       }
       guard state.isOpen else { return leave(&state) }
@@ -180,10 +232,13 @@ final class PostgresPool: Sendable {
   ///   - era: what `connected` said. Silence of an earlier time is no news: after a failover the old connections fall silent one by one, and the new
   ///     ones are good.
   ///   - silent: the server did not answer: then it will not answer the others either.
+  ///   - ended: what the worker did, or was to do.
   /// - Returns: whether it connects anew.
-  func lost(_ worker: PostgresWorker, era: Int, silent: Bool) -> Bool {
+  func lost(_ worker: PostgresWorker, era: Int, silent: Bool, after ended: (any PostgresWork)?) -> Bool {
     let fault = PostgresError.silent.fault
+    defer { hand() }
     let (goesOn, unserved, resting) = state.withLock { state -> (Bool, [any PostgresWork], [PostgresWorker]) in
+      if let ended { state.ended(ended) }
       state.connected -= 1
       guard silent, era == state.era else {
         if state.scout == nil { return (true, [], []) }
@@ -202,8 +257,7 @@ final class PostgresPool: Sendable {
 
   private func begin(outage: StoreFault, scout worker: PostgresWorker, _ state: inout State) -> (Bool, [any PostgresWork]) {
     state.outage = outage
-    defer { state.waiting = [] }
-    let unserved = state.waiting
+    let unserved = state.popAll()
     guard state.isOpen, state.scout == nil || state.scout === worker else {
       state.workers -= 1
       return (false, unserved)
@@ -214,15 +268,18 @@ final class PostgresPool: Sendable {
 
   /// Work that was not begun, because its connection broke.
   func giveBack(_ work: any PostgresWork) {
-    let (worker, outage) = state.withLock { state -> (PostgresWorker?, StoreFault?) in
-      if let outage = state.outage { return (nil, outage) }
-      if let worker = state.idle.popLast() { return (worker, nil) }
-      state.waiting.insert(work, at: 0)
-      return (nil, nil)
+    let outage = state.withLock { state -> StoreFault? in
+      if state.outage == nil {
+        if work.writes { state.writes.insert(work, at: 0) } else { state.reads.insert(work, at: 0) }
+      }
+      return state.outage
     }
     if let outage { return work.fail(outage) }
-    if let worker { worker.take(work) }
+    hand()
   }
+
+  /// Hands what waits to those who rest.
+  private func hand() { for (worker, work) in state.withLock({ $0.matches() }) { worker.take(work) } }
 
   // MARK: what waits too long
 
@@ -244,9 +301,12 @@ final class PostgresPool: Sendable {
   private func sweep() {
     let now = ContinuousClock.now
     let (late, next) = state.withLock { state -> ([any PostgresWork], ContinuousClock.Instant?) in
-      let late = state.waiting.filter { $0.deadline <= now }
-      if !late.isEmpty { state.waiting.removeAll { $0.deadline <= now } }
-      let next = state.waiting.map(\.deadline).min()
+      let late = (state.reads + state.writes).filter { $0.deadline <= now }
+      if !late.isEmpty {
+        state.reads.removeAll { $0.deadline <= now }
+        state.writes.removeAll { $0.deadline <= now }
+      }
+      let next = (state.reads + state.writes).map(\.deadline).min()
       state.isSweeping = next != nil
       return (late, next)
     }

@@ -44,14 +44,12 @@ package final class PostgresTransaction: SQLTransaction {
   }
 
   package func run(_ sql: String, _ arguments: [SQLValue]) throws {
-    try begin()
-    hasWritten = true
+    try beginWriting()
     queue(sql, arguments, keeps: false)
   }
 
   package func demand(_ sql: String, _ arguments: [SQLValue], orElse conflict: ApplyResult.Conflict) throws {
-    try begin()
-    hasWritten = true
+    try beginWriting()
     demands[queued] = conflict
     // Nobody waits for its answer: where there was no row, dividing by their number is an error, and keeps COMMIT from being carried out.
     let returning = sql.hasPrefix("SELECT") ? "" : " RETURNING 1"
@@ -59,8 +57,7 @@ package final class PostgresTransaction: SQLTransaction {
   }
 
   package func changes(_ sql: String, _ arguments: [SQLValue]) throws -> Int {
-    try begin()
-    hasWritten = true
+    try beginWriting()
     queue(sql, arguments, keeps: true)
     return try exchange().last?.changes ?? 0
   }
@@ -85,10 +82,16 @@ package final class PostgresTransaction: SQLTransaction {
 
   /// Several statements in one text, without arguments, and outside of the pipeline: steps of a schema.
   func script(_ sql: String) throws {
-    try begin()
-    hasWritten = true
+    try beginWriting()
     _ = try exchange()
     do throws(PostgresError) { try connection.script(sql) } catch { throw fail(error, in: nil) }
+  }
+
+  private func beginWriting() throws {
+    // In one that only looks it would be queued, never sent, and fall into the next one's transaction.
+    if kind != .writing, failure == nil { failure = StoreFault("what only reads was to write") }
+    try begin()
+    hasWritten = true
   }
 
   private func begin() throws {

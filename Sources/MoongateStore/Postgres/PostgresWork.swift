@@ -6,6 +6,8 @@ import Synchronization
 protocol PostgresWork: Sendable {
   /// Nobody begins it after this.
   var deadline: ContinuousClock.Instant { get }
+  /// Whether it may wait for rows that somebody else holds.
+  var writes: Bool { get }
 
   /// Carries it out, on the connection's thread.
   /// - Returns: what tells whoever waits; nil where the connection broke before anything could have been committed: it may be carried out on
@@ -32,6 +34,7 @@ final class PostgresTask<Value: Sendable>: PostgresWork {
   private static var mostConnections: Int { 3 }
 
   let deadline: ContinuousClock.Instant
+  var writes: Bool { kind == .writing }
   private let kind: PostgresTransaction.Kind
   private let numbers: PostgresNumbers
   private let moments: RecordedMoment?

@@ -63,8 +63,10 @@ final class PostgresWorker: Sendable {
   private func serve(_ connection: PostgresConnection, era: Int) -> Bool {
     // Whoever waits for work that is done is told when this worker is free for what he asks next: else that would go to another connection.
     var tell: (() -> Void)?
+    var ended: (any PostgresWork)?
     while true {
-      let next = pool.next(for: self, era: era)
+      let next = pool.next(for: self, era: era, after: ended)
+      ended = nil
       tell?()
       tell = nil
       let work: any PostgresWork
@@ -80,13 +82,16 @@ final class PostgresWorker: Sendable {
         }
       }
       guard connection.isAlive() else {
-        let goesOn = pool.lost(self, era: era, silent: false)
+        let goesOn = pool.lost(self, era: era, silent: false, after: work)
         pool.giveBack(work)
         return goesOn
       }
       tell = work.run(on: connection, dice: pool.dice)
-      guard connection.isBroken else { continue }
-      let goesOn = pool.lost(self, era: era, silent: connection.wasSilent)
+      guard connection.isBroken else {
+        ended = work
+        continue
+      }
+      let goesOn = pool.lost(self, era: era, silent: connection.wasSilent, after: work)
       if let tell { tell() } else { pool.giveBack(work) }
       return goesOn
     }

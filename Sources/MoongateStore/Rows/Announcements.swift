@@ -7,7 +7,7 @@ final class Announcements {
   private var tokens: [[UInt8]] = []
   private var accounts: [String] = []
 
-  func add(token: [UInt8]) { tokens.append(token) }
+  func add(token: [UInt8]) { if !tokens.contains(token) { tokens.append(token) } }
 
   func add(account: String) { if !accounts.contains(account) { accounts.append(account) } }
 

@@ -35,13 +35,14 @@ struct PreparedChange: Sendable {
     // What can be read at once goes with the locks, in one round trip.
     let first = changes.first?.settlement
     let reads = first?.reads ?? []
-    let (stored, found) = try holding.rows(first?.judged ?? [], reads + changes.compactMap(\.replaced), rows)
+    try holding.take(rows)
+    let (stored, found) = try CounterRow.rows(first?.judged ?? [], reads + changes.compactMap(\.replaced), rows)
     let news = Announcements()
     for row in found.dropFirst(reads.count).joined() { news.add(token: try row.bytes(0)) }
     var locks = try first?.settle(stored, found.prefix(reads.count), rows) ?? []
     for change in first == nil ? changes[...] : changes.dropFirst() {
       if let settlement = change.settlement {
-        let (stored, found) = try Holding().rows(settlement.judged, settlement.reads, rows)
+        let (stored, found) = try CounterRow.rows(settlement.judged, settlement.reads, rows)
         locks += try settlement.settle(stored, found, rows)
       } else {
         try change.apply(at: now, news, rows)
@@ -77,7 +78,7 @@ struct PreparedChange: Sendable {
     case .nameAccount(let account, let first, let last): try AccountRows.name(account, first: first, last: last, news, rows)
     case .absorbAccount(let account, let heir): try IdentifierRows.absorb(account, into: heir, news, rows)
     case .clearCounters(let limits):
-      for var counter in try Ledger(limits, nil, at: now, Holding(), rows).counters { try counter.forget(at: now, rows) }
+      for var counter in try Ledger(limits, nil, at: now, rows).counters { try counter.forget(at: now, rows) }
     case .seen(let account): try AccountRows.seen(account, at: now, rows)
     case .setLocked(let account, let isLocked): try AccountRows.setLocked(account, isLocked, news, rows)
     case .deleteAccount(let account, let traces): try Deleting.delete(account, traces: traces, trailFrom: trailFrom, news, rows)

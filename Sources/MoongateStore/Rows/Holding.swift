@@ -27,38 +27,23 @@ struct Holding {
     if !guards.contains(where: { $0.key == key }) { guards.append((key, provider, name)) }
   }
 
-  /// Makes those that are missing, locks all of them in the order of the values, and reads them, in one statement: one that was pruned meanwhile
-  /// is made anew. To lock is to change: `DO NOTHING` would neither wait for whoever has the row nor tell what is in it.
-  private static let take = CountedStatement { count in
+  /// Makes those that are missing and locks all, in the order of the values; one that was pruned meanwhile is made anew. It locks and changes nothing:
+  ///
+  /// Attack: tries at a full limit without end, while a backup keeps old versions of rows alive. Each would leave one more for the next to walk over.
+  private static let lock = CountedStatement { count in
     let values = (0..<count).map { "(?\($0 * 3 + 1), ?\($0 * 3 + 2), ?\($0 * 3 + 3), 0, 0, 0)" }.joined(separator: ", ")
     return """
       INSERT INTO counter (key, provider, name, counted, lock_level, expires_at) VALUES \(values)
-      ON CONFLICT (key) DO UPDATE SET key = excluded.key RETURNING \(CounterRow.columns)
+      ON CONFLICT (key) DO UPDATE SET key = excluded.key WHERE false
       """
   }
   private static let lockAccounts = CountedStatement { "SELECT id FROM account WHERE id IN (\(CountedStatement.list($0))) ORDER BY id FOR UPDATE" }
 
-  /// Takes hold, and reads in the same round trip.
-  /// - Parameters:
-  ///   - limits: whose counters are to be read. Where it has counters, these are among them.
-  ///   - reads: what else is to be read, once the locks are there.
-  /// - Returns: rows of counters (`CounterRow.columns`), in any order; and what `reads` have found.
-  func rows<Transaction: SQLTransaction>(
-    _ limits: [ResolvedLimit], _ reads: [SQLRead], _ rows: Transaction
-  ) throws -> (counters: [Transaction.Row], found: ArraySlice<[Transaction.Row]>) {
-    guard rows.dialect == .postgres else { return try CounterRow.rows(limits, reads, rows) }
+  /// Takes hold: what is read after it in the transaction, in the same round trip, stays so until the transaction's end.
+  func take(_ rows: some SQLTransaction) throws {
+    guard rows.dialect == .postgres else { return }
     let sorted = guards.sorted { $0.key.lexicographicallyPrecedes($1.key) }
-    let persons = accounts.isEmpty ? [] : [SQLRead(Self.lockAccounts[accounts.count], accounts.sorted().map(SQLValue.text))]
-    guard sorted.isEmpty else {
-      let take = SQLRead(Self.take[sorted.count], sorted.flatMap { [.bytes($0.key), .text($0.provider), .text($0.name)] })
-      let found = try rows.rows([take] + persons + reads)
-      return (found[0], found.dropFirst(1 + persons.count))
-    }
-    if limits.isEmpty, reads.isEmpty {
-      for read in persons { try rows.run(read.sql, read.arguments) }
-      return ([], [])
-    }
-    let (counters, found) = try CounterRow.rows(limits, persons + reads, rows)
-    return (counters, found.dropFirst(persons.count))
+    if !sorted.isEmpty { try rows.run(Self.lock[sorted.count], sorted.flatMap { [.bytes($0.key), .text($0.provider), .text($0.name)] }) }
+    if !accounts.isEmpty { try rows.run(Self.lockAccounts[accounts.count], accounts.sorted().map(SQLValue.text)) }
   }
 }

@@ -7,8 +7,8 @@ struct Ledger {
   /// nil where no timer was asked for, or none has run.
   let running: TimerRow?
 
-  init(_ limits: [ResolvedLimit], _ timer: ResendTimer?, at now: Timestamp, _ holding: Holding, _ rows: some SQLTransaction) throws {
-    let (stored, found) = try holding.rows(limits, Self.reads(limits, timer, at: now), rows)
+  init(_ limits: [ResolvedLimit], _ timer: ResendTimer?, at now: Timestamp, _ rows: some SQLTransaction) throws {
+    let (stored, found) = try CounterRow.rows(limits, Self.reads(limits, timer, at: now), rows)
     try self.init(limits, stored: stored, found: found, at: now, rows)
   }
 

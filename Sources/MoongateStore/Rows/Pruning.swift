@@ -64,8 +64,11 @@ final class Pruning: Sendable {
       "SELECT \(key) FROM \(table) WHERE \(key) > ?1 ORDER BY \(key) LIMIT 1 OFFSET \(Self.stretch - 1)", [.bytes(place)])?.bytes(0)
     let stretch: [SQLValue] = [.bytes(place), .bytes(last ?? Self.beyond)]
     place = last ?? []
+    let gone = "\(key) > ?1 AND \(key) <= ?2 AND \(dead)"
+    // Who works with a row holds it, and then wants another one: of two that waited for each other one would begin anew. The next walk finds it.
+    let free = " AND \(key) IN (SELECT \(key) FROM \(table) WHERE \(gone) ORDER BY \(key) FOR UPDATE SKIP LOCKED)"
     return try rows.rows(
-      "DELETE FROM \(table) WHERE \(key) > ?1 AND \(key) <= ?2 AND \(dead) RETURNING \(key)", stretch + arguments
+      "DELETE FROM \(table) WHERE \(gone)\(rows.dialect.words(sqlite: "", postgres: free)) RETURNING \(key)", stretch + arguments
     ).map { try $0.bytes(0) }
   }
 

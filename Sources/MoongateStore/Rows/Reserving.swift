@@ -6,7 +6,8 @@ extension ReservationRequest {
   /// Attack: a thousand parallel guesses. Each finds what the ones before it reserved, so exactly as many get a place as
   /// the smallest limit says.
   func reserve(_ rows: some SQLTransaction) throws -> ReservationResult {
-    var ledger = try Ledger(limits, timer, at: now, Holding(limits, timer), rows)
+    try Holding(limits, timer).take(rows)
+    var ledger = try Ledger(limits, timer, at: now, rows)
     var places = [Int](repeating: 0, count: limits.count)
     var refusal: ReservationRefusal?
     var mustWait = false

@@ -125,7 +125,7 @@ extension SQLStore {
 
   package func standing(_ limits: [ResolvedLimit], _ timer: ResendTimer?, at now: Timestamp) async throws(StoreFault) -> LedgerStanding {
     try await read { rows in
-      let ledger = try Ledger(limits, timer, at: now, Holding(), rows)
+      let ledger = try Ledger(limits, timer, at: now, rows)
       let running = timer.flatMap { timer in ledger.running.flatMap { $0.isClosed(to: timer, at: now) ? $0 : nil } }
       return LedgerStanding(counters: ledger.counters.map(\.state), resendAt: running?.resendAt)
     }

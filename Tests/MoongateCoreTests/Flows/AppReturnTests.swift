@@ -14,18 +14,29 @@ import Testing
     AppReturn(challenge: Base64URL.encode(SHA256.hash(data: Array(verifier.utf8))), address: "https://app.example.com/back?x=1")
   }
 
-  private func completed(_ desk: TestDesk) async throws -> (FlowView, code: String) {
+  private func completed(_ desk: TestDesk, browser: TokenHash? = nil) async throws -> (FlowView, code: String) {
     let app = try #require(app)
-    let id = try await desk.engine.create("enter", returnTo: nil, browser: nil, app: app, client: desk.client()).get().id
-    _ = try await desk.engine.begin(id, provider: "phone_otp", fields: ["phone": .text("911111")], client: desk.client()).get()
-    let view = try await desk.engine.submit(id, fields: ["code": .text(desk.code)], client: desk.client()).get()
+    let client = desk.client(browser: browser)
+    let id = try await desk.engine.create("enter", returnTo: nil, browser: browser, app: app, client: client).get().id
+    _ = try await desk.engine.begin(id, provider: "phone_otp", fields: ["phone": .text("911111")], client: client).get()
+    let view = try await desk.engine.submit(id, fields: ["code": .text(desk.code)], client: client).get()
     let next = try #require(view.next)
     #expect(next.hasPrefix("https://app.example.com/back?x=1&code="))
     return (view, String(next.dropFirst("https://app.example.com/back?x=1&code=".count)))
   }
 
-  private func redeem(_ desk: TestDesk, _ id: FlowID, _ code: String, _ verifier: String) async -> Result<FlowView, Refusal> {
-    await desk.engine.submit(id, fields: ["code": .text(code), "code_verifier": .text(verifier)], client: desk.client())
+  private func redeem(
+    _ desk: TestDesk, _ id: FlowID, _ code: String, _ verifier: String, browser: TokenHash? = nil
+  ) async -> Result<FlowView, Refusal> {
+    await desk.engine.submit(id, fields: ["code": .text(code), "code_verifier": .text(verifier)], client: desk.client(browser: browser))
+  }
+
+  /// A browser that redeems the code of its own flow is signed in by cookies, as at the end of any flow of a browser.
+  @Test(arguments: [nil, TokenHash(of: "browser".utf8)]) func whoseFlowItIsIsToldWithTheSession(browser: TokenHash?) async throws {
+    let desk = try await TestDesk.full()
+    let (view, code) = try await completed(desk, browser: browser)
+    let redeemed = try await redeem(desk, view.id, code, verifier, browser: browser).get()
+    #expect(redeemed.session != nil && redeemed.isOfBrowser == (browser != nil))
   }
 
   @Test func theCodeIsRedeemedOnceByWhoMadeTheChallenge() async throws {

@@ -277,6 +277,43 @@ extension PostgresDatabase {
     #expect(try await counts == [0, -1, 0])
   }
 
+  @Test func whatOnlyReadsIsNotLetWrite() async throws {
+    let single = try bench.database(more: "pool=1")
+    await #expect(throws: StoreFault("what only reads was to write")) {
+      try await single.read { one in try one.run("INSERT INTO note (number) VALUES (1)") }
+    }
+    try await single.add(2)
+    #expect(try await single.count() == 1, "nothing of it fell into the next transaction")
+  }
+
+  /// Attack: guesses at one number without end. Each has a connection while it waits for the one before it.
+  @Test func whatOnlyReadsNeverWaitsForThoseWhoWaitForARow() async throws {
+    try await database.add(1)
+    let holds = Mutex(false)
+    let mayGo = DispatchSemaphore(value: 0)
+    async let holder: Void = database.write(at: now) { one in
+      _ = try one.rows("SELECT number FROM note WHERE number = 1 FOR UPDATE")
+      holds.withLock { $0 = true }
+      mayGo.wait()
+    }
+    while !holds.withLock({ $0 }) { await Task.yield() }
+    let two = try bench.database(more: "pool=2")
+    async let writes: Void = withThrowingTaskGroup(of: Void.self) { [now] group in
+      for _ in 0..<6 {
+        group.addTask { try await two.write(at: now) { one in try one.run("UPDATE note SET text = coalesce(text, '') || 'x' WHERE number = 1") } }
+      }
+      try await group.waitForAll()
+    }
+    while try bench.sql("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = '\(bench.name)'") == "0" {
+      await Task.yield()
+    }
+    #expect(try await two.count() == 1)
+    mayGo.signal()
+    try await holder
+    try await writes
+    #expect(try bench.sql("SELECT text FROM note") == "xxxxxx")
+  }
+
   @Test func commitsAreOnDiskWhateverTheServerSays() async throws {
     try bench.server.sql("ALTER DATABASE \(bench.name) SET synchronous_commit = off; ALTER DATABASE \(bench.name) SET search_path = public, other")
     let fresh = try bench.database()

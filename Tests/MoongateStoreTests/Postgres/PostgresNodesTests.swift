@@ -48,6 +48,38 @@ import Testing
     #expect(places.sorted { $0[0] < $1[0] } == (1...5).map { [$0, $0] })
   }
 
+  /// Attack: tries at a full limit without end, while a backup keeps old versions of rows alive: each would leave one more for the next to walk over.
+  @Test func aTryThatIsRefusedLeavesTheCounterAsItWas() async throws {
+    let full = limit("full", max: 1)
+    let requests = (0..<4).map { _ in ReservationRequest(id: ReservationID(from: random), now: now, limits: [full], timer: nil) }
+    _ = try await nodes[0].reserve(requests[0])
+    let before = try server.sql("SELECT ctid FROM counter", in: name)
+    for request in requests.dropFirst() { #expect(try await nodes[1].reserve(request) == .filledByPending) }
+    #expect(try server.sql("SELECT ctid FROM counter", in: name) == before)
+  }
+
+  /// What somebody works with is not waited for: meanwhile pruning would hold rows that others want.
+  @Test func pruningPassesOverWhatSomebodyHolds() async throws {
+    for each in ["one", "two"] {
+      _ = try await nodes[0].reserve(ReservationRequest(id: ReservationID(from: random), now: now, limits: [limit(each)], timer: nil))
+    }
+    let holder = PostgresDatabase(try PostgresAddress(server.url(name)), timing: .patient)
+    let holds = Mutex(false)
+    let mayGo = DispatchSemaphore(value: 0)
+    async let holding: Void = holder.write(at: now) { one in
+      _ = try one.rows("SELECT key FROM counter WHERE key = ?1 FOR UPDATE", [.bytes(Array("one".utf8))])
+      holds.withLock { $0 = true }
+      mayGo.wait()
+    }
+    while !holds.withLock({ $0 }) { await Task.yield() }
+    _ = try await nodes[1].prune(at: now + .seconds(3600))
+    #expect(try server.sql("SELECT convert_from(key, 'UTF8') FROM counter", in: name) == "one")
+    mayGo.signal()
+    try await holding
+    _ = try await nodes[1].prune(at: now + .seconds(3600))
+    #expect(try server.sql("SELECT count(*) FROM counter", in: name) == "0")
+  }
+
   /// Limits in whatever order: nobody sees a deadlock, and none is counted too often.
   @Test func oppositeOrdersOfKeysDoNotMeet() async throws {
     let limits = (0..<4).map { limit("key \($0)", max: 1000) }

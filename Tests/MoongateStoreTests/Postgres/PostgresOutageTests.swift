@@ -154,12 +154,12 @@ import Testing
     let pool = PostgresPool(address, timing: .serving, numbers: PostgresNumbers(), dice: { 0.5 })
     let (first, second) = (PostgresWorker(pool: pool), PostgresWorker(pool: pool))
     let (era, sameEra) = (pool.connected(first), pool.connected(second))
-    #expect(pool.lost(first, era: era, silent: true) && pool.isOut)
+    #expect(pool.lost(first, era: era, silent: true, after: nil) && pool.isOut)
     let next = pool.connected(first)
     #expect(!pool.isOut)
-    #expect(pool.lost(second, era: sameEra, silent: true), "it connects anew")
+    #expect(pool.lost(second, era: sameEra, silent: true, after: nil), "it connects anew")
     #expect(!pool.isOut)
-    #expect(pool.lost(first, era: next, silent: true) && pool.isOut)
+    #expect(pool.lost(first, era: next, silent: true, after: nil) && pool.isOut)
   }
 
   @Test func aLockThatIsHeldForLongIsAFaultAndNoOutage() async throws {
