@@ -296,6 +296,8 @@ extension PostgresDatabase {
       holds.withLock { $0 = true }
       mayGo.wait()
     }
+    // Whatever fails here must not wait for the one that holds.
+    defer { mayGo.signal() }
     while !holds.withLock({ $0 }) { await Task.yield() }
     let two = try bench.database(more: "pool=2")
     async let writes: Void = withThrowingTaskGroup(of: Void.self) { [now] group in

@@ -71,6 +71,8 @@ import Testing
       holds.withLock { $0 = true }
       mayGo.wait()
     }
+    // Whatever fails here must not wait for the one that holds.
+    defer { mayGo.signal() }
     while !holds.withLock({ $0 }) { await Task.yield() }
     _ = try await nodes[1].prune(at: now + .seconds(3600))
     #expect(try server.sql("SELECT convert_from(key, 'UTF8') FROM counter", in: name) == "one")
