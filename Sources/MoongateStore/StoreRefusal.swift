@@ -97,7 +97,15 @@ package enum StoreRefusal: Error, Sendable, Equatable, CustomStringConvertible {
       Name the server that writes in `store`, or all of them: postgres://user@one,two/database.
       """
     case .noRights:
-      "The database user may not make tables in \(name). Let it own the database, or GRANT CREATE, USAGE ON SCHEMA public TO it."
+      """
+      The database user may not do in \(name) what a store does. Let it own the database, or GRANT CREATE, USAGE ON SCHEMA public TO it; \
+      where the tables are there, let it own them (REASSIGN OWNED).
+      """
+    case .superseded:
+      """
+      Another server was promoted in the place of one of \(name), and that one takes writes even so: stop it, or make it a standby of the new one. \
+      No other server of `store` answers.
+      """
     case .encoding: "The database \(name) is not in UTF8. Make one that is: createdb --encoding=UTF8 --template=template0."
     case .other(let words): "The store \(name) cannot be opened (PostgreSQL: \(words)). Look into the server's log, then start again."
     }

@@ -18,6 +18,7 @@ package final class SpreadStore: Store {
   package func apply(_ changes: [Change], at now: Timestamp) async throws(StoreFault) -> ApplyResult { try await next.apply(changes, at: now) }
   package func latestMoment() async throws(StoreFault) -> Timestamp { try await next.latestMoment() }
   package func prune(at now: Timestamp) async throws(StoreFault) -> Bool { try await next.prune(at: now) }
+  package func answers(to fingerprint: [UInt8]) async throws(StoreFault) -> Bool { try await next.answers(to: fingerprint) }
   package func beat(_ node: ServingNode) async throws(StoreFault) -> [ServingNode] { try await next.beat(node) }
   package func nodes(at now: Timestamp) async throws(StoreFault) -> [ServingNode] { try await next.nodes(at: now) }
   package func leave(_ id: String, at now: Timestamp) async throws(StoreFault) { try await next.leave(id, at: now) }

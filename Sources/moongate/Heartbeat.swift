@@ -28,17 +28,29 @@ final class Heartbeat: Service {
     self.clock = clock
   }
 
+  /// - Throws: `StartProblem` once the store is that of another master key.
   func run() async throws {
-    try? await cancelWhenGracefulShutdown {
+    let isAlien = try? await cancelWhenGracefulShutdown {
       while !Task.isCancelled {
+        guard await self.isOurs() else { return true }
         let told = await self.beat()
         // What has changed is told at once: whoever rotates a key waits until all know it.
         let next = ContinuousClock.now + Self.interval
         while ContinuousClock.now < next, told == self.news { try await Task.sleep(for: Self.look) }
       }
+      return false
     }
     try? await store.leave(id, at: clock.now())
+    if isAlien ?? false {
+      throw StartProblem(
+        "The store answers to another master key now: the oldest one was retired while nothing was heard of this gateway. Give it the new key file, then start it."
+      )
+    }
   }
+
+  /// Attack: a gateway that was stopped or cut off for so long that it counted as gone, and comes back after the oldest key was retired. It counts by
+  /// the key that is gone, and who guesses has all of his tries twice.
+  private func isOurs() async -> Bool { (try? await store.answers(to: keys.fingerprint)) ?? true }
 
   private var news: [String] { [generations.current.id] + keys.names }
 

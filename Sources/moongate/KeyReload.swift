@@ -61,6 +61,7 @@ struct KeyReload: Service {
   private struct Look: Equatable {
     private var file: UInt64 = 0
     private var size: Int64 = -1
+    /// When anything of it changed last, its mode included: one that others could read is taken once they no longer can.
     private var seconds = 0
     private var nanoseconds = 0
 
@@ -69,8 +70,8 @@ struct KeyReload: Service {
       guard stat(path, &status) == 0 else { return }
       file = UInt64(status.st_ino)
       size = Int64(status.st_size)
-      seconds = status.st_mtim.tv_sec
-      nanoseconds = status.st_mtim.tv_nsec
+      seconds = status.st_ctim.tv_sec
+      nanoseconds = status.st_ctim.tv_nsec
     }
   }
 }

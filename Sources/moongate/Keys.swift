@@ -99,8 +99,10 @@ struct KeySource {
   func change(_ body: (MasterKeys) async throws -> MasterKeys) async throws {
     switch location {
     case .file(let path):
-      _ = try await KeyFile.change(path, body)
-      tell("Keep a new copy of \(path), apart from the store. A gateway that runs takes it within a second.")
+      let before = try read().oldest.name
+      let changed = try await KeyFile.change(path, body)
+      tell("Keep a new copy of \(path), apart from the store; backups of the store from before need the copy from before.")
+      if changed.oldest.name == before { tell("A gateway that runs takes it within a second.") }
     case .value:
       let changed = try await body(try read())
       tell("The key comes from the environment. Set its variable to these lines, all of them, and restart the gateway:")

@@ -23,7 +23,7 @@ struct RetireKey: AsyncParsableCommand {
         throw StartProblem("There is no key \(name): `moongate keys show` lists those that there are.")
       }
       guard let left = masters.without(name) else {
-        throw StartProblem("\(name) is the current key: `moongate keys rotate` first, then restart the gateway.")
+        throw StartProblem("\(name) is the current key: make another one current first, by `moongate keys rotate`.")
       }
       try await OperatorStore.with(configuration, finishesRetirement: true) { opened in try await release(opened, masters, left, source) }
       return left

@@ -592,6 +592,19 @@ def test_failing_over_loses_nothing(pair, tmp_path, number, other_number):
         for node in (one, two):
             assert problem(node.submit(flow, code), 429, "too_many_attempts")["retry_after"] > 600
         two.register(other_number())
+        # The old primary comes back, as a machine that was switched on again, and takes writes: nobody works with it.
+        first.start()
+        first.ask("ALTER SYSTEM SET synchronous_standby_names = ''")
+        first.ask("SELECT pg_reload_conf()")
+        one.program.end()
+        one.start()
+        with ThreadPoolExecutor(12) as pool:
+            answers = list(pool.map(lambda index: (one, two)[index % 2].session(token).status_code, range(40)))
+        assert set(answers) == {200}
+        one.register(other_number())
+        wait_for(lambda: first.ask("SELECT count(*) FROM pg_stat_activity WHERE usename = 'moongate'") == "0", "the last connection to the old one", 10)
+        assert second.ask("SELECT count(*) FROM account", "moongate") == "4"
+        assert first.ask("SELECT count(*) FROM account", "moongate") == "2"
     finally:
         cluster.stop()
 

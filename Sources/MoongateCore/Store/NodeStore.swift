@@ -5,6 +5,8 @@ package protocol NodeStore: Sendable {
   func beat(_ node: ServingNode) async throws(StoreFault) -> [ServingNode]
   /// The gateways that have said lately that they serve, by their ids.
   func nodes(at now: Timestamp) async throws(StoreFault) -> [ServingNode]
+  /// Whether the store is still that of the master key with this `KeyRing.fingerprint`.
+  func answers(to fingerprint: [UInt8]) async throws(StoreFault) -> Bool
   /// Forgets a gateway that ends.
   func leave(_ id: String, at now: Timestamp) async throws(StoreFault)
 }

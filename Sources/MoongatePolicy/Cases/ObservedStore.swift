@@ -26,6 +26,7 @@ struct ObservedStore: Store {
 
   func latestMoment() async throws(StoreFault) -> Timestamp { try await observed.latestMoment() }
   func prune(at now: Timestamp) async throws(StoreFault) -> Bool { try await observed.prune(at: now) }
+  func answers(to fingerprint: [UInt8]) async throws(StoreFault) -> Bool { try await observed.answers(to: fingerprint) }
   func beat(_ node: ServingNode) async throws(StoreFault) -> [ServingNode] { try await observed.beat(node) }
   func nodes(at now: Timestamp) async throws(StoreFault) -> [ServingNode] { try await observed.nodes(at: now) }
   func leave(_ id: String, at now: Timestamp) async throws(StoreFault) { try await observed.leave(id, at: now) }

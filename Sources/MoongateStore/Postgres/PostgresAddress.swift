@@ -29,6 +29,8 @@ package struct PostgresAddress: Sendable {
   let options: [String: String]
   /// At most so many connections; one more listens.
   package let pool: Int
+  /// What is known of the servers behind it.
+  let timeline = ServerTimeline()
   /// For sentences and logs: hosts, ports and database, without user and password.
   package let name: String
 

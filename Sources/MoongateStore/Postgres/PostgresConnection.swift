@@ -44,16 +44,24 @@ final class PostgresConnection {
   var wasSilent = false
   /// How long the server may keep silent.
   var silence: Duration
+  /// That of the server; nil where it was not asked, or does not say.
+  private var timeline: UInt32?
+  private let timelines: ServerTimeline
 
   /// - Throws: `PostgresError.notConnected`, the obstacle of the first target that is more than not being there.
   static func open(_ address: PostgresAddress, timing: PostgresTiming, numbers: PostgresNumbers) throws(PostgresError) -> PostgresConnection {
     var obstacle: PostgresObstacle?
+    // At a start it is not known which one of several was promoted last: all are asked.
+    let asksAll = address.targets.count > 1 && !address.timeline.isKnown
+    var found: [PostgresConnection] = []
     for target in address.targets {
       do throws(PostgresError) {
         let connection = try PostgresConnection(address, target, timing: timing, numbers: numbers)
         try connection.settle()
+        if address.targets.count > 1 { try connection.findTimeline() }
         numbers.connected()
-        return connection
+        guard asksAll else { return connection }
+        found.append(connection)
       } catch {
         numbers.failedToConnect()
         let found: PostgresObstacle =
@@ -67,12 +75,14 @@ final class PostgresConnection {
         if obstacle?.isAbsence ?? true { obstacle = found }
       }
     }
+    if let latest = found.max(by: { $0.timeline ?? 0 < $1.timeline ?? 0 }) { return latest }
     throw .notConnected(obstacle ?? .unreachable)
   }
 
   private init(_ address: PostgresAddress, _ target: PostgresAddress.Target, timing: PostgresTiming, numbers: PostgresNumbers) throws(PostgresError) {
     self.timing = timing
     self.numbers = numbers
+    timelines = address.timeline
     silence = timing.silence
     var options = address.options
     options["host"] = target.host
@@ -143,6 +153,23 @@ final class PostgresConnection {
     guard let row = try exchange().first?.rows.first, (try? row.optionalText(0)) ?? nil != nil else { throw .notConnected(.noRights) }
   }
 
+  /// Asks for the server's timeline.
+  /// - Throws: `PostgresError.notConnected` where a server of a later one was met.
+  private func findTimeline() throws(PostgresError) {
+    queue(ServerTimeline.question, keeps: true)
+    do throws(PostgresError) {
+      timeline = (try exchange().first?.rows.first.flatMap { try? $0.optionalText(0) }).flatMap { UInt32($0, radix: 16) }
+    } catch {
+      // PostgreSQL's relatives have no timelines.
+      guard error == .refused(.noFunction, constraint: nil) else { throw error }
+    }
+    if isSuperseded { throw .notConnected(.superseded) }
+    if let timeline { timelines.meet(timeline) }
+  }
+
+  /// Whether a server of a later timeline was met since.
+  private var isSuperseded: Bool { timeline.map(timelines.isPast) ?? false }
+
   // MARK: waiting
 
   /// Waits until the socket is ready.
@@ -160,8 +187,9 @@ final class PostgresConnection {
     }
   }
 
-  /// Whether the server has not hung up while nobody listened; costs a system call.
+  /// Whether the server has not hung up while nobody listened, and is still the one that counts; costs a system call.
   func isAlive() -> Bool {
+    if isSuperseded { return false }
     for _ in 0..<4 {
       var descriptor = pollfd(fd: PQsocket(handle), events: Int16(POLLIN), revents: 0)
       guard !isBroken, descriptor.fd >= 0 else { return false }

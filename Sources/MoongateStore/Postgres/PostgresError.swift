@@ -62,6 +62,7 @@ struct SQLState: RawRepresentable, Hashable, Sendable {
   static let statementTimeout = SQLState(rawValue: "57014")
   static let lockTimeout = SQLState(rawValue: "55P03")
   static let readOnly = SQLState(rawValue: "25006")
+  static let noFunction = SQLState(rawValue: "42883")
   static let divisionByZero = SQLState(rawValue: "22012")
   static let noRights = SQLState(rawValue: "42501")
   static let noSchema = SQLState(rawValue: "3F000")

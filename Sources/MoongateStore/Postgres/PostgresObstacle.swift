@@ -34,6 +34,8 @@ package enum PostgresObstacle: Sendable, Equatable {
   case startingUp
   /// A standby, or several and none of them writes.
   case readOnly
+  /// A primary that came back after another server was promoted in its place.
+  case superseded
   /// The user may not do what a store must.
   case noRights
   /// Texts of all languages do not fit into it.
@@ -88,6 +90,7 @@ package enum PostgresObstacle: Sendable, Equatable {
     case .tooManyConnections: "it has no connection left"
     case .startingUp: "it is starting or shutting down"
     case .readOnly: "it only reads"
+    case .superseded: "another server was promoted in its place, and it takes writes even so: stop it"
     case .noRights: "permission denied"
     case .encoding: "the database is not in UTF8"
     case .other(let words): words
@@ -97,7 +100,7 @@ package enum PostgresObstacle: Sendable, Equatable {
   /// Whether it may well go away by itself.
   package var mayPass: Bool {
     switch self {
-    case .unreachable, .unknownHost, .silent, .hangsUp, .tooManyConnections, .startingUp, .readOnly: true
+    case .unreachable, .unknownHost, .silent, .hangsUp, .tooManyConnections, .startingUp, .readOnly, .superseded: true
     default: false
     }
   }

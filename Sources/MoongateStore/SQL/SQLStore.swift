@@ -218,6 +218,10 @@ extension SQLStore {
 
   package func nodes(at now: Timestamp) async throws(StoreFault) -> [ServingNode] { try await read { rows in try NodeRows.all(at: now, rows) } }
 
+  package func answers(to fingerprint: [UInt8]) async throws(StoreFault) -> Bool {
+    try await read { rows in try MetaRows.owner(rows).map { $0.fingerprint == fingerprint } ?? true }
+  }
+
   package func leave(_ id: String, at now: Timestamp) async throws(StoreFault) {
     try await write(at: now) { rows in try NodeRows.remove(id, rows) }
   }

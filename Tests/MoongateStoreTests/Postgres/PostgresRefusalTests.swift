@@ -113,13 +113,14 @@ import Testing
     try server.sql("ALTER DATABASE \(name) OWNER TO postgres")
     #expect(
       try refusal(server.url(name))
-        == "The database user may not make tables in \(shown). Let it own the database, or GRANT CREATE, USAGE ON SCHEMA public TO it.")
+        == "The database user may not do in \(shown) what a store does. Let it own the database, or GRANT CREATE, USAGE ON SCHEMA public TO it; "
+        + "where the tables are there, let it own them (REASSIGN OWNED).")
   }
 
   /// Attack (or accident): without a schema the tables would be temporary ones, and everything gone with the connection.
   @Test func noSchema() throws {
     try server.sql("DROP SCHEMA public CASCADE", in: name)
-    #expect(try refusal(server.url(name)).hasPrefix("The database user may not make tables in \(shown)."))
+    #expect(try refusal(server.url(name)).hasPrefix("The database user may not do in \(shown) what a store does."))
   }
 
   @Test func noConnectionLeft() throws {
