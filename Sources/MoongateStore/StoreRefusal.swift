@@ -110,6 +110,7 @@ package enum StoreRefusal: Error, Sendable, Equatable, CustomStringConvertible {
     case .other(let words): "The store \(name) cannot be opened (PostgreSQL: \(words)). Look into the server's log, then start again."
     }
   }
+
   private static func sentence(_ name: String, _ certificate: PostgresObstacle.Certificate) -> String {
     switch certificate {
     case .untrusted:

@@ -416,6 +416,15 @@ def single(tmp_path, postgres, nodes=1):
     return many(Cluster(tmp_path, postgres, nodes, kind=Gateway).database().start_service())
 
 
+def fill(disk):
+    """A file that leaves no room."""
+    filler = disk / "filler"
+    with contextlib.suppress(OSError), filler.open("wb", buffering=0) as file:
+        while file.write(b"\0" * 65536):
+            pass
+    return filler
+
+
 def test_a_full_disk_of_the_store(tmp_path, number, other_number):
     with mounted("tmpfs", "-o", "size=96m") as disk:
         server = Postgres("max_connections=40")
@@ -435,10 +444,7 @@ def test_a_full_disk_of_the_store(tmp_path, number, other_number):
             cluster = single(tmp_path, server)
             node = cluster.nodes[0].start()
             token, flow, code = lived_in(node, number, other_number)
-            filler = disk / "filler"
-            with contextlib.suppress(OSError), filler.open("wb", buffering=0) as file:
-                while file.write(b"\0" * 65536):
-                    pass
+            filler = fill(disk)
             statuses = []
 
             def grows():

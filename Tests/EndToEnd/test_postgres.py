@@ -10,7 +10,7 @@ import pytest
 from cluster import Postgres, missing
 from house import problem, wait_for
 from processes import BIN
-from test_cluster import lived_in, mounted, pair, refusal, single  # noqa: F401  (fixtures among them)
+from test_cluster import fill, lived_in, mounted, pair, refusal, single  # noqa: F401  (fixtures among them)
 
 LACKING = missing("initdb", "postgres", "psql")
 pytestmark = pytest.mark.skipif(bool(LACKING), reason=f"needs {LACKING}")
@@ -123,10 +123,7 @@ def test_a_full_disk_of_the_stores_log(tmp_path, number, other_number):
             cluster = single(tmp_path, server)
             node = cluster.nodes[0].start()
             token, flow, code = lived_in(node, number, other_number)
-            filler = disk / "filler"
-            with contextlib.suppress(OSError), filler.open("wb", buffering=0) as file:
-                while file.write(b"\0" * 65536):
-                    pass
+            filler = fill(disk)
             tokens, statuses = [token], []
 
             def act():

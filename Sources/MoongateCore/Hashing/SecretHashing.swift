@@ -16,14 +16,14 @@ package struct SecretHashing: Sendable {
   /// A PHC string with a fresh salt of 16 bytes. The secret is keyed with the pepper before, so that a copy of the database
   /// alone cannot be guessed against, not even for the million PINs that there are.
   package func hash(_ secret: [UInt8]) throws(HashingFault) -> String {
-    let (input, pepper) = keys.pepperedAndNamed(secret)
+    let (input, pepper) = keys.peppered(secret)
     return try Argon2Hash(input, cost: cost, pepper: pepper, salt: random.bytes(16)).description
   }
 
   /// Compares in constant time. Without a hash the same work is done for nothing.
   package func verify(_ secret: [UInt8], against text: String?) throws(HashingFault) -> HashVerdict {
     guard let text else {
-      let (input, pepper) = keys.pepperedAndNamed(secret)
+      let (input, pepper) = keys.peppered(secret)
       let made = try Argon2Hash(input, cost: cost, pepper: pepper, salt: [UInt8](repeating: 0, count: 16))
       _ = KeyRing.equal(made.digest, [UInt8](repeating: 0, count: made.digest.count))
       return .wrong

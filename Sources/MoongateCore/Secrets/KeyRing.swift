@@ -115,10 +115,8 @@ package final class KeyRing: Sendable {
 
   /// A secret as it goes into Argon2: under a key that is not in the database, without which a copy of the database cannot
   /// be guessed against.
-  package func peppered(_ secret: [UInt8]) -> [UInt8] { Array(HMAC<SHA256>.authenticationCode(for: secret, using: current.pepper)) }
-
-  /// The same, with the name of the pepper that was taken.
-  package func pepperedAndNamed(_ secret: [UInt8]) -> (secret: [UInt8], pepper: String) {
+  /// - Returns: with the name of the pepper that was taken.
+  package func peppered(_ secret: [UInt8]) -> (secret: [UInt8], pepper: String) {
     let current = current
     return (Array(HMAC<SHA256>.authenticationCode(for: secret, using: current.pepper)), current.pepperName)
   }

@@ -57,8 +57,7 @@ struct CopySource<Source: Vault, Target: Vault>: VaultWork {
   /// their moment at least, and whoever else has written has changed a row.
   /// - Throws: `CopyRefusal`.
   private func confirm(_ copied: [CopiedTable]) throws {
-    let gateways = try source.read(Serving())
-    guard gateways.isEmpty else { throw CopyRefusal.served(name: source.name, gateways: gateways) }
+    try source.read(NobodyServes(name: source.name))
     let now = try source.read(StoreDigest())
     for (before, now) in zip(copied, now) where before != now { throw CopyRefusal.written(name: source.name, table: now.name) }
   }
@@ -78,8 +77,7 @@ private struct CopyRows<Source: SQLTransaction>: VaultWork {
     try rows.takeTime()
     // A gateway that starts on the target meanwhile waits until it is whole. SQLite lets nobody else in anyway.
     if rows.dialect == .postgres { try rows.run("LOCK TABLE \(Schema.tables.map(\.name).joined(separator: ", ")) IN SHARE ROW EXCLUSIVE MODE") }
-    let gateways = try Serving().run(rows)
-    guard gateways.isEmpty else { throw CopyRefusal.served(name: name, gateways: gateways) }
+    try NobodyServes(name: name).run(rows)
     for table in Schema.moved where try rows.row("SELECT 1 FROM \(table.name) LIMIT 1") != nil {
       throw CopyRefusal.notEmpty(name: name, table: table.name)
     }
@@ -127,15 +125,20 @@ struct StoreDigest: VaultWork {
   }
 }
 
-/// Which gateways serve from a store now, by the names that people know them by.
-struct Serving: VaultWork {
-  func run(_ rows: some SQLTransaction) throws -> [String] {
+/// Refuses a store from which gateways serve now, by the names that people know them by.
+struct NobodyServes: VaultWork {
+  /// Of the store.
+  let name: String
+
+  /// - Throws: `CopyRefusal.served`.
+  func run(_ rows: some SQLTransaction) throws {
     let now = try rows.row(
       rows.dialect.words(
         sqlite: "SELECT CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)",
         postgres: "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)"))?.moment(0)
     guard let now else { throw damaged("clock") }
-    return try NodeRows.all(at: now, rows).map(\.name)
+    let gateways = try NodeRows.all(at: now, rows).map(\.name)
+    guard gateways.isEmpty else { throw CopyRefusal.served(name: name, gateways: gateways) }
   }
 }
 

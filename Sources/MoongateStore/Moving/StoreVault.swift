@@ -85,8 +85,7 @@ package struct StoreVault: Sendable {
   }
 
   private static func copy(_ source: some Vault, to target: some Vault, _ told: @escaping (CopiedTable) -> Void) throws {
-    let gateways = try source.read(Serving())
-    guard gateways.isEmpty else { throw CopyRefusal.served(name: source.name, gateways: gateways) }
+    try source.read(NobodyServes(name: source.name))
     try source.read(CopySource(source: source, target: target, told: told))
   }
 }

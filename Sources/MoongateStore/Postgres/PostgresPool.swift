@@ -38,7 +38,8 @@ final class PostgresPool: Sendable {
 
     var waiting: Int { reads.count + writes.count }
 
-    func mayBegin(_ work: any PostgresWork) -> Bool { !work.writes || writing < mostWriting }
+    private var mayWrite: Bool { writing < mostWriting }
+    func mayBegin(_ work: any PostgresWork) -> Bool { !work.writes || mayWrite }
 
     mutating func begins(_ work: any PostgresWork) { if work.writes { writing += 1 } }
     mutating func ended(_ work: any PostgresWork) { if work.writes { writing -= 1 } }
@@ -46,7 +47,7 @@ final class PostgresPool: Sendable {
     /// The next one to begin.
     mutating func popFirst() -> (any PostgresWork)? {
       if !reads.isEmpty { return reads.removeFirst() }
-      return writes.isEmpty || writing >= mostWriting ? nil : writes.removeFirst()
+      return writes.isEmpty || !mayWrite ? nil : writes.removeFirst()
     }
 
     mutating func append(_ work: any PostgresWork) { if work.writes { writes.append(work) } else { reads.append(work) } }

@@ -97,10 +97,12 @@ package final class PostgresTransaction: SQLTransaction {
   private func begin() throws {
     if let failure { throw failure }
     guard let first = kind.begin else {
-      if hasLooked { failure = LooksAgain() }
-      hasLooked = true
-      if let failure { throw failure }
-      return
+      if hasLooked {
+        let again = LooksAgain()
+        failure = again
+        throw again
+      }
+      return hasLooked = true
     }
     guard !hasBegun else { return }
     hasBegun = true

@@ -40,7 +40,7 @@ struct PreparedChange: Sendable {
     let news = Announcements()
     for row in found.dropFirst(reads.count).joined() { news.add(token: try row.bytes(0)) }
     var locks = try first?.settle(stored, found.prefix(reads.count), rows) ?? []
-    for change in first == nil ? changes[...] : changes.dropFirst() {
+    for change in changes.dropFirst(first == nil ? 0 : 1) {
       if let settlement = change.settlement {
         let (stored, found) = try CounterRow.rows(settlement.judged, settlement.reads, rows)
         locks += try settlement.settle(stored, found, rows)

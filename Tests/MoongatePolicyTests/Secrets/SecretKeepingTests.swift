@@ -79,7 +79,7 @@ import Testing
     try await bench.audit.flush()
     let events = try await bench.store.events(limit: 1_000)
     #expect(!events.isEmpty)
-    let pepper = bench.keys.peppered([])
+    let pepper = bench.keys.peppered([]).secret
     try store.close()
     let secrets = [SecretsBench.pin, "860493", "597382", SecretsBench.password, "asha-rao-1", "a wrong password of mine", "$argon2id$"]
     for name in try FileManager.default.contentsOfDirectory(atPath: folder.path) {

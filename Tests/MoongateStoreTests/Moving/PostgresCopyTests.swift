@@ -25,10 +25,15 @@ import Testing
     return tables
   }
 
-  @Test func thereAndBackAndOnNothingIsLost() async throws {
+  /// Makes `source.db`.
+  private func fill(rounds: Int = 20) async throws {
     let store = try SQLiteStore(path: folder.path("source.db"), keyFingerprint: [1])
-    try await Estate.fill(store, rounds: 620)
+    try await Estate.fill(store, rounds: rounds)
     try store.close()
+  }
+
+  @Test func thereAndBackAndOnNothingIsLost() async throws {
+    try await fill(rounds: 620)
     let (first, second) = (try server.makeDatabase(), try server.makeDatabase())
     let there = try copied(try sqlite("source.db"), try postgres(first))
     let on = try copied(try postgres(first), try postgres(second))
@@ -44,9 +49,7 @@ import Testing
   }
 
   @Test func whatFailsHalfWayLeavesNothing() async throws {
-    let store = try SQLiteStore(path: folder.path("source.db"), keyFingerprint: [1])
-    try await Estate.fill(store)
-    try store.close()
+    try await fill()
     // A row that somebody else wrote, in the last table.
     try await DatabaseQueue(path: folder.path("source.db")).write { db in
       try db.execute(sql: "INSERT INTO event (id, at, event) VALUES ('dc', 'noon', x'')")
@@ -87,9 +90,7 @@ import Testing
 
   /// A gateway that starts on the target while it is written finds nothing, or all of it: it does not take it for itself in between.
   @Test func aGatewayThatStartsOnTheTargetMeanwhileWaits() async throws {
-    let store = try SQLiteStore(path: folder.path("source.db"), keyFingerprint: [1])
-    try await Estate.fill(store)
-    try store.close()
+    try await fill()
     let database = try server.makeDatabase()
     try sqlite("source.db").copy(to: postgres(database)) { table in
       guard table.name == "meta" else { return }
@@ -103,9 +104,7 @@ import Testing
 
   /// SQLite would keep a NUL in text, PostgreSQL refuses it: no store keeps one.
   @Test func aNULOfBeforeMovesAsWhatStandsForIt() async throws {
-    let store = try SQLiteStore(path: folder.path("source.db"), keyFingerprint: [1])
-    try await Estate.fill(store)
-    try store.close()
+    try await fill()
     try await DatabaseQueue(path: folder.path("source.db")).write { db in
       try db.execute(sql: "UPDATE account SET first_name = CAST(x'610062' AS TEXT) WHERE id = 'ac_3'")
     }

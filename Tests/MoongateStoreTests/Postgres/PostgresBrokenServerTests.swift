@@ -36,6 +36,17 @@ import Testing
     Deed(carriesOut: carriesOut, answer: .error(code, severity: severity), then: then)
   }
 
+  /// Writes a number and takes it back: nobody waits for the answer.
+  private static func giveUp(_ number: Int64, in database: PostgresDatabase) async {
+    struct GivenUp: Error {}
+    await #expect(throws: GivenUp.self) {
+      try await database.write(at: ManualClock.start) { one in
+        try one.run("INSERT INTO note (number) VALUES (?1)", [.integer(number)])
+        throw GivenUp()
+      }
+    }
+  }
+
   private static let silent = Outcome.fault("PostgreSQL does not answer")
 
   /// Nothing that was sent before it could have been committed: it is begun anew on another connection.
@@ -137,18 +148,12 @@ import Testing
   /// Attack: the server that broke off, with an error of a stretch that nobody waited for before it, has carried out the next one: it would be carried out
   /// twice, or its end be told by the other one's error.
   @Test(arguments: ["22012", "23505", "40001", "42P01"]) func anErrorThatNobodyWaitedForTellsNothingOfTheNext(code: String) async throws {
-    struct GivenUp: Error {}
     let server = try FakePostgres { statement in
       statement.connection == 1 && statement.number == 1 ? Deed(carriesOut: false, answer: .error(code), then: .isMute) : Deed()
     }
     defer { server.end() }
     let database = try Self.database(server)
-    await #expect(throws: GivenUp.self) {
-      try await database.write(at: ManualClock.start) { one in
-        try one.run("INSERT INTO note (number) VALUES (?1)", [.integer(1)])
-        throw GivenUp()
-      }
-    }
+    await Self.giveUp(1, in: database)
     #expect(await Self.write(7, to: database, reads: false) == .unknown)
     #expect(server.committed == [7])
     #expect(await Self.write(8, to: database) == .done)
@@ -158,18 +163,12 @@ import Testing
 
   /// A server that ended while it still had such a stretch to answer has done nothing that came after it.
   @Test func whatEndsTheServerEndsAllThatCameAfter() async throws {
-    struct GivenUp: Error {}
     let server = try FakePostgres { statement in
       statement.connection == 1 && statement.number == 1 ? Self.error("57P01", "FATAL", then: .hangsUp) : Deed()
     }
     defer { server.end() }
     let database = try Self.database(server)
-    await #expect(throws: GivenUp.self) {
-      try await database.write(at: ManualClock.start) { one in
-        try one.run("INSERT INTO note (number) VALUES (?1)", [.integer(1)])
-        throw GivenUp()
-      }
-    }
+    await Self.giveUp(1, in: database)
     #expect(await Self.write(7, to: database, reads: false) == .done)
     #expect(server.committed == [7])
     try database.close()
