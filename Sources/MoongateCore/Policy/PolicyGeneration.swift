@@ -10,6 +10,8 @@ package protocol PolicyGeneration: Sendable {
   var routes: RouteTable { get }
   var flows: [String: FlowDefinition] { get }
   var policies: [ProviderName: ProviderPolicy] { get }
+  /// `accounts.lua`: what holds for an account whichever flow is used.
+  var accounts: AccountRules { get }
   /// The files of `pages/`, sorted by name.
   var pages: [PageFile] { get }
   /// The providers of the program with those that the generation brought with it, such as other programs; nil where it brought none.
@@ -25,6 +27,7 @@ package protocol PolicyGeneration: Sendable {
 }
 
 extension PolicyGeneration {
+  package var accounts: AccountRules { .standard }
   package var pages: [PageFile] { [] }
   package var registry: ProviderRegistry? { nil }
 }
