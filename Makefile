@@ -99,9 +99,9 @@ check-removal: deps
 check-guide: test-deps $(VENV)/ready
 	@MOONGATE_GUIDE=1 MOONGATE_BIN=$$($(SWIFT_BUILD) --show-bin-path) $(VENV)/bin/python -m pytest Tests/EndToEnd/test_guide.py -q
 
-# Drives the built programs: needs unit-test's (or any) build first.
+# Drives the built programs: needs unit-test's (or any) build first. Most tests wait for processes and browsers, so several files run at once.
 end-to-end: test-deps $(VENV)/ready
-	@MOONGATE_BIN=$$($(SWIFT_BUILD) --show-bin-path) $(VENV)/bin/python -m pytest Tests/EndToEnd -q
+	@MOONGATE_BIN=$$($(SWIFT_BUILD) --show-bin-path) $(VENV)/bin/python -m pytest Tests/EndToEnd -q -n 4 --dist loadfile
 
 $(VENV)/ready: Tests/EndToEnd/requirements.txt
 	@$(call need,python3-venv)

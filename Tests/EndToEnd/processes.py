@@ -15,11 +15,21 @@ BIN = pathlib.Path(os.environ.get("MOONGATE_BIN", ROOT / ".build" / "debug"))
 _given = set()
 
 
+def own_ports():
+    """The ports of this process. Each process of tests that run beside each other has a range of its own: a port that one of them has found
+    free must not be taken by another before the program that it is meant for has started."""
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    width = 1200
+    first = 10240 + worker * width
+    assert first + width <= 20000, "too many processes of tests at once"
+    return range(first, first + width)
+
+
 def free_port():
-    """One outside of the range from which the system takes the ports of outgoing connections: one of those may be somebody's before the
-    program that it was meant for has started. Never the same twice."""
+    """A port outside of the range that the system uses for outgoing connections: one of those may be taken before the program that it is
+    meant for has started. Never the same twice."""
     while True:
-        port = random.randrange(10240, 20000)
+        port = random.choice(own_ports())
         if port in _given:
             continue
         with socket.socket() as probe:
