@@ -93,6 +93,10 @@ package struct ConfigurationLoader: Sendable {
     let policies = readPolicies(files, &lua, catalog, &functions, unreadable, problems)
     let flows = readFlows(files, &lua, catalog, &functions, problems)
     let flowNames = files.files(in: "flows").map { Self.title(of: $0.name) }
+    var accounts = AccountRules.standard
+    if let file = files.file("accounts.lua"), let node = lua.read(file, constructor: "accounts", example: "accounts { … }")?.first {
+      accounts = AccountsReader(providers: catalog, problems: problems).read(node, functions: &functions) ?? .standard
+    }
 
     var routes: [Route] = []
     if let file = files.file("routes.lua") {
@@ -113,10 +117,10 @@ package struct ConfigurationLoader: Sendable {
         cases += CaseReader(flows: flowNames, host: gateway?.publicURL.host, providers: catalog, problems: problems).read(node)
       }
     }
-    for file in files.files where !file.name.contains("/") && !["gateway.lua", "routes.lua"].contains(file.name) {
+    for file in files.files where !file.name.contains("/") && !ConfigurationFiles.rootFiles.contains(file.name) {
       problems.warn(
         SourceLocation(file: file.name, line: 0), "",
-        "is not read\(Suggestion.nearest(to: file.name, among: ["gateway.lua", "routes.lua"]).map { "; did you mean `\($0)`?" } ?? "")")
+        "is not read\(Suggestion.nearest(to: file.name, among: ConfigurationFiles.rootFiles).map { "; did you mean `\($0)`?" } ?? "")")
     }
 
     for clash in DeclaredFact.clashes(of: catalog.descriptors) {
@@ -128,7 +132,8 @@ package struct ConfigurationLoader: Sendable {
     let configured = Set(gateway.providers.keys)
     var generation = Generation(
       id: files.digest, gateway: gateway, routes: RouteTable(routes: routes), flows: flows, policies: policies.filter { configured.contains($0.key) },
-      pages: files.pages, warnings: Problems.sorted(problems.warnings), functions: functions, sources: lua.sources, providers: configured,
+      accounts: accounts, pages: files.pages, warnings: Problems.sorted(problems.warnings), functions: functions, sources: lua.sources,
+      providers: configured,
       declaredFacts: catalog.facts)
     do {
       _ = try generation.makeEvaluator()

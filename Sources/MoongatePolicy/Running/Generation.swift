@@ -8,6 +8,7 @@ struct Generation: PolicyGeneration {
   let routes: RouteTable
   let flows: [String: FlowDefinition]
   let policies: [ProviderName: ProviderPolicy]
+  let accounts: AccountRules
   let pages: [PageFile]
   let warnings: [ConfigurationProblem]
   let functions: FunctionTable
