@@ -194,7 +194,10 @@ extension FlowEngine {
     case let purpose where purpose.given == identifier.kind: break
     default:
       guard let held else { throw visit.refusal(.denied) }
-      guard record.purpose.accepts(held) else { throw nothingToProve([identifier.kind], own, visit) }
+      // Attack: a factor that the account requires, passed by a code to an address that was only claimed.
+      guard record.purpose.accepts(held), record.due?.requirement == nil || held.verifiedAt != nil else {
+        throw nothingToProve([identifier.kind], own, visit)
+      }
     }
   }
 

@@ -32,9 +32,9 @@ extension FlowEngine {
     var machine = before
     let known = try await person(machine.record, visit)
     if known?.isLocked ?? false { throw visit.refusal(.disabled) }
-    // "By verified email to its account, else a new one, whatever the flow's `account =` says" (seeds.md 2.3).
-    let isFederated = machine.record.proved.contains { $0.kind == .federated }
-    let rule = isFederated ? AccountRule.any : machine.record.accountRule
+    // Attack: an account that a rival flow has made since accounts.lua was asked (`requireNext`) is entered without what it requires.
+    guard known?.id == machine.record.account else { throw visit.refusal(.stepNotOpen) }
+    let rule = machine.record.endingRule
     var isRefused = known != nil && rule == .new && machine.record.startedIn == nil
     if let known, let given = purpose.given, purpose != .joinPhone {
       for identifier in machine.record.proved where identifier.kind == given {
@@ -111,7 +111,7 @@ extension FlowEngine {
   }
 
   /// The account that the flow has proved itself to be; nil where there is none yet.
-  private func person(_ record: FlowRecord, _ visit: Visit) async throws(Halt) -> Account? {
+  func person(_ record: FlowRecord, _ visit: Visit) async throws(Halt) -> Account? {
     if let bound = try await loadAccount(record.account) { return bound }
     // An account that is gone is no reason to make another.
     if record.account != nil { throw visit.refusal(.denied) }

@@ -35,7 +35,7 @@ package struct FlowMachine: Sendable {
   }
 
   /// The step that is due; nil when all are behind.
-  package var due: StepRule? { record.position < record.steps.count ? record.steps[record.position] : nil }
+  package var due: StepRule? { record.due }
 
   /// What comes next. Call again after each answer.
   package var next: Action {
@@ -48,7 +48,8 @@ package struct FlowMachine: Sendable {
   package mutating func stepApplies(_ applies: Bool) {
     guard let due else { return }
     if applies {
-      record.steps[record.position] = StepRule(choices: due.choices, isSkippable: due.isSkippable, when: nil)
+      record.steps[record.position] = StepRule(
+        choices: due.choices, isSkippable: due.isSkippable, when: nil, requirement: due.requirement)
     } else {
       record.position += 1
     }
@@ -83,6 +84,9 @@ package struct FlowMachine: Sendable {
     if isFactor { record.passed.append(PassedStep(provider: provider, at: now)) }
     record.proved += proved
     if record.account == nil { record.account = account }
+    var strangers = record.passedByNobody ?? []
+    if record.account == nil { strangers.insert(provider) } else { strangers.remove(provider) }
+    record.passedByNobody = strangers.isEmpty ? nil : strangers
     record.step = nil
     record.position += 1
   }
@@ -101,6 +105,14 @@ package struct FlowMachine: Sendable {
     guard !hasPassed(provider), !record.steps.dropFirst(record.position).contains(where: { $0.isOwed(provider) }) else { return }
     record.steps.insert(StepRule(choices: [provider], isSkippable: false, when: nil), at: record.position)
   }
+
+  /// All steps are behind, and `accounts.lua` requires another of this account.
+  package mutating func require(_ choices: [ProviderName], _ requirement: AccountStep) {
+    record.steps.append(StepRule(choices: choices, isSkippable: false, when: nil, requirement: requirement))
+  }
+
+  /// The account that the flow ends in is known.
+  package mutating func identified(as account: String) { if record.account == nil { record.account = account } }
 
   /// Whether the provider was passed in this flow.
   package func hasPassed(_ provider: ProviderName) -> Bool { record.passed.contains { $0.provider == provider } }

@@ -58,6 +58,8 @@ package struct FlowRecord: Sendable, Equatable, Codable {
   package var passed: [PassedStep]
   /// What was proved along the way, in order.
   package var proved: [Identifier]
+  /// Providers that were passed before the flow knew its account, nil where there are none. What they proved may be another person's.
+  package var passedByNobody: Set<ProviderName>?
   package var account: String?
   /// What waits for the flow's end.
   package var gathered: Gathered
@@ -94,6 +96,7 @@ package struct FlowRecord: Sendable, Equatable, Codable {
     step = nil
     passed = []
     proved = []
+    passedByNobody = nil
     self.account = account
     gathered = Gathered()
     self.startedIn = startedIn
@@ -108,6 +111,18 @@ package struct FlowRecord: Sendable, Equatable, Codable {
     steps = []
     codes = [:]
     gathered = Gathered()
+  }
+
+  /// The step that is due; nil when all are behind.
+  package var due: StepRule? { position < steps.count ? steps[position] : nil }
+
+  /// What a provider's step does in this flow: what the flow is for says it, and `accounts.lua` for the steps that it requires.
+  package func stepPurpose(of provider: ProviderName) -> StepPurpose {
+    switch steps.last(where: { $0.requirement != nil && $0.choices.contains(provider) })?.requirement {
+    case .prove?: .prove
+    case .enroll?: .set
+    case nil: purpose.step(of: provider)
+    }
   }
 
   /// What completing it does.

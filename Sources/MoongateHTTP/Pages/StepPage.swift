@@ -92,6 +92,7 @@ struct StepPage: Sendable {
     form.id = view.id.secret.reveal()
     form.step = view.step
     form.isFirst = view.passed.isEmpty
+    form.isEnrolling = view.isEnrolling
     form.notice = notice
     form.refused = refused
     form.typed = typed

@@ -20,7 +20,9 @@ struct FlowReader {
     let session = readSession(reader)
     let next = readNext(reader)
     guard problems.all.count == before, let account, let lifetime, let session, let next else { return nil }
-    return FlowDefinition(name: name, account: account, steps: steps, lifetime: lifetime, session: session, next: next, location: node.location)
+    return FlowDefinition(
+      name: name, account: account, steps: steps, lifetime: lifetime, session: session, next: next, location: node.location,
+      stepLocations: stepsNode.map(Self.locations) ?? [])
   }
 
   private func readSession(_ flow: TableReader) -> SessionRule? {
@@ -64,6 +66,11 @@ struct FlowReader {
       if let rule = readStep(item, "steps[\(index + 1)]", &functions) { rules.append(rule) }
     }
     return rules
+  }
+
+  /// Where each item of the list stands.
+  private static func locations(_ steps: LuaNode) -> [SourceLocation] {
+    if case .table(let table) = steps.value { table.items.map(\.location) } else { [] }
   }
 
   private func readStep(_ node: LuaNode, _ path: String, _ functions: inout FunctionTable) -> StepRule? {

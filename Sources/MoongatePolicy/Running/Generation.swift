@@ -10,7 +10,7 @@ struct Generation: PolicyGeneration {
   let policies: [ProviderName: ProviderPolicy]
   let accounts: AccountRules
   let pages: [PageFile]
-  let warnings: [ConfigurationProblem]
+  var warnings: [ConfigurationProblem]
   let functions: FunctionTable
   /// By name, as problems spell it.
   let sources: [String: LuaFiles.Source]
