@@ -101,9 +101,11 @@ struct StoreBench: Sendable {
 
   func flow(_ id: String) -> FlowRecord {
     let definition = FlowDefinition.test("login", account: .existing, steps: [.test(ProviderName(test: "phone_otp"))])
-    return FlowRecord(
+    var record = FlowRecord(
       id: TokenHash(of: id.utf8), definition: definition, codes: [:], createdAt: now, returnTo: "/here", browser: nil, network: [192, 0, 2, 0],
       account: nil)
+    record.steps.append(StepRule(choices: [ProviderName(test: "pin")], isSkippable: false, when: nil, requirement: .enroll))
+    return record
   }
 }
 

@@ -3,22 +3,26 @@ import MoongateCore
 import MoongatePolicy
 import MoongateSDK
 
-/// `moongate policy show NAME`: what is in force, and which line said it.
+/// `moongate policy show NAME`: what is in force, and which line said it. `accounts` is accounts.lua.
 struct Show: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Print every value of a provider's policy in force, with the file and line that it came from.")
+    abstract: "Print every value of a provider's policy in force, or of accounts.lua, with the file and line that it came from.")
 
   @OptionGroup var configuration: ConfigurationOption
-  @Argument(help: "The provider, such as phone_otp.") var name: ProviderName
+  @Argument(help: "The provider, such as phone_otp; or accounts.") var name: ProviderName
   @Flag(help: "Print JSON.") var json = false
 
   func run() async throws {
     let generation = try configuration.generation()
+    if name.rawValue == "accounts" { return try tell(PolicyListing(generation.accounts)) }
     guard let policy = generation.policies[name] else {
       let names = generation.policies.keys.sorted().map(\.rawValue).joined(separator: ", ")
-      throw StartProblem("gateway.lua configures no provider \(name). There are: \(names).", status: .couldNotRun)
+      throw StartProblem("gateway.lua configures no provider \(name). There are: \(names), and accounts.", status: .couldNotRun)
     }
-    let listing = PolicyListing(policy)
+    try tell(PolicyListing(policy))
+  }
+
+  private func tell(_ listing: PolicyListing) throws {
     print(json ? try ToolJSON.text(listing) : listing.text(colour: Terminal.showsColour))
   }
 }

@@ -2,20 +2,17 @@
 
 import pytest
 from authenticator import App, scan
-from house import House
+from house import House, wait_for
 from screens import LAPTOP, PHONE, many
 
 CODE, RECOVERY = '"field.code"', '"field.recovery_code"'
-LOGIN = ('any_of { "phone_otp", "email_code", "google_oauth" },\n', 'any_of { "phone_otp", "email_code", "google_oauth" },\n'
-         '    { "totp", when = function(f) return f.account.factors.totp end },\n')
 
 
 @pytest.fixture(scope="module")
 def shipped(tmp_path_factory):
     house = House(tmp_path_factory.mktemp("house"))
-    house.edit("policies/phone_otp.lua", many)
-    house.edit("flows/login.lua", lambda text: text.replace(*LOGIN))
-    assert "factors.totp" in (house.config / "flows/login.lua").read_text()
+    house.edit("policies/phone_otp.lua", lambda text: many(text).replace('{ "60s", "120s" }', '"1s"'))
+    house.edit("policies/email_code.lua", lambda text: text.replace('"60s"', '"1s"'))
     house.edit("routes.lua", lambda text: text.replace(
         "  -- Everything else", '  { path = "/vault/**", to = "http://127.0.0.1:%s", require = { passed = "totp", within = "5m" } },\n  -- Everything else'
         % house.ports[2]))
@@ -66,6 +63,53 @@ def test_sign_in_with_the_app(screen, tmp_path):
     screen.find("summary").click()
     screen.is_sound("a recovery code")
     screen.fills(CODE, "").fills(RECOVERY, codes[2].lower()).presses("Continue").at("/home")
+
+
+def test_every_page_leads_to_the_app(screen, tmp_path):
+    """By the password, and by a forgotten one: accounts.lua asks for the app whichever page people come from."""
+    email = f"asha{screen.number[-5:]}@example.org"
+    screen.forget().opens("/auth/register").presses("Use email instead").fills("first_name", "Asha").fills("last_name", "Rao")
+    screen.fills("email", email).fills("password", "correct horse battery").find("button.main").click()
+    screen.at("/auth/email").presses("Skip for now").at("/profile-setup")
+    app, codes = set_up(screen, tmp_path)
+    screen.forget().opens("/auth/login?with=email").fills("email", email).fills("password", "correct horse battery").find("button.main").click()
+    screen.at("/auth/step").reads("Authenticator app", "Code from the app")
+    # Nobody is signed in yet.
+    screen.opens("/home").at("/auth/login").forget().opens("/auth/login?with=email").presses("Forgot password?")
+    seen = {entry["id"] for entry in screen.house.outbox()}
+    screen.fills("email", email).find("button.main").click()
+    screen.at("/auth/email")
+    screen.types(wait_for(lambda: next((e["code"] for e in screen.house.outbox() if e["id"] not in seen and e["code"]), None), "a code"))
+    screen.waits(lambda: "New password" in screen.text, "the new password")
+    screen.fills("password", "another horse battery").find("button.main").click()
+    screen.at("/auth/step").reads("Authenticator app")
+    screen.is_sound("the app behind a forgotten password")
+    screen.fills(CODE, app.code()).presses("Continue").at("/home")
+    # Now the new password is the one, and it needs the app as the old one did.
+    screen.forget().opens("/auth/login?with=email").fills("email", email).fills("password", "another horse battery").find("button.main").click()
+    screen.at("/auth/step").find("summary").click()
+    screen.fills(RECOVERY, codes[5]).presses("Continue").at("/home")
+
+
+def test_a_passcode_that_is_required_is_made_on_the_way_in(screen):
+    house = screen.house
+    active = house.policy()["active"]
+    shipped = house.edit("accounts.lua", lambda _: 'return accounts { sign_in = { { "pin", enroll = true } } }\n')
+    try:
+        house.wait_generation(active)
+        screen.forget()
+        screen.enters(screen.asks_code(screen.number)).at("/auth/pin").reads("Set Passcode", "Create a passcode")
+        screen.is_sound("a passcode on the way in")
+        screen.keys("739154").reads("Confirm passcode").keys("739154").at("/home")
+        screen.forget()
+        screen.enters(screen.asks_code(screen.number)).at("/auth/pin").reads("Enter Passcode")
+        assert "Forgot Passcode?" not in screen.text, "there is no session yet to reset it in"
+        screen.is_sound("a passcode that is required")
+        screen.keys("739155").reads("Incorrect passcode").keys("739154").at("/home")
+    finally:
+        active = house.policy()["active"]
+        house.edit("accounts.lua", lambda _: shipped)
+        house.wait_generation(active)
 
 
 def test_a_route_asks_for_it(screen, tmp_path):

@@ -6,6 +6,7 @@ return flow "login" {
   -- Run in order; each must pass. A step names a provider, or any_of { "phone_otp", "google_oauth" }, and may have
   --   when = function(f) return f.client.new_device end    asked only where this is true
   --   skippable = true                                     the person may pass it over
+  -- A second factor belongs into accounts.lua: here it would not protect accounts, since other flows open them too.
   steps = {
     -- By the number, by Google, or, for who has lost the number, by an address that they verified before.
     any_of { "phone_otp", "email_code", "google_oauth" },

@@ -19,6 +19,6 @@ extension FlowEngine {
   func replacesSecret(of account: Account?, _ record: FlowRecord) -> Bool {
     guard let account else { return false }
     return record.purpose.isReset
-      || record.gathered.records.keys.contains { record.purpose.step(of: $0) != .prove && account.credentials.contains($0) }
+      || record.gathered.records.keys.contains { record.stepPurpose(of: $0) != .prove && account.credentials.contains($0) }
   }
 }

@@ -204,7 +204,10 @@ extension FlowEngine {
     case let purpose where purpose.given == identifier.kind: break
     default:
       guard let held else { throw visit.refusal(.denied) }
-      guard record.purpose.accepts(held) else { throw nothingToProve([identifier.kind], own, record.purpose, visit) }
+      // Attack: a factor that the account requires, passed by a code to an address that was only claimed.
+      guard record.purpose.accepts(held), record.due?.requirement == nil || held.verifiedAt != nil else {
+        throw nothingToProve([identifier.kind], own, record.purpose, visit)
+      }
       if record.purpose.isReset, let until = own.isTooNewUntil(held, visit.generation.accounts, at: visit.now) {
         throw visit.refusal(.identifierTooNew, until: until)
       }

@@ -38,9 +38,7 @@ extension FlowEngine {
     let known = try await person(machine.record, visit)
     if known?.isLocked ?? false { throw visit.refusal(.disabled) }
     try demandHeld(machine.record, by: known, visit)
-    // "By verified email to its account, else a new one, whatever the flow's `account =` says" (seeds.md 2.3).
-    let isFederated = machine.record.proved.contains { $0.kind == .federated }
-    let rule = isFederated ? AccountRule.any : machine.record.accountRule
+    let rule = machine.record.endingRule
     var isRefused = known != nil && rule == .new && machine.record.startedIn == nil
     if let known, let given = purpose.given, purpose != .joinPhone {
       for identifier in machine.record.proved where identifier.kind == given {

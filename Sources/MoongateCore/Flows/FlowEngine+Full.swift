@@ -43,7 +43,7 @@ extension FlowEngine {
   ) async throws(Halt) -> OpenedStep {
     var machine = before
     let name = policy.provider
-    let purpose = machine.record.purpose.step(of: name)
+    let purpose = machine.record.stepPurpose(of: name)
     try await demandProof(before: purpose, machine.record, visit)
     let identifier: Identifier?
     do throws(InputProblem) { identifier = try provider.readIdentifier(input) } catch { throw visit.refusal(error) }

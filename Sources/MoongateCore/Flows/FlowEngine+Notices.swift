@@ -50,7 +50,7 @@ extension FlowEngine {
     }
     for provider in record.gathered.records.keys.sorted() {
       let notice: Notice? =
-        switch (provider.rawValue, record.purpose.step(of: provider)) {
+        switch (provider.rawValue, record.stepPurpose(of: provider)) {
         case ("pin", .set): before.credentials.contains(provider) ? .pinChanged : .pinSet
         case ("pin", .change): .pinChanged
         case ("pin", .disable): .pinRemoved

@@ -163,7 +163,11 @@ extension FlowEngine {
 
   /// Asks `when` of a flow.
   func condition(_ function: FunctionName, _ record: FlowRecord, _ visit: Visit) async throws(Halt) -> Bool {
-    let account = try await loadAccount(record.account)
+    try condition(function, record, of: try await loadAccount(record.account), visit)
+  }
+
+  /// Asks `when` of a flow, or of accounts.lua.
+  func condition(_ function: FunctionName, _ record: FlowRecord, of account: Account?, _ visit: Visit) throws(Halt) -> Bool {
     let facts = facts(record, subject: nil, account: account, visit)
     do {
       return try generations.withEvaluator(of: visit.generation) { evaluator throws(PolicyFault) in
@@ -177,7 +181,7 @@ extension FlowEngine {
   }
 
   /// Whether the account could pass the provider at all.
-  private func hasFactor(_ account: Account?, _ name: ProviderName, _ visit: Visit) -> Bool {
+  func hasFactor(_ account: Account?, _ name: ProviderName, _ visit: Visit) -> Bool {
     guard let account, let provider = registry(visit)[name], visit.generation.policies[name] != nil else { return false }
     if account.credentials.contains(name) { return true }
     let kinds = provider.descriptor.identifierKinds

@@ -80,7 +80,7 @@ extension FlowEngine {
     _ step: StepRecord, _ machine: FlowMachine, _ input: ProviderInput, id: FlowID, _ visit: Visit
   ) async throws(Halt) -> Following? {
     // Only a secret that is set. Attack: a PIN beside a code that is wrong would be a guess that its own limits do not count.
-    guard let name = machine.certainNext, machine.record.purpose.step(of: name) == .set, let full = registry(visit)[name] as? any FullProvider,
+    guard let name = machine.certainNext, machine.record.stepPurpose(of: name) == .set, let full = registry(visit)[name] as? any FullProvider,
       let policy = visit.generation.policies[name],
       full.descriptor.submitFields.contains(where: { $0.name != "code" && input.fields[$0.name] != nil })
     else { return nil }
@@ -232,9 +232,11 @@ extension FlowEngine {
     // Who only proves changes nothing but the record's form, such as a hash at today's cost.
     case .replace(let new) where purpose == .prove:
       kept = KeptRecord(sealed: try seal(new, for: name, id: id), judgedBy: judged, isRenewal: true)
-    // Attack: a flow of the thief's that makes a PIN waits until the owner has made one, or comes in the very moment, and takes its place.
+    // Attack: a flow of the thief's that makes a PIN, or a factor that is set up on the way into an account, waits until the owner has made one, or
+    // comes in the very moment, and takes its place.
     case .replace(let new):
-      kept = KeptRecord(sealed: try seal(new, for: name, id: id), judgedBy: machine.record.purpose.needsHeldProof ? judged : nil)
+      let isAddition = machine.record.purpose.needsHeldProof || before.due?.requirement == .enroll
+      kept = KeptRecord(sealed: try seal(new, for: name, id: id), judgedBy: isAddition ? judged : nil)
     case .replaceOnce(let new): kept = KeptRecord(sealed: try seal(new, for: name, id: id), judgedBy: judged)
     }
     machine.gathers { gathered in
@@ -260,7 +262,9 @@ extension FlowEngine {
       return try await carryOn(&machine, id: id, visit, changes: changes)
     } catch {
       // The pass was not stored, whatever the reason: the try was none. Its code is spent by a rival, or it still works.
-      if case .refused = error {
+      switch error {
+      case .store: break
+      case .refused, .policy:
         let refunds = tries.map { charged in
           Change.settle(Settlement(reservation: charged.id, outcome: .refund, limits: charged.limits, timer: nil, now: visit.now))
         }

@@ -12,7 +12,7 @@ extension FlowEngine {
         id: id, flow: record.name, status: record.status, expiresAt: record.expiresAt, choices: [], step: nil, passed: [], account: nil,
         session: nil, next: nil, isOfBrowser: false)
     }
-    let due = record.status == .pending && record.position < record.steps.count ? record.steps[record.position] : nil
+    let due = record.status == .pending ? record.due : nil
     // Attack: who began an app's flow and sent its link to a victim asks for it afterwards. Until the app has redeemed its code at its own
     // address, nothing is told of who completed it, and never the code.
     let isTold = record.status == .complete && record.appCode == nil
@@ -24,6 +24,7 @@ extension FlowEngine {
       session: nil, next: isTold ? record.completedNext : nil, isOfBrowser: isOfBrowser)
     view.isUnderWay = !record.passed.isEmpty || record.basis?.introduced.isEmpty == false
     view.returnTo = record.returnTo
+    view.isEnrolling = due?.requirement == .enroll
     return view
   }
 
@@ -31,7 +32,8 @@ extension FlowEngine {
   /// what they have.
   private func choices(_ due: StepRule?, of record: FlowRecord, _ visit: Visit) async throws(Halt) -> [ProviderName] {
     let configured = (due?.choices ?? []).filter { visit.generation.policies[$0] != nil }
-    guard configured.count > 1, let account = try await loadAccount(record.account) else { return configured }
+    // What accounts.lua requires was chosen by what the account has.
+    guard configured.count > 1, due?.requirement == nil, let account = try await loadAccount(record.account) else { return configured }
     let open = configured.filter { isOpen($0, to: account, in: record.purpose, visit) }
     return open.isEmpty ? configured : open
   }

@@ -104,9 +104,7 @@ package struct FlowEngine: Sendable {
     try demandChangeProof(record, visit)
     // A flow in which nothing applies proves nothing.
     guard case .offer(let offered) = try await advance(&machine, visit) else { throw visit.refusal(.denied) }
-    if offered.allSatisfy({ record.purpose.step(of: $0) == .set }) {
-      try await demandProof(before: .set, machine.record, visit)
-    }
+    if offered.allSatisfy({ record.stepPurpose(of: $0) == .set }) { try await demandProof(before: .set, machine.record, visit) }
     if record.purpose.isReset, let session { try demandResettable(offered, record.purpose, session.account, visit) }
     return machine
   }
@@ -222,7 +220,8 @@ extension FlowEngine {
   func advance(_ machine: inout FlowMachine, _ visit: Visit) async throws(Halt) -> FlowMachine.Action {
     while true {
       switch machine.next {
-      case .offer, .complete: return machine.next
+      case .offer: return machine.next
+      case .complete: guard try await requireNext(&machine, visit) else { return .complete }
       case .askWhether(let function):
         // A function that the active generation does not have any more cannot excuse anyone: the step applies.
         let isKnown = visit.generation.flows[machine.record.name]?.steps.contains { $0.when == function } ?? false

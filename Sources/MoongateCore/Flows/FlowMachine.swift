@@ -37,7 +37,7 @@ package struct FlowMachine: Sendable {
   }
 
   /// The step that is due; nil when all are behind.
-  package var due: StepRule? { record.position < record.steps.count ? record.steps[record.position] : nil }
+  package var due: StepRule? { record.due }
 
   /// What comes next. Call again after each answer.
   package var next: Action {
@@ -50,7 +50,8 @@ package struct FlowMachine: Sendable {
   package mutating func stepApplies(_ applies: Bool) {
     guard let due else { return }
     if applies {
-      record.steps[record.position] = StepRule(choices: due.choices, isSkippable: due.isSkippable, when: nil)
+      record.steps[record.position] = StepRule(
+        choices: due.choices, isSkippable: due.isSkippable, when: nil, requirement: due.requirement)
     } else {
       record.position += 1
     }
@@ -123,6 +124,11 @@ package struct FlowMachine: Sendable {
   package mutating func requireNext(_ provider: ProviderName) {
     guard !hasPassed(provider), !record.steps.dropFirst(record.position).contains(where: { $0.isOwed(provider) }) else { return }
     record.steps.insert(StepRule(choices: [provider], isSkippable: false, when: nil), at: record.position)
+  }
+
+  /// All steps are behind, and `accounts.lua` requires another of this account.
+  package mutating func require(_ choices: [ProviderName], _ requirement: AccountStep) {
+    record.steps.append(StepRule(choices: choices, isSkippable: false, when: nil, requirement: requirement))
   }
 
   /// Whether the provider was passed in this flow.

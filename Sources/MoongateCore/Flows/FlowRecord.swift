@@ -115,6 +115,18 @@ package struct FlowRecord: Sendable, Equatable, Codable {
     gathered = Gathered()
   }
 
+  /// The step that is due; nil when all are behind.
+  package var due: StepRule? { position < steps.count ? steps[position] : nil }
+
+  /// What a provider's step does in this flow: what the flow is for says it, and `accounts.lua` for the steps that it requires.
+  package func stepPurpose(of provider: ProviderName) -> StepPurpose {
+    switch steps.last(where: { $0.requirement != nil && $0.choices.contains(provider) })?.requirement {
+    case .prove?: .prove
+    case .enroll?: .set
+    case nil: purpose.step(of: provider)
+    }
+  }
+
   /// What completing it does.
   package var purpose: FlowPurpose { FlowPurpose(flow: name) }
 }

@@ -15,6 +15,8 @@ package struct FlowView: Sendable {
   package var next: String?
   /// Where the person was going, for pages; no answer of the API has it.
   package var returnTo: String?
+  /// Whether the step that is due sets up a factor that `accounts.lua` requires, for pages.
+  package var isEnrolling = false
   /// What this device is to carry from now on (`DeviceToken`); there once, in the answer that made the session.
   package var deviceToken: SecretText?
   /// Whether the flow is bound to the browser that asks, which is then signed in by cookies.

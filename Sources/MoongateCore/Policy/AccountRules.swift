@@ -1,7 +1,11 @@
+import MoongateSDK
+
 /// What belongs to an account rather than to a flow: `accounts.lua`.
 ///
 /// A flow file says how a person gets in; these rules say what holds whichever flow that was.
 package struct AccountRules: Sendable, Equatable {
+  /// What a session of an existing account requires, in the order of the file: `sign_in`.
+  package var signIn: [SignInRequirement]
   /// How recently a session must have proved something that the account already holds before it changes an identifier or a factor, or exports or
   /// deletes the account.
   package var changeWithin: Duration
@@ -9,15 +13,41 @@ package struct AccountRules: Sendable, Equatable {
   package var recoveryDelay: Duration
   /// How long an account without any verified identifier is kept after it was last used.
   package var unverifiedLifetime: Duration
+  /// Where each value was said, by its path (`change_within`, `sign_in[1].when`). A value that is not here has its default.
+  package var locations: [String: SourceLocation]
 
   package init(
-    changeWithin: Duration = .seconds(600), recoveryDelay: Duration = .seconds(86_400), unverifiedLifetime: Duration = .seconds(30 * 86_400)
+    signIn: [SignInRequirement] = [], changeWithin: Duration = .seconds(600), recoveryDelay: Duration = .seconds(86_400),
+    unverifiedLifetime: Duration = .seconds(30 * 86_400), locations: [String: SourceLocation] = [:]
   ) {
+    self.signIn = signIn
     self.changeWithin = changeWithin
     self.recoveryDelay = recoveryDelay
     self.unverifiedLifetime = unverifiedLifetime
+    self.locations = locations
   }
 
   /// What holds without an `accounts.lua`.
   package static let standard = AccountRules()
+}
+
+/// One entry of `sign_in`: a step that every session of an existing account requires, whichever flow opens it.
+///
+/// The engine asks when a flow's own steps have passed and the account is known (`FlowEngine+SignInRequirements`).
+package struct SignInRequirement: Sendable, Hashable {
+  /// At least one; passing any of them is enough. Those that gateway.lua does not configure are left out already.
+  package let choices: [ProviderName]
+  /// Whether it applies, by the facts of a flow; nil: always.
+  package let when: FunctionName?
+  /// Whether an account that has none of the choices sets one up on the way; without it, that account is refused.
+  package let enroll: Bool
+  /// Where the entry begins.
+  package let location: SourceLocation
+
+  package init(choices: [ProviderName], when: FunctionName? = nil, enroll: Bool = false, location: SourceLocation) {
+    self.choices = choices
+    self.when = when
+    self.enroll = enroll
+    self.location = location
+  }
 }

@@ -9,9 +9,12 @@ package struct FlowDefinition: Sendable {
   package let session: SessionRule
   package let next: NextPaths
   package let location: SourceLocation
+  /// Where each of `steps` was said.
+  package let stepLocations: [SourceLocation]
 
   package init(
-    name: String, account: AccountRule, steps: [StepRule], lifetime: Duration, session: SessionRule, next: NextPaths, location: SourceLocation
+    name: String, account: AccountRule, steps: [StepRule], lifetime: Duration, session: SessionRule, next: NextPaths, location: SourceLocation,
+    stepLocations: [SourceLocation] = []
   ) {
     self.name = name
     self.account = account
@@ -20,6 +23,7 @@ package struct FlowDefinition: Sendable {
     self.session = session
     self.next = next
     self.location = location
+    self.stepLocations = stepLocations
   }
 }
 
@@ -36,12 +40,23 @@ package struct StepRule: Sendable, Hashable, Codable {
   package let choices: [ProviderName]
   package let isSkippable: Bool
   package let when: FunctionName?
+  /// What the step is to do where `accounts.lua` requires it; nil for a step of the flow itself.
+  package let requirement: AccountStep?
 
-  package init(choices: [ProviderName], isSkippable: Bool, when: FunctionName?) {
+  package init(choices: [ProviderName], isSkippable: Bool, when: FunctionName?, requirement: AccountStep? = nil) {
     self.choices = choices
     self.isSkippable = isSkippable
     self.when = when
+    self.requirement = requirement
   }
+}
+
+/// What a step does that `accounts.lua` requires (`SignInRequirement`).
+package enum AccountStep: String, Sendable, Codable {
+  /// The account proves a factor that it has.
+  case prove
+  /// The account has none of the factors, and sets one up.
+  case enroll
 }
 
 /// How long a session lives.

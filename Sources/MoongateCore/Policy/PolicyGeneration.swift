@@ -27,7 +27,6 @@ package protocol PolicyGeneration: Sendable {
 }
 
 extension PolicyGeneration {
-  package var accounts: AccountRules { .standard }
   package var pages: [PageFile] { [] }
   package var registry: ProviderRegistry? { nil }
 }

@@ -75,7 +75,8 @@ struct PinPage: Sendable {
       if due?.rawValue == "pin" { return .resetAfterCode }
       return view.step == nil ? .forgotten : .reset
     }
-    return due?.rawValue == "pin" ? Self.task(of: FlowPurpose(flow: view.flow)) : nil
+    guard due?.rawValue == "pin" else { return nil }
+    return view.isEnrolling ? .create : Self.task(of: FlowPurpose(flow: view.flow))
   }
 
   // MARK: sending
@@ -112,7 +113,7 @@ struct PinPage: Sendable {
       case .failure(let refusal): return try await refused(refusal, sent, flow, nil, returnTo, outcome.cookies, exchange)
       }
     }
-    if purpose == .pinSet || purpose == .pinChange || purpose == .pinReset, sent["confirm"] != sent["new_pin"] {
+    if sent["confirm"] != sent["new_pin"] {
       return try await refused(exchange.refusal(.pinMismatch, field: "confirm"), sent, flow, id, returnTo, [], exchange)
     }
     let outcome: PageFlow.Outcome
@@ -249,7 +250,9 @@ struct PinPage: Sendable {
       heading: words[heading], isLock: task == .unlock, isForgotten: task == .forgotten,
       forgotMessage: words[byEmail ? "forgot_message" : "forgot_message_phone"],
       forgotButton: words[byEmail ? "send_reset_email" : "send_reset_code"],
-      canForget: task != .create && exchange.generation.flows["pin_reset"] != nil && task != .reset && task != .resetAfterCode, fields: fields,
+      // Who is not signed in yet has no session to reset a passcode in.
+      canForget: account != nil && task != .create && exchange.generation.flows["pin_reset"] != nil && task != .reset && task != .resetAfterCode,
+      fields: fields,
       button: words[button], action: "/auth/pin", id: id, flow: flow, returnTo: returnTo,
       back: NextPage.back(returnTo),
       forgot: FormFields.address("/auth/pin", ["flow": "pin_reset", "return_to": returnTo]), here: here, sentTo: view?.step?.sentTo,

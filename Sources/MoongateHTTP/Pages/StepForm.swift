@@ -15,6 +15,8 @@ struct StepForm {
   var id: String?
   /// The step, where it is open.
   var step: StepView?
+  /// Whether the step sets up what accounts.lua requires of the account.
+  var isEnrolling = false
   /// Whether nothing was proved before it in this flow.
   var isFirst = true
   /// Whether the step authorises a change: only what does so is offered.
@@ -32,6 +34,9 @@ struct StepForm {
     self.provider = provider
     self.choices = choices
   }
+
+  /// What a step of the provider is to do.
+  func purpose(of provider: ProviderName) -> StepPurpose { isEnrolling ? .set : FlowPurpose(flow: flow).step(of: provider) }
 }
 
 /// What `step.mustache` shows.
@@ -116,7 +121,7 @@ extension StepModel {
     let offered = form.provider == nil ? form.choices : []
     heading = stranger?.title(words) ?? words["confirm_title"]
     parts = (step?.shown ?? []).flatMap { Part.parts(of: $0, words) }
-    let purpose = stranger.map { FlowPurpose(flow: form.flow).step(of: $0.name) } ?? .prove
+    let purpose = stranger.map { form.purpose(of: $0.name) } ?? .prove
     // Before something is set up, changed or turned off there is nothing yet to be told of what to type.
     let isTold = parts.contains { $0.text != nil } || (purpose != .prove && step == nil)
     // A provider that verifies by itself reads an address and sends nothing to it.
@@ -177,7 +182,7 @@ extension StepModel {
     if stranger.sendsCodes, !form.isFirst || FlowPurpose(flow: form.flow).needsSession { return [] }
     let begin = stranger.descriptor.beginFields.filter { $0.kind != .region }
     if !begin.isEmpty || stranger.sendsCodes { return begin }
-    guard FlowPurpose(flow: form.flow).step(of: stranger.name) == .prove else { return [] }
+    guard form.purpose(of: stranger.name) == .prove else { return [] }
     return stranger.descriptor.submitFields.filter { stranger.descriptor.words?.labels[$0.name] != nil }
   }
 }

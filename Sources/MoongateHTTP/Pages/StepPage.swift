@@ -94,6 +94,7 @@ struct StepPage: Sendable {
     form.id = view.id.secret.reveal()
     form.step = view.step
     form.isFirst = !view.isUnderWay
+    form.isEnrolling = view.isEnrolling
     form.notice = notice
     form.refused = refused
     form.typed = typed

@@ -8,8 +8,7 @@ extension PolicyCase.Kind: CustomStringConvertible {
     case .flow(let name): "flow \"\(name)\""
     case .identifier(let kind, let text): "\(kind.rawValue) \"\(text)\""
     case .account(let account): "account { \(account.said.joined(separator: ", ")) }"
-    case .client(let client):
-      "client { \([client.address.map { "ip = \"\($0)\"" }, client.userAgent.map { "user_agent = \"\($0)\"" }].compactMap(\.self).joined(separator: ", ")) }"
+    case .client(let client): "client { \(client.said.joined(separator: ", ")) }"
     case .provider(let name): "provider \"\(name)\""
     case .send(let untilSent): untilSent ? "send { until_sent = true }" : "send()"
     case .resend(let untilSent): untilSent ? "resend { until_sent = true }" : "resend()"
@@ -25,6 +24,13 @@ extension PolicyCase.Kind: CustomStringConvertible {
     case .wait(.untilResend): "wait { until_resend = true }"
     case .wait(.untilExpired): "wait { until_expired = true }"
     }
+  }
+}
+
+extension PolicyCase.ClientSetup {
+  /// What is said of it.
+  fileprivate var said: [String] {
+    [("ip", address?.description), ("user_agent", userAgent), ("device", device)].compactMap { name, value in value.map { "\(name) = \"\($0)\"" } }
   }
 }
 

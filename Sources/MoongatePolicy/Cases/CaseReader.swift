@@ -136,6 +136,7 @@ struct CaseReader {
       if client.address == nil { problems.add(field.location, "client.ip", "\"\(text)\" is no address, such as \"203.0.113.7\" or \"2001:db8::1\"") }
     }
     client.userAgent = reader.text("user_agent")
+    client.device = reader.text("device")
     return client
   }
 

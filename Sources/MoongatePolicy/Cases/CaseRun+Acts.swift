@@ -21,6 +21,7 @@ extension CaseRun {
     case .client(let setup):
       if let address = setup.address { self.address = address }
       if let userAgent = setup.userAgent { self.userAgent = userAgent }
+      if let device = setup.device { self.device = device }
       return ""
     case .provider(let name):
       chosen = name
@@ -190,7 +191,9 @@ extension CaseRun {
   /// A code of the right form that is not the one that was sent.
   private func wrongCode() async -> String {
     let name = await view()?.step?.provider
-    let rule = name.flatMap { generation.policies[$0]?.code } ?? CodeRule(length: 6, alphabet: .digits, lifetime: .zero)
+    // An authenticator app's code is its provider's own: no policy says what it looks like.
+    let said = name.flatMap { generation.policies[$0]?.code }.flatMap { $0 == .none ? nil : $0 }
+    let rule = said ?? CodeRule(length: 6, alphabet: .digits, lifetime: .zero)
     let characters = rule.alphabet.characters
     var code = Array(lastCode ?? "")
     guard code.count == rule.length, let last = code.popLast(), let index = characters.firstIndex(of: last) else {

@@ -24,6 +24,10 @@ struct CaseRun {
   let start: Timestamp
   var address = ClientAddress(bytes: [203, 0, 113, 1]) ?? .unspecified
   var userAgent: String?
+  /// The name of the device that requests come from; nil: one that is new each time.
+  var device: String?
+  /// What each device carries since it has signed in (`DeviceToken`).
+  private var deviceTokens: [String: SecretText] = [:]
   /// As typed.
   var identifiers: [IdentifierKind: String] = [:]
   /// The kind that was named last.
@@ -100,7 +104,8 @@ struct CaseRun {
 
   var client: ClientContext {
     let client = gateway.client(address)
-    return ClientContext(decision: client.decision, address: address, userAgent: userAgent, browser: nil, session: signedIn)
+    return ClientContext(
+      decision: client.decision, address: address, userAgent: userAgent, browser: nil, session: signedIn, device: device.flatMap { deviceTokens[$0] })
   }
 
   mutating func take(_ result: Result<FlowView, Refusal>) {
@@ -108,6 +113,7 @@ struct CaseRun {
     case .success(let view):
       answer = .view(view)
       if let shown = view.step?.shown, let taken = CaseApp(shown) { app = taken }
+      if let device, let token = view.deviceToken { deviceTokens[device] = token }
       if let token = view.session?.token { session = TokenHash(of: token.reveal().utf8) }
     case .failure(let refusal): answer = .refusal(refusal)
     }

@@ -83,6 +83,8 @@ package struct PolicyCase: Sendable {
   package struct ClientSetup: Sendable, Equatable {
     package var address: ClientAddress?
     package var userAgent: String?
+    /// The case's name for the device.
+    package var device: String?
   }
 
   /// What the answer before it must be; nil: anything.

@@ -10,9 +10,13 @@ extension PolicyGeneration {
     for flow in flows.values where flow.account != .new {
       let purpose = FlowPurpose(flow: flow.name)
       if purpose.needsSession { continue }
+      // What an account requires of every session holds here too. Who has none of it and may set it up has no obstacle.
+      let required = accounts.signIn.filter { $0.when == nil && !$0.enroll }
       let proves = { (name: ProviderName) in purpose.step(of: name) == .prove }
       for name in Set(flow.steps.flatMap(\.choices)).filter(proves)
-      where flow.steps.allSatisfy({ $0.choices.contains(name) || $0.isSkippable || $0.when != nil || !$0.choices.allSatisfy(proves) }) {
+      where required.allSatisfy({ $0.choices.contains(name) })
+        && flow.steps.allSatisfy({ $0.choices.contains(name) || $0.isSkippable || $0.when != nil || !$0.choices.allSatisfy(proves) })
+      {
         alone.insert(name)
       }
     }

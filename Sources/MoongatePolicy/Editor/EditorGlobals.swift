@@ -30,6 +30,7 @@ enum EditorGlobals {
     Function(
       "policy", [("provider", "string")], "fun(body: moongate.Policy): moongate.File", "policies/NAME.lua returns this: policy \"NAME\" { … }."),
     Function("flow", [("name", "string")], "fun(body: moongate.Flow): moongate.File", "flows/NAME.lua returns this: flow \"NAME\" { … }."),
+    Function("accounts", [("body", "moongate.Accounts")], "moongate.File", "accounts.lua returns this."),
     Function("tests", [("cases", "moongate.Case[]")], "moongate.File", "tests/NAME.lua returns this."),
     Function(
       "case", [("name", "string")], "fun(acts: (moongate.Act|fun(body: moongate.Flow): moongate.File)[]): moongate.Case",

@@ -47,7 +47,9 @@ package struct EditorTypes: Sendable {
     let isProgram = shape.name == TableShape.program.name
     var lines = ["---\(shape.summary)", "---@class \(isProgram ? "" : "(exact) ")moongate.\(shape.name)"]
     if isProgram { lines.append("---@field [integer] string the program, then its arguments") }
-    if shape.name == TableShape.step.name { lines.append("---@field [integer] string|moongate.AnyOf the provider") }
+    if [TableShape.step.name, TableShape.signInRequirement.name].contains(shape.name) {
+      lines.append("---@field [integer] string|moongate.AnyOf the provider")
+    }
     // A policy lies over its provider's defaults, which have every field.
     let isLayer = shape.name == TableShape.policy.name
     for entry in shape.entries {

@@ -20,6 +20,8 @@ struct ConfigurationFiles: Sendable {
   /// More than any configuration needs; what is larger is there by mistake.
   static let largestFile = 1 << 20
   static let mostFiles = 500
+  /// The Lua files that are read from the folder itself.
+  static let rootFiles = ["gateway.lua", "routes.lua", "accounts.lua"]
   static let folders = ["policies", "flows", "tests"]
   /// What takes the place of parts of the pages.
   static let pageFolder = "pages"
@@ -34,7 +36,7 @@ struct ConfigurationFiles: Sendable {
   /// Whether the folder itself is there.
   private(set) var isFolderThere = true
 
-  /// Reads `gateway.lua`, `routes.lua`, the `.lua` files of `policies/`, `flows/` and `tests/`, and all of `pages/`. Dot files are not looked at.
+  /// Reads the Lua files of the folder, the `.lua` files of `policies/`, `flows/` and `tests/`, and all of `pages/`. Dot files are not looked at.
   init(folder: String) {
     var status = stat()
     guard stat(folder, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {

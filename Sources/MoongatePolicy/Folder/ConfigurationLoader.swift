@@ -93,6 +93,10 @@ package struct ConfigurationLoader: Sendable {
     let policies = readPolicies(files, &lua, catalog, &functions, unreadable, problems)
     let flows = readFlows(files, &lua, catalog, &functions, problems)
     let flowNames = files.files(in: "flows").map { Self.title(of: $0.name) }
+    var accounts = AccountRules.standard
+    if let file = files.file("accounts.lua"), let node = lua.read(file, constructor: "accounts", example: "accounts { … }")?.first {
+      accounts = AccountsReader(providers: catalog, problems: problems).read(node, functions: &functions) ?? .standard
+    }
 
     var routes: [Route] = []
     if let file = files.file("routes.lua") {
@@ -113,11 +117,7 @@ package struct ConfigurationLoader: Sendable {
         cases += CaseReader(flows: flowNames, host: gateway?.publicURL.host, providers: catalog, problems: problems).read(node)
       }
     }
-    for file in files.files where !file.name.contains("/") && !["gateway.lua", "routes.lua"].contains(file.name) {
-      problems.warn(
-        SourceLocation(file: file.name, line: 0), "",
-        "is not read\(Suggestion.nearest(to: file.name, among: ["gateway.lua", "routes.lua"]).map { "; did you mean `\($0)`?" } ?? "")")
-    }
+    reportUnread(files, problems)
 
     for clash in DeclaredFact.clashes(of: catalog.descriptors) {
       problems.add(SourceLocation(file: "gateway.lua", line: 0), "providers.\(clash.provider)", clash.message)
@@ -128,7 +128,8 @@ package struct ConfigurationLoader: Sendable {
     let configured = Set(gateway.providers.keys)
     var generation = Generation(
       id: files.digest, gateway: gateway, routes: RouteTable(routes: routes), flows: flows, policies: policies.filter { configured.contains($0.key) },
-      pages: files.pages, warnings: Problems.sorted(problems.warnings), functions: functions, sources: lua.sources, providers: configured,
+      accounts: accounts, pages: files.pages, warnings: [], functions: functions, sources: lua.sources,
+      providers: configured,
       declaredFacts: catalog.facts)
     do {
       _ = try generation.makeEvaluator()
@@ -136,6 +137,8 @@ package struct ConfigurationLoader: Sendable {
       problems.add(error.location ?? SourceLocation(file: "gateway.lua", line: 0), "", error.message)
       return nil
     }
+    SignInRequirementChecks(generation: generation, catalog: catalog, problems: problems).check()
+    generation.warnings = Problems.sorted(problems.warnings)
     if let candidates, !candidates.isEmpty {
       guard let registry = registry(of: candidates, gateway, problems) else { return nil }
       generation.registry = registry
@@ -153,6 +156,17 @@ package struct ConfigurationLoader: Sendable {
         gateway.locations["providers.\(error.provider)"] ?? SourceLocation(file: "gateway.lua", line: 0), "providers.\(error.provider)", error.mistake
       )
       return nil
+    }
+  }
+
+  /// Lua files beside gateway.lua that nothing reads.
+  private func reportUnread(_ files: ConfigurationFiles, _ problems: Problems) {
+    for file in files.files where !file.name.contains("/") && !ConfigurationFiles.rootFiles.contains(file.name) {
+      let meant = Suggestion.nearest(to: file.name, among: ConfigurationFiles.rootFiles)
+      let location = SourceLocation(file: file.name, line: 0)
+      let message = "is not read\(meant.map { "; did you mean `\($0)`?" } ?? "")"
+      // Attack: what an account requires is silently not required, because the file is called account.lua.
+      if meant == "accounts.lua" { problems.add(location, "", message) } else { problems.warn(location, "", message) }
     }
   }
 

@@ -7,6 +7,8 @@ struct FlowReader {
   let providers: ProviderCatalog
   let problems: Problems
 
+  private var choices: StepChoicesReader { StepChoicesReader(providers: providers, problems: problems) }
+
   func read(_ node: LuaNode, functions: inout FunctionTable) -> FlowDefinition? {
     let before = problems.all.count
     guard let reader = TableReader(node, .flow, path: "", problems: problems) else { return nil }
@@ -18,7 +20,9 @@ struct FlowReader {
     let session = readSession(reader)
     let next = readNext(reader)
     guard problems.all.count == before, let account, let lifetime, let session, let next else { return nil }
-    return FlowDefinition(name: name, account: account, steps: steps, lifetime: lifetime, session: session, next: next, location: node.location)
+    return FlowDefinition(
+      name: name, account: account, steps: steps, lifetime: lifetime, session: session, next: next, location: node.location,
+      stepLocations: stepsNode.map(Self.locations) ?? [])
   }
 
   private func readSession(_ flow: TableReader) -> SessionRule? {
@@ -64,9 +68,14 @@ struct FlowReader {
     return rules
   }
 
+  /// Where each item of the list stands.
+  private static func locations(_ steps: LuaNode) -> [SourceLocation] {
+    if case .table(let table) = steps.value { table.items.map(\.location) } else { [] }
+  }
+
   private func readStep(_ node: LuaNode, _ path: String, _ functions: inout FunctionTable) -> StepRule? {
     guard case .table = node.value else {
-      return readChoices([node], path, at: node.location).map { StepRule(choices: $0, isSkippable: false, when: nil) }
+      return choices.read([node], path, at: node.location).map { StepRule(choices: $0, isSkippable: false, when: nil) }
     }
     guard let reader = TableReader(node, .step, path: path, problems: problems, allowsItems: true) else { return nil }
     let isSkippable = reader.flag("skippable") ?? false
@@ -79,47 +88,6 @@ struct FlowReader {
       problems.add(node.location, path, "a step names its provider first, as in { \"phone_otp\" }")
       return nil
     }
-    return readChoices(reader.items, path, at: node.location).map { StepRule(choices: $0, isSkippable: isSkippable, when: when) }
-  }
-
-  /// One provider, `any_of { … }`, or several.
-  private func readChoices(_ nodes: [LuaNode], _ path: String, at location: SourceLocation) -> [ProviderName]? {
-    var choices: [ProviderName] = []
-    var left: [String] = []
-    for node in nodes {
-      switch node.value {
-      case .tagged("any_of", let arguments):
-        guard case .table(let table)? = arguments.first?.value, table.isList, !table.isEmpty else {
-          problems.add(node.location, path, "any_of takes a list of providers, as in any_of { \"phone_otp\", \"pin\" }")
-          return nil
-        }
-        for item in table.items { if !take(item, path, &choices, &left) { return nil } }
-      default: if !take(node, path, &choices, &left) { return nil }
-      }
-    }
-    if choices.isEmpty {
-      problems.add(
-        location, path, "no provider of this step is configured: name \(Suggestion.list(left)) under `providers` in gateway.lua, or remove the step")
-      return nil
-    }
-    return choices
-  }
-
-  /// - Returns: false where the node names no provider at all.
-  private func take(_ node: LuaNode, _ path: String, _ choices: inout [ProviderName], _ left: inout [String]) -> Bool {
-    guard case .text(let text) = node.value else {
-      problems.add(node.location, path, "must name a provider in quotes, not \(node.value.described)")
-      return false
-    }
-    guard let name = providers.known(text) else {
-      problems.add(node.location, path, "no provider is called \"\(text)\"\(Suggestion.phrase(for: text, among: providers.names))")
-      return false
-    }
-    guard providers.isConfigured(name) else {
-      left.append(text)
-      return true
-    }
-    if !choices.contains(name) { choices.append(name) }
-    return true
+    return choices.read(reader.items, path, at: node.location).map { StepRule(choices: $0, isSkippable: isSkippable, when: when) }
   }
 }

@@ -8,8 +8,9 @@ struct Generation: PolicyGeneration {
   let routes: RouteTable
   let flows: [String: FlowDefinition]
   let policies: [ProviderName: ProviderPolicy]
+  let accounts: AccountRules
   let pages: [PageFile]
-  let warnings: [ConfigurationProblem]
+  var warnings: [ConfigurationProblem]
   let functions: FunctionTable
   /// By name, as problems spell it.
   let sources: [String: LuaFiles.Source]

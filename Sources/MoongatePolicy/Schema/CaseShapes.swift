@@ -23,6 +23,7 @@ extension TableShape {
     entries: [
       .optional("ip", "string", "an address, such as \"203.0.113.7\""),
       .optional("user_agent", "string", "what the browser calls itself"),
+      .optional("device", "string", "a name for the device, which remembers where it has signed in; without one every request is from a new device"),
     ])
 
   static let caseSend = TableShape(

@@ -1,6 +1,6 @@
 import MoongateCore
 
-/// policies/NAME.lua, flows/NAME.lua and routes.lua, field by field.
+/// policies/NAME.lua, flows/NAME.lua, routes.lua and accounts.lua, field by field.
 extension TableShape {
   static let policy = TableShape(
     name: "Policy", summary: "One provider's codes, timers and limits. What is left out keeps the provider's default.",
@@ -97,9 +97,29 @@ extension TableShape {
       .optional("email_verified", "boolean", "true or false"),
     ])
 
+  static let accounts = TableShape(
+    name: "Accounts", summary: "What holds for every account, whichever flow opens its session.",
+    entries: [
+      .optional(
+        "sign_in", "(string|moongate.AnyOf|moongate.SignInRequirement)[]", "a list of steps that every session of an existing account requires"),
+      .optional("change_within", "moongate.Duration", "how recent a proof must be for a change of the account, such as \"10m\"", .text("10m")),
+      .optional("recovery_delay", "moongate.Duration", "how long a new number or address cannot reset anything, such as \"24h\"", .text("24h")),
+      .optional(
+        "unverified_lifetime", "moongate.Duration", "how long an account without a verified identifier is kept unused, such as \"30d\"",
+        .text("30d")),
+    ])
+
+  static let signInRequirement = TableShape(
+    name: "SignInRequirement", summary: "A provider, or a choice of them, that every session requires, perhaps with a condition.",
+    entries: [
+      .optional("when", "fun(f: moongate.FlowFacts): boolean?", "a function of facts"),
+      .optional("enroll", "boolean", "true: an account that lacks the factor sets it up on the way", .flag(false)),
+    ])
+
   /// Every shape that does not depend on the providers of the program.
   static let all: [TableShape] = [
     .gateway, .tls, .brand, .connectionLimits, .addressLimits, .program, .smtp, .webhook, .twilio, .policy, .code, .timers, .limit, .flow, .step,
-    .session, .next, .route, .requirement, .caseAccount, .caseClient, .caseSend, .caseWrong, .caseWait, .caseRequest, .caseExpect,
+    .session, .next, .route, .requirement, .accounts, .signInRequirement, .caseAccount, .caseClient, .caseSend, .caseWrong, .caseWait, .caseRequest,
+    .caseExpect,
   ]
 }

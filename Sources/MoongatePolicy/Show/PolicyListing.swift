@@ -1,7 +1,7 @@
 import MoongateCore
 import MoongateSDK
 
-/// Every effective value of one provider's policy, and where it was said.
+/// Every effective value of one provider's policy, or of accounts.lua, and where it was said.
 package struct PolicyListing: Sendable, Encodable {
   package struct Line: Sendable, Encodable, Equatable {
     /// `limits.verify.max`.
@@ -15,8 +15,30 @@ package struct PolicyListing: Sendable, Encodable {
     var place: String { file.map { file in line.map { "\(file):\($0)" } ?? file } ?? "by default" }
   }
 
-  package let provider: String
+  /// nil of accounts.lua.
+  package let provider: String?
   package let values: [Line]
+
+  package init(_ accounts: AccountRules) {
+    provider = nil
+    var lines: [Line] = []
+    func add(_ path: String, _ value: String) {
+      let location = accounts.locations[path]
+      lines.append(Line(path: path, value: value, file: location?.file, line: location?.line))
+    }
+    if accounts.signIn.isEmpty { add("sign_in", "{}") }
+    for (index, requirement) in accounts.signIn.enumerated() {
+      let path = "sign_in[\(index + 1)]"
+      let choices = requirement.choices.map { Self.quoted($0.rawValue) }.joined(separator: ", ")
+      add(path, requirement.choices.count == 1 ? choices : "any_of { \(choices) }")
+      if requirement.when != nil { add("\(path).when", "function") }
+      add("\(path).enroll", "\(requirement.enroll)")
+    }
+    add("change_within", Self.quoted(accounts.changeWithin.asWritten))
+    add("recovery_delay", Self.quoted(accounts.recoveryDelay.asWritten))
+    add("unverified_lifetime", Self.quoted(accounts.unverifiedLifetime.asWritten))
+    values = lines
+  }
 
   package init(_ policy: ProviderPolicy) {
     provider = policy.provider.rawValue
@@ -57,7 +79,7 @@ package struct PolicyListing: Sendable, Encodable {
     let path = values.map(\.path.count).max() ?? 0
     let place = values.map(\.place.count).max() ?? 0
     let value = max(10, 80 - path - place - 8)
-    var lines = [paint.bold("policy \"\(provider)\""), ""]
+    var lines = [paint.bold(provider.map { "policy \"\($0)\"" } ?? "accounts"), ""]
     for line in values {
       let head = "  \(Columns.pad(line.path, to: path))  "
       if line.value.count <= value {

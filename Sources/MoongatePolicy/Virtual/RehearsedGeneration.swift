@@ -11,6 +11,7 @@ struct RehearsedGeneration: PolicyGeneration {
   var routes: RouteTable { base.routes }
   var flows: [String: FlowDefinition] { base.flows }
   var policies: [ProviderName: ProviderPolicy] { base.policies }
+  var accounts: AccountRules { base.accounts }
   var pages: [PageFile] { base.pages }
   var warnings: [ConfigurationProblem] { base.warnings }
   var lease: GenerationLease { base.lease }

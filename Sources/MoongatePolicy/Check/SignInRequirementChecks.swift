@@ -1,0 +1,117 @@
+import MoongateCore
+import MoongateSDK
+
+/// What an operator should know about accounts.lua, and about factors that stand in a flow in its place.
+struct SignInRequirementChecks {
+  let generation: Generation
+  let catalog: ProviderCatalog
+  let problems: Problems
+
+  /// Warns; nothing here refuses a configuration.
+  func check() {
+    warnOfUnprotectedSteps()
+    for (index, requirement) in generation.accounts.signIn.enumerated() {
+      let path = "sign_in[\(index + 1)]"
+      warnOfRefusedAccounts(requirement, path)
+      warnOfDeadFlows(requirement, path)
+    }
+  }
+
+  /// Flows that open a session of an account that is there, by their names.
+  private var entrances: [FlowDefinition] {
+    generation.flows.values.sorted { $0.name < $1.name }.filter { flow in
+      let isOwn = FlowPurpose(flow: flow.name).needsSession || !identifies(flow)
+      let isFederated = flow.steps.contains { $0.choices.contains { kinds(of: $0).contains(.federated) } }
+      return !isOwn && (flow.account != .new || isFederated)
+    }
+  }
+
+  /// Whether its first step tells who somebody is, so that it begins without a session.
+  private func identifies(_ flow: FlowDefinition) -> Bool { flow.steps.first?.choices.contains { !kinds(of: $0).isEmpty } ?? false }
+
+  private func kinds(of name: ProviderName) -> [IdentifierKind] { catalog.descriptor(name.rawValue)?.identifierKinds ?? [] }
+
+  private func proves(_ name: ProviderName, in flow: FlowDefinition) -> Bool { FlowPurpose(flow: flow.name).step(of: name) == .prove }
+
+  // MARK: factors in one flow
+
+  /// Attack: a second factor in flows/login.lua, and a client that begins `enter` in its place.
+  private func warnOfUnprotectedSteps() {
+    let entrances = entrances
+    for flow in entrances where flow.account != .new {
+      for (index, step) in flow.steps.enumerated().dropFirst() where !step.isSkippable && step.choices.allSatisfy({ proves($0, in: flow) }) {
+        if generation.accounts.signIn.contains(where: { Set($0.choices).isSubset(of: step.choices) }) { continue }
+        guard let other = entrances.first(where: { $0.name != flow.name && !asks($0, for: step.choices) }) else { continue }
+        problems.warn(
+          index < flow.stepLocations.count ? flow.stepLocations[index] : flow.location, "",
+          "step \(step.choices.map(\.rawValue).joined(separator: " or ")) does not protect accounts: flow \"\(other.name)\" opens the same accounts "
+            + "without it; move it to accounts.lua")
+      }
+    }
+  }
+
+  /// Whether nobody gets through the flow without one of these.
+  private func asks(_ flow: FlowDefinition, for choices: [ProviderName]) -> Bool {
+    flow.steps.contains { step in !step.isSkippable && step.choices.allSatisfy { choices.contains($0) && proves($0, in: flow) } }
+  }
+
+  // MARK: accounts that are refused
+
+  /// An account that lacks the factor, and that `when` does not leave out.
+  private func warnOfRefusedAccounts(_ requirement: SignInRequirement, _ path: String) {
+    guard !requirement.enroll, isAskedOfWhoLacksIt(requirement) else { return }
+    let tests = requirement.choices.compactMap(test)
+    let when = tests.isEmpty ? "" : "test for it, as in when = function(f) return \(tests.joined(separator: " or ")) end, or "
+    problems.warn(
+      requirement.location, path,
+      "refuses an account that has no \(requirement.choices.map { "`\($0)`" }.joined(separator: " or ")) (403 denied): \(when)"
+        + "let it be set up on the way with enroll = true, where that is meant")
+  }
+
+  /// The fact that tells whether an account has the factor.
+  private func test(_ name: ProviderName) -> String? {
+    let descriptor = catalog.descriptor(name.rawValue)
+    let kinds = descriptor?.identifierKinds ?? []
+    if kinds.contains(.federated) { return nil }
+    if kinds.isEmpty || descriptor?.hashesSecrets ?? false { return "f.account.factors.\(name)" }
+    return kinds.contains(.phone) ? "f.account.phone_verified" : "f.account.email_verified"
+  }
+
+  /// Runs `when` for accounts that lack every choice, with everything else that a function may well ask for in both states.
+  private func isAskedOfWhoLacksIt(_ requirement: SignInRequirement) -> Bool {
+    guard let when = requirement.when else { return true }
+    guard let evaluator = try? generation.makeEvaluator() else { return false }
+    let lacks = { (fact: String) in requirement.choices.contains { test($0) == fact } }
+    let others = Set(generation.policies.keys).subtracting(requirement.choices)
+    for flow in entrances {
+      for bits in 0..<32 {
+        let bit = { (number: Int) in bits >> number & 1 == 1 }
+        var account = AccountFacts(exists: true, id: "ac_", age: .seconds(86_400 * 365), idle: .seconds(86_400))
+        account.factors = bit(0) ? others : []
+        account.hasPIN = account.factors.contains { $0.rawValue == "pin" }
+        account.isPhoneVerified = bit(1) && !lacks("f.account.phone_verified")
+        account.hasEmail = bit(2)
+        account.isEmailVerified = bit(2) && !lacks("f.account.email_verified")
+        let passed = Set(flow.steps.first?.choices.prefix(1) ?? [])
+        let facts = Facts(
+          now: Timestamp(milliseconds: 0), flow: FlowFacts(name: flow.name, passed: passed), account: account,
+          client: ClientFacts(address: .unspecified, isNewDevice: bit(3), networkChanged: bit(4)))
+        if (try? evaluator.condition(of: when, given: facts)) ?? false { return true }
+      }
+    }
+    return false
+  }
+
+  // MARK: flows that nobody completes
+
+  /// A flow makes anew what every session requires: proving the old one is not asked for there, and the new one proves nothing.
+  private func warnOfDeadFlows(_ requirement: SignInRequirement, _ path: String) {
+    guard requirement.when == nil else { return }
+    for flow in entrances where flow.account != .new && requirement.choices.allSatisfy({ !proves($0, in: flow) }) {
+      problems.warn(
+        requirement.location, path,
+        "nobody can complete flow \"\(flow.name)\": it makes \(requirement.choices.map { "`\($0)`" }.joined(separator: " and ")) anew, "
+          + "which proves nothing; name another factor beside it, as in any_of { … }")
+    }
+  }
+}

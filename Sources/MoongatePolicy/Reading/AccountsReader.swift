@@ -1,0 +1,87 @@
+import MoongateCore
+import MoongateSDK
+
+/// accounts.lua.
+struct AccountsReader {
+  let providers: ProviderCatalog
+  let problems: Problems
+
+  /// - Returns: nil, with problems, where something is wrong.
+  func read(_ node: LuaNode, functions: inout FunctionTable) -> AccountRules? {
+    let before = problems.all.count
+    guard let reader = TableReader(node, .accounts, path: "", problems: problems) else { return nil }
+    var locations: [String: SourceLocation] = [:]
+    for name in reader.names { locations[name] = reader.said(name)?.location }
+    let signIn = reader.take("sign_in").map { readRequirements($0, &locations, &functions) } ?? []
+    let changeWithin = duration("change_within", reader, from: .seconds(1), to: .seconds(86_400), "24h")
+    let recoveryDelay = duration("recovery_delay", reader, from: .zero, to: .seconds(365 * 86_400), "365d")
+    let unverifiedLifetime = duration("unverified_lifetime", reader, from: .seconds(1), to: .seconds(3650 * 86_400), "3650d")
+    guard problems.all.count == before, let changeWithin, let recoveryDelay, let unverifiedLifetime else { return nil }
+    return AccountRules(
+      signIn: signIn, changeWithin: changeWithin, recoveryDelay: recoveryDelay, unverifiedLifetime: unverifiedLifetime, locations: locations)
+  }
+
+  private func duration(_ name: String, _ reader: TableReader, from least: Duration, to most: Duration, _ mostText: String) -> Duration? {
+    guard let duration = reader.duration(name, atLeast: least) else { return nil }
+    guard duration <= most else {
+      problems.add(reader.said(name)?.location ?? reader.location, name, "must be at most \"\(mostText)\"")
+      return nil
+    }
+    return duration
+  }
+
+  // MARK: sign_in
+
+  private func readRequirements(
+    _ node: LuaNode, _ locations: inout [String: SourceLocation], _ functions: inout FunctionTable
+  ) -> [SignInRequirement] {
+    let example = "a list of steps, as in { { \"totp\", when = function(f) return f.account.factors.totp end } }"
+    guard case .table(let table) = node.value else {
+      problems.add(node.location, "sign_in", "must be \(example), not \(node.value.described)")
+      return []
+    }
+    guard table.isList else {
+      problems.add(node.location, "sign_in", "must be \(example): each step with a condition is a table of its own")
+      return []
+    }
+    var requirements: [SignInRequirement] = []
+    for (index, item) in table.items.enumerated() {
+      let path = "sign_in[\(index + 1)]"
+      locations[path] = item.location
+      if let requirement = readRequirement(item, path, &locations, &functions) { requirements.append(requirement) }
+    }
+    return requirements
+  }
+
+  private func readRequirement(
+    _ node: LuaNode, _ path: String, _ locations: inout [String: SourceLocation], _ functions: inout FunctionTable
+  ) -> SignInRequirement? {
+    let choices = StepChoicesReader(providers: providers, problems: problems)
+    guard case .table = node.value else {
+      return choices.read([node], path, at: node.location).map { SignInRequirement(choices: $0, location: node.location) }
+    }
+    guard let reader = TableReader(node, .signInRequirement, path: path, problems: problems, allowsItems: true) else { return nil }
+    for name in reader.names { locations[reader.path(name)] = reader.said(name)?.location }
+    let when = reader.function("when", example: "function(f) return f.account.factors.totp end").map { function in
+      let name = FunctionName("accounts.\(path).when")
+      functions.add(name, function, for: .flow)
+      return name
+    }
+    let enroll = reader.flag("enroll") ?? false
+    guard !reader.items.isEmpty else {
+      problems.add(node.location, path, "a step names its provider first, as in { \"totp\" }")
+      return nil
+    }
+    guard let names = choices.read(reader.items, path, at: node.location) else { return nil }
+    if enroll, !names.contains(where: canBeSetUp) {
+      problems.add(
+        reader.said("enroll")?.location ?? node.location, reader.path("enroll"),
+        "\(Suggestion.list(names.map(\.rawValue))) cannot be set up on the way: only factors that are no identifier can, such as `pin` and `totp`")
+      return nil
+    }
+    return SignInRequirement(choices: names, when: when, enroll: enroll, location: node.location)
+  }
+
+  /// A number, an address or an identity elsewhere is not made here: a sign-in must not give an account another identifier.
+  private func canBeSetUp(_ name: ProviderName) -> Bool { providers.descriptor(name.rawValue)?.identifierKinds.isEmpty ?? true }
+}

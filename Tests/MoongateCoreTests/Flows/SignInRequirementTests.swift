@@ -1,0 +1,349 @@
+import Crypto
+import MoongateSDK
+import MoongateStore
+import MoongateTesting
+import Testing
+
+@testable import MoongateCore
+
+/// What accounts.lua requires of a session holds whichever flow opens it.
+@Suite struct SignInRequirementTests {
+  private static let ownerPhone = "911111"
+  private static let ownerEmail = "2222"
+  private static let hasPIN = FunctionName("accounts.sign_in[1].when")
+
+  private static func requirement(_ choices: ProviderName..., when: FunctionName? = nil, enroll: Bool = false) -> SignInRequirement {
+    SignInRequirement(choices: choices, when: when, enroll: enroll, location: SourceLocation(file: "accounts.lua", line: 2))
+  }
+
+  /// The shipped rule with the toy PIN in the authenticator app's place: whoever has one is asked for it.
+  private static let asShipped: @Sendable (inout TestGeneration) -> Void = { generation in
+    generation.accounts.signIn = [requirement(TestDesk.pin, when: hasPIN)]
+    generation.conditions[hasPIN] = { $0.account.factors.contains("pin") }
+  }
+
+  /// Other rules from now on.
+  private func require(_ desk: TestDesk, _ requirements: SignInRequirement..., change: (inout TestGeneration) -> Void = { _ in }) {
+    guard var generation = desk.generations.current as? TestGeneration else { return }
+    generation.id += "+"
+    generation.accounts.signIn = requirements
+    change(&generation)
+    desk.generations.activate(generation, at: desk.clock.now())
+  }
+
+  private func session(_ desk: TestDesk, _ view: FlowView) async throws -> SessionSnapshot { try #require(try await desk.session(view)) }
+
+  /// Someone with a number, a verified address, a password, a Google identity and the PIN 1: every door is open to them.
+  private func owner(_ desk: TestDesk, pin: Bool = true) async throws -> SessionSnapshot {
+    let registered = try await desk.secret(
+      "register_email", ["email": Self.ownerEmail, "new_secret": "horse"], provider: "password", by: desk.client()
+    ).get()
+    let id = registered.id
+    var view = try await desk.engine.begin(id, provider: "email_code", fields: ["phone": .text(Self.ownerEmail)], client: desk.client()).get()
+    await desk.engine.deliveriesEnd()
+    view = try await desk.engine.submit(id, fields: ["code": .text(desk.code)], client: desk.client()).get()
+    var own = try await session(desk, view)
+    own = try await session(desk, try await desk.pass("change_phone", TestDesk.phone, Self.ownerPhone, by: desk.client(session: own)))
+    let google = try await desk.google(sub: "asha", email: Self.ownerEmail, by: desk.client()).get()
+    #expect(google.account?.id == own.account.id)
+    if pin { own = try await session(desk, try await desk.secret("pin_set", ["new_secret": "1"], by: desk.client(session: own)).get()) }
+    return own
+  }
+
+  private func prove(_ desk: TestDesk, _ id: FlowID, pin: String = "1", client: ClientContext? = nil) async -> Result<FlowView, Refusal> {
+    await desk.engine.begin(id, provider: "pin", fields: ["secret": .text(pin)], client: client ?? desk.client())
+  }
+
+  // MARK: every door
+
+  enum Door: String, CaseIterable, Sendable {
+    case loginByPhone, loginByEmail, loginByGoogle, enterByPhone, enterByGoogle, registerByGoogle, password, passwordReset
+
+    func open(_ desk: TestDesk) async throws -> FlowView {
+      let client = desk.client()
+      switch self {
+      case .loginByPhone: return try await desk.pass("login", TestDesk.phone, ownerPhone, by: client)
+      case .loginByEmail: return try await desk.pass("login", TestDesk.mail, ownerEmail, by: client)
+      case .loginByGoogle: return try await desk.google(sub: "asha", by: client).get()
+      case .enterByPhone: return try await desk.pass("enter", TestDesk.phone, ownerPhone, by: client)
+      case .enterByGoogle: return try await desk.google("enter", sub: "asha", by: client).get()
+      case .registerByGoogle: return try await desk.google("register", sub: "asha", by: client).get()
+      case .password:
+        return try await desk.secret("login_password", ["email": ownerEmail, "secret": "horse"], provider: "password", by: client).get()
+      case .passwordReset:
+        let view = try await desk.pass("password_reset", TestDesk.mail, ownerEmail, by: client)
+        return try await desk.engine.begin(view.id, provider: "password", fields: ["new_secret": .text("mule")], client: client).get()
+      }
+    }
+  }
+
+  /// Attack: the second factor stands in one flow, and a client begins another flow that opens the same account with one factor.
+  @Test(arguments: Door.allCases) func requiredFactorIsAskedForAtEveryDoor(_ door: Door) async throws {
+    let desk = try await TestDesk.full(Self.asShipped)
+    let own = try await owner(desk)
+    let before = try await desk.store.sessions(of: own.account.id).count
+    let view = try await door.open(desk)
+    #expect(view.status == .pending && view.session == nil && view.account == nil && view.deviceToken == nil)
+    #expect(view.choices == [TestDesk.pin] && !view.isEnrolling)
+    #expect(await desk.engine.skip(view.id, client: desk.client()).refusal?.code == .stepNotOpen)
+    #expect(await prove(desk, view.id, pin: "2").refusal?.attemptsLeft == 2)
+    #expect(try await desk.store.sessions(of: own.account.id).count == before)
+    let done = try await desk.engine.submit(view.id, fields: ["secret": .text("1")], client: desk.client()).get()
+    #expect(done.status == .complete && done.account?.id == own.account.id)
+    let made = try await session(desk, done)
+    #expect(made.session.passed.map(\.provider).contains(TestDesk.pin) && made.session.passed.count == 2)
+    #expect(made.session.assuranceLevel == 2)
+  }
+
+  /// A password that was made anew is the account's only when the required factor has passed too.
+  @Test func aResetWithoutTheRequiredFactorChangesNothing() async throws {
+    let desk = try await TestDesk.full(Self.asShipped)
+    _ = try await owner(desk)
+    _ = try await Door.passwordReset.open(desk)
+    #expect(
+      await desk.secret("login_password", ["email": Self.ownerEmail, "secret": "mule"], provider: "password", by: desk.client()).refusal != nil)
+    #expect(try await Door.password.open(desk).choices == [TestDesk.pin])
+  }
+
+  @Test func appReceivesItsCodeOnlyAfterTheRequiredFactor() async throws {
+    let desk = try await TestDesk.full(Self.asShipped)
+    _ = try await owner(desk)
+    let verifier = String(repeating: "v", count: 43)
+    let app = try #require(AppReturn(challenge: Base64URL.encode(SHA256.hash(data: Array(verifier.utf8))), address: "https://app.example.com/back"))
+    let client = desk.client()
+    let id = try await desk.engine.create("enter", returnTo: nil, browser: nil, app: app, client: client).get().id
+    _ = try await desk.engine.begin(id, provider: "phone_otp", fields: ["phone": .text(Self.ownerPhone)], client: client).get()
+    let view = try await desk.engine.submit(id, fields: ["code": .text(desk.code)], client: client).get()
+    #expect(view.status == .pending && view.next == nil && view.choices == [TestDesk.pin])
+    let early = await desk.engine.submit(id, fields: ["code": .text("x"), "code_verifier": .text(verifier)], client: client)
+    #expect(early.refusal?.code == .stepNotOpen)
+    #expect(try await prove(desk, id).get().next?.contains("code=") ?? false)
+  }
+
+  @Test func ownAccountFlowsKeepTheirSession() async throws {
+    let desk = try await TestDesk.full(Self.asShipped)
+    let own = try await owner(desk)
+    let stepUp = try await desk.pass("step_up", TestDesk.phone, nil, by: desk.client(session: own))
+    #expect(stepUp.status == .complete)
+    #expect(try await session(desk, stepUp).session.id == own.session.id)
+  }
+
+  // MARK: what counts
+
+  @Test func aStepThatHasPassedIsNotAskedForAgain() async throws {
+    let desk = try await TestDesk.full()
+    _ = try await owner(desk)
+    require(desk, Self.requirement(TestDesk.pin, TestDesk.phone))
+    #expect(try await Door.loginByPhone.open(desk).status == .complete)
+    // Of the choices those that the account has.
+    #expect(try await Door.loginByEmail.open(desk).choices == [TestDesk.pin, TestDesk.phone])
+  }
+
+  @Test func severalRequirementsAreAskedForInTurn() async throws {
+    let desk = try await TestDesk.full()
+    _ = try await owner(desk)
+    require(desk, Self.requirement(TestDesk.pin), Self.requirement(TestDesk.mail), Self.requirement(TestDesk.phone))
+    let id = try await Door.enterByPhone.open(desk).id
+    #expect(try await prove(desk, id).get().choices == [TestDesk.mail])
+    _ = try await desk.engine.begin(id, provider: nil, fields: [:], client: desk.client()).get()
+    await desk.engine.deliveriesEnd()
+    #expect(try await desk.engine.submit(id, fields: ["code": .text(desk.code)], client: desk.client()).get().status == .complete)
+  }
+
+  @Test func aSkippedStepExcusesNobody() async throws {
+    let desk = try await TestDesk.full {
+      Self.asShipped(&$0)
+      $0.flows["login"] = .test("login", account: .existing, steps: [.test(TestDesk.phone), .test(TestDesk.pin, isSkippable: true)])
+    }
+    _ = try await owner(desk)
+    let id = try await Door.loginByPhone.open(desk).id
+    let view = try await desk.engine.skip(id, client: desk.client()).get()
+    #expect(view.status == .pending && view.choices == [TestDesk.pin])
+    #expect(await desk.engine.skip(id, client: desk.client()).refusal?.code == .stepNotOpen)
+    #expect(try await prove(desk, id).get().status == .complete)
+  }
+
+  /// Attack: an address that the account only claims, as the factor that every session requires.
+  @Test func aClaimedAddressIsNoFactor() async throws {
+    let desk = try await TestDesk.full()
+    let view = try await desk.secret("register_email", ["email": "3333", "new_secret": "horse"], provider: "password", by: desk.client()).get()
+    #expect(try await desk.engine.skip(view.id, client: desk.client()).get().status == .complete)
+    require(desk, Self.requirement(TestDesk.mail))
+    let refused = await desk.secret("login_password", ["email": "3333", "secret": "horse"], provider: "password", by: desk.client())
+    #expect(refused.refusal?.code == .denied)
+
+    let own = try await owner(desk)
+    let claimed = Identifier(kind: .email, value: "+4444", display: "+4444")
+    _ = try await desk.store.apply([.claimIdentifier(account: own.account.id, claimed)], at: desk.clock.now())
+    let login = try await Door.loginByPhone.open(desk)
+    #expect(login.choices == [TestDesk.mail])
+    let wrong = await desk.engine.begin(login.id, provider: nil, fields: ["phone": .text("4444")], client: desk.client())
+    #expect(wrong.refusal != nil)
+    #expect(try await desk.engine.begin(login.id, provider: nil, fields: [:], client: desk.client()).get().step?.sentTo == "+2222")
+  }
+
+  /// Attack: a code to a number of the attacker's own, proved before the flow knows whose account it is about.
+  @Test func aPassOfNobodysNumberIsNoFactorOfTheAccount() async throws {
+    let desk = try await TestDesk.full { $0.flows["both"] = .test("both", account: .any, steps: [.test(TestDesk.phone), .test(TestDesk.mail)]) }
+    _ = try await owner(desk)
+    require(desk, Self.requirement(TestDesk.phone))
+    let id = try await desk.pass("both", TestDesk.phone, "966666", by: desk.client()).id
+    _ = try await desk.engine.begin(id, provider: nil, fields: ["phone": .text(Self.ownerEmail)], client: desk.client()).get()
+    await desk.engine.deliveriesEnd()
+    let view = try await desk.engine.submit(id, fields: ["code": .text(desk.code)], client: desk.client()).get()
+    #expect(view.status == .pending && view.choices == [TestDesk.phone] && view.session == nil)
+    let own = await desk.engine.begin(id, provider: nil, fields: ["phone": .text("966666")], client: desk.client())
+    #expect(own.refusal?.code == .denied)
+  }
+
+  /// Attack: whoever reads the mail of an account makes its password anew, and takes that for the password which every session requires.
+  @Test func aSecretThatTheFlowMakesAnewIsNotProved() async throws {
+    let desk = try await TestDesk.full()
+    _ = try await owner(desk, pin: false)
+    require(desk, Self.requirement("password"))
+    let view = try await desk.pass("password_reset", TestDesk.mail, Self.ownerEmail, by: desk.client())
+    let refused = await desk.engine.begin(view.id, provider: "password", fields: ["new_secret": .text("mule")], client: desk.client())
+    #expect(refused.refusal?.code == .denied)
+    #expect(try await Door.password.open(desk).status == .complete, "the old one is still the account's")
+    // Nor may they set up another of the choices beside the one that the account has.
+    require(desk, Self.requirement("password", TestDesk.pin, enroll: true))
+    let again = try await desk.pass("password_reset", TestDesk.mail, Self.ownerEmail, by: desk.client())
+    let other = await desk.engine.begin(again.id, provider: "password", fields: ["new_secret": .text("mule")], client: desk.client())
+    #expect(other.refusal?.code == .denied)
+  }
+
+  /// Someone who has a number and nothing else.
+  private func owner(desk: TestDesk, phone: String) async throws -> SessionSnapshot {
+    try await session(desk, try await desk.pass("register", TestDesk.phone, phone, by: desk.client()))
+  }
+
+  // MARK: who lacks it
+
+  @Test func anAccountWithoutTheFactorIsRefused() async throws {
+    let desk = try await TestDesk.full()
+    let own = try await owner(desk: desk, phone: "955555")
+    require(desk, Self.requirement(TestDesk.pin))
+    let id = try await desk.engine.create("login", returnTo: nil, browser: nil, client: desk.client()).get().id
+    _ = try await desk.engine.begin(id, provider: "phone_otp", fields: ["phone": .text("955555")], client: desk.client()).get()
+    for _ in 0..<9 {
+      let refusal = await desk.engine.submit(id, fields: ["code": .text(desk.code)], client: desk.client()).refusal
+      #expect(refusal?.code == .denied && refusal?.code.status == 403)
+      let event = try await desk.audit.event(try #require(refusal).decision)
+      #expect(event?.detail["rule"] == "accounts.sign_in[1]" && event?.detail["at"] == "accounts.lua:2")
+    }
+    #expect(try await desk.store.sessions(of: own.account.id).count == 1)
+  }
+
+  @Test func anAccountWithoutTheFactorSetsItUpWhereItMay() async throws {
+    let desk = try await TestDesk.full()
+    let own = try await owner(desk: desk, phone: "955555")
+    require(desk, Self.requirement(TestDesk.pin, TestDesk.mail, enroll: true))
+    let view = try await desk.pass("login", TestDesk.phone, "955555", by: desk.client())
+    #expect(view.choices == [TestDesk.pin] && view.isEnrolling)
+    let open = try await desk.engine.begin(view.id, provider: nil, fields: [:], client: desk.client()).get()
+    #expect(open.step?.fields.map(\.name) == ["new_secret"])
+    #expect(try await desk.store.account(own.account.id)?.credentials == [])
+    let done = try await desk.engine.submit(view.id, fields: ["new_secret": .text("7")], client: desk.client()).get()
+    #expect(done.status == .complete)
+    let made = try await session(desk, done)
+    // It was made, and not passed.
+    #expect(made.session.passed.map(\.provider) == [TestDesk.phone] && made.session.assuranceLevel == 1)
+    #expect(made.account.credentials == [TestDesk.pin])
+    await desk.engine.deliveriesEnd()
+    let next = try await desk.pass("login", TestDesk.phone, "955555", by: desk.client())
+    #expect(next.choices == [TestDesk.pin] && !next.isEnrolling)
+    #expect(await prove(desk, next.id, pin: "8").refusal?.attemptsLeft == 2)
+    #expect(try await desk.engine.submit(next.id, fields: ["secret": .text("7")], client: desk.client()).get().status == .complete)
+  }
+
+  /// Attack: whoever has one factor alone opens the step that sets up the other, and finishes it when the owner has set one up.
+  @Test func aFactorIsNotSetUpOverOneThatIsThereByThen() async throws {
+    let desk = try await TestDesk.full()
+    let own = try await owner(desk: desk, phone: "955555")
+    require(desk, Self.requirement(TestDesk.pin, enroll: true), Self.requirement(TestDesk.phone))
+    let attacker = try await desk.pass("login", TestDesk.phone, "955555", by: desk.client()).id
+    _ = try await desk.engine.begin(attacker, provider: nil, fields: [:], client: desk.client()).get()
+    let mine = try await session(desk, try await desk.secret("pin_set", ["new_secret": "1"], by: desk.client(session: own)).get())
+    #expect(mine.account.credentials == [TestDesk.pin])
+    #expect(await desk.engine.submit(attacker, fields: ["new_secret": .text("2")], client: desk.client()).refusal != nil)
+    let login = try await desk.pass("login", TestDesk.phone, "955555", by: desk.client())
+    #expect(try await prove(desk, login.id, pin: "1").get().status == .complete)
+  }
+
+  @Test func anAccountThatIsMadeHereIsNotSubject() async throws {
+    let desk = try await TestDesk.full { $0.accounts.signIn = [Self.requirement(TestDesk.pin)] }
+    let view = try await desk.pass("enter", TestDesk.phone, "955555", by: desk.client())
+    #expect(view.status == .complete && view.account?.isNewUser == true)
+  }
+
+  // MARK: policies that change or break
+
+  @Test func theActiveGenerationDecidesAtTheEnd() async throws {
+    let desk = try await TestDesk.full()
+    _ = try await owner(desk)
+    let id = try await desk.engine.create("login", returnTo: nil, browser: nil, client: desk.client()).get().id
+    _ = try await desk.engine.begin(id, provider: "phone_otp", fields: ["phone": .text(Self.ownerPhone)], client: desk.client()).get()
+    require(desk, Self.requirement(TestDesk.pin))
+    let view = try await desk.engine.submit(id, fields: ["code": .text(desk.code)], client: desk.client()).get()
+    #expect(view.choices == [TestDesk.pin])
+    // What comes into force while the required step is open is required too.
+    require(desk, Self.requirement(TestDesk.pin), Self.requirement(TestDesk.mail))
+    #expect(try await prove(desk, id).get().choices == [TestDesk.mail])
+  }
+
+  @Test func aConditionThatFailsIsAClosedDoorAndCostsNoTry() async throws {
+    let desk = try await TestDesk.full()
+    let own = try await owner(desk: desk, phone: "955555")
+    let fault = PolicyFault(kind: .error, location: SourceLocation(file: "accounts.lua", line: 3), message: "attempt to index a nil value")
+    require(desk, Self.requirement(TestDesk.pin, when: Self.hasPIN)) { generation in
+      generation.conditions[Self.hasPIN] = { (_: Facts) throws(PolicyFault) -> Bool in throw fault }
+    }
+    let id = try await desk.engine.create("login", returnTo: nil, browser: nil, client: desk.client()).get().id
+    _ = try await desk.engine.begin(id, provider: "phone_otp", fields: ["phone": .text("955555")], client: desk.client()).get()
+    for _ in 0..<9 {
+      #expect(await desk.engine.submit(id, fields: ["code": .text(desk.code)], client: desk.client()).refusal?.code == .policyError)
+      // A try that is not given back counts as a failure by now.
+      desk.clock.advance(by: .seconds(11))
+    }
+    #expect(try await desk.store.sessions(of: own.account.id).count == 1)
+    require(desk)
+    #expect(try await desk.engine.submit(id, fields: ["code": .text(desk.code)], client: desk.client()).get().status == .complete)
+  }
+
+  // MARK: who learns what
+
+  /// Attack: which factors an account has, told to whoever types its number.
+  @Test func nothingIsToldBeforeTheFlowsOwnStepsHavePassed() async throws {
+    let desk = try await TestDesk.full(Self.asShipped)
+    _ = try await owner(desk)
+    _ = try await owner(desk: desk, phone: "955555")
+    var seen: [[String]] = []
+    for number in [Self.ownerPhone, "955555"] {
+      let id = try await desk.engine.create("enter", returnTo: nil, browser: nil, client: desk.client()).get().id
+      let begun = try await desk.engine.begin(id, provider: "phone_otp", fields: ["phone": .text(number)], client: desk.client()).get()
+      let wrong = await desk.engine.submit(id, fields: ["code": .text(desk.wrong)], client: desk.client()).refusal
+      seen.append([begun.choices.description, begun.step?.fields.map(\.name).description ?? "", wrong?.code.name ?? "", wrong?.detail ?? ""])
+    }
+    #expect(seen[0] == seen[1])
+    // A flow for new people ends as it would for anybody who has an account.
+    guard var generation = desk.generations.current as? TestGeneration, let phone = generation.policies[TestDesk.phone] else { return }
+    generation.policies[TestDesk.phone] = .test(TestDesk.phone, resendAfter: [], limits: phone.limits, unknownAccount: .conceal)
+    desk.generations.activate(generation, at: desk.clock.now())
+    let id = try await desk.engine.create("register", returnTo: nil, browser: nil, client: desk.client()).get().id
+    _ = try await desk.engine.begin(id, provider: "phone_otp", fields: ["phone": .text(Self.ownerPhone)], client: desk.client()).get()
+    await desk.engine.deliveriesEnd()
+    #expect(await desk.engine.submit(id, fields: ["code": .text(desk.code)], client: desk.client()).refusal?.code == .alreadyRegistered)
+  }
+
+  @Test func aLockedFactorExcusesNobody() async throws {
+    let desk = try await TestDesk.full(Self.asShipped)
+    _ = try await owner(desk)
+    let id = try await Door.loginByPhone.open(desk).id
+    for _ in 0..<3 { _ = await desk.engine.begin(id, provider: "pin", fields: ["secret": .text("2")], client: desk.client()) }
+    for door in Door.allCases {
+      let view = try await door.open(desk)
+      #expect(view.status == .pending && view.choices == [TestDesk.pin], "\(door)")
+      #expect(await prove(desk, view.id).refusal?.code == .tooManyAttempts, "\(door)")
+    }
+  }
+}

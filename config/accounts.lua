@@ -1,0 +1,24 @@
+-- What holds for every account, whichever flow opens it. A factor that stands in one flow alone protects nothing: any client may begin
+-- another flow that opens the same account. What an account requires therefore stands here.
+return accounts {
+  -- Steps that every session of an existing account requires. They are asked for when a flow's own steps have passed and it is known whose
+  -- account it is; what has passed in the flow already is not asked for again. Each names a provider, or any_of { "pin", "email_code" },
+  -- and may have
+  --   when = function(f) return f.client.new_device end    asked only where this is true; the facts are those of a flow's `when`
+  --   enroll = true                                        an account that has none of it sets it up on the way; without it, such an
+  --                                                        account is refused (403 denied), so let `when` test for the factor
+  sign_in = {
+    -- Whoever has set up an authenticator app is asked for its code at every way in.
+    { "totp", when = function(f) return f.account.factors.totp end },
+  },
+
+  -- How recently people must have proved something that the account already holds before they change a number, an address or a factor,
+  -- or export or delete the account.
+  change_within = "10m",
+
+  -- How long a newly added number or address cannot reset a PIN, a password or another factor. It may sign in at once.
+  recovery_delay = "24h",
+
+  -- Accounts that never verified anything, and that nobody has used for this long, are deleted.
+  unverified_lifetime = "30d",
+}

@@ -1,0 +1,60 @@
+-- What accounts.lua must give, whatever the numbers of the policies are; tests/phone_otp.lua says what each word means. The person of a case has an
+-- authenticator app once `totp_set` has shown its key; a code of it is good once, hence the waits.
+return tests {
+  case "the app is asked for after a code to the number" {
+    phone "+919999999999", account {},
+    flow "totp_set", right(), wait "1m",
+    flow "login", send(), right(), expect { status = "pending", step = "totp" },
+    wrong(), expect { status = 401, code = "invalid_code" },
+    right(), expect { status = "complete", next = "/home" },
+  },
+
+  case "the app is asked for by the flow that also registers" {
+    phone "+919999999999", account {},
+    flow "totp_set", right(), wait "1m",
+    flow "enter", send(), right(), expect { status = "pending", step = "totp" },
+    right(), expect { status = "complete", next = "/home" },
+  },
+
+  case "the app is asked for after a code to the address" {
+    email "asha@example.com", account {},
+    flow "totp_set", right(), wait "1m",
+    flow "login", send(), right(), expect { status = "pending", step = "totp" },
+    right(), expect { status = "complete" },
+  },
+
+  case "the app is asked for after the password" {
+    email "asha@example.com", account { password = "correct horse" },
+    flow "totp_set", right(), wait "1m",
+    flow "login_password", enter { password = "correct horse" }, expect { status = "pending", step = "totp" },
+    right(), expect { status = "complete" },
+  },
+
+  case "the app is asked for before a forgotten password is another, and after it" {
+    email "asha@example.com", account { password = "correct horse" },
+    flow "totp_set", right(), wait "1m",
+    flow "password_reset", send(), right(), enter { password = "another horse" }, expect { status = "pending", step = "totp" },
+    flow "login_password", enter { password = "another horse" }, expect { status = 401, code = "invalid_password" },
+    flow "password_reset", send { until_sent = true }, right(), enter { password = "another horse" },
+    wait "1m", right(), expect { status = "complete" },
+    wait "1m", flow "login_password", enter { password = "another horse" }, expect { status = "pending", step = "totp" },
+    right(), expect { status = "complete" },
+  },
+
+  case "whoever has no app is not asked for one" {
+    phone "+919999999999", account {},
+    flow "login", send(), right(), expect { status = "complete" },
+    flow "enter", send { until_sent = true }, right(), expect { status = "complete" },
+  },
+
+  case "an account that is made here has none either" {
+    phone "+919999999999",
+    flow "enter", send(), right(), expect { status = "complete", next = "/profile-setup" },
+  },
+
+  case "an app that is turned off is not asked for any more" {
+    phone "+919999999999", account {},
+    flow "totp_set", right(), wait "1m", flow "totp_disable", right(), expect { status = "complete" },
+    flow "login", send(), right(), expect { status = "complete" },
+  },
+}
