@@ -52,6 +52,7 @@ extension FlowEngine {
     if let known {
       outcome = purpose == .joinPhone ? try await joining(known, machine.record, visit) : try await changing(known, machine.record, visit)
     } else {
+      try await countRegistration(machine.record, visit)
       outcome = try await making(machine.record, visit)
       outcome.changes.append(.audit(event(.accountCreated, visit, record: machine.record, id: id)))
     }

@@ -75,6 +75,9 @@ package struct FlowMachine: Sendable {
   /// Something is to be handed over when the flow completes.
   package mutating func gathers(_ change: (inout Gathered) -> Void) { change(&record.gathered) }
 
+  /// The account that the flow makes has been counted by the provider's limits.
+  package mutating func countsRegistration(by provider: ProviderName) { record.registered = (record.registered ?? []).union([provider]) }
+
   /// The core, and nobody else, has found that the open step was proved (security.md 19).
   /// - Parameter isFactor: false where a secret was only set: setting a PIN is not passing it.
   package mutating func passed(
