@@ -46,7 +46,8 @@ return gateway {
   -- The chance of guessing a code that you accept, per identifier. `moongate check` refuses policies above it.
   risk_budget = "0.1% per 30d",
 
-  -- Connections at a time, and per client address (requests as "100/s"); without per_ip there is no limit per address.
+  -- Connections at a time. Each client address may have 1,000 of them unless per_ip = { connections = 200, requests = "100/s" } says otherwise;
+  -- requests are unlimited unless it does. Flows in which nobody has proved anything: flows = { count = 100000, bytes = "64MiB" }.
   limits = { connections = 50000 },
 
   -- The steps that flows may use, and what each needs.

@@ -2,7 +2,7 @@
 return policy "pin" {
   limits = {
     verify = { on = "verify", per = "account", max = 5,   window = "24h", counts = "failures", lock = { "15m", "1h", "6h", "24h" } },
-    hard   = { on = "verify", per = "account", max = 100, counts = "consecutive_failures", disable = true },
+    hard   = { on = "verify", per = "account", max = 100, counts = "consecutive_failures", lock = { "1h", "6h", "24h" } },
   },
   unknown_account = "conceal",
 }

@@ -3,7 +3,7 @@
 return policy "totp" {
   limits = {
     verify = { on = "verify", per = "account", max = 5,   window = "24h", counts = "failures", lock = { "30m", "3h", "12h", "24h" } },
-    hard   = { on = "verify", per = "account", max = 100, counts = "consecutive_failures", disable = true },
+    hard   = { on = "verify", per = "account", max = 100, counts = "consecutive_failures", lock = { "1h", "6h", "24h" } },
   },
   unknown_account = "conceal",
 }

@@ -28,6 +28,9 @@ package final class SpreadStore: Store {
   package func locks(at now: Timestamp) async throws(StoreFault) -> [LockRecord] { try await next.locks(at: now) }
   package func liftLock(_ id: String, at now: Timestamp) async throws(StoreFault) -> Bool { try await next.liftLock(id, at: now) }
   package func flow(_ id: TokenHash) async throws(StoreFault) -> FlowRecord? { try await next.flow(id) }
+  package func evictFlows(beyond bound: FlowBound, at now: Timestamp) async throws(StoreFault) -> Int {
+    try await next.evictFlows(beyond: bound, at: now)
+  }
   package func account(_ id: String) async throws(StoreFault) -> Account? { try await next.account(id) }
   package func accounts(after id: String?, limit: Int) async throws(StoreFault) -> [Account] { try await next.accounts(after: id, limit: limit) }
   package func accounts(naming identifier: Identifier) async throws(StoreFault) -> [Account] { try await next.accounts(naming: identifier) }

@@ -22,7 +22,7 @@ extension Limit {
   ) -> Self {
     Self(
       name: name, action: action, key: key, max: .fixed(max), window: window.map { .fixed($0) },
-      counts: counts ?? (action == .send ? .all : .failures), lock: lock.map { .fixed($0) }, disables: disables,
+      counts: counts ?? (action == .verify ? .failures : .all), lock: lock.map { .fixed($0) }, disables: disables,
       location: SourceLocation(file: "policies/test.lua", line: 1))
   }
 }

@@ -27,21 +27,25 @@ struct Check: AsyncParsableCommand {
     await programs.end()
     let table = GuessBudget.table(
       budgets, accepted: generation?.gateway.riskBudget, alone: generation?.providersThatOpenAlone ?? [], colour: Terminal.showsColour)
+    let costs = generation.map(folder.costs) ?? []
+    let tables = [table, CostBudget.table(costs, colour: Terminal.showsColour)].filter { !$0.isEmpty }.joined(separator: "\n\n")
     let started = programs.started
     switch judged {
     case .success(let generation):
-      try tell(problems: [], warnings: generation.warnings, budgets: budgets, table: table, started: started, of: generation.id)
+      try tell(problems: [], warnings: generation.warnings, budgets: budgets, costs: costs, table: tables, started: started, of: generation.id)
     case .failure(let refused):
-      try tell(problems: refused.problems, warnings: generation?.warnings ?? [], budgets: budgets, table: table, started: started, of: refused.id)
+      try tell(
+        problems: refused.problems, warnings: generation?.warnings ?? [], budgets: budgets, costs: costs, table: tables, started: started,
+        of: refused.id)
     }
   }
 
   private func tell(
-    problems: [ConfigurationProblem], warnings: [ConfigurationProblem], budgets: [GuessBudget], table: String, started: [String],
-    of generation: String?
+    problems: [ConfigurationProblem], warnings: [ConfigurationProblem], budgets: [GuessBudget], costs: [CostBudget], table: String,
+    started: [String], of generation: String?
   ) throws {
     if json {
-      print(try ToolJSON.text(Report(problems: problems, warnings: warnings, budgets: budgets, programs: started)))
+      print(try ToolJSON.text(Report(problems: problems, warnings: warnings, budgets: budgets, costs: costs, programs: started)))
     } else {
       for problem in problems { print(problem) }
       for warning in warnings { print("warning: \(warning)") }
@@ -113,10 +117,13 @@ struct Check: AsyncParsableCommand {
     let problems: [Line]
     let warnings: [Line]
     let budgets: [Budget]
+    /// What attackers may cost.
+    let costs: [CostBudget]
     /// The programs that were started for their handshake.
     let programs: [String]
 
-    init(problems: [ConfigurationProblem], warnings: [ConfigurationProblem], budgets: [GuessBudget], programs: [String]) {
+    init(problems: [ConfigurationProblem], warnings: [ConfigurationProblem], budgets: [GuessBudget], costs: [CostBudget], programs: [String]) {
+      self.costs = costs
       self.programs = programs
       self.problems = problems.map(Line.init)
       self.warnings = warnings.map(Line.init)

@@ -63,6 +63,13 @@ struct ConfigurationFolder: Sendable {
     }
   }
 
+  /// What each provider that makes accounts or sends messages lets attackers cost.
+  func costs(of generation: any PolicyGeneration) -> [CostBudget] {
+    (generation.registry ?? providers).all.filter { !$0.descriptor.identifierKinds.isEmpty }.compactMap { provider in
+      generation.policies[provider.descriptor.name].map(CostBudget.init)
+    }
+  }
+
   private func riskProblem(of generation: any PolicyGeneration) -> ConfigurationProblem? {
     guard let most = generation.gateway.riskBudget else { return nil }
     let budgets = budgets(of: generation)

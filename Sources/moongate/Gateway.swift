@@ -96,10 +96,11 @@ struct Gateway {
     self.web = web
     // The last one is the first to be shut down: no new requests, then all that requests need.
     services = [
-      Background { await audit.run() },
+      Background { await audit.run(clock: clock) },
       Background { await OwnThread.run(at: nil) { await watch.run { pause.block(for: $0) } } },
       heartbeat,
       PruneLoop(store: store, clock: clock, logger: logger),
+      FlowEviction(store: store, generations: generations, clock: clock, logger: logger),
       FileReload(reload: reload, watcher: watcher), SignalReload(reload: reload, accessLog: accessLog, logger: logger),
       CertificateReload(reload: reload), KeyReload(settings.key, keys: key.keys, logger: logger),
       Listener(name: "admin", address: admin, service: adminApplication),

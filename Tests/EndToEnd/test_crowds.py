@@ -35,6 +35,10 @@ def room():
 
 
 def test_ten_thousand_that_say_nothing_or_half(house, room):
+    generation = house.policy()["active"]
+    house.edit("gateway.lua", lambda text: text.replace(
+        "limits = { connections = 50000 }", "limits = { connections = 50000, per_ip = { connections = 20000 } }"))
+    house.wait_generation(generation)
     for _ in range(20):
         requests.get(f"{house.url}/home", timeout=10)
     before = memory(house)

@@ -60,10 +60,63 @@ import Testing
     #expect(policy.code == CodeRule(length: 6, alphabet: .digits, lifetime: .seconds(300)))
     #expect(policy.resendAfter == [.fixed(.seconds(30))])
     #expect(policy.unknownAccount == .conceal)
-    #expect(policy.limits.map(\.name) == ["hard", "send", "send_ip", "verify"])
+    #expect(policy.limits.map(\.name) == ["hard", "send", "send_day", "send_ip", "send_network", "send_prefix", "sms_global", "verify"])
     #expect(policy.locations["code.ttl"]?.description == "policies/phone_otp.lua:2")
     #expect(policy.locations["code.length"]?.description == "Plugins/PhoneOTP/policy.lua:4")
     #expect(policy.locations["timers.resend_after"]?.description == "policies/phone_otp.lua:3")
+  }
+
+  @Test func beginsAndRegistrationsCountAll() throws {
+    let policy = try TestFolder([
+      "policies/phone_otp.lua": """
+      return policy "phone_otp" { limits = {
+        a = { on = "begin", per = "ip", max = 1, window = "1m" }, b = { on = "register", per = "global", max = 2, window = "1h", counts = "all" },
+        c = { on = "send", per = "phone", max = 1, window = "1m" }, d = { on = "verify", per = "phone", max = 1, window = "1m", lock = "5m" },
+      } }
+      """
+    ]).generation().policies[ProviderName(test: "phone_otp")]
+    #expect(policy?.limits.map(\.action) == [.begin, .register, .send, .verify])
+    #expect(policy?.limits.map(\.counts) == [.all, .all, .all, .failures])
+  }
+
+  @Test(arguments: [
+    (
+      #"on = "begin", per = "ip", max = 1, window = "1m", counts = "failures""#,
+      "limits.a.counts: every begin counts, and none of them is a failure: remove it, or write counts = \"all\""
+    ),
+    (
+      #"on = "register", per = "ip", max = 1, counts = "consecutive_failures""#,
+      "limits.a.counts: every register counts, and none of them is a failure: remove it, or write counts = \"all\""
+    ),
+    (
+      #"on = "register", per = "ip", max = 1, window = "1m", disable = true"#,
+      "limits.a.disable: a limit on register turns no credential off: remove it, or let it lock"
+    ),
+    (#"on = "regster", per = "ip", max = 1, window = "1m""#, "limits.a.on: \"regster\" is not known; did you mean `register`?"),
+    (#"on = "begin", per = "ip", max = 1"#, "limits.a.window: is missing"),
+  ]) func aBeginHasNoOutcome(limit: String, problem: String) throws {
+    let problems = try TestFolder(["policies/phone_otp.lua": "return policy \"phone_otp\" { limits = { a = { \(limit) } } }"]).problems()
+    #expect(problems.count == 1 && problems.allSatisfy { $0.contains("policies/phone_otp.lua:1") && $0.contains(problem) }, "\(problems)")
+  }
+
+  @Test func flowsAreBoundedAsTheOperatorSays() throws {
+    func limits(_ text: String) throws -> ConnectionLimits {
+      try TestFolder(["gateway.lua": TestFolder.gateway.replacing("region = \"IN\",", with: "region = \"IN\", \(text)")]).generation().gateway
+        .connectionLimits
+    }
+    #expect(try limits("") == ConnectionLimits(connections: 50_000, connectionsPerAddress: 1_000, flows: FlowBound(count: 100_000, bytes: 64 << 20)))
+    #expect(try limits("limits = { per_ip = { requests = \"5/s\" } },").connectionsPerAddress == 1_000)
+    #expect(try limits("limits = { flows = { count = 2000, bytes = \"1GiB\" } },").flows == FlowBound(count: 2_000, bytes: 1 << 30))
+    #expect(try limits("limits = { flows = { count = 2000 } },").flows == FlowBound(count: 2_000, bytes: 64 << 20))
+    for (text, sentence) in [
+      ("limits = { flows = { count = 0 } },", "limits.flows.count: must be a whole number from 1000 to 10000000, not 0"),
+      ("limits = { flows = { bytes = \"64MB\" } },", "limits.flows.bytes: \"64MB\" is no size; write \"64KiB\", \"64MiB\" or \"1GiB\""),
+      ("limits = { flows = { bytes = \"1KiB\" } },", "limits.flows.bytes: must be from 1048576 to 1099511627776 bytes, not \"1KiB\""),
+      ("limits = { flows = { cuont = 5000 } },", "limits.flows.cuont: unknown field; did you mean `count`?"),
+    ] {
+      let problems = try TestFolder(["gateway.lua": TestFolder.gateway.replacing("region = \"IN\",", with: "region = \"IN\", \(text)")]).problems()
+      #expect(problems.contains { $0.contains(sentence) }, "\(problems)")
+    }
   }
 
   @Test func limitsReplaceAll() throws {

@@ -1,6 +1,6 @@
 import Foundation
 import MoongateCore
-import MoongatePolicy
+@testable import MoongatePolicy
 import MoongateSDK
 import MoongateTesting
 import Testing
@@ -34,12 +34,32 @@ import Testing
     #expect(policy.unknownAccount == .reveal)
     #expect(policy.message == "{code} is your {service} verification code")
     #expect(policy.send == nil && policy.verify == nil)
-    #expect(policy.limits.map(\.name) == ["hard", "send", "send_ip", "verify"])
+    #expect(policy.limits.map(\.name) == ["hard", "send", "send_day", "send_ip", "send_network", "send_prefix", "sms_global", "verify"])
     let verify = try #require(policy.limits.last)
     #expect(verify.max == .fixed(5) && verify.window == .fixed(.seconds(86_400)) && verify.counts == .failures && verify.key == .phone)
     #expect(verify.lock == [.seconds(900), .seconds(3600), .seconds(21_600), .seconds(86_400)].map { .fixed($0) })
     let hard = try #require(policy.limits.first)
-    #expect(hard.disables && hard.window == nil && hard.counts == .consecutiveFailures && hard.max == .fixed(100))
+    #expect(!hard.disables && hard.window == nil && hard.counts == .consecutiveFailures && hard.max == .fixed(100))
+    #expect(hard.lock == [.seconds(3600), .seconds(21_600), .seconds(86_400)].map { .fixed($0) })
+  }
+
+  /// Attack: a stranger fills a limit that turns somebody's credential off until an operator comes.
+  @Test func noShippedLimitTurnsACredentialOff() throws {
+    let policies = Array(try shipped().policies.values) + Array(try TestFolder().generation().policies.values)
+    for policy in policies { for limit in policy.limits { #expect(!limit.disables, "\(policy.provider) \(limit.name)") } }
+  }
+
+  @Test func whatRequestsCostIsBounded() throws {
+    let policies = try shipped().policies
+    func limits(_ provider: StaticString, _ action: LimitAction) -> [String] {
+      (policies[ProviderName(test: provider)]?.limits ?? []).filter { $0.action == action }.map { limit in
+        "\(limit.max.highest) \(limit.key.rawValue) \(limit.window?.highest.asWritten ?? "")"
+      }.sorted()
+    }
+    #expect(limits("password", .register) == ["10 ip 1h", "200 network 24h", "5000 global 1h"])
+    #expect(limits("password", .begin) == ["60 ip 1h"] && limits("google_oauth", .begin) == ["60 ip 1h"])
+    #expect(limits("phone_otp", .send) == ["10 phone 24h", "30 ip 1h", "300 network 1h", "300 prefix 1h", "4 phone 15m", "5000 global 1h"])
+    #expect(limits("email_code", .send) == ["10 email 24h", "20000 global 1h", "30 ip 1h", "300 network 1h", "4 email 15m"])
   }
 
   /// The operator's file repeats the defaults, so that there is something to edit: they must not drift apart.

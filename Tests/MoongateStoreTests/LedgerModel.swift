@@ -90,7 +90,11 @@ struct LedgerModel {
         case .refundPerson: ![.phone, .email, .identifier, .account].contains(limit.key)
         }
       if stays { counters[limit.counter]?.tries[index].isSettled = true } else { counters[limit.counter]?.tries.remove(at: index) }
-      if case .success = outcome, limit.counts == .consecutiveFailures { counters[limit.counter]?.tries.removeAll { !$0.isPending(now) } }
+      if case .success = outcome, limit.counts == .consecutiveFailures {
+        counters[limit.counter]?.tries.removeAll { !$0.isPending(now) }
+        // What follows is a new streak.
+        if let last = counters[limit.counter]?.locks.last, last.until <= now { counters[limit.counter]?.locks = [] }
+      }
       if case .failure = outcome, inWindow(limit, now).count(where: { !$0.isPending(now) }) >= limit.max {
         if limit.disables {
           counters[limit.counter]?.isDisabled = true

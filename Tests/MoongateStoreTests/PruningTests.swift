@@ -26,6 +26,26 @@ import Testing
     #expect(try await database.read { db in try String.fetchOne(db, sql: "SELECT id FROM event ORDER BY number LIMIT 1") } == "dc_1235")
   }
 
+  /// Attack: junk requests, each refused with a line in the trail, until the lines of a sign-in are no longer kept.
+  @Test func aFloodOfRefusalsTakesNoSecurityEventOutOfTheTrail() async throws {
+    let folder = try ScratchFolder()
+    let store = try SQLiteStore(path: folder.path("moongate.db"), keyFingerprint: [1])
+    let database = try DatabaseQueue(path: folder.path("moongate.db"))
+    try await store.append([AuditEvent(id: DecisionID(text: "dc_signin"), at: now, kind: .sessionStarted)])
+    try await store.append([AuditEvent(id: DecisionID(text: "dc_first"), at: now, kind: .refused)])
+    try await database.write { [now] db in
+      try db.execute(
+        sql: """
+          WITH RECURSIVE counting (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM counting WHERE n < 101234)
+          INSERT INTO event (id, at, event, quota) SELECT 'dc_' || n, \(now.milliseconds), x'', 2 FROM counting
+          """)
+    }
+    while try await store.prune(at: now) {}
+    #expect(try await store.event(DecisionID(text: "dc_signin")) != nil)
+    #expect(try await store.event(DecisionID(text: "dc_first")) == nil)
+    #expect(try await database.read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM event WHERE quota = 2") } == 100_000)
+  }
+
   /// Rows of every table that a sign-in leaves behind go in time.
   @Test func nothingIsKeptForEver() async throws {
     let folder = try ScratchFolder()
@@ -114,7 +134,7 @@ import Testing
         let place = number * (number < 1500 ? 1 : 7)
         let name = !theirs.contains(number) ? "ac_12" : number.isMultiple(of: 2) ? "ac_1" : "+919999999999"
         try db.execute(
-          sql: "INSERT INTO flow VALUES (?, ?, 1, ?, CAST(? AS BLOB))", arguments: [place, "\(number)", Int64.max, #"{"a":"\#(name)"}"#])
+          sql: "INSERT INTO flow (number, hash, version, forgotten_at, record) VALUES (?, ?, 1, ?, CAST(? AS BLOB))", arguments: [place, "\(number)", Int64.max, #"{"a":"\#(name)"}"#])
       }
     }
     #expect(try await store.apply([.deleteAccount("ac_1", traces: [])], at: now) == .applied(locks: []))

@@ -9,14 +9,24 @@ return policy "email_code" {
   limits = {
     -- One code and three resends.
     send = { on = "send", per = "email", max = 4, window = "15m" },
+    -- Ten a day: nobody's mailbox is filled.
+    send_day = { on = "send", per = "email", max = 10, window = "24h" },
     -- One network address cannot have mail sent to address after address.
     send_ip = { on = "send", per = "ip", max = 30, window = "1h" },
+
+    -- Ceilings, so that a flood does not cost you your mail server's good name. A device that has passed for an account before neither counts
+    -- against them nor is refused by them when it asks for a code to that account.
+    -- An IPv4 /24 or an IPv6 /48: ten busy addresses.
+    send_network = { on = "send", per = "network", max = 300, window = "1h" },
+    -- All mails of an hour. Take your busiest hour times three.
+    mail_global = { on = "send", per = "global", max = 20000, window = "1h" },
+
     -- Five wrong codes lock the address: a quarter of an hour first, then longer.
     verify = { on = "verify", per = "email", max = 5, window = "24h", counts = "failures", lock = { "15m", "1h", "6h", "24h" } },
     -- One network address cannot try address after address.
     verify_ip = { on = "verify", per = "ip", max = 50, window = "1h", counts = "failures" },
-    -- A hundred wrong codes without one right code turn the account's email codes off.
-    hard = { on = "verify", per = "account", max = 100, counts = "consecutive_failures", disable = true },
+    -- A hundred wrong codes without one right code lock the account's email codes, each time for longer. A right code begins anew.
+    hard = { on = "verify", per = "account", max = 100, counts = "consecutive_failures", lock = { "1h", "6h", "24h" } },
   },
 
   -- An address that nobody has verified is answered like any other, and no mail is sent.

@@ -1,8 +1,10 @@
 -- Sign-in by Google. There is no secret here to be guessed: the limits are against floods. What is not named here keeps the provider's
 -- default; `limits` is replaced as a whole. Changes take effect within two seconds, for flows under way too.
 return policy "google_oauth" {
-  -- Only what came back from Google and was refused counts; who presses "Cancel" is not counted.
   limits = {
+    -- One address cannot begin sign-ins without end, whatever becomes of them.
+    begin_ip = { on = "begin", per = "ip", max = 60, window = "1h" },
+    -- Only what came back from Google and was refused counts from here on; who presses "Cancel" is not counted.
     -- One address cannot have us ask Google again and again.
     verify_ip = { on = "verify", per = "ip", max = 60, window = "1h", counts = "failures" },
     -- A sign-in that keeps failing has to be begun anew.

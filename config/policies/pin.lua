@@ -7,8 +7,8 @@ return policy "pin" {
     verify = { on = "verify", per = "account", max = 5, window = "24h", counts = "failures", lock = { "15m", "1h", "6h", "24h" } },
     -- One network address cannot try account after account.
     verify_ip = { on = "verify", per = "ip", max = 100, window = "1h", counts = "failures" },
-    -- A hundred wrong PINs without one right PIN turn it off, until it is reset or an operator turns it on.
-    hard = { on = "verify", per = "account", max = 100, counts = "consecutive_failures", disable = true },
+    -- A hundred wrong PINs without one right PIN lock it, each time for longer. A right PIN, or a reset, begins anew.
+    hard = { on = "verify", per = "account", max = 100, counts = "consecutive_failures", lock = { "1h", "6h", "24h" } },
   },
 
   -- Nobody learns from a PIN's step who has an account.

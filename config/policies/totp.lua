@@ -6,8 +6,8 @@ return policy "totp" {
     verify = { on = "verify", per = "account", max = 5, window = "24h", counts = "failures", lock = { "30m", "3h", "12h", "24h" } },
     -- One network address cannot try account after account.
     verify_ip = { on = "verify", per = "ip", max = 100, window = "1h", counts = "failures" },
-    -- A hundred in a row without a success turn the app off here until an operator turns it on.
-    hard = { on = "verify", per = "account", max = 100, counts = "consecutive_failures", disable = true },
+    -- A hundred in a row without a success lock it, each time for longer. A right code begins anew.
+    hard = { on = "verify", per = "account", max = 100, counts = "consecutive_failures", lock = { "1h", "6h", "24h" } },
   },
 
   -- Whoever has none is not told apart from whoever has one.

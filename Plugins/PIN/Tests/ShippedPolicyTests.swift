@@ -8,7 +8,7 @@ import Testing
     "counts by account, locks longer each time, and turns off in the end",
     arguments: [
       #"max = 5, window = "24h", counts = "failures", lock = { "15m", "1h", "6h", "24h" }"#,
-      #"max = 100, counts = "consecutive_failures", disable = true"#, #"unknown_account = "conceal""#,
+      #"max = 100, counts = "consecutive_failures", lock = { "1h", "6h", "24h" }"#, #"unknown_account = "conceal""#,
     ])
   func numbers(said: String) {
     #expect(PIN().descriptor.policy.text.split(whereSeparator: \.isWhitespace).joined(separator: " ").contains(said))

@@ -30,6 +30,8 @@ package struct AuditEvent: Sendable, Equatable, Codable {
   package var code: String?
   /// For the operator: rule and file:line, counters, what a fault said.
   package var detail: [String: String]
+  /// For a flood of refusals that are stored as one event: how many there were. nil: it is one.
+  package var count: Int?
 
   /// What happened.
   package enum Kind: String, Sendable, Codable, CaseIterable {
@@ -53,6 +55,16 @@ package struct AuditEvent: Sendable, Equatable, Codable {
     case generationRefused = "generation_refused"
     /// A page tells what only the browser knows (`client-events`); its name is in the detail.
     case client
+
+    /// The quota of the trail that it counts against.
+    package var quota: AuditQuota {
+      switch self {
+      case .refused: .refusals
+      // A flood makes as many accounts as `register` lets it.
+      case .flowBegun, .codeSent, .deliveryFailed, .codeVerified, .stepSkipped, .client, .accountCreated: .activity
+      default: .security
+      }
+    }
   }
 
   package init(
@@ -90,6 +102,7 @@ package struct AuditEvent: Sendable, Equatable, Codable {
     var details = JSONObjectText()
     for (key, value) in detail { details.add(key, value) }
     object.add("detail", details)
+    if let count { object.add("count", count) }
     return object.closed
   }
 

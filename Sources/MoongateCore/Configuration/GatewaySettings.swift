@@ -199,12 +199,17 @@ package struct ProviderSettings: Sendable {
 package struct ConnectionLimits: Sendable, Hashable {
   /// In all.
   package var connections: Int
-  /// Per client address; nil: no limit.
+  /// Per client address, trusted proxies left out; nil: no limit.
   package var connectionsPerAddress: Int?
   /// Requests per second and client address; nil: no limit.
   package var requestsPerSecondPerAddress: Int?
+  /// Flows in which nobody has proved anything.
+  package var flows: FlowBound
 
-  package init(connections: Int = 50_000, connectionsPerAddress: Int? = nil, requestsPerSecondPerAddress: Int? = nil) {
+  package init(
+    connections: Int = 50_000, connectionsPerAddress: Int? = 1_000, requestsPerSecondPerAddress: Int? = nil, flows: FlowBound = FlowBound()
+  ) {
+    self.flows = flows
     self.connections = connections
     self.connectionsPerAddress = connectionsPerAddress
     self.requestsPerSecondPerAddress = requestsPerSecondPerAddress

@@ -21,7 +21,7 @@ extension FlowEngine {
       if let code = chosen as? any CodeProvider {
         let own = try await loadOwn(machine.record, visit)
         let identifier = try recipient(of: code, said, input, machine.record, own, visit)
-        return try await send(code, to: identifier, policy, machine, of: own, id: id, visit)
+        return try await send(code, to: identifier, policy, machine, of: own, isBegin: true, id: id, visit)
       }
       guard let full = chosen as? any FullProvider else { throw visit.refusal(.stepNotOpen) }
       return try await open(full, input, policy, machine, id: id, visit)
@@ -106,10 +106,12 @@ extension FlowEngine {
   }
 
   /// Sends a code, if everything allows it, and stores the step that waits for it.
-  /// - Parameter own: the account that the flow is known to be of.
+  /// - Parameters:
+  ///   - own: the account that the flow is known to be of.
+  ///   - isBegin: whether the step is begun by it, and counted as begun.
   private func send(
-    _ provider: any CodeProvider, to identifier: Identifier, _ policy: ProviderPolicy, _ before: FlowMachine, of own: Account?, id: FlowID,
-    _ visit: Visit
+    _ provider: any CodeProvider, to identifier: Identifier, _ policy: ProviderPolicy, _ before: FlowMachine, of own: Account?,
+    isBegin: Bool = false, id: FlowID, _ visit: Visit
   ) async throws(Halt) -> FlowView {
     var machine = before
     let name = policy.provider
@@ -121,10 +123,13 @@ extension FlowEngine {
     try demandRight(to: identifier, of: own, machine.record, visit)
     let conceals = policy.unknownAccount == .conceal
     let open = machine.record.step.flatMap { $0.provider == name && $0.identifier == identifier ? $0 : nil }
-    let subject = subject(policy, identifier, account: counted(identifier, account?.id, machine.record), flow: id.hash, visit)
+    var subject = subject(policy, identifier, account: counted(identifier, account?.id, machine.record), flow: id.hash, visit)
+    // Attack: accounts that claim strangers' addresses, each with a device that knows it. Only what the account has verified is sent to without ceilings.
+    subject.isTrusted = subject.isTrusted && account?.identifiers.contains { $0.identifier == identifier && $0.verifiedAt != nil } ?? false
     let facts = facts(machine.record, subject: subject, account: account, visit)
     let expiredAt = open?.challenge.map(\.expiresAt).flatMap { visit.now >= $0 ? $0 : nil }
     let limits = try limits(policy, subject, facts: facts, expiredAt: expiredAt, visit)
+    if isBegin { try await count(limits.begin, as: .begin, visit) }
 
     let isTaken = own.map { own in found.map { $0.id != own.id } ?? false && purpose != .joinPhone }
     let isKnown = found != nil

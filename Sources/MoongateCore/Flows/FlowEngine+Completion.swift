@@ -57,6 +57,7 @@ extension FlowEngine {
       outcome = purpose == .joinPhone ? try await joining(known, machine.record, visit) : try await changing(known, machine.record, visit)
       if outcome.account.id != known.id { machine.joins(AccountVersion(outcome.account)) }
     } else {
+      try await countRegistration(machine.record, visit)
       outcome = try await making(machine.record, visit)
       outcome.changes.append(.audit(event(.accountCreated, visit, record: machine.record, id: id)))
     }

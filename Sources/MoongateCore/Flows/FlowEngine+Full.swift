@@ -17,6 +17,14 @@ struct ProvedStep: Sendable {
   let charged: Charged
 }
 
+/// What a step may hash with.
+struct HashingGrant: Sendable {
+  /// nil where its provider hashes nothing.
+  var hasher: (any SecretHasher)?
+  /// Whether an account that the step makes was counted for it.
+  var isRegistration = false
+}
+
 /// What came of a full provider's judgement that is not a refusal.
 enum Judgement: Sendable {
   case proved(ProvedStep)
@@ -29,7 +37,7 @@ extension FlowEngine {
   func open(
     _ provider: any FullProvider, _ input: ProviderInput, _ policy: ProviderPolicy, _ before: FlowMachine, id: FlowID, _ visit: Visit
   ) async throws(Halt) -> FlowView {
-    let opened = try await opening(provider, input, policy, before, id: id, visit)
+    let opened = try await opening(provider, input, policy, before, isBegin: true, id: id, visit)
     guard opened.isComplete else {
       return try await store(
         opened.machine, [.audit(event(.flowBegun, visit, record: opened.machine.record, id: id, step: opened.step))], id: id, visit)
@@ -38,8 +46,10 @@ extension FlowEngine {
   }
 
   /// Opens the step, without storing it.
+  /// - Parameter isBegin: whether the client begins it, and it is counted as begun.
   func opening(
-    _ provider: any FullProvider, _ input: ProviderInput, _ policy: ProviderPolicy, _ before: FlowMachine, id: FlowID, _ visit: Visit
+    _ provider: any FullProvider, _ input: ProviderInput, _ policy: ProviderPolicy, _ before: FlowMachine, isBegin: Bool = false, id: FlowID,
+    _ visit: Visit
   ) async throws(Halt) -> OpenedStep {
     var machine = before
     let name = policy.provider
@@ -66,6 +76,7 @@ extension FlowEngine {
     let subject = subject(policy, identifier, account: account?.id, flow: id.hash, visit)
     let facts = facts(machine.record, subject: subject, account: account, visit)
     let limits = try limits(policy, subject, facts: facts, expiredAt: nil, visit)
+    if isBegin { try await count(limits.begin, as: .begin, visit) }
     if isTaken, !conceals { throw try await revealing(.alreadyRegistered, name, limits.verify, .verify, visit) }
     if account == nil, identifier != nil, purpose == .prove, machine.record.accountRule == .existing, !conceals {
       throw try await revealing(.accountNotFound, name, limits.verify, .verify, visit)
@@ -104,11 +115,13 @@ extension FlowEngine {
   ) async throws(Halt) -> FlowView {
     let lent = try await lend(provider, step, input, before.record, id: id, visit)
     do throws(InputProblem) { try provider.check(lent.context, input) } catch { throw visit.refusal(error) }
-    let slot = try hashingSlot(for: provider, visit)
+    let place = try await hashingPlace(for: provider, policy, step, before.record, visit)
     switch try await judgement(
-      of: provider, input, lent.lending(slot), step, policy, before, isNew: isNew, id: id, visit)
+      of: provider, input, lent.lending(place.hasher), step, policy, before, isNew: isNew, id: id, visit)
     {
-    case .proved(let proved): return try await finish(proved.machine, proved.changes, refunding: [proved.charged], id: id, visit)
+    case .proved(var proved):
+      if place.isRegistration { proved.machine.countsRegistration(by: step.provider) }
+      return try await finish(proved.machine, proved.changes, refunding: [proved.charged], id: id, visit)
     case .waits(let machine, let refund): return try await store(machine, [refund], id: id, visit)
     }
   }
@@ -231,10 +244,19 @@ extension FlowEngine {
   }
 
   /// A place to hash in, where the provider needs one. Taken before the charge: `busy` costs nobody a try.
-  func hashingSlot(for provider: any FullProvider, _ visit: Visit) throws(Halt) -> (any SecretHasher)? {
-    guard provider.descriptor.hashesSecrets else { return nil }
-    guard let slot = hashing.slot() else { throw visit.refusal(.busy) }
-    return slot
+  ///
+  /// Attack: registrations without end, each of which costs a hash. Where the hash is of an account that is about to be made, that account is counted
+  /// before it; those that are too many wait for no place.
+  func hashingPlace(
+    for provider: any FullProvider, _ policy: ProviderPolicy, _ step: StepRecord, _ record: FlowRecord, _ visit: Visit
+  ) async throws(Halt) -> HashingGrant {
+    guard provider.descriptor.hashesSecrets else { return HashingGrant() }
+    guard hashing.hasRoom else { throw visit.refusal(.busy) }
+    var grant = HashingGrant()
+    if record.makesAccount(setting: step) { grant.isRegistration = try await countRegistration(by: policy, step.identifier, record, visit) }
+    grant.hasher = await hashing.slot(for: visit.client.address.countingKey)
+    guard grant.hasher != nil else { throw visit.refusal(.busy) }
+    return grant
   }
 
   /// Runs a full provider; whatever it throws is a fault, never a pass.

@@ -20,11 +20,12 @@ extension FlowEngine {
   /// Charges one try, or one send, against all limits before any work is done for it.
   /// - Throws: the refusal where a limit or the timer is against it; nothing is charged then.
   func charge(_ limits: [ResolvedLimit], for action: LimitAction, timer: ResendTimer?, _ visit: Visit) async throws(Halt) -> Charged {
+    if !action.hasOutcome { visit.notes.note("act", action.rawValue) }
     let id = ReservationID(from: random)
     let started = ContinuousClock.now
     var pause: Duration = .milliseconds(10)
     while true {
-      let request = ReservationRequest(id: id, now: max(visit.now, clock.now()), limits: limits, timer: timer)
+      let request = ReservationRequest(id: id, now: max(visit.now, clock.now()), limits: limits, timer: timer, isSettled: !action.hasOutcome)
       switch try await asking({ () async throws(StoreFault) in try await store.reserve(request) }) {
       case .reserved(let places, _): return Charged(id: id, limits: limits, places: places)
       case .refused(let refusal):
@@ -40,6 +41,13 @@ extension FlowEngine {
         pause = min(pause * 2, .milliseconds(100))
       }
     }
+  }
+
+  /// Counts an event that has no outcome: the begin of a step, or an account that is about to be made.
+  func count(_ limits: [ResolvedLimit], as action: LimitAction, _ visit: Visit) async throws(Halt) {
+    let act = visit.notes.lines["act"]
+    if !limits.isEmpty { _ = try await charge(limits, for: action, timer: nil, visit) }
+    visit.notes.note("act", act)
   }
 
   /// What the ledger's refusal is to a client.
@@ -99,5 +107,11 @@ extension FlowEngine {
 
 extension ResolvedLimit {
   /// The code of 429 when this limit is full (exact.md, "Codes of 429").
-  func fullCode(of action: LimitAction) -> RefusalCode { action == .verify ? .tooManyAttempts : key.isPersonal ? .sendLimit : .rateLimited }
+  func fullCode(of action: LimitAction) -> RefusalCode {
+    switch action {
+    case .verify: .tooManyAttempts
+    case .send: key.isPersonal ? .sendLimit : .rateLimited
+    case .begin, .register: .rateLimited
+    }
+  }
 }

@@ -6,27 +6,43 @@ import MoongateSDK
 struct StepLimits: Sendable {
   var send: [ResolvedLimit]
   var verify: [ResolvedLimit]
+  var begin: [ResolvedLimit]
   var timer: ResendTimer
 
-  var all: [ResolvedLimit] { send + verify }
+  /// What `send` and `verify` of a policy are told of.
+  var all: [ResolvedLimit] { send + verify + begin }
 }
 
 extension FlowEngine {
   /// Settles the numbers of a step's limits. Costs no Lua where none of them is chosen by a function.
   func limits(_ policy: ProviderPolicy, _ subject: StepSubject, facts: Facts, expiredAt: Timestamp?, _ visit: Visit) throws(Halt) -> StepLimits {
+    try settling(policy, facts, visit) { number, duration throws(PolicyFault) in
+      try stepLimits(policy, subject, expiredAt, number: number, duration: duration)
+    }
+  }
+
+  /// Settles the numbers of the limits on making accounts.
+  func registerLimits(_ policy: ProviderPolicy, _ subject: StepSubject, facts: Facts, _ visit: Visit) throws(Halt) -> [ResolvedLimit] {
+    try settling(policy, facts, visit) { number, duration throws(PolicyFault) in
+      try policy.resolve(.register, for: subject, keys: keys, number: number, duration: duration)
+    }
+  }
+
+  /// Runs the body with what gives a varying number its value.
+  private func settling<Result>(
+    _ policy: ProviderPolicy, _ facts: Facts, _ visit: Visit,
+    _ body: ((Varying<Int>) throws(PolicyFault) -> Int, (Varying<Duration>) throws(PolicyFault) -> Duration) throws(PolicyFault) -> Result
+  ) throws(Halt) -> Result {
     do {
-      guard policy.hasVaryingNumbers else {
-        return try stepLimits(policy, subject, expiredAt, number: fixed, duration: fixed)
-      }
+      guard policy.hasVaryingNumbers else { return try body(fixed, fixed) }
       return try generations.withEvaluator(of: visit.generation) { evaluator throws(PolicyFault) in
-        try stepLimits(
-          policy, subject, expiredAt,
-          number: { varying throws(PolicyFault) in
+        try body(
+          { varying throws(PolicyFault) in
             try noting(varying.function, evaluator, facts, visit, { String($0) }) { () throws(PolicyFault) in
               try evaluator.value(of: varying, given: facts)
             }
           },
-          duration: { varying throws(PolicyFault) in
+          { varying throws(PolicyFault) in
             try noting(varying.function, evaluator, facts, visit, { "\"\($0.asWritten)\"" }) { () throws(PolicyFault) in
               try evaluator.value(of: varying, given: facts)
             }
@@ -63,6 +79,7 @@ extension FlowEngine {
     return StepLimits(
       send: try policy.resolve(.send, for: subject, keys: keys, number: number, duration: duration),
       verify: try policy.resolve(.verify, for: subject, keys: keys, number: number, duration: duration),
+      begin: try policy.resolve(.begin, for: subject, keys: keys, number: number, duration: duration),
       timer: ResendTimer(key: timerKey(policy.provider, subject.identifier, subject.ownDevice), intervals: intervals, expiredAt: expiredAt))
   }
 
@@ -80,7 +97,7 @@ extension FlowEngine {
     StepSubject(
       provider: policy.provider, identifier: identifier, account: account, conceals: policy.unknownAccount == .conceal, flow: flow,
       challenge: challenge, address: visit.client.address, device: visit.device?.id,
-      isOwnDevice: keys.knows(visit.device, account, by: policy.provider))
+      isOwnDevice: keys.knows(visit.device, account, by: policy.provider), isTrusted: keys.knows(visit.device, account, by: nil))
   }
 
   /// Whom an open step counts against.

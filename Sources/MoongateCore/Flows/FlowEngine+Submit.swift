@@ -6,7 +6,7 @@ import MoongateSDK
 private struct Following: Sendable {
   let provider: any FullProvider
   let policy: ProviderPolicy
-  let slot: (any SecretHasher)?
+  let place: HashingGrant
 }
 
 extension FlowEngine {
@@ -90,7 +90,7 @@ extension FlowEngine {
     // Attack: without a session nobody is proved yet, and "your name is no password" would tell the name.
     if machine.record.startedIn == nil { lent = lent.anonymous }
     do throws(InputProblem) { try full.check(lent.context, input) } catch { throw visit.refusal(error) }
-    return Following(provider: full, policy: policy, slot: try hashingSlot(for: full, visit))
+    return Following(provider: full, policy: policy, place: try await hashingPlace(for: full, policy, ahead, machine.record, visit))
   }
 
   /// The code was right: on to the secret that came with it. What goes wrong there leaves the code's step passed and the next one due.
@@ -113,9 +113,11 @@ extension FlowEngine {
       let lent = try await lend(following.provider, opened.step, input, opened.machine.record, id: id, visit)
       do throws(InputProblem) { try following.provider.check(lent.context, input) } catch { throw visit.refusal(error) }
       let judged = try await judgement(
-        of: following.provider, input, lent.lending(following.slot), opened.step, following.policy, opened.machine, isNew: false, id: id, visit)
+        of: following.provider, input, lent.lending(following.place.hasher), opened.step, following.policy, opened.machine, isNew: false, id: id,
+        visit)
       switch judged {
-      case .proved(let second):
+      case .proved(var second):
+        if following.place.isRegistration { second.machine.countsRegistration(by: following.policy.provider) }
         return try await finish(
           second.machine, proved.changes + second.changes, refunding: [proved.charged, second.charged], id: id, visit)
       case .waits(let waiting, let refund): return try await store(waiting, proved.changes + [refund], id: id, visit)

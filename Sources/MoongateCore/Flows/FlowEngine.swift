@@ -19,7 +19,6 @@ package struct FlowEngine: Sendable {
   let pending = PendingFlows()
   let deliveries = BackgroundDeliveries()
   private let sharesFlows: Bool
-  private let created = CreatedFlows()
   /// Those who wait for tries before theirs to be settled.
   let waiting = Places(1_000)
 
@@ -57,8 +56,10 @@ package struct FlowEngine: Sendable {
     await answer(client, flow: nil) { visit throws(Halt) in
       let id = FlowID(from: random)
       let machine = try await draft(name, id: id, returnTo: returnTo, browser: browser, app: app, visit)
-      if sharesFlows { return try await share(machine, id: id, visit) }
-      pending.put(machine.record, from: client.address.countingKey, at: visit.now)
+      // Any gateway of the store may begin it.
+      if sharesFlows { return try await store(machine, [], id: id, visit) }
+      pending.put(
+        machine.record, from: client.address.countingKey, at: visit.now, within: visit.generation.gateway.connectionLimits.flows)
       return try await view(of: machine.record, id: id, visit)
     }
   }
@@ -96,10 +97,11 @@ package struct FlowEngine: Sendable {
       session = own
     }
     let choices = Set(definition.steps.flatMap(\.choices))
-    let record = FlowRecord(
+    var record = FlowRecord(
       id: id.hash, definition: definition, codes: visit.generation.policies.filter { choices.contains($0.key) }.mapValues(CodeTexts.init),
       createdAt: visit.now, returnTo: returnTo, browser: browser, network: client.address.networkKey,
       account: session.map { AccountVersion($0.account) }, startedIn: session?.session.id, app: app)
+    record.origin = Base64URL.encode(keys.counterKey([Array("flow".utf8), client.address.countingKey]).prefix(12))
     var machine = FlowMachine(record)
     try demandChangeProof(record, visit)
     // A flow in which nothing applies proves nothing.
@@ -142,17 +144,6 @@ extension FlowEngine {
   package func deliveriesEnd() async { await deliveries.end() }
 }
 
-extension FlowEngine {
-  /// Stores a flow that any gateway of the store may begin.
-  private func share(_ machine: FlowMachine, id: FlowID, _ visit: Visit) async throws(Halt) -> FlowView {
-    let view = try await store(machine, [], id: id, visit)
-    // Attack: flows that are created without end. The first version is that of one that was never begun; one that is begun meanwhile stays.
-    let surplus = created.put(id.hash, from: visit.client.address.countingKey)
-    if !surplus.isEmpty { try await settle(surplus.map { .deleteFlow($0, version: 1) }, visit) }
-    return view
-  }
-}
-
 // MARK: - What the verbs share
 
 extension FlowEngine {
@@ -167,7 +158,7 @@ extension FlowEngine {
     } catch {
       var detail = visit.notes.lines
       detail["generation"] = visit.generation.id
-      let refusal: Refusal
+      var refusal: Refusal
       switch error {
       case .refused(let given):
         refusal = given
@@ -185,7 +176,7 @@ extension FlowEngine {
         if detail["at"] == nil { detail["at"] = fault.location?.description }
         logger.error("a policy failed", metadata: ["decision": "\(client.decision)", "fault": "\(fault)"])
       }
-      audit.record(
+      refusal.decision = audit.record(
         AuditEvent(
           id: client.decision, at: visit.now, kind: .refused, flow: visit.notes.subject.flow, flowPrefix: flow?.prefix,
           provider: visit.notes.subject.provider, identifier: visit.notes.subject.identifier, address: client.address.description,

@@ -78,6 +78,9 @@ package struct FlowMachine: Sendable {
   /// Something is to be handed over when the flow completes.
   package mutating func gathers(_ change: (inout Gathered) -> Void) { change(&record.gathered) }
 
+  /// The account that the flow makes has been counted by the provider's limits.
+  package mutating func countsRegistration(by provider: ProviderName) { record.registered = (record.registered ?? []).union([provider]) }
+
   /// The core, and nobody else, has found that the open step was proved (security.md 19).
   ///
   /// A step that proves an identifier which is new to the account is kept in `ProofBasis.introduced` and is no factor. So are the steps that passed

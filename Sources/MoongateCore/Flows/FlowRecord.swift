@@ -75,6 +75,10 @@ package struct FlowRecord: Sendable, Equatable, Codable {
   package var isNewAccount: Bool
   /// Where the person goes, once it is complete.
   package var completedNext: String?
+  /// Which client address created it, as a keyed hash: flows in which nobody has proved anything are counted by it.
+  package var origin: String?
+  /// The providers whose limits on `register` have counted the account that the flow makes; nil: none.
+  package var registered: Set<ProviderName>?
 
   package init(
     id: TokenHash, definition: FlowDefinition, codes: [ProviderName: CodeTexts], createdAt: Timestamp, returnTo: String?, browser: TokenHash?,
@@ -125,6 +129,14 @@ package struct FlowRecord: Sendable, Equatable, Codable {
     case .enroll?: .set
     case nil: purpose.step(of: provider)
     }
+  }
+
+  /// `origin` while nobody has proved anything in the flow; then it may be evicted (`FlowBound`).
+  package var unprovedOrigin: String? { status == .pending && passed.isEmpty && basis?.introduced.isEmpty ?? true && startedIn == nil ? origin : nil }
+
+  /// Whether the step sets the secret of an account that the flow is about to make.
+  func makesAccount(setting step: StepRecord) -> Bool {
+    purpose.step(of: step.provider) == .set && accountRule != .existing && account == nil && step.account == nil && startedIn == nil
   }
 
   /// What completing it does.

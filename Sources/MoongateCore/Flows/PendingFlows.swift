@@ -1,72 +1,90 @@
 import Synchronization
 
-/// Flows that were created and not begun yet. They cost no write and are bounded: who creates flows without end drops
-/// their own oldest, not other people's.
+/// Flows that were created and not begun yet. They cost no write and are bounded (`FlowBound`): who creates flows without end drops their own oldest,
+/// not other people's.
 final class PendingFlows: Sendable {
+  private struct Entry {
+    var record: FlowRecord
+    let address: [UInt8]
+    let bytes: Int
+  }
+
   private struct State {
-    var flows: [TokenHash: FlowRecord] = [:]
+    var flows: [TokenHash: Entry] = [:]
+    var bytes = 0
     /// Each address's flows, oldest first.
     var order: [[UInt8]: [TokenHash]] = [:]
     /// All flows, oldest first; those taken out since are skipped.
     var age: [TokenHash] = []
+
+    mutating func remove(_ id: TokenHash) { if let gone = flows.removeValue(forKey: id) { bytes -= gone.bytes } }
   }
 
-  private let most: Int
   private let mostPerAddress: Int
   private let state = Mutex(State())
 
-  init(most: Int = 50_000, mostPerAddress: Int = 1_000) {
-    self.most = most
-    self.mostPerAddress = mostPerAddress
-  }
+  init(mostPerAddress: Int = FlowBound.perAddress) { self.mostPerAddress = mostPerAddress }
 
-  /// - Parameter address: whose flow it is (`ClientAddress.countingKey`).
-  func put(_ record: FlowRecord, from address: [UInt8], at now: Timestamp) {
+  /// - Parameters:
+  ///   - address: whose flow it is (`ClientAddress.countingKey`).
+  ///   - bound: of all flows here.
+  func put(_ record: FlowRecord, from address: [UInt8], at now: Timestamp, within bound: FlowBound = FlowBound()) {
     state.withLock { state in
       if state.flows[record.id] == nil {
         state.order[address, default: []].append(record.id)
         state.age.append(record.id)
       }
-      state.flows[record.id] = record
+      state.remove(record.id)
+      let entry = Entry(record: record, address: address, bytes: record.bytesInMemory)
+      state.flows[record.id] = entry
+      state.bytes += entry.bytes
       if let own = state.order[address], own.count > mostPerAddress {
-        state.flows[own[0]] = nil
+        state.remove(own[0])
         state.order[address] = Array(own.dropFirst())
       }
-      if state.age.count > most + most / 4 || state.flows.count > most { sweep(&state, at: now) }
+      let isFull = !bound.holds(count: state.flows.count, bytes: state.bytes)
+      if isFull || state.age.count > bound.count + bound.count / 4 { sweep(&state, within: bound, at: now) }
     }
   }
 
   /// Changes a flow that waits here; one that was taken out meanwhile stays out.
-  func update(_ record: FlowRecord) { state.withLock { state in if state.flows[record.id] != nil { state.flows[record.id] = record } } }
+  func update(_ record: FlowRecord) { state.withLock { $0.flows[record.id]?.record = record } }
 
   /// Binds a flow that waits here to a browser. Of two browsers at once the first one has it.
   /// - Returns: the flow as it is bound; nil where it does not wait here.
   func bind(_ id: TokenHash, to browser: TokenHash) -> FlowRecord? {
     state.withLock { state in
-      guard var record = state.flows[id] else { return nil }
+      guard var record = state.flows[id]?.record else { return nil }
       if record.browser == nil { record.browser = browser }
-      state.flows[id] = record
+      state.flows[id]?.record = record
       return record
     }
   }
 
-  func find(_ id: TokenHash) -> FlowRecord? { state.withLock { $0.flows[id] } }
+  func find(_ id: TokenHash) -> FlowRecord? { state.withLock { $0.flows[id]?.record } }
 
-  func remove(_ id: TokenHash) { _ = state.withLock { $0.flows.removeValue(forKey: id) } }
+  func remove(_ id: TokenHash) { state.withLock { $0.remove(id) } }
 
-  /// Forgets what was taken out and what has died; then, where that is not enough, the oldest tenth.
-  private func sweep(_ state: inout State, at now: Timestamp) {
+  /// Forgets what was taken out and what has died; then, where that is not enough, the oldest of whoever has the most.
+  private func sweep(_ state: inout State, within bound: FlowBound, at now: Timestamp) {
     let dead = { (record: FlowRecord) in now >= record.expiresAt + (record.expiresAt - record.createdAt) }
-    state.flows = state.flows.filter { !dead($0.value) }
-    var alive = state.age.filter { state.flows[$0] != nil }
-    if alive.count > most - most / 10 {
-      for id in alive.prefix(alive.count - (most - most / 10)) { state.flows[id] = nil }
-      alive.removeFirst(alive.count - (most - most / 10))
+    for (id, entry) in state.flows where dead(entry.record) { state.remove(id) }
+    let alive = state.age.compactMap { id in state.flows[id].map { (id: id, entry: $0) } }
+    if !bound.holds(count: state.flows.count, bytes: state.bytes) {
+      for index in bound.swept.surplus(of: alive.map { ($0.entry.address, $0.entry.bytes) }) { state.remove(alive[index].id) }
     }
-    state.age = alive
+    state.age = state.age.filter { state.flows[$0] != nil }
     state.order = state.order.compactMapValues { own in
       let left = own.filter { state.flows[$0] != nil }
       return left.isEmpty ? nil : left
     }
+  }
+}
+
+extension FlowRecord {
+  /// What the record takes in memory, estimated: what a client may make long, and a kibibyte for the rest.
+  fileprivate var bytesInMemory: Int {
+    let client = (returnTo?.utf8.count ?? 0) + (app?.address.utf8.count ?? 0)
+    return 1_024 + client + steps.count * 128 + codes.values.reduce(0) { $0 + $1.message.utf8.count }
   }
 }

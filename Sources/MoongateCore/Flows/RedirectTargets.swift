@@ -5,7 +5,7 @@
 /// two programs could read in two ways is refused, so that a browser never goes elsewhere than was judged here.
 package struct RedirectTargets: Sendable {
   /// The longest text that is looked at, in bytes.
-  private static let longest = 4096
+  package static let longest = 2048
 
   /// Origins (`scheme://authority`) that may be led to, as they are compared: lower case, a port only where it is not the scheme's own.
   private let origins: Set<String>

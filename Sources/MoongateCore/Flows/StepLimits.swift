@@ -15,6 +15,9 @@ struct StepSubject: Sendable {
   var device: [UInt8]?
   /// Whether this device has passed this provider for the account before: it has counters of its own then.
   var isOwnDevice = false
+  /// Whether this device has passed any provider for the account before: limits that count many people together do not apply to what it begins and
+  /// has sent there.
+  var isTrusted = false
 
   /// The device whose counters are its own here.
   var ownDevice: [UInt8]? { isOwnDevice ? device : nil }
@@ -56,12 +59,17 @@ extension ProviderPolicy {
   ) throws(PolicyFault) -> [ResolvedLimit] {
     var resolved: [ResolvedLimit] = []
     for limit in limits where limit.action == action {
+      // Attack: a flood that fills a ceiling turns everybody away. Devices that have passed for the account are neither counted nor refused by it.
+      if limit.key.isCeiling, subject.isTrusted, action == .send || action == .begin { continue }
       guard let value = subject.value(of: limit.key) else { continue }
       // A global limit counts over all providers, the others over their own.
       let scope = limit.key == .global ? "" : provider.rawValue
       var counted = [Array(scope.utf8), Array(limit.name.utf8), Array(limit.key.rawValue.utf8), value]
       // Attack: strangers who lock the owner out. What they use up is not the owner's, nor the owner's theirs.
-      if limit.key.isPersonal, let own = subject.ownDevice { counted.append(own) }
+      //
+      // Attack: messages to a number of the attacker's own without end. Each code that arrives makes another trusted device, so sends of all trusted
+      // devices share one counter.
+      if limit.key.isPersonal, let own = subject.ownDevice { counted.append(action == .send ? Array("trusted devices".utf8) : own) }
       let counter = keys.counterKey(counted)
       var lock: [Duration] = []
       for length in limit.lock { lock.append(try duration(length)) }

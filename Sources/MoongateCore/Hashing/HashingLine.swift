@@ -10,12 +10,18 @@ private final class HeldPlace: Sendable {
   func letGo() { place.withLock { $0 = nil } }
 }
 
-/// Those who wait for a hashing thread, first come first served, and the threads that serve them.
+/// Those who wait for a hashing thread, and the threads that serve them: client addresses take turns, and of one address first come is first served.
+///
+/// Attack: an address that fills its share of the places at every moment. Were the line served in the order of arrival, everybody else would wait for
+/// all of its secrets; so they wait for one of them (start-time fair queueing: Goyal, Vin and Cheng, 1996).
 final class HashingLine: Sendable {
   /// One who waits.
   private struct Job: Sendable {
     let id: UInt64
     let since: ContinuousClock.Instant
+    let address: [UInt8]
+    /// The turn in which it is served: the lowest comes first.
+    var turn: UInt64 = 0
     /// Runs on a hashing thread.
     let run: @Sendable () -> Void
     /// Instead of `run`.
@@ -28,6 +34,27 @@ final class HashingLine: Sendable {
     var threads = 0
     var idle = 0
     var isClosed = false
+    var served = 0
+    /// The turn that is being served.
+    var turn: UInt64 = 0
+    /// Each address's next turn, where that is later.
+    var next: [[UInt8]: UInt64] = [:]
+
+    mutating func add(_ job: Job) {
+      var job = job
+      job.turn = max(turn, next[job.address] ?? 0)
+      next[job.address] = job.turn + 1
+      jobs.append(job)
+    }
+
+    mutating func takeFirst() -> Job? {
+      guard let first = jobs.indices.min(by: { jobs[$0].turn < jobs[$1].turn }) else { return nil }
+      let job = jobs.remove(at: first)
+      served += 1
+      turn = job.turn
+      next = next.filter { $0.value > turn }
+      return job
+    }
   }
 
   private let mostThreads: Int
@@ -39,6 +66,11 @@ final class HashingLine: Sendable {
     mostThreads = threads
     self.steady = steady
   }
+
+  /// How many wait for a thread.
+  var waiting: Int { state.withLock { $0.jobs.count } }
+  /// How many have been taken off the line.
+  var served: Int { state.withLock { $0.served } }
 
   /// Runs the body on a hashing thread.
   /// - Parameter place: held while the body waits or runs, even if whoever asked is gone.
@@ -55,7 +87,7 @@ final class HashingLine: Sendable {
       try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Value, any Error>) in
         join(
           Job(
-            id: id, since: steady(),
+            id: id, since: steady(), address: place.address,
             run: {
               let result = Result { () throws(HashingFault) in try body() }
               // Before the answer: whoever has it may ask for a place again.
@@ -85,7 +117,7 @@ final class HashingLine: Sendable {
 
   private func join(_ job: Job) {
     let needsThread = state.withLock { state in
-      state.jobs.append(job)
+      state.add(job)
       // A thread that is free takes it; else one more, while there may be one more.
       guard state.jobs.count > state.idle, state.threads < mostThreads else { return false }
       state.threads += 1
@@ -108,7 +140,7 @@ final class HashingLine: Sendable {
       work.wait()
       let (job, isOver) = state.withLock { state -> (Job?, Bool) in
         state.idle -= 1
-        let job = state.jobs.isEmpty ? nil : state.jobs.removeFirst()
+        let job = state.takeFirst()
         return (job, job == nil && state.isClosed)
       }
       if let job {

@@ -2,9 +2,16 @@ import MoongateSDK
 
 /// Where the engine gets a place on the hashing threads, before it charges a try.
 package protocol HashingPlaces: Sendable {
-  /// A place: it is held until the hasher, and what it has been given to do, is gone.
-  /// - Returns: nil where all places are taken: 503 `busy`, and nothing is charged.
-  func slot() -> (any SecretHasher)?
+  /// Whether any place is free at the moment.
+  var hasRoom: Bool { get }
+  /// A place: it is held until the hasher, and what it has been given to do, is gone. Waits a moment where only this client has too many of them.
+  /// - Parameter address: whose place it is (`ClientAddress.countingKey`).
+  /// - Returns: nil where all places are taken, or the client's own share for too long: 503 `busy`, and nothing is charged.
+  func slot(for address: [UInt8]) async -> (any SecretHasher)?
+}
+
+extension HashingPlaces {
+  package var hasRoom: Bool { true }
 }
 
 /// A place for everyone, where whoever asks waits: for policy cases and the simulator, whose hashing is cheap and whose run must be the
@@ -14,7 +21,7 @@ package struct HashingInPlace: HashingPlaces, SecretHasher {
 
   package init(_ hashing: SecretHashing) { self.hashing = hashing }
 
-  package func slot() -> (any SecretHasher)? { self }
+  package func slot(for address: [UInt8]) async -> (any SecretHasher)? { self }
 
   package func hash(_ secret: [UInt8]) async throws -> String { try hashing.hash(secret) }
 

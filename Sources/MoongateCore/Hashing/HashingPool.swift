@@ -14,7 +14,12 @@ package final class HashingPool: HashingPlaces {
   package static let longestWait: Duration = .seconds(5)
 
   private let hashing: SecretHashing
-  private let places: Places
+  /// How long a request waits for a place of its address's share.
+  static let longestWaitForShare: Duration = .seconds(2)
+  private static let pause: Duration = .milliseconds(10)
+
+  let shares: HashingShares
+  private let steady: @Sendable () -> ContinuousClock.Instant
   private let line: HashingLine
 
   /// Starts no thread before there is something to do.
@@ -27,29 +32,51 @@ package final class HashingPool: HashingPlaces {
     queue: Int = HashingPool.usualQueue, steady: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
   ) {
     hashing = SecretHashing(keys: keys, random: random, cost: cost)
-    places = Places(max(1, threads) * (1 + max(0, queue)))
+    shares = HashingShares(most: max(1, threads) * (1 + max(0, queue)))
+    self.steady = steady
     line = HashingLine(threads: max(1, threads), steady: steady)
   }
 
   deinit { line.close() }
 
-  package func slot() -> (any SecretHasher)? {
-    guard places.enter() else { return nil }
-    return HashingSlot(hashing: hashing, place: HashingPlace(self), line: line)
+  package var hasRoom: Bool { shares.hasRoom }
+
+  package func slot(for address: [UInt8]) async -> (any SecretHasher)? {
+    let began = steady()
+    var isWaiting = false
+    defer { if isWaiting { shares.stopWaiting(address) } }
+    while true {
+      switch shares.enter(address) {
+      case .entered: return HashingSlot(hashing: hashing, place: HashingPlace(self, of: address), line: line)
+      case .full: return nil
+      case .overShare:
+        if !isWaiting {
+          guard shares.startWaiting(address) else { return nil }
+          isWaiting = true
+        }
+        guard steady() - began < Self.longestWaitForShare, !Task.isCancelled else { return nil }
+        try? await Task.sleep(for: Self.pause)
+      }
+    }
   }
 
-  fileprivate func leave() { places.leave() }
+  fileprivate func leave(_ address: [UInt8]) { shares.leave(address) }
 }
 
 /// A place that is given back when the last who holds it is gone: the slot, and whatever it has been given to do. The pool
 /// lives as long.
 final class HashingPlace: Sendable {
   private let pool: HashingPool
+  /// Whose place it is.
+  let address: [UInt8]
 
   /// - Parameter pool: in which the place is taken already.
-  fileprivate init(_ pool: HashingPool) { self.pool = pool }
+  init(_ pool: HashingPool, of address: [UInt8]) {
+    self.pool = pool
+    self.address = address
+  }
 
-  deinit { pool.leave() }
+  deinit { pool.leave(address) }
 }
 
 /// A hasher with a place of its own.

@@ -62,12 +62,15 @@ package struct ReservationRequest: Sendable {
   package let limits: [ResolvedLimit]
   /// For sends.
   package let timer: ResendTimer?
+  /// Whether the event has no outcome: it is counted in the same transaction and is never settled.
+  package let isSettled: Bool
 
-  package init(id: ReservationID, now: Timestamp, limits: [ResolvedLimit], timer: ResendTimer?) {
+  package init(id: ReservationID, now: Timestamp, limits: [ResolvedLimit], timer: ResendTimer?, isSettled: Bool = false) {
     self.id = id
     self.now = now
     self.limits = limits
     self.timer = timer
+    self.isSettled = isSettled
   }
 }
 

@@ -11,6 +11,13 @@ package enum Varying<Value: Sendable & Comparable & Hashable>: Sendable, Hashabl
 package enum LimitAction: String, Sendable, Codable, CaseIterable {
   case send
   case verify
+  /// Every `begin` of a provider, whatever comes of it.
+  case begin
+  /// Every account that is made, counted before the work for it is done.
+  case register
+
+  /// Whether an event has an outcome that is known only later. An event without one counts when it happens, and stays counted.
+  package var hasOutcome: Bool { self == .send || self == .verify }
 }
 
 /// By what a limit counts.
@@ -29,6 +36,14 @@ package enum LimitKey: String, Sendable, Codable, CaseIterable {
   package var isPersonal: Bool {
     switch self {
     case .phone, .email, .identifier, .account: true
+    default: false
+    }
+  }
+
+  /// Whether the key counts many people together, so that a flood could fill its limit for all of them.
+  package var isCeiling: Bool {
+    switch self {
+    case .network, .country, .prefix, .provider, .global: true
     default: false
     }
   }

@@ -71,6 +71,11 @@ extension KeyRing {
     return DeviceToken(bytes: bytes, at: now)
   }
 
+  /// The token of a new device that has just passed the providers for the account: for simulations.
+  package func deviceToken(from random: any RandomSource, for account: String, passed: [ProviderName], at now: Timestamp) throws -> SecretText {
+    try remember(DeviceToken(from: random, at: now), account, passed, at: now)
+  }
+
   /// Whether the device has passed the provider for the account before; nil: any provider.
   func knows(_ device: DeviceToken?, _ account: String?, by provider: ProviderName?) -> Bool {
     guard let device, let account else { return false }

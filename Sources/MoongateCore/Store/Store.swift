@@ -51,6 +51,11 @@ package struct LedgerStanding: Sendable, Equatable {
 package protocol FlowStore: Sendable {
   /// The flow, dead or alive, until it is pruned.
   func flow(_ id: TokenHash) async throws(StoreFault) -> FlowRecord?
+  /// Removes flows in which nobody has proved anything, where there are more of them than the bound says. (Those of one address are bounded when one
+  /// is stored.)
+  /// - Returns: how many were removed.
+  @discardableResult
+  func evictFlows(beyond bound: FlowBound, at now: Timestamp) async throws(StoreFault) -> Int
 }
 
 /// The people.

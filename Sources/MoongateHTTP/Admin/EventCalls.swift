@@ -9,7 +9,7 @@ import ServiceLifecycle
 struct EventCalls: Sendable {
   private static let usual = 1_000
   /// As many as are kept.
-  private static let most = 100_000
+  private static let most = AuditQuota.allCases.map(\.most).reduce(0, +)
   /// How often a follower is told.
   private static let interval: Duration = .milliseconds(250)
 
@@ -61,6 +61,7 @@ extension JSONValue {
       "id": .text(event.id.text), "at": .text(event.at.exactText), "kind": .text(event.kind.rawValue), "code": .optional(event.code),
       "flow": .optional(event.flow), "flow_prefix": .optional(event.flowPrefix), "provider": .optional(event.provider?.rawValue),
       "account": .optional(event.account), "identifier": .optional(event.identifier), "address": .optional(event.address),
+      "count": event.count.map { .number($0) } ?? .null,
       "detail": .object(event.detail.sorted { $0.key < $1.key }.map { JSONMember(name: $0.key, value: .text($0.value)) }),
     ])
   }

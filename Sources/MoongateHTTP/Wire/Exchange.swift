@@ -74,7 +74,8 @@ struct RefusalRecorder: Sendable {
       logger.error("a request failed", metadata: ["decision": "\(refusal.decision)", "code": "\(refusal.code.name)", "fault": "\(fault)"])
     }
     if let field = refusal.field { detail["field"] = field }
-    audit.record(
+    var refusal = refusal
+    refusal.decision = audit.record(
       AuditEvent(
         id: refusal.decision, at: clock.now(), kind: .refused, address: address.description, code: refusal.code.name, detail: detail))
     return refusal

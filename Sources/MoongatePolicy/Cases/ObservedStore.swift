@@ -36,6 +36,9 @@ struct ObservedStore: Store {
   func locks(at now: Timestamp) async throws(StoreFault) -> [LockRecord] { try await observed.locks(at: now) }
   func liftLock(_ id: String, at now: Timestamp) async throws(StoreFault) -> Bool { try await observed.liftLock(id, at: now) }
   func flow(_ id: TokenHash) async throws(StoreFault) -> FlowRecord? { try await observed.flow(id) }
+  func evictFlows(beyond bound: FlowBound, at now: Timestamp) async throws(StoreFault) -> Int {
+    try await observed.evictFlows(beyond: bound, at: now)
+  }
   func account(_ id: String) async throws(StoreFault) -> Account? { try await observed.account(id) }
   func accounts(after id: String?, limit: Int) async throws(StoreFault) -> [Account] { try await observed.accounts(after: id, limit: limit) }
   func accounts(naming identifier: Identifier) async throws(StoreFault) -> [Account] { try await observed.accounts(naming: identifier) }

@@ -98,7 +98,9 @@ package struct Traffic: Sendable {
     /// What the person did, read off what was recorded of it.
     var act: Act.Kind? {
       switch (kind, code, detail?["act"]) {
-      case ("code_sent", _, _), ("refused", "resend_too_soon", _), ("refused", "send_limit", _), ("refused", _, "send"): .send
+      case ("code_sent", _, _), ("refused", "resend_too_soon", _), ("refused", "send_limit", _), ("refused", _, "send"),
+        ("refused", _, "begin"):
+        .send
       case ("code_verified", _, _): .right
       case ("refused", "invalid_code", _), ("refused", "invalid_pin", _), ("refused", "invalid_password", _), ("refused", "too_many_attempts", _):
         .wrong

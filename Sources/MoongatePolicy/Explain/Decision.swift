@@ -14,6 +14,8 @@ package struct Decision: Sendable, Codable {
   package let identifier: String?
   package let address: String?
   package let detail: [String: String]
+  /// Of a flood of refusals that are one event: how many there were.
+  package let count: Int?
 
   package init(_ event: AuditEvent) {
     id = event.id.text
@@ -26,6 +28,7 @@ package struct Decision: Sendable, Codable {
     identifier = event.identifier
     address = event.address
     detail = event.detail
+    count = event.count
   }
 
   /// 80 columns.
@@ -41,6 +44,7 @@ package struct Decision: Sendable, Codable {
     }
     let who = [flow.map { "flow \($0)" }, provider, address.map { "from \($0)" }, identifier.map { "of \($0)" }].compactMap(\.self)
     lines.append(([at] + who).joined(separator: ", "))
+    if let count { lines.append("the first of \(count) of this kind from this address in a minute; the others have this id too") }
     lines.append("")
     func row(_ name: String, _ text: String) { lines.append("  " + Columns.pad(name, to: 11) + text) }
     if let rule = detail["rule"] { row("rule", rule + (detail["at"].map { "  \(paint.bold($0))" } ?? "")) }

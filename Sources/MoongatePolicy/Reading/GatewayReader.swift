@@ -229,6 +229,10 @@ struct GatewayReader {
     else { return nil }
     var limits = ConnectionLimits()
     limits.connections = connections
+    if let node = table.take("flows"), let flows = TableReader(node, .flowLimits, path: "limits.flows", problems: problems) {
+      limits.flows.count = flows.whole("count", in: 1_000...10_000_000) ?? limits.flows.count
+      limits.flows.bytes = flows.size("bytes", in: (1 << 20)...(1 << 40)) ?? limits.flows.bytes
+    }
     if let node = table.take("per_ip"), let each = TableReader(node, .addressLimits, path: "limits.per_ip", problems: problems) {
       limits.connectionsPerAddress = each.whole("connections", in: 1...10_000_000)
       if let node = each.take("requests"), let text = Field.text(node, "limits.per_ip.requests", problems) {

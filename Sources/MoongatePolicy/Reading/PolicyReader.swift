@@ -125,14 +125,21 @@ struct PolicyReader {
     let action = reader.choice("on", LimitAction.self)
     let key = reader.choice("per", LimitKey.self)
     let max = reader.take("max").flatMap { varying.whole($0, "\(path).max", in: 1...1_000_000) }
-    let counts = reader.choice("counts", LimitCounts.self) ?? (action == .send ? .all : .failures)
+    let counts = reader.choice("counts", LimitCounts.self) ?? (action == .verify ? .failures : .all)
     let windowNode = counts == .consecutiveFailures ? reader.take("window") : reader.require("window")
     let window = windowNode.flatMap { varying.duration($0, "\(path).window", atLeast: .seconds(1)) }
     let lockNode = reader.take("lock")
     let lock = lockNode.flatMap { varying.durations($0, "\(path).lock") } ?? []
     let disables = reader.flag("disable") ?? false
+    if let action, !action.hasOutcome { demandPlain(action, counts, disables, reader, path) }
     if let lockNode, zip(lock, lock.dropFirst()).contains(where: { $0.highest > $1.highest }) {
       problems.warn(lockNode.location, "\(path).lock", "a later lock is shorter than the one before it: sort the list so that each is longer")
+    }
+    if let key, let action, action == .begin, key.isCeiling, !namesPerson {
+      problems.warn(
+        node.location, "\(path).per",
+        "a flood of begins fills this limit for everybody: a step of `\(descriptor.name)` begins without naming an account, so trusted devices cannot be "
+          + "exempt from it; count per ip or device")
     }
     if let key, !applies(key) {
       problems.warn(node.location, "\(path).per", "`\(descriptor.name)` knows no \(key.rawValue), so this limit never applies")
@@ -141,6 +148,20 @@ struct PolicyReader {
     return Limit(
       name: name, action: action, key: key, max: max, window: window, counts: counts, lock: lock, disables: disables, location: node.location)
   }
+
+  /// A begin or a registration has no outcome: all of them count, and there is no credential to turn off.
+  private func demandPlain(_ action: LimitAction, _ counts: LimitCounts, _ disables: Bool, _ reader: TableReader, _ path: String) {
+    if counts != .all, let node = reader.said("counts") {
+      problems.add(
+        node.location, "\(path).counts", "every \(action.rawValue) counts, and none of them is a failure: remove it, or write counts = \"all\"")
+    }
+    if disables, let node = reader.said("disable") {
+      problems.add(node.location, "\(path).disable", "a limit on \(action.rawValue) turns no credential off: remove it, or let it lock")
+    }
+  }
+
+  /// Whether a step of the provider begins with the identifier of a person.
+  private var namesPerson: Bool { descriptor.beginFields.contains { $0.kind == .phone || $0.kind == .email } }
 
   private func applies(_ key: LimitKey) -> Bool {
     switch key {
@@ -163,7 +184,7 @@ struct PolicyReader {
       }
     }
     // Where nothing is sent, and nothing is there to be guessed, nobody is to be counted.
-    for action in LimitAction.allCases
+    for action in [LimitAction.send, .verify]
     where (code != nil || action == .verify && descriptor.hashesSecrets) && !limits.contains(where: { $0.action == action && $0.key.isPersonal }) {
       problems.warn(
         location, "limits",

@@ -45,7 +45,7 @@ struct RouteReader {
     let timeout = reader.duration("timeout")
     let allowsUpgrade = reader.flag("websocket") ?? false
     let headers = readHeaders(reader)
-    let bodyLimit = readBody(reader)
+    let bodyLimit = reader.size("body")
     if isOpen {
       for name in ["flow", "require", "decide"] {
         if let node = reader.said(name) {
@@ -203,16 +203,6 @@ struct RouteReader {
       headers.append((name, value))
     }
     return headers
-  }
-
-  private func readBody(_ reader: TableReader) -> Int? {
-    guard let node = reader.take("body"), let text = Field.text(node, reader.path("body"), problems) else { return nil }
-    let units = ["B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30]
-    guard let match = text.wholeMatch(of: /([0-9]{1,9})(B|KiB|MiB|GiB)/), let count = Int(match.1), let unit = units[String(match.2)] else {
-      problems.add(node.location, reader.path("body"), "\"\(text)\" is no size; write \"64KiB\", \"64MiB\" or \"1GiB\"")
-      return nil
-    }
-    return count * unit
   }
 }
 

@@ -90,6 +90,11 @@ final class TableReader {
 
   func whole(_ name: String, in range: ClosedRange<Int>) -> Int? { take(name).flatMap { Field.whole($0, path(name), problems, in: range) } }
 
+  /// Bytes.
+  func size(_ name: String, in range: ClosedRange<Int> = 0...Int.max) -> Int? {
+    take(name).flatMap { Field.size($0, path(name), problems, in: range) }
+  }
+
   /// - Parameter example: what would be right.
   func function(_ name: String, example: String = "function(f) return allow end") -> LuaFunction? {
     guard let node = take(name) else { return nil }
@@ -190,6 +195,19 @@ enum Field {
     _ node: LuaNode, _ path: String, _ problems: Problems, _: Choice.Type
   ) -> Choice? {
     choice(node, path, problems, among: Choice.allCases.map(\.rawValue)).flatMap { Choice(rawValue: $0) }
+  }
+
+  /// Bytes, as in "64MiB".
+  static func size(_ node: LuaNode, _ path: String, _ problems: Problems, in range: ClosedRange<Int>) -> Int? {
+    guard let text = text(node, path, problems) else { return nil }
+    let units = ["B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30]
+    guard let match = text.wholeMatch(of: /([0-9]{1,9})(B|KiB|MiB|GiB)/), let count = Int(match.1), let unit = units[String(match.2)] else {
+      problems.add(node.location, path, "\"\(text)\" is no size; write \"64KiB\", \"64MiB\" or \"1GiB\"")
+      return nil
+    }
+    if range.contains(count * unit) { return count * unit }
+    problems.add(node.location, path, "must be from \(range.lowerBound) to \(range.upperBound) bytes, not \"\(text)\"")
+    return nil
   }
 
   /// One of these words.

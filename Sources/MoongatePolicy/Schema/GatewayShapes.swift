@@ -36,15 +36,27 @@ extension TableShape {
     ])
 
   static let connectionLimits = TableShape(
-    name: "ConnectionLimits", summary: "Bounds on connections.",
+    name: "ConnectionLimits", summary: "Bounds on connections, and on flows in which nobody has proved anything.",
     entries: [
       .optional("connections", "integer", "a whole number", .integer(Int64(ConnectionLimits().connections))),
       .optional("per_ip", "moongate.AddressLimits", "bounds per address"),
+      .optional("flows", "moongate.FlowLimits", "bounds on flows in which nobody has proved anything"),
     ])
 
   static let addressLimits = TableShape(
-    name: "AddressLimits", summary: "Bounds on one client address; none where nothing is said.",
-    entries: [.optional("connections", "integer", "a whole number"), .optional("requests", "string", "a rate, such as \"100/s\"")])
+    name: "AddressLimits", summary: "Bounds on one client address; requests are unlimited where nothing is said.",
+    entries: [
+      .optional("connections", "integer", "a whole number", .integer(Int64(ConnectionLimits().connectionsPerAddress ?? 0))),
+      .optional("requests", "string", "a rate, such as \"100/s\""),
+    ])
+
+  static let flowLimits = TableShape(
+    name: "FlowLimits",
+    summary: "How many flows there may be in which nobody has proved anything. Beyond it the address with the most loses its oldest.",
+    entries: [
+      .optional("count", "integer", "a whole number, from 1000", .integer(Int64(FlowBound().count))),
+      .optional("bytes", "string", "a size, such as \"64MiB\"", .text("64MiB")),
+    ])
 
   /// `exec { … }`: what of it is the gateway's; the program's own settings stand beside it.
   static let program = TableShape(

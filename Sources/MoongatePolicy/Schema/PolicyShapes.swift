@@ -32,7 +32,7 @@ extension TableShape {
   static let limit = TableShape(
     name: "Limit", summary: "At most `max` events in any `window`, counted `per` key.",
     entries: [
-      .choice("on", LimitAction.self, "`send` or `verify`", isRequired: true),
+      .choice("on", LimitAction.self, "`send`, `verify`, `begin` or `register`", isRequired: true),
       .choice("per", LimitKey.self, "what is counted by", isRequired: true),
       .required("max", "integer|moongate.Vary", "how many, from 1"),
       .optional("window", "moongate.Duration|moongate.Vary", Field.durationKind),
@@ -118,8 +118,8 @@ extension TableShape {
 
   /// Every shape that does not depend on the providers of the program.
   static let all: [TableShape] = [
-    .gateway, .tls, .brand, .connectionLimits, .addressLimits, .program, .smtp, .webhook, .twilio, .policy, .code, .timers, .limit, .flow, .step,
-    .session, .next, .route, .requirement, .accounts, .signInRequirement, .caseAccount, .caseClient, .caseSend, .caseWrong, .caseWait, .caseRequest,
-    .caseExpect,
+    .gateway, .tls, .brand, .connectionLimits, .addressLimits, .flowLimits, .program, .smtp, .webhook, .twilio, .policy, .code, .timers, .limit,
+    .flow, .step, .session, .next, .route, .requirement, .accounts, .signInRequirement, .caseAccount, .caseClient, .caseSend, .caseWrong, .caseWait,
+    .caseRequest, .caseExpect,
   ]
 }

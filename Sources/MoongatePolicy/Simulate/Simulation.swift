@@ -12,6 +12,8 @@ package struct Simulation: Sendable {
     case flood
     /// Anybody's account, by a few guesses at each of many.
     case spray
+    /// Rows, hashes and messages, by making accounts one after another.
+    case register
   }
 
   package let attacker: Attacker
@@ -20,6 +22,8 @@ package struct Simulation: Sendable {
   package let span: Duration
   /// How many addresses the attacker has.
   package let addresses: Int
+  /// Over how many networks (/24) these are spread.
+  package let networks: Int
   /// How many accounts are sprayed.
   package let accounts: Int
   /// How long it may take in real time; what is not reached by then is said in the report.
@@ -27,13 +31,15 @@ package struct Simulation: Sendable {
   package let seed: UInt64
 
   package init(
-    attacker: Attacker, provider: ProviderName, span: Duration, addresses: Int, accounts: Int = 100, patience: Duration = .seconds(9),
+    attacker: Attacker, provider: ProviderName, span: Duration, addresses: Int, networks: Int = 1, accounts: Int = 100,
+    patience: Duration = .seconds(9),
     seed: UInt64 = 1
   ) {
     self.attacker = attacker
     self.provider = provider
     self.span = span
     self.addresses = max(1, addresses)
+    self.networks = min(max(1, networks), max(1, addresses))
     self.accounts = max(1, accounts)
     self.patience = patience
     self.seed = seed
@@ -46,17 +52,27 @@ package struct Simulation: Sendable {
     -> SimulationReport
   {
     guard let policy = generation.policies[provider] else { throw SimulationProblem.notConfigured(provider, Array(generation.policies.keys)) }
-    let target = try Target(generation, provider, of: generation.registry ?? providers, wantsNew: attacker == .flood)
-    if attacker == .flood, target.secret != nil { throw SimulationProblem.noCodes(provider) }
-    let stage = { () throws -> Stage in
+    let known = generation.registry ?? providers
+    let accepted = generation.gateway.riskBudget
+    let stage = { (target: Target) throws -> Stage in
       try Stage(
         VirtualGateway(generation, providers: providers, store: try makeStore(), seed: seed), target: target, policy: policy, span: span,
-        addresses: addresses, patience: patience, seed: seed)
+        addresses: addresses, networks: networks, patience: patience, seed: seed)
     }
+    // Of registrations too: people who have an account sign in by the same provider meanwhile.
+    let makeTarget = { () throws -> Target in try Target(generation, provider, of: known, wantsNew: attacker == .flood) }
     switch attacker {
-    case .guess: return try await GuessAttack(policy: policy, span: span).run(stage).report(self, policy, accepted: generation.gateway.riskBudget)
-    case .flood: return try await FloodAttack().run(try stage()).report(self, policy, accepted: generation.gateway.riskBudget)
-    case .spray: return try await SprayAttack(accounts: accounts).run(try stage()).report(self, policy, accepted: generation.gateway.riskBudget)
+    case .guess:
+      let target = try makeTarget()
+      return try await GuessAttack(policy: policy, span: span).run({ try stage(target) }).report(self, policy, accepted: accepted)
+    case .flood:
+      let target = try makeTarget()
+      if target.secret != nil { throw SimulationProblem.noCodes(provider) }
+      return try await FloodAttack().run(try stage(target)).report(self, policy, accepted: accepted)
+    case .spray: return try await SprayAttack(accounts: accounts).run(try stage(try makeTarget())).report(self, policy, accepted: accepted)
+    case .register:
+      let registration = try Registration(generation, provider, of: known)
+      return try await RegisterAttack(registration: registration).run(try stage(try makeTarget())).report(self, policy, accepted: accepted)
     }
   }
 }
@@ -67,6 +83,7 @@ package enum SimulationProblem: Error, Sendable, CustomStringConvertible {
   case noCodes(ProviderName)
   case nothingToGuess(ProviderName)
   case noFlow(ProviderName)
+  case noRegistration(ProviderName)
 
   package var description: String {
     switch self {
@@ -74,6 +91,7 @@ package enum SimulationProblem: Error, Sendable, CustomStringConvertible {
       "gateway.lua configures no provider \(name); it has \(known.map(\.rawValue).sorted().joined(separator: ", "))"
     case .noCodes(let name): "\(name) sends no codes, so there is no flood of them"
     case .nothingToGuess(let name): "\(name) has neither codes nor secrets here, so there is nothing to guess"
+    case .noRegistration(let name): "no flow makes accounts by \(name), so there is nothing to register"
     case .noFlow(let name): "no flow begins with \(name), so nobody can be attacked through it"
     }
   }

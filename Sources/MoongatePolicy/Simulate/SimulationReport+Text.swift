@@ -5,11 +5,13 @@ extension SimulationReport {
   /// - Parameter colour: whether the reader is a terminal that shows it.
   package func text(colour: Bool) -> String {
     let paint = Paint(isOn: colour)
-    var lines = [paint.bold("\(attacker) against \(provider), \(Self.length(seconds)), \(addresses) address\(addresses == 1 ? "" : "es")"), ""]
+    var lines = [paint.bold("\(attacker) against \(provider), \(Self.length(seconds)), \(origin)"), ""]
     func row(_ name: String, _ value: String, _ rest: String) {
       lines.append(("  " + Columns.pad(name, to: 17) + Columns.right(value, to: 10) + "  " + rest).trimmedAtEnd)
     }
-    if attacker != "flood" {
+    if let registrations { row("registrations", String(registrations), "each one is an account") }
+    if let hashes { row("hashes paid", String(hashes), hashes > 0 ? "each one is processor time" : "") }
+    if attacker != "flood", attacker != "register" {
       row("guesses", String(guesses), bound.map { "\(Bar.text(guesses, of: $0)) of \($0) that check allows" } ?? "")
       let chance = probability.flatMap { probability in accepted.map { (probability, $0) } }.map { probability, accepted in
         let bar = Bar.text(probability / accepted)
@@ -17,17 +19,25 @@ extension SimulationReport {
       }
       row("chance of entry", probability.map(GuessBudget.percent) ?? "unknown", chance ?? "")
     }
-    row("messages sent", String(messages), attacker == "flood" ? "each one is money" : "")
+    row("messages sent", String(messages), attacker != "guess" && messages > 0 ? "each one is money" : "")
     row("owner's sign-ins", String(ownerSignIns), Self.refused(ownerRefused, paint))
     row("owner locked out", Self.length(ownerLockedOutSeconds), Self.share(ownerLockedOutSeconds, of: seconds))
-    row("others' sign-ins", String(otherSignIns), Self.refused(otherRefused, paint))
+    let isNewOnly = otherRefused > 0 && otherRefusedOnNewDevices == otherRefused
+    row("others' sign-ins", String(otherSignIns), Self.refused(otherRefused, paint) + (isNewOnly ? ", all on new devices" : ""))
+    if let otherRegistrations { row("newcomers", String(otherRegistrations), Self.refused(otherRegistrationsRefused ?? 0, paint)) }
     if !isComplete {
-      let pace = [("guesses", atThisPace?.guesses ?? 0), ("messages", atThisPace?.messages ?? 0)].filter { $0.1 > 0 }.map { "\($1) \($0)" }
+      let pace = [
+        ("registrations", registrationsAtThisPace ?? 0), ("guesses", atThisPace?.guesses ?? 0), ("messages", atThisPace?.messages ?? 0),
+      ].filter { $0.1 > 0 }.map { "\($1) \($0)" }
       let played = "Real time ran out: \(Self.length(seconds)) of \(Self.length(askedSeconds)) were played."
       lines += ["", paint.yellow("  " + played + (pace.isEmpty ? "" : " All of it, at this pace:"))]
       if !pace.isEmpty { lines.append("  " + pace.joined(separator: ", ")) }
     }
     return lines.joined(separator: "\n")
+  }
+
+  private var origin: String {
+    "\(addresses) address\(addresses == 1 ? "" : "es")" + (networks > 1 ? " in \(networks) networks" : "")
   }
 
   private static func refused(_ count: Int, _ paint: Paint) -> String {

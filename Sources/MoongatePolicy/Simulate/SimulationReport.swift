@@ -10,6 +10,8 @@ package struct SimulationReport: Sendable, Encodable {
   package let seconds: Int64
   package let askedSeconds: Int64
   package let addresses: Int
+  /// Over how many networks (/24) they are spread.
+  package var networks = 1
   package let guesses: Int
   /// That one of the guesses was right, each at a code of its own; nil where it is not known how many secrets there are (passwords).
   package let probability: Double?
@@ -21,6 +23,15 @@ package struct SimulationReport: Sendable, Encodable {
   /// People whom nobody attacks.
   package let otherSignIns: Int
   package let otherRefused: Int
+  /// Of those that were refused: people on a new device, to whom ceilings apply.
+  package var otherRefusedOnNewDevices = 0
+  /// Accounts that the attacker has made; nil where that is not what the attack is about, as below.
+  package var registrations: Int? = nil
+  /// Secrets that were hashed for them.
+  package var hashes: Int? = nil
+  /// People who registered meanwhile.
+  package var otherRegistrations: Int? = nil
+  package var otherRegistrationsRefused: Int? = nil
   /// What `check` says is the most; nil where nothing bounds it, or it is not about guesses at one account.
   package let bound: Int?
   /// `risk_budget` of gateway.lua, where there is one and it is about one account.
@@ -29,13 +40,16 @@ package struct SimulationReport: Sendable, Encodable {
   package var settled: (guesses: Int, messages: Int)? = nil
 
   enum CodingKeys: String, CodingKey {
-    case attacker, provider, seconds, addresses, guesses, probability, messages, bound, accepted
+    case attacker, provider, seconds, addresses, networks, guesses, probability, messages, bound, accepted, registrations, hashes
     case askedSeconds = "asked_seconds"
     case ownerSignIns = "owner_sign_ins"
     case ownerRefused = "owner_refused"
     case ownerLockedOutSeconds = "owner_locked_out_seconds"
     case otherSignIns = "other_sign_ins"
     case otherRefused = "other_refused"
+    case otherRefusedOnNewDevices = "other_refused_on_new_devices"
+    case otherRegistrations = "other_registrations"
+    case otherRegistrationsRefused = "other_registrations_refused"
   }
 
   /// Whether all of the time that was asked for was played.
@@ -47,6 +61,11 @@ package struct SimulationReport: Sendable, Encodable {
     let share = Double(askedSeconds) / Double(seconds)
     return (Int(Double(counts.guesses) * share), Int(Double(counts.messages) * share))
   }
+  /// As many accounts as all of the time would see.
+  package var registrationsAtThisPace: Int? {
+    guard seconds >= 3600, let registrations else { return nil }
+    return Int(Double(registrations) * Double(askedSeconds) / Double(seconds))
+  }
   /// Whether the attacker gets in more likely than is accepted.
   package var isTooLikely: Bool { probability.flatMap { probability in accepted.map { probability > $0 } } ?? false }
 }
@@ -55,12 +74,20 @@ extension Stage {
   func report(_ simulation: Simulation, _ policy: ProviderPolicy, accepted: Double?) -> SimulationReport {
     let space = target.space(policy.code)
     let bounds = policy.limits.filter { $0.action == .verify }.compactMap { GuessBound($0)?.most(in: simulation.span) }
-    return SimulationReport(
+    var report = SimulationReport(
       attacker: simulation.attacker.rawValue, provider: policy.provider.rawValue, seconds: (now - start).components.seconds,
       askedSeconds: simulation.span.components.seconds, addresses: simulation.addresses, guesses: guesses,
       probability: space.map { -expm1(Double(guesses) * log1p(-1 / $0)) }, messages: gateway.mailbox.count, ownerSignIns: owner.signIns,
       ownerRefused: owner.refused, ownerLockedOutSeconds: lockedOut.components.seconds, otherSignIns: others.map(\.signIns).reduce(0, +),
       otherRefused: others.map(\.refused).reduce(0, +), bound: simulation.attacker == .guess ? bounds.min() : nil,
       accepted: simulation.attacker == .guess ? accepted : nil, settled: settled)
+    report.networks = simulation.networks
+    report.otherRefusedOnNewDevices = others.filter { !$0.keepsDevice }.map(\.refused).reduce(0, +)
+    guard let newcomers else { return report }
+    report.registrations = registrations
+    report.hashes = hashes
+    report.otherRegistrations = newcomers.registrations
+    report.otherRegistrationsRefused = newcomers.refused
+    return report
   }
 }

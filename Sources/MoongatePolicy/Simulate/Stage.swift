@@ -12,6 +12,9 @@ final class Stage {
     let home: ClientAddress
     let pause: Duration
     var next: Timestamp
+    /// Whether they keep the device token that a sign-in gives them; others come with a new device each time.
+    let keepsDevice: Bool
+    var device: SecretText?
     var signIns = 0
     var refused = 0
   }
@@ -22,6 +25,7 @@ final class Stage {
   let end: Timestamp
   let start: Timestamp
   private let addresses: Int
+  private let networks: Int
   private let deadline: ContinuousClock.Instant
   private var people: People
   private var turn = 0
@@ -32,25 +36,33 @@ final class Stage {
   /// The owner first.
   private var honest: [Honest]
   private(set) var lockedOut: Duration = .zero
+  /// Accounts that the attacker has made, and what was hashed for that.
+  var registrations = 0
+  var hashes = 0
+  /// Somebody who registers now and then; nil where the attack is not about that.
+  var newcomers: Newcomers?
 
   init(
-    _ gateway: VirtualGateway, target: Target, policy: ProviderPolicy, span: Duration, addresses: Int, patience: Duration, seed: UInt64
+    _ gateway: VirtualGateway, target: Target, policy: ProviderPolicy, span: Duration, addresses: Int, networks: Int, patience: Duration,
+    seed: UInt64
   ) throws {
     self.gateway = gateway
     self.target = target
     self.policy = policy
     self.addresses = addresses
+    self.networks = networks
     people = People(gateway, target, policy.provider)
     start = gateway.clock.now()
     end = start + span
     deadline = ContinuousClock.now + patience
     let begin = start
     // Whoever it is about thrice a day, five others once; some time, and off the round hours at which an attacker would be.
-    honest = (0..<6).map { number in
-      Honest(
-        person: number == 0 ? Self.owner : 900_000_000 + number, home: ClientAddress(bytes: [192, 0, 2, UInt8(1 + number)]) ?? .unspecified,
-        pause: .seconds((number == 0 ? 8 : 24) * 3600),
-        next: begin + .seconds(Int((seed &* 7_919 &+ UInt64(number) &* 104_729) % (number == 0 ? 27_000 : 80_000)) + 611))
+    honest = (0..<6).map { number -> Honest in
+      let isOwner = number == 0
+      let offset = Int((seed &* 7_919 &+ UInt64(number) &* 104_729) % (isOwner ? 27_000 : 80_000)) + 611
+      return Honest(
+        person: isOwner ? Self.owner : 900_000_000 + number, home: ClientAddress(bytes: [192, 0, 2, UInt8(1 + number)]) ?? .unspecified,
+        pause: .seconds((isOwner ? 8 : 24) * 3600), next: begin + .seconds(offset), keepsDevice: (1...3).contains(number))
     }
   }
 
@@ -67,18 +79,26 @@ final class Stage {
     return address(turn)
   }
 
+  /// How many addresses there are.
+  var round: Int { addresses }
+
   /// Whether all addresses have had their turn.
   var isLastAddress: Bool { turn % addresses == 0 }
 
   /// One of the attacker's addresses.
   func address(_ number: Int) -> ClientContext {
     let place = number % addresses
-    return gateway.client(ClientAddress(bytes: [10, UInt8(place >> 16 & 255), UInt8(place >> 8 & 255), UInt8(place & 255)]) ?? .unspecified)
+    // A network (/24) has 256 addresses; more addresses take more networks.
+    let (host, first) = (place / networks, place % networks)
+    let network = first + networks * (host >> 8)
+    let bytes = [10 &+ UInt8(network >> 16 & 255), UInt8(network >> 8 & 255), UInt8(network & 255), UInt8(host & 255)]
+    return gateway.client(ClientAddress(bytes: bytes) ?? .unspecified)
   }
 
-  /// Makes the accounts of people `0..<count`, and of those whom nobody attacks.
+  /// Makes the accounts of people `0..<count`, and of those whom nobody attacks. Those who keep their device have signed in on it before.
   func makePeople(_ count: Int) async throws {
     for person in Array(0..<count) + others.map(\.person) { try await people.makeAccount(person) }
+    for number in honest.indices where honest[number].keepsDevice { honest[number].device = try await people.device(of: honest[number].person) }
   }
 
   /// Lets time go by; honest people do not wait for the attacker.
@@ -88,22 +108,24 @@ final class Stage {
     while let number = honest.indices.min(by: { honest[$0].next < honest[$1].next }), honest[number].next < until {
       gateway.clock.set(max(now, honest[number].next))
       honest[number].signIns += 1
-      if try await !signsIn(honest[number]) { honest[number].refused += 1 }
+      if try await !signsIn(&honest[number]) { honest[number].refused += 1 }
+      await newcomers?.registers(on: gateway)
       honest[number].next = honest[number].next + honest[number].pause
     }
     gateway.clock.set(max(now, until))
   }
 
-  private func signsIn(_ honest: Honest) async throws -> Bool {
-    let client = try await people.client(gateway.client(honest.home), of: honest.person, heldBy: "owner")
+  private func signsIn(_ honest: inout Honest) async throws -> Bool {
+    let client = try await people.client(gateway.client(honest.home, device: honest.device), of: honest.person, heldBy: "owner")
     guard case .success(let flow) = await gateway.create(target.ownersFlow, by: client),
       case .success = await gateway.begin(flow.id, provider: policy.provider, fields: target.fields(honest.person), by: client)
     else { return false }
     let code = try code(of: honest.person)
     if target.secret == nil, code.isEmpty { return false }
-    guard case .success = await gateway.submit(flow.id, fields: target.answer(isRight: true, code: code, policy.code), by: client) else {
+    guard case .success(let view) = await gateway.submit(flow.id, fields: target.answer(isRight: true, code: code, policy.code), by: client) else {
       return false
     }
+    if honest.keepsDevice { honest.device = view.deviceToken ?? honest.device }
     people.forget(honest.person, heldBy: "owner")
     return true
   }

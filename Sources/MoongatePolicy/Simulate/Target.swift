@@ -60,7 +60,10 @@ struct Target: Sendable {
     return [field.name: .text(field.kind == .email ? "person\(person)@example.com" : Self.number(person))]
   }
 
-  private static func number(_ person: Int) -> String { "+91" + String(9_000_000_000 + person) }
+  /// Each person after the other has another prefix: who has messages sent for money has numbers of many.
+  private static func number(_ person: Int) -> String {
+    "+91" + String(person < 900_000_000 ? 9_000_000_000 + person * 100_003 % 900_000_000 : 9_000_000_000 + person)
+  }
 
   /// The person's identifier.
   func identifier(_ person: Int) throws(InputProblem) -> Identifier {
@@ -112,6 +115,11 @@ struct People {
     _ = try await gateway.store.apply([.putProviderRecord(account: account.id, provider, sealed: record)], at: gateway.clock.now())
   }
 
+  /// The token of a device on which the person has signed in before.
+  func device(of person: Int) async throws -> SecretText? {
+    try accounts[person].map { try gateway.deviceToken(for: $0, passed: [provider]) }
+  }
+
   /// The client with a session of the person's, where flows begin with one.
   /// - Parameter who: holds it; each has one of their own.
   mutating func client(_ client: ClientContext, of person: Int, heldBy who: String) async throws -> ClientContext {
@@ -126,7 +134,8 @@ struct People {
     }
     sessions[key] = token
     return ClientContext(
-      decision: client.decision, address: client.address, userAgent: client.userAgent, browser: client.browser, session: session)
+      decision: client.decision, address: client.address, userAgent: client.userAgent, browser: client.browser, session: session,
+      device: client.device)
   }
 
   /// A flow that has been completed gave its session another token.

@@ -15,6 +15,7 @@ package struct VirtualGateway: Sendable {
   private let random: any RandomSource
   private let keys: KeyRing
   private let hashing: SecretHashing
+  private let places: CountedHashing
 
   /// - Parameters:
   ///   - store: empty, and nobody else's.
@@ -29,17 +30,22 @@ package struct VirtualGateway: Sendable {
     let played = try (generation.registry ?? providers).rehearsed(sending: mailbox)
     generations = ActiveGeneration(generation.registry == nil ? generation : RehearsedGeneration(base: generation, registry: played), at: start)
     let logger = Logger(label: "virtual", factory: { _ in SwiftLogNoOpLogHandler() })
-    audit = AuditTrail(store: store, logger: logger)
+    audit = AuditTrail(store: store, logger: logger, foldsFloods: false)
     keys = try KeyRing(master: random.bytes(32))
     hashing = SecretHashing(keys: keys, random: random, cost: .cheap)
+    places = CountedHashing(HashingInPlace(hashing))
     engine = FlowEngine(
-      store: store, generations: generations, providers: played, delivery: mailbox, hashing: HashingInPlace(hashing), clock: clock,
+      store: store, generations: generations, providers: played, delivery: mailbox, hashing: places, clock: clock,
       random: random, keys: keys, audit: audit, logger: logger)
   }
 
+  /// How many secrets have been hashed or compared.
+  package var hashes: Int { places.count }
+
   /// A client of this gateway.
-  package func client(_ address: ClientAddress = .unspecified) -> ClientContext {
-    ClientContext(decision: DecisionID(from: random), address: address, userAgent: nil, browser: nil, session: nil)
+  /// - Parameter device: the token of a device that has passed before.
+  package func client(_ address: ClientAddress = .unspecified, device: SecretText? = nil) -> ClientContext {
+    ClientContext(decision: DecisionID(from: random), address: address, userAgent: nil, browser: nil, session: nil, device: device)
   }
 
   /// A new flow.
@@ -124,6 +130,12 @@ package struct VirtualGateway: Sendable {
   /// What a provider that hashes secrets would keep of this one.
   package func record(of secret: String, for provider: ProviderName, account: String) throws -> [UInt8] {
     try keys.seal(Array(hashing.hash(Array(secret.utf8)).utf8), for: "\(provider) \(account)")
+  }
+
+  /// The token of a device that has passed the providers for the account just now.
+  package func deviceToken(for account: String, passed: [ProviderName]) throws -> SecretText {
+    let now = clock.now()
+    return try keys.deviceToken(from: random, for: account, passed: passed, at: now)
   }
 
   /// Makes a session as a sign-in just now would have.

@@ -57,12 +57,11 @@ extension ClientConnection {
   @discardableResult
   func record(_ code: RefusalCode, detail: [String: String], account: String? = nil) -> DecisionID {
     let dependencies = loop.proxy.dependencies
-    let id = DecisionID(from: dependencies.random)
-    dependencies.audit.record(
+    return dependencies.audit.record(
       AuditEvent(
-        id: id, at: dependencies.clock.now(), kind: .refused, account: account, address: (exchange.client ?? peer).description, code: code.name,
+        id: DecisionID(from: dependencies.random), at: dependencies.clock.now(), kind: .refused, account: account,
+        address: (exchange.client ?? peer).description, code: code.name,
         detail: detail))
-    return id
   }
 
   /// The phrase that goes with a status (RFC 9110 section 15).

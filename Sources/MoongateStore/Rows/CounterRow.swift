@@ -152,15 +152,17 @@ struct CounterRow {
     try save(rows)
   }
 
-  /// Forgets the failures: there was a success.
+  /// Forgets the failures: there was a success. Escalation begins anew.
   mutating func reset(_ rows: some SQLTransaction) throws {
-    guard counted > 0 || dead > 0 else { return }
+    let isOver = lockedUntil.map { $0 <= now } ?? false
+    guard counted > 0 || dead > 0 || isOver else { return }
     try rows.run("DELETE FROM tally WHERE counter = ?1", [key])
     try rows.run("DELETE FROM pending WHERE counter = ?1 AND at <= ?2", [key, SQLValue(now - CounterState.patience)])
     counted = 0
     expired = 0
     dead = 0
     oldest = nil
+    if isOver { (lockedSince, lockedUntil, lockLevel, expiresAt) = (nil, nil, 0, now) }
     try save(rows)
   }
 

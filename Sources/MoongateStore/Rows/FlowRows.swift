@@ -12,13 +12,51 @@ enum FlowRows {
     if record.version == 0 {
       // It answers 410 until its lifetime has passed once more, then 404 (exact.md, "JSON").
       try rows.demand(
-        "INSERT INTO flow (hash, version, forgotten_at, record) VALUES (?1, 1, ?2, ?3) ON CONFLICT (hash) DO NOTHING",
-        [.bytes(record.id.bytes), SQLValue(record.expiresAt + (record.expiresAt - record.createdAt)), .bytes(encoded)], orElse: .flowChanged)
+        "INSERT INTO flow (hash, version, forgotten_at, record, origin, size) VALUES (?1, 1, ?2, ?3, ?4, ?5) ON CONFLICT (hash) DO NOTHING",
+        [
+          .bytes(record.id.bytes), SQLValue(record.expiresAt + (record.expiresAt - record.createdAt)), .bytes(encoded),
+          SQLValue(record.unprovedOrigin), SQLValue(encoded.count),
+        ], orElse: .flowChanged)
     } else {
       try rows.demand(
-        "UPDATE flow SET version = version + 1, record = ?1 WHERE hash = ?2 AND version = ?3",
-        [.bytes(encoded), .bytes(record.id.bytes), SQLValue(record.version)], orElse: .flowChanged)
+        "UPDATE flow SET version = version + 1, record = ?1, origin = ?4, size = ?5 WHERE hash = ?2 AND version = ?3",
+        [.bytes(encoded), .bytes(record.id.bytes), SQLValue(record.version), SQLValue(record.unprovedOrigin), SQLValue(encoded.count)],
+        orElse: .flowChanged)
     }
+  }
+
+  // MARK: flows in which nobody has proved anything
+
+  /// So many are removed in one transaction.
+  static let stretch = 500
+  /// Removes the oldest of an address that has more than it may: to a tenth below, so that not every one that it stores is a reason to look.
+  /// - Returns: how many it has then.
+  static func bound(_ origin: String, _ rows: some SQLTransaction) throws -> Int {
+    let count = try rows.row("SELECT count(*) FROM flow WHERE origin = ?1", [.text(origin)])?.count(0) ?? 0
+    if count <= FlowBound.perAddress { return count }
+    let surplus = count - FlowBound.perAddress + FlowBound.perAddress / 10
+    // Of two transactions that make room for one address, neither waits for the other.
+    let free = rows.dialect.words(sqlite: "", postgres: " FOR UPDATE SKIP LOCKED")
+    return count
+      - (try rows.changes(
+        "DELETE FROM flow WHERE number IN (SELECT number FROM flow WHERE origin = ?1 ORDER BY number LIMIT ?2\(free))",
+        [.text(origin), SQLValue(surplus)]))
+  }
+
+  /// The numbers of those that are too many, oldest first.
+  static func surplus(beyond bound: FlowBound, _ rows: some SQLTransaction) throws -> [Int64] {
+    let sum = try rows.row("SELECT count(*), CAST(coalesce(sum(size), 0) AS BIGINT) FROM flow WHERE origin IS NOT NULL")
+    guard let sum, try !bound.holds(count: sum.count(0), bytes: sum.count(1)) else { return [] }
+    let all = try rows.rows("SELECT number, origin, size FROM flow WHERE origin IS NOT NULL").map { row in
+      (number: try row.integer(0), origin: try row.text(1), bytes: try row.count(2))
+    }.sorted { $0.number < $1.number }
+    return bound.swept.surplus(of: all.map { (origin: $0.origin, bytes: $0.bytes) }).map { all[$0].number }
+  }
+
+  /// Removes those of them in which still nobody has proved anything.
+  static func evict(_ numbers: [Int64], _ rows: some SQLTransaction) throws -> Int {
+    try rows.changes(
+      "DELETE FROM flow WHERE origin IS NOT NULL AND number IN (\(CountedStatement.list(numbers.count)))", numbers.map(SQLValue.integer))
   }
 
   /// - Parameter version: nil: whatever it is.

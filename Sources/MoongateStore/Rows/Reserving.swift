@@ -32,7 +32,9 @@ extension ReservationRequest {
     }
     if let refusal { return .refused(refusal) }
     if mustWait { return .filledByPending }
-    if !limits.isEmpty {
+    if isSettled {
+      for index in limits.indices { try ledger.counters[index].keep(id, at: now, rows) }
+    } else if !limits.isEmpty {
       try rows.run(
         Self.insert[limits.count],
         [.bytes(id.bytes), SQLValue(now)] + limits.flatMap { [.bytes($0.counter), SQLValue($0.window.map { now + $0 } ?? .never)] })

@@ -28,6 +28,7 @@ package enum FingerprintReplacement: Sendable, Equatable {
 package struct SQLStoreMemory: Sendable {
   let pruning = Pruning()
   let decoded = DecodedFlows()
+  let origins = FlowOrigins()
 
   package init() {}
 }
@@ -58,13 +59,23 @@ extension SQLStore {
       let locks = try await database.write(at: now) { rows in try PreparedChange.apply(prepared, at: now, rows) }
       for traces in prepared.compactMap(\.traces) { try await delete(traces, at: now) }
       if prepared.contains(where: { $0.forgotten != nil }) { await database.forgetDeleted() }
-      for change in prepared { if let (record, encoded) = change.flow { memory.decoded.keep(record, encoded: encoded) } }
+      for change in prepared {
+        guard let (record, encoded) = change.flow else { continue }
+        memory.decoded.keep(record, encoded: encoded)
+        if record.version == 1, let origin = record.unprovedOrigin { try await bound(origin, at: now) }
+      }
       return .applied(locks: locks)
     } catch let error as ChangeConflict {
       return .conflict(error.conflict)
     } catch {
       throw StoreFault(error)
     }
+  }
+
+  /// A flow in which nobody has proved anything was stored: makes room where its address has too many.
+  private func bound(_ origin: String, at now: Timestamp) async throws {
+    guard memory.origins.isDue(origin) else { return }
+    memory.origins.know(origin, count: try await database.write(at: now) { rows in try FlowRows.bound(origin, rows) })
   }
 
   /// Takes people who are about to be deleted out of the trail, a stretch at a time: looking through all of it in the transaction that deletes
@@ -143,6 +154,17 @@ extension SQLStore {
     guard let encoded = try await read({ rows in try FlowRows.find(id, rows) }) else { return nil }
     if let record = memory.decoded.record(of: encoded, id) { return record }
     return try decode(FlowRecord.self, encoded)
+  }
+
+  package func evictFlows(beyond bound: FlowBound, at now: Timestamp) async throws(StoreFault) -> Int {
+    let surplus = try await read { rows in try FlowRows.surplus(beyond: bound, rows) }
+    var removed = 0
+    // A stretch at a time, so that nobody waits long for it.
+    for start in stride(from: 0, to: surplus.count, by: FlowRows.stretch) {
+      let stretch = Array(surplus[start..<min(surplus.count, start + FlowRows.stretch)])
+      removed += try await write(at: now) { rows in try FlowRows.evict(stretch, rows) }
+    }
+    return removed
   }
 
   package func account(_ id: String) async throws(StoreFault) -> Account? { try await read { rows in try AccountRows.find(id, rows) } }

@@ -39,7 +39,7 @@ extension Schema {
     table("tally", key: "counter at reservation", "counter:bytes at reservation:bytes"),
     table(
       "timer", key: "key", "key:bytes sequence sent_at resend_at reservation:bytes previous_sequence previous_sent_at previous_resend_at"),
-    table("flow", key: "number", "number hash:bytes version forgotten_at record:bytes"),
+    table("flow", key: "number", "number hash:bytes version forgotten_at record:bytes origin:text size"),
     table("account", key: "id", "id:text first_name:text last_name:text created_at last_seen_at is_locked epoch"),
     table("provider_record", key: "account provider", "account:text provider:text sealed:bytes"),
     table(
@@ -48,7 +48,7 @@ extension Schema {
       "session", key: "token",
       "token:bytes id:text account:text created_at expires_at idle last_seen_at passed:text user_agent:text"),
     table("session_change", key: "number", "number at token:bytes account:text"),
-    table("event", key: "number", "number id:text at event:bytes"),
+    table("event", key: "number", "number id:text at event:bytes quota"),
     table("node", since: 2, key: "id", "id:text generation:text seen_at keys:text"),
   ]
 

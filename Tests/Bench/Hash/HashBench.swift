@@ -17,7 +17,7 @@ import Synchronization
     let keys = try KeyRing(master: [UInt8](repeating: 7, count: 32))
     let pool = HashingPool(keys: keys, random: SystemRandom())
     let pin = Array("739154".utf8)
-    guard let hash = try await pool.slot()?.hash(pin) else { return print("no place") }
+    guard let hash = try await pool.slot(for: [])?.hash(pin) else { return print("no place") }
     var (bare, ours) = (0.0, 0.0)
     for _ in 0..<rounds {
       bare = max(bare, Self.bare(threads: threads))
@@ -56,11 +56,11 @@ import Synchronization
   private static func checks(of pin: [UInt8], against hash: String, by pool: HashingPool, threads: Int) async throws -> Double {
     let started = ContinuousClock.now
     let count = try await withThrowingTaskGroup(of: Int.self) { group in
-      for _ in 0..<threads * 2 {
+      for client in 0..<threads * 2 {
         group.addTask {
           var count = 0
           while ContinuousClock.now - started < .seconds(Self.seconds) {
-            guard let slot = pool.slot() else { continue }
+            guard let slot = await pool.slot(for: [UInt8(truncatingIfNeeded: client)]) else { continue }
             if case .right = try await slot.verify(pin, against: hash) { count += 1 }
           }
           return count

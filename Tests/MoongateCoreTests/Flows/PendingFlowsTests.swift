@@ -14,7 +14,7 @@ import Testing
   }
 
   @Test func whoCreatesWithoutEndDropsTheirOwn() {
-    let flows = PendingFlows(most: 1_000, mostPerAddress: 10)
+    let flows = PendingFlows(mostPerAddress: 10)
     flows.put(record(-1), from: [1], at: now)
     for number in 0..<100_000 { flows.put(record(number), from: [2], at: now) }
     #expect(flows.find(record(-1).id) != nil)
@@ -22,10 +22,29 @@ import Testing
   }
 
   @Test func manyAddressesStayBounded() {
-    let flows = PendingFlows(most: 1_000, mostPerAddress: 10)
-    for number in 0..<20_000 { flows.put(record(number), from: [UInt8(number >> 8), UInt8(number & 255)], at: now) }
+    let flows = PendingFlows(mostPerAddress: 10)
+    for number in 0..<20_000 { flows.put(record(number), from: [UInt8(number >> 8), UInt8(number & 255)], at: now, within: FlowBound(count: 1_000)) }
     #expect((0..<20_000).filter { flows.find(record($0).id) != nil }.count <= 1_000)
     #expect(flows.find(record(19_999).id) != nil)
+  }
+
+  /// Attack: one address creates flows without end, below its own bound, until everybody's flows are gone.
+  @Test func aFloodEvictsItself() {
+    let flows = PendingFlows(mostPerAddress: 1_000)
+    let bound = FlowBound(count: 100)
+    for number in 0..<60 { flows.put(record(number), from: [UInt8(number)], at: now, within: bound) }
+    for number in 1_000..<2_000 { flows.put(record(number), from: [255], at: now, within: bound) }
+    #expect((0..<60).allSatisfy { flows.find(record($0).id) != nil })
+    #expect((1_000..<2_000).filter { flows.find(record($0).id) != nil } == Array(1_960..<2_000))
+  }
+
+  /// Attack: few flows, each with an address to return to that is as long as can be.
+  @Test func bytesAreBounded() {
+    let flows = PendingFlows()
+    let bound = FlowBound(count: 900, bytes: 100_000)
+    for number in 0..<500 { flows.put(record(number), from: [UInt8(number & 255)], at: now, within: bound) }
+    let left = (0..<500).filter { flows.find(record($0).id) != nil }.count
+    #expect(left > 50 && left < 98)
   }
 
   @Test func aFlowThatWasTakenOutIsGone() {

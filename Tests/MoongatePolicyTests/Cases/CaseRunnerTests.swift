@@ -41,6 +41,47 @@ import Testing
     #expect(report.text(colour: false) == "✓ five wrong codes lock for 15 minutes\n\nThe one case holds.")
   }
 
+  /// Attack: messages pumped over many numbers, networks and prefixes.
+  @Test func ceilingsHoldPumpingOverNetworksAndPrefixes() async throws {
+    let policy = """
+      return policy "phone_otp" { unknown_account = "reveal", limits = {
+        send = { on = "send", per = "phone", max = 4, window = "15m" },
+        send_network = { on = "send", per = "network", max = 2, window = "1h" },
+        send_prefix = { on = "send", per = "prefix", max = 2, window = "1h" },
+        sms_global = { on = "send", per = "global", max = 5, window = "1h" },
+        verify = { on = "verify", per = "phone", max = 5, window = "24h", lock = "15m" },
+      } }
+      """
+    let report = try await report(
+      """
+      case "one network, many prefixes" {
+        client { ip = "198.51.100.1" }, flow "enter", phone "+919000000001", send(), expect { messages = 1 },
+        client { ip = "198.51.100.2" }, flow "enter", phone "+919111100001", send(), expect { messages = 2 },
+        client { ip = "198.51.100.3" }, flow "enter", phone "+919222200001", send(),
+        expect { status = 429, code = "rate_limited", retry_after = "1h", messages = 2 },
+        client { ip = "203.0.113.3" }, flow "enter", phone "+919222200001", send(), expect { messages = 3 },
+      },
+      case "many networks, one prefix" {
+        client { ip = "198.51.100.1" }, flow "enter", phone "+919000000001", send(), expect { messages = 1 },
+        client { ip = "203.0.113.1" }, flow "enter", phone "+919000000002", send(), expect { messages = 2 },
+        client { ip = "192.0.2.1" }, flow "enter", phone "+919000000003", send(), expect { status = 429, code = "rate_limited", messages = 2 },
+        flow "enter", phone "+919222200001", send(), expect { messages = 3 },
+      },
+      case "many networks, many prefixes" {
+        client { ip = "10.0.0.1" }, flow "enter", phone "+919000000001", send(), client { ip = "10.0.1.1" }, flow "enter", phone "+919111100001", send(),
+        client { ip = "10.0.2.1" }, flow "enter", phone "+919222200001", send(), client { ip = "10.0.3.1" }, flow "enter", phone "+919333300001", send(),
+        client { ip = "10.0.4.1" }, flow "enter", phone "+919444400001", send(), expect { messages = 5 },
+        client { ip = "10.0.5.1" }, flow "enter", phone "+919555500001", send(), expect { status = 429, code = "rate_limited", messages = 5 },
+        wait "1h", flow "enter", send(), expect { messages = 6 },
+      },
+      """, ["policies/phone_otp.lua": policy])
+    let text = report.text(colour: false)
+    let holds = report.holds
+    #expect(holds, "\(text)")
+    let lines = report.coverage.limits
+    #expect(lines.filter { $0.limit != "verify" && $0.limit != "send" }.allSatisfy { $0.charged && $0.refused }, "\(lines)")
+  }
+
   @Test func everyExpectationIsOfTheAnswerBefore() async throws {
     let report = try await report(
       """

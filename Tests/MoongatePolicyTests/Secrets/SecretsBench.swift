@@ -136,7 +136,7 @@ final class CountedPlaces: HashingPlaces, SecretHasher {
   var verified: Int { state.withLock { $0.verified } }
   var hashed: Int { state.withLock { $0.hashed } }
 
-  func slot() -> (any SecretHasher)? { self }
+  func slot(for address: [UInt8]) async -> (any SecretHasher)? { self }
 
   func hash(_ secret: [UInt8]) async throws -> String {
     state.withLock { $0.hashed += 1 }
@@ -152,5 +152,5 @@ final class CountedPlaces: HashingPlaces, SecretHasher {
 
 /// No place at all.
 struct NoPlaces: HashingPlaces {
-  func slot() -> (any SecretHasher)? { nil }
+  func slot(for address: [UInt8]) async -> (any SecretHasher)? { nil }
 }

@@ -62,6 +62,69 @@ import Testing
     #expect(report.bound == nil)
   }
 
+  /// Attack: accounts made without end. The limits that ship give ten an hour and address, and no hash beyond.
+  @Test func registeringIsHeldByTheShippedLimits() async throws {
+    let report = try await registering(span: .seconds(2 * 3600), addresses: 4, networks: 4)
+    #expect(report.isComplete && report.registrations == 4 * 10 * 2, "\(report)")
+    #expect(report.hashes == report.registrations, "a registration that is refused costs no hash")
+    #expect(report.otherRegistrationsRefused == 0 && report.otherRefused == 0 && report.messages == 0)
+  }
+
+  @Test func aNetworkThatRegistersIsHeldByTheDay() async throws {
+    let report = try await registering(span: .seconds(86_400), addresses: 50, networks: 1)
+    #expect(report.registrations == 200, "\(report)")
+  }
+
+  private func registering(span: Duration, addresses: Int, networks: Int) async throws -> SimulationReport {
+    try await Simulation(
+      attacker: .register, provider: ProviderName(test: "password"), span: span, addresses: addresses, networks: networks, patience: .seconds(600)
+    ).run(try ShippedProviders.generation(), providers: try ProviderRegistry(ShippedProviders.all)) { try SQLiteStore.memory() }
+  }
+
+  /// Without the limits that ship, as a month ago: as many accounts as there is time for.
+  @Test func withoutLimitsRegistrationsHaveNoEnd() async throws {
+    let generation = TestGeneration(
+      gateway: .test(providers: [Self.phone: ProviderSettings(deliveries: ["sms": .outbox])]),
+      flows: [.test("login", account: .existing, steps: [.test(Self.phone)]), .test("register", account: .new, steps: [.test(Self.phone)])],
+      policies: [.test(Self.phone, resendAfter: [], limits: [.test("ip", on: .send, per: .ip, max: 100_000, window: .seconds(3600))])])
+    let report = try await Simulation(
+      attacker: .register, provider: Self.phone, span: .seconds(3600), addresses: 1, patience: .milliseconds(300)
+    ).run(generation, providers: ProviderRegistry([PhoneOTP()])) { try SQLiteStore.memory() }
+    #expect(!report.isComplete && (report.registrations ?? 0) > 10 && report.hashes == 0)
+    #expect(report.messages >= report.registrations ?? 0)
+  }
+
+  /// Attack: messages pumped over networks and prefixes until the ceiling is full. Devices that have passed before go on; new ones do not.
+  @Test func aFloodThatFillsTheCeilingStopsNewDevicesOnly() async throws {
+    let limits: [Limit] = [
+      .test("send", on: .send, per: .phone, max: 4, window: .seconds(900)), .test("all", on: .send, per: .global, max: 50, window: .seconds(3600)),
+      .test("verify", on: .verify, per: .phone, max: 5, window: .seconds(86_400), lock: [.seconds(900)]),
+    ]
+    let report = try await run(.flood, limits: limits, span: .seconds(2 * 86_400), addresses: 50)
+    #expect(report.messages <= 50 * 48 + report.ownerSignIns + report.otherSignIns)
+    #expect(report.otherSignIns == 10 && report.otherRefused == report.otherRefusedOnNewDevices, "\(report)")
+    #expect(report.otherRefusedOnNewDevices > 0)
+  }
+
+  @Test func theReportOfRegistrationsIsATable() {
+    let report = SimulationReport(
+      attacker: "register", provider: "password", seconds: 86_400, askedSeconds: 86_400, addresses: 100, networks: 10, guesses: 0, probability: nil,
+      messages: 0, ownerSignIns: 3, ownerRefused: 0, ownerLockedOutSeconds: 0, otherSignIns: 5, otherRefused: 2, otherRefusedOnNewDevices: 2,
+      registrations: 2_000, hashes: 2_000, otherRegistrations: 8, otherRegistrationsRefused: 1, bound: nil, accepted: nil)
+    #expect(
+      report.text(colour: false) == """
+        register against password, 1d, 100 addresses in 10 networks
+
+          registrations          2000  each one is an account
+          hashes paid            2000  each one is processor time
+          messages sent             0
+          owner's sign-ins          3  none refused
+          owner locked out         0s  0% of the time
+          others' sign-ins          5  2 of them refused, all on new devices
+          newcomers                 8  1 of them refused
+        """, "\(report.text(colour: false))")
+  }
+
   @Test func sprayingLocksNobodyOut() async throws {
     let report = try await run(.spray, span: .seconds(2 * 86_400), addresses: 50, accounts: 20)
     // Four guesses a day at each of twenty; the owner's own success takes nothing away from that.

@@ -28,7 +28,7 @@ import Testing
     let store = try SQLiteStore(path: path, keyFingerprint: [1])
     try await Estate.fill(store)
     let report = try StoreVault(.sqlite(path: path)).check()
-    #expect(report.findings == [] && report.version == 3)
+    #expect(report.findings == [] && report.version == Schema.version)
     #expect(report.counts.first { $0.table == "account" }?.rows == 21)
     while try await store.prune(at: Estate.now + .seconds(7200)) {}
     #expect(try findings() == [])

@@ -1,0 +1,101 @@
+import Foundation
+import MoongateCore
+import MoongateSDK
+
+/// How an account is made by a provider in a configuration.
+struct Registration: Sendable {
+  let flow: String
+  let provider: ProviderName
+  private let begin: [InputField]
+  private let submit: [InputField]
+  private let sendsCodes: Bool
+
+  init(_ generation: any PolicyGeneration, _ name: ProviderName, of providers: ProviderRegistry) throws(SimulationProblem) {
+    guard let provider = providers[name] else { throw .notConfigured(name, Array(generation.policies.keys)) }
+    let sendsCodes = provider is any CodeProvider
+    let flows = generation.flows.values.filter { flow in
+      guard flow.account != .existing, flow.steps.first?.choices.contains(name) ?? false, !flow.needsSession(by: providers) else { return false }
+      return sendsCodes || FlowPurpose(flow: flow.name).step(of: name) == .set
+    }
+    guard let flow = flows.sorted(by: { ($0.account == .new ? 0 : 1, $0.name) < ($1.account == .new ? 0 : 1, $1.name) }).first else {
+      throw .noRegistration(name)
+    }
+    self.sendsCodes = sendsCodes
+    self.flow = flow.name
+    self.provider = name
+    begin = provider.descriptor.beginFields
+    submit = provider.descriptor.submitFields
+  }
+
+  /// Makes the account of one person who reads what is sent to them.
+  /// - Returns: how it ended: nil where the account was made.
+  func register(_ person: Int, on gateway: VirtualGateway, by client: ClientContext) async -> Refusal? {
+    let fields = self.fields(person)
+    do throws(Refusal) {
+      let id = try await gateway.create(flow, by: client).get().id
+      var view = try await gateway.begin(id, provider: provider, fields: fields, by: client).get()
+      if view.status == .pending, view.step?.provider == provider {
+        let code = fields.values.lazy.compactMap { if case .text(let text) = $0 { gateway.mailbox.latest(to: text)?.code } else { nil } }.first
+        view = try await gateway.submit(id, fields: sendsCodes ? ["code": .text(code ?? "")] : fields, by: client).get()
+      }
+      while view.status == .pending { view = try await gateway.skip(id, by: client).get() }
+      return nil
+    } catch {
+      return error
+    }
+  }
+
+  /// What is typed for the person with this number: for a step that sets a secret all of it at once.
+  private func fields(_ person: Int) -> [String: InputValue] {
+    var fields: [String: InputValue] = [:]
+    for field in sendsCodes ? begin : begin + submit {
+      switch field.kind {
+      case .phone: fields[field.name] = .text("+91" + String(9_000_000_000 + person * 100_003 % 900_000_000))
+      case .email: fields[field.name] = .text("person\(person)@example.com")
+      case .password: fields[field.name] = .text("correct horse \(person)")
+      case .text: fields[field.name] = .text("Asha")
+      default: break
+      }
+    }
+    return fields
+  }
+}
+
+/// People who register beside an attack, each once, from addresses of their own.
+struct Newcomers: Sendable {
+  let registration: Registration
+  private(set) var registrations = 0
+  private(set) var refused = 0
+
+  init(_ registration: Registration) { self.registration = registration }
+
+  mutating func registers(on gateway: VirtualGateway) async {
+    registrations += 1
+    let client = gateway.client(ClientAddress(bytes: [198, 51, UInt8(registrations >> 8 & 255), UInt8(registrations & 255)]) ?? .unspecified)
+    if await registration.register(500_000_000 + registrations, on: gateway, by: client) != nil { refused += 1 }
+  }
+}
+
+/// Accounts made one after another, by every address as fast as it is let.
+struct RegisterAttack {
+  let registration: Registration
+
+  func run(_ stage: Stage) async throws -> Stage {
+    try await stage.makePeople(1)
+    stage.newcomers = Newcomers(registration)
+    var person = 0
+    // The wait that each address of a round was told; a round in which nobody gets through ends with the shortest of them.
+    var waits: [Duration] = []
+    while !stage.isOver {
+      person += 1
+      let before = stage.gateway.hashes
+      let refusal = await registration.register(person, on: stage.gateway, by: stage.nextAddress())
+      stage.hashes += stage.gateway.hashes - before
+      if let refusal { waits.append(refusal.retryAfter ?? .seconds(1)) } else { stage.registrations += 1 }
+      guard stage.isLastAddress else { continue }
+      if waits.count >= stage.round { try await stage.wait(waits.min() ?? .seconds(1)) }
+      waits = []
+    }
+    return stage
+  }
+}

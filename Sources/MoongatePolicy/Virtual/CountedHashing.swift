@@ -1,0 +1,26 @@
+import MoongateCore
+import MoongateSDK
+import Synchronization
+
+/// Hashing whose work is counted: what an attack costs.
+final class CountedHashing: HashingPlaces, SecretHasher {
+  private let base: HashingInPlace
+  private let done = Atomic(0)
+
+  init(_ base: HashingInPlace) { self.base = base }
+
+  /// How many secrets have been hashed or compared.
+  var count: Int { done.load(ordering: .relaxed) }
+
+  func slot(for address: [UInt8]) async -> (any SecretHasher)? { self }
+
+  func hash(_ secret: [UInt8]) async throws -> String {
+    done.add(1, ordering: .relaxed)
+    return try await base.hash(secret)
+  }
+
+  func verify(_ secret: [UInt8], against hash: String?) async throws -> HashVerdict {
+    done.add(1, ordering: .relaxed)
+    return try await base.verify(secret, against: hash)
+  }
+}

@@ -1,0 +1,105 @@
+"""What a flood costs (account-security.md, section 4): registrations, refusals and flows without end."""
+
+import concurrent.futures
+import http.client
+import json
+
+import requests
+
+from house import problem
+
+# Loopback has more than one address: whose a request is, is told by where it comes from.
+FLOOD, OTHER = "127.0.0.1", "127.0.0.2"
+
+
+def call(house, address, method, path, body=None):
+    """One request from an address of this machine: its status and its document."""
+    connection = http.client.HTTPConnection("127.0.0.1", house.ports[0], timeout=60, source_address=(address, 0))
+    try:
+        connection.request(method, path, json.dumps(body) if body is not None else None, {
+            "Content-Type": "application/json", "Host": f"localhost:{house.ports[0]}"})
+        answer = connection.getresponse()
+        content = answer.read()
+        return answer.status, json.loads(content) if content else None
+    finally:
+        connection.close()
+
+
+def register(house, address, number):
+    status, flow = call(house, address, "POST", "/api/auth/flows", {"flow": "register_email"})
+    assert status == 201, flow
+    return call(house, address, "POST", f"/api/auth/flows/{flow['id']}/begin", {
+        "provider": "password", "email": f"person{number}@example.com", "password": f"correct horse {number}", "first_name": "Asha",
+        "last_name": "Rao"})
+
+
+# Attack: registrations in a row, each of which costs a hash.
+def test_of_two_hundred_parallel_registrations_ten_succeed(house):
+    with concurrent.futures.ThreadPoolExecutor(200) as pool:
+        flood = [pool.submit(register, house, FLOOD, number) for number in range(200)]
+        # Somebody else meanwhile.
+        assert register(house, OTHER, 1000)[0] == 200
+        answers = [one.result() for one in flood]
+    statuses = [status for status, _ in answers]
+    assert statuses.count(200) == 10 and statuses.count(429) == 190, statuses
+    refused = [document for status, document in answers if status == 429]
+    assert all(one["code"] == "rate_limited" and 3500 <= one["retry_after"] <= 3600 for one in refused), refused[0]
+    # Sixty of them could begin at all.
+    told = [requests.get(f"{house.admin}/decisions/{one}", timeout=10).json()["detail"] for one in {one["decision_id"] for one in refused}]
+    assert {(one["act"], one["rule"]) for one in told} == {("begin", "limits.begin_ip"), ("register", "limits.register_ip")}, told
+
+
+# Attack: junk requests until the trail has forgotten the sign-in before them.
+def test_every_refusal_is_found_and_a_flood_is_one_event(house):
+    house.register("+919999999999")
+    junk = [call(house, FLOOD, "POST", "/api/auth/flows", {"flow": "none"}) for _ in range(300)]
+    assert {status for status, _ in junk} == {422}
+    ids = {document["decision_id"] for _, document in junk}
+    for one in ids:
+        answer = requests.get(f"{house.admin}/decisions/{one}", timeout=10)
+        assert answer.status_code == 200 and answer.json()["code"] == "invalid_input", answer.text
+    events = requests.get(f"{house.admin}/events?limit=1000", timeout=10).json()
+    refusals = [event for event in events if event["kind"] == "refused"]
+    # Where the minute ends in the middle there are two floods.
+    counted = [event["count"] for event in refusals if event["count"] is not None]
+    assert 1 <= len(counted) <= 2 and len(refusals) <= 22, refusals
+    assert sum(counted) + len(refusals) - len(counted) == 300
+    assert any(event["kind"] == "session_started" for event in events)
+    assert requests.get(f"{house.admin}/decisions/{junk[-1][1]['decision_id']}", timeout=10).json()["count"] >= 1
+
+
+def test_the_answer_to_the_flood_is_a_refusal_like_any_other(house):
+    answers = [house.api("POST", "/flows", {"flow": "none"}) for _ in range(30)]
+    for answer in answers:
+        problem(answer, 422, "invalid_input")
+
+
+# Attack: flows that are begun and never finished, each a row of the store.
+def test_a_flood_of_flows_evicts_itself(house):
+    generation = house.policy()["active"]
+    house.edit("policies/google_oauth.lua", lambda text: text.replace('max = 60, window = "1h"', 'max = 100000, window = "1h"', 1))
+    house.wait_generation(generation)
+
+    def begun(address):
+        _, flow = call(house, address, "POST", "/api/auth/flows", {"flow": "enter"})
+        status, document = call(house, address, "POST", f"/api/auth/flows/{flow['id']}/begin", {"provider": "google_oauth"})
+        assert status == 200, document
+        return flow["id"]
+
+    other = begun(OTHER)
+    first = begun(FLOOD)
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        flood = list(pool.map(begun, [FLOOD] * 1_150))
+    assert call(house, FLOOD, "GET", f"/api/auth/flows/{first}")[0] == 404
+    assert call(house, FLOOD, "GET", f"/api/auth/flows/{flood[-1]}")[0] == 200
+    assert call(house, OTHER, "GET", f"/api/auth/flows/{other}")[0] == 200
+
+
+def test_return_to_is_at_most_two_kibibytes(house):
+    for length, kept in ((2048, True), (2049, False)):
+        path = "/" + "a" * (length - 1)
+        _, flow = call(house, FLOOD, "POST", "/api/auth/flows", {"flow": "register", "return_to": path})
+        phone = f"+91999999{length}"
+        call(house, FLOOD, "POST", f"/api/auth/flows/{flow['id']}/begin", {"provider": "phone_otp", "phone": phone})
+        status, done = call(house, FLOOD, "POST", f"/api/auth/flows/{flow['id']}/submit", {"code": house.code(phone)})
+        assert status == 200 and (path[:100] in done["next"]) == kept, done

@@ -1,0 +1,127 @@
+import Logging
+import MoongateSDK
+import MoongateStore
+import MoongateTesting
+import Testing
+
+@testable import MoongateCore
+
+/// A flood of refusals in the audit trail.
+@Suite struct RefusalFoldsTests {
+  private let clock = ManualClock()
+
+  private func refusal(
+    _ id: String, code: String = "not_found", address: String = "192.0.2.1", rule: String? = nil, provider: ProviderName? = nil
+  ) -> AuditEvent {
+    AuditEvent(
+      id: DecisionID(text: "dc_\(id)"), at: clock.now(), kind: .refused, provider: provider, address: address, code: code,
+      detail: rule.map { ["rule": $0] } ?? [:])
+  }
+
+  private func trail() throws -> (AuditTrail, SQLiteStore) {
+    let store = try SQLiteStore(path: ":memory:", keyFingerprint: [1])
+    return (AuditTrail(store: store, logger: Logger(label: "test")), store)
+  }
+
+  @Test func theFirstOfAKindAreStoredOneByOneAndTheRestAsOne() async throws {
+    let (trail, _) = try trail()
+    for number in 0..<1_000 { trail.record(refusal("\(number)")) }
+    let events = try await trail.events(limit: 100)
+    #expect(events.count == RefusalFolds.singles + 1)
+    #expect(events.filter { $0.count != nil }.map(\.count) == [1_000 - RefusalFolds.singles])
+    #expect(trail.refusals["not_found"] == 1_000)
+  }
+
+  /// Each client is given an id that can be looked up, at once, later, and by another gateway.
+  @Test func everyDecisionIdIsFound() async throws {
+    let (trail, store) = try trail()
+    let ids = (0..<1_000).map { trail.record(refusal("\($0)")) }
+    for id in Set(ids) { #expect(try await trail.event(id) != nil) }
+    #expect(Set(ids).count == RefusalFolds.singles + 1)
+    try await trail.flush()
+    for id in Set(ids) { #expect(try await store.event(id) != nil) }
+    clock.advance(by: .seconds(60))
+    trail.endFloods(at: clock.now())
+    try await trail.flush()
+    #expect(try await store.event(ids[999])?.count == 1_000 - RefusalFolds.singles)
+    #expect(try await trail.event(ids[999])?.count == 1_000 - RefusalFolds.singles)
+  }
+
+  /// A client that looks its decision up while the batch is on its way to the store.
+  @Test func anEventIsFoundWhileItIsWritten() async throws {
+    let slow = SlowStore()
+    let trail = AuditTrail(store: slow, logger: Logger(label: "test"))
+    let id = trail.record(refusal("1"))
+    let flush = Task { try await trail.flush() }
+    await slow.isAsked()
+    #expect(try await trail.event(id)?.id == id)
+    slow.goOn()
+    try await flush.value
+    #expect(try await trail.event(id) == nil, "from here on it is the store's to say")
+  }
+
+  @Test func kindsAndAddressesAndMinutesAreToldApart() async throws {
+    let (trail, _) = try trail()
+    func flood(_ make: (Int) -> AuditEvent) { for number in 0..<20 { trail.record(make(number)) } }
+    flood { refusal("a\($0)") }
+    flood { refusal("b\($0)", code: "bad_request") }
+    flood { refusal("c\($0)", address: "192.0.2.2") }
+    flood { refusal("d\($0)", rule: "limits.send") }
+    flood { refusal("e\($0)", provider: TestDesk.phone) }
+    clock.advance(by: .seconds(60))
+    flood { refusal("f\($0)") }
+    let folds = try await trail.events(limit: 1_000).filter { $0.count != nil }
+    #expect(folds.count == 6 && folds.allSatisfy { $0.count == 10 })
+  }
+
+  /// Attack: a flood from every address of an IPv6 network.
+  @Test func anIPv6AddressCountsByItsNetwork() async throws {
+    let (trail, _) = try trail()
+    for number in 0..<100 { trail.record(refusal("\(number)", address: "2001:db8::\(number)")) }
+    #expect(try await trail.events(limit: 1_000).count == RefusalFolds.singles + 1)
+    trail.record(refusal("other", address: "2001:db8:0:1::1"))
+    #expect(try await trail.events(limit: 1_000).count == RefusalFolds.singles + 2)
+  }
+
+  /// Attack: a flood from more addresses than can be remembered.
+  @Test func aFloodFromEverywhereIsBoundedToo() async throws {
+    let (trail, store) = try trail()
+    for number in 0..<30_000 {
+      trail.record(refusal("\(number)", address: "10.\(number >> 16 & 255).\(number >> 8 & 255).\(number & 255)"))
+      if number.isMultiple(of: 5_000) { try await trail.flush() }
+    }
+    try await trail.flush()
+    let events = try await store.events(limit: 100_000)
+    #expect(events.count(where: { $0.count == nil }) == RefusalFolds.mostSingles)
+    #expect(events.count <= RefusalFolds.mostKeys + 1)
+  }
+
+  /// Attack: junk requests faster than the store writes, until what waits is dropped and a sign-in with it.
+  @Test func whatWaitsKeepsItsSecurityEvents() async throws {
+    let store = try SQLiteStore(path: ":memory:", keyFingerprint: [1])
+    let trail = AuditTrail(store: store, logger: Logger(label: "test"), foldsFloods: false)
+    trail.record(AuditEvent(id: DecisionID(text: "dc_lock"), at: clock.now(), kind: .locked))
+    for number in 0..<50_000 { trail.record(refusal("\(number)")) }
+    #expect(try await trail.events(limit: 100_000).last?.kind == .locked)
+    #expect(try await trail.event(DecisionID(text: "dc_49999")) != nil)
+  }
+}
+
+/// A store that keeps nothing, and takes as long as a test wants it to.
+private final class SlowStore: AuditStore {
+  private let asked = AsyncStream<Void>.makeStream()
+  private let gate = AsyncStream<Void>.makeStream()
+
+  /// Waits until it is given events.
+  func isAsked() async { for await _ in asked.stream { return } }
+
+  func goOn() { gate.continuation.finish() }
+
+  func append(_ events: [AuditEvent]) async throws(StoreFault) {
+    asked.continuation.yield()
+    for await _ in gate.stream {}
+  }
+
+  func events(limit: Int) async throws(StoreFault) -> [AuditEvent] { [] }
+  func event(_ id: DecisionID) async throws(StoreFault) -> AuditEvent? { nil }
+}

@@ -1,0 +1,179 @@
+import MoongateSDK
+import MoongateStore
+import MoongateTesting
+import Testing
+
+@testable import MoongateCore
+
+/// Limits on what requests cost: begins, registrations and messages.
+@Suite struct CostLimitTests {
+  private static let hour: Duration = .seconds(3600)
+
+  /// A desk whose passwords are hashed, with limits on making accounts.
+  private func registering(places: Int = 3, max: Int = 3) async throws -> TestDesk {
+    try await TestDesk.full(hashing: CountedPlaces(places), hashes: true) { generation in
+      generation.policies["password"] = .test(
+        "password",
+        limits: TestDesk.perAccount + [.test("register_ip", on: .register, per: .ip, max: max, window: Self.hour)], unknownAccount: .conceal)
+    }
+  }
+
+  private func register(_ desk: TestDesk, _ number: Int, from address: [UInt8] = [192, 0, 2, 1]) async -> Result<FlowView, Refusal> {
+    await desk.secret(
+      "register_email", ["email": "\(900_000 + number)", "new_secret": "x"], provider: "password", by: desk.client(address))
+  }
+
+  // MARK: registrations
+
+  /// Attack: registrations in a row, each of which costs a hash.
+  @Test func registrationsBeyondTheLimitPayForNoHash() async throws {
+    let desk = try await registering(places: 4)
+    for number in 0..<3 { #expect(await register(desk, number).refusal == nil) }
+    let refused = try #require(await register(desk, 3).refusal)
+    #expect(refused.code == .rateLimited && refused.retryAfter == Self.hour)
+    for number in 4..<20 { #expect(await register(desk, number).refusal?.code == .rateLimited) }
+    #expect(await register(desk, 20, from: [192, 0, 2, 2]).refusal == nil, "the place that nobody was given is left for others")
+    #expect(await register(desk, 21, from: [192, 0, 2, 3]).refusal?.code == .busy)
+    let event = try #require(try await desk.audit.event(refused.decision))
+    #expect(event.detail["act"] == "register" && event.detail["rule"] == "limits.register_ip" && event.detail["counter.register_ip"] == "3 -> 3 of 3")
+    desk.clock.advance(by: Self.hour)
+    #expect(await register(desk, 22).refusal?.code == .busy, "the window is over")
+  }
+
+  @Test func ofParallelRegistrationsAsManySucceedAsTheLimitSays() async throws {
+    let desk = try await registering(places: 200, max: 10)
+    let codes = await withTaskGroup(of: RefusalCode?.self) { group in
+      for number in 0..<200 { group.addTask { await register(desk, number).refusal?.code } }
+      return await group.reduce(into: []) { $0.append($1) }
+    }
+    #expect(codes.count { $0 == nil } == 10)
+    #expect(codes.count { $0 == .rateLimited } == 190)
+  }
+
+  @Test func aRegistrationCountsOnceHoweverManyStepsItHas() async throws {
+    let desk = try await registering(places: 9, max: 2)
+    for number in 0..<2 {
+      let flow = try await register(desk, number).get()
+      #expect(try await desk.engine.skip(flow.id, client: desk.client()).get().status == .complete)
+    }
+    #expect(await register(desk, 2).refusal?.code == .rateLimited)
+  }
+
+  /// An account is counted where it is made, whatever it was proved by; the code stays good.
+  @Test func anAccountMadeByACodeCountsWhenItIsMade() async throws {
+    let desk = try await TestDesk.full { generation in
+      generation.policies[TestDesk.phone] = .test(
+        TestDesk.phone, resendAfter: [], limits: [.test("register_ip", on: .register, per: .ip, max: 1, window: .seconds(300))])
+    }
+    _ = try await desk.pass("register", TestDesk.phone, "911111", by: desk.client())
+    let client = desk.client()
+    let id = try await desk.engine.create("enter", returnTo: nil, browser: nil, client: client).get().id
+    _ = try await desk.engine.begin(id, provider: "phone_otp", fields: ["phone": .text("922222")], client: client).get()
+    let refused = await desk.engine.submit(id, fields: ["code": .text(desk.code)], client: client).refusal
+    #expect(refused?.code == .rateLimited && refused?.retryAfter == .seconds(300))
+    // Signing in to an account that is there is no registration.
+    _ = try await desk.pass("login", TestDesk.phone, "911111", by: desk.client())
+    desk.clock.advance(by: .seconds(300))
+    let codes = desk.delivery.messages.filter { $0.to == "+922222" }.compactMap(\.code)
+    #expect(try await desk.engine.submit(id, fields: ["code": .text(codes[0])], client: client).get().account?.isNew == true)
+  }
+
+  // MARK: begins
+
+  @Test func everyBeginCountsWhateverBecomesOfIt() async throws {
+    let desk = try await TestDesk.full { generation in
+      generation.policies[TestDesk.google] = .test(
+        TestDesk.google, limits: [.test("begin_ip", on: .begin, per: .ip, max: 3, window: Self.hour)], unknownAccount: .reveal)
+      generation.policies[TestDesk.phone] = .test(
+        TestDesk.phone, resendAfter: [], limits: [.test("begin_ip", on: .begin, per: .ip, max: 3, window: Self.hour)])
+    }
+    func begin(_ provider: ProviderName, _ fields: [String: InputValue] = [:], from address: [UInt8] = [192, 0, 2, 1]) async throws -> Refusal? {
+      let client = desk.client(address)
+      let id = try await desk.engine.create("login", returnTo: nil, browser: nil, client: client).get().id
+      return await desk.engine.begin(id, provider: provider.rawValue, fields: fields, client: client).refusal
+    }
+    for _ in 0..<3 { #expect(try await begin(TestDesk.google) == nil) }
+    let refused = try #require(try await begin(TestDesk.google))
+    #expect(refused.code == .rateLimited && refused.retryAfter == Self.hour)
+    #expect(try await begin(TestDesk.google, from: [192, 0, 2, 2]) == nil)
+    for _ in 0..<3 { #expect(try await begin(TestDesk.phone, ["phone": .text("955555")])?.code == .accountNotFound) }
+    #expect(try await begin(TestDesk.phone, ["phone": .text("955555")])?.code == .rateLimited)
+  }
+
+  @Test func anotherCodeInTheSameStepIsNoBegin() async throws {
+    let desk = try await TestDesk.full { generation in
+      generation.policies[TestDesk.phone] = .test(
+        TestDesk.phone, resendAfter: [], limits: [.test("begin_ip", on: .begin, per: .ip, max: 1, window: Self.hour)])
+    }
+    let id = try await desk.engine.create("enter", returnTo: nil, browser: nil, client: desk.client()).get().id
+    _ = try await desk.engine.begin(id, provider: "phone_otp", fields: ["phone": .text("911111")], client: desk.client()).get()
+    _ = try await desk.engine.resend(id, client: desk.client()).get()
+    #expect(try await desk.engine.submit(id, fields: ["code": .text(desk.code)], client: desk.client()).get().status == .complete)
+  }
+
+  // MARK: trusted devices
+
+  /// Ceilings of two, so that two strangers fill them.
+  private func ceilings() async throws -> TestDesk {
+    try await TestDesk.full { generation in
+      for name in TestDesk.codes {
+        generation.policies[name] = .test(
+          name, resendAfter: [],
+          limits: [LimitKey.network, .country, .prefix, .provider, .global].flatMap { key in
+            [
+              Limit.test("send_\(key)_\(name)", on: .send, per: key, max: 3, window: Self.hour),
+              .test("begin_\(key)_\(name)", on: .begin, per: key, max: 4, window: Self.hour),
+            ]
+          })
+      }
+    }
+  }
+
+  private func sendCode(
+    _ desk: TestDesk, _ flow: String = "enter", to number: String, by provider: ProviderName = TestDesk.phone, device: SecretText? = nil,
+    session: SessionSnapshot? = nil
+  ) async throws -> RefusalCode? {
+    let client = desk.client(session: session, device: device)
+    let id = try await desk.engine.create(flow, returnTo: nil, browser: nil, client: client).get().id
+    return await desk.engine.begin(id, provider: provider.rawValue, fields: ["phone": .text(number)], client: client).refusal?.code
+  }
+
+  /// Attack: a flood fills the ceilings, and nobody signs in any more.
+  @Test func aFloodStopsNewDevicesAndNotTrustedOnes() async throws {
+    let desk = try await ceilings()
+    let device = try #require(try await desk.pass("enter", TestDesk.phone, "911111", by: desk.client()).deviceToken)
+    for _ in 0..<5 { #expect(try await sendCode(desk, to: "911111", device: device) == nil, "they do not count") }
+    for number in 1...2 { #expect(try await sendCode(desk, to: "92222\(number)") == nil) }
+    #expect(try await sendCode(desk, to: "922223") == .rateLimited)
+    #expect(try await sendCode(desk, to: "911111") == .rateLimited, "the number on another device")
+    #expect(try await sendCode(desk, to: "922224", device: device) == .rateLimited, "the device for somebody else")
+    for _ in 0..<5 { #expect(try await sendCode(desk, to: "911111", device: device) == nil) }
+  }
+
+  /// Attack: accounts that claim strangers' addresses, each with a device that has passed for it, so that mail to strangers has no ceiling.
+  @Test func anAddressThatIsOnlyClaimedHasCeilings() async throws {
+    let desk = try await ceilings()
+    let made = try await desk.secret("register_email", ["email": "944444", "new_secret": "x"], provider: "password", by: desk.client()).get()
+    let view = try await desk.engine.skip(made.id, client: desk.client()).get()
+    let session = try #require(try await desk.session(view))
+    let device = try #require(view.deviceToken)
+    var codes: [RefusalCode?] = []
+    for _ in 0..<4 { codes.append(try await sendCode(desk, "verify_email", to: "944444", by: TestDesk.mail, device: device, session: session)) }
+    #expect(codes == [nil, nil, nil, .rateLimited])
+  }
+
+  /// Attack: messages to a number of the attacker's own. Every code that arrives makes another trusted device, with a counter of its own.
+  @Test func trustedDevicesOfAnAccountShareTheirMessages() async throws {
+    let desk = try await TestDesk.full { generation in
+      generation.policies[TestDesk.phone] = .test(
+        TestDesk.phone, resendAfter: [], limits: [.test("send", on: .send, per: .phone, max: 3, window: Self.hour)])
+    }
+    let first = try #require(try await desk.pass("enter", TestDesk.phone, "911111", by: desk.client()).deviceToken)
+    let second = try #require(try await desk.pass("enter", TestDesk.phone, "911111", by: desk.client()).deviceToken)
+    var codes: [RefusalCode?] = []
+    for device in [first, second, first, second] { codes.append(try await sendCode(desk, to: "911111", device: device)) }
+    #expect(codes == [nil, nil, nil, .sendLimit])
+    #expect(try await sendCode(desk, to: "911111") == nil, "a stranger's messages are counted apart")
+    #expect(try await sendCode(desk, to: "911111") == .sendLimit)
+  }
+}
