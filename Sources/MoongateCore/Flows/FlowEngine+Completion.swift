@@ -98,6 +98,7 @@ extension FlowEngine {
     var all = sessionChanges + outcome.lastChanges
     if outcome.isChange { all.append(.endSessions(account: outcome.account.id, except: session?.token)) }
     if session != nil { all.append(.audit(event(.sessionStarted, visit, record: machine.record, id: id))) }
+    all += changeEvents(machine.record, before: known, after: outcome.account, id: id, visit)
     let (last, renewals) = (all, outcome.renewals)
     var result = try await asking { () async throws(StoreFault) in try await store.apply(first + renewals + last, at: visit.now) }
     if case .conflict(.recordChanged) = result, !renewals.isEmpty {

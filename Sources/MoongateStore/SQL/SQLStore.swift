@@ -29,6 +29,8 @@ package struct SQLStoreMemory: Sendable {
   let pruning = Pruning()
   let decoded = DecodedFlows()
   let origins = FlowOrigins()
+  /// Tells which lines of the audit trail this process has stored.
+  package let recorded = RecordedEvents()
 
   package init() {}
 }
@@ -64,6 +66,7 @@ extension SQLStore {
         memory.decoded.keep(record, encoded: encoded)
         if record.version == 1, let origin = record.unprovedOrigin { try await bound(origin, at: now) }
       }
+      memory.recorded.tell(changes.compactMap { if case .audit(let event) = $0 { event } else { nil } })
       return .applied(locks: locks)
     } catch let error as ChangeConflict {
       return .conflict(error.conflict)
@@ -216,6 +219,7 @@ extension SQLStore {
     try await write(at: latest) { rows in
       for (event, json) in encoded { try EventRows.append(event, encoded: json, rows) }
     }
+    memory.recorded.tell(events)
   }
 
   package func events(limit: Int) async throws(StoreFault) -> [AuditEvent] {
