@@ -16,7 +16,7 @@ SWIFT_BUILD := swift build -c $(CONFIGURATION) --explicit-target-dependency-impo
 SWIFT_FILES := Sources Plugins Tests Package.swift
 
 BUILD_PACKAGES := liblua5.4-dev libsqlite3-dev libphonenumber-dev libargon2-dev libcrypt-dev libcurl4-openssl-dev libqrencode-dev libpq-dev libssl-dev zlib1g-dev
-TEST_PACKAGES := curl openssl chromium chromium-driver fonts-lohit-deva zbar-tools python3-venv nginx haproxy postgresql faketime iproute2
+TEST_PACKAGES := curl openssl chromium chromium-driver fonts-lohit-deva zbar-tools python3-venv nginx haproxy postgresql faketime iproute2 nghttp2-client
 BENCH_PACKAGES := wrk nginx postgresql
 VENV := .build-e2e/venv
 

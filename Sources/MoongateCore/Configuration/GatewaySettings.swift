@@ -203,6 +203,8 @@ package struct ConnectionLimits: Sendable, Hashable {
   package var connectionsPerAddress: Int?
   /// Requests per second and client address; nil: no limit.
   package var requestsPerSecondPerAddress: Int?
+  /// Of request bodies, where a route says nothing else; nil: no limit.
+  package var bodyRate: BodyRate? = .standard
 
   package init(connections: Int = 50_000, connectionsPerAddress: Int? = nil, requestsPerSecondPerAddress: Int? = nil) {
     self.connections = connections

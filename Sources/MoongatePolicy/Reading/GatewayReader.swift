@@ -239,6 +239,7 @@ struct GatewayReader {
         }
       }
     }
+    limits.bodyRate = BodyRateReader(problems: problems).read(table, standard: .standard)
     return limits
   }
 

@@ -46,6 +46,7 @@ struct RouteReader {
     let allowsUpgrade = reader.flag("websocket") ?? false
     let headers = readHeaders(reader)
     let bodyLimit = readBody(reader)
+    let bodyRate = BodyRateReader(problems: problems).read(reader, standard: gateway.map(\.connectionLimits.bodyRate) ?? .standard)
     if isOpen {
       for name in ["flow", "require", "decide"] {
         if let node = reader.said(name) {
@@ -62,7 +63,7 @@ struct RouteReader {
     guard problems.all.count == before, let pattern, let timeout, let flow else { return nil }
     return Route(
       host: host, path: pattern, methods: methods, upstreams: upstreams, isOpen: isOpen, flow: flow, requirement: requirement, decide: decide,
-      timeout: timeout, allowsUpgrade: allowsUpgrade, headers: headers, bodyLimit: bodyLimit, location: node.location)
+      timeout: timeout, allowsUpgrade: allowsUpgrade, headers: headers, bodyLimit: bodyLimit, bodyRate: bodyRate, location: node.location)
   }
 
   private static func canHaveSession(_ host: String, _ gateway: GatewaySettings) -> Bool {
@@ -207,12 +208,11 @@ struct RouteReader {
 
   private func readBody(_ reader: TableReader) -> Int? {
     guard let node = reader.take("body"), let text = Field.text(node, reader.path("body"), problems) else { return nil }
-    let units = ["B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30]
-    guard let match = text.wholeMatch(of: /([0-9]{1,9})(B|KiB|MiB|GiB)/), let count = Int(match.1), let unit = units[String(match.2)] else {
+    guard let size = ByteSize.parse(text) else {
       problems.add(node.location, reader.path("body"), "\"\(text)\" is no size; write \"64KiB\", \"64MiB\" or \"1GiB\"")
       return nil
     }
-    return count * unit
+    return size
   }
 }
 

@@ -40,6 +40,7 @@ extension TableShape {
     entries: [
       .optional("connections", "integer", "a whole number", .integer(Int64(ConnectionLimits().connections))),
       .optional("per_ip", "moongate.AddressLimits", "bounds per address"),
+      .optional("body_rate", "string|false", BodyRateReader.kind, .text("1KiB/10s")),
     ])
 
   static let addressLimits = TableShape(
