@@ -125,7 +125,9 @@ import Testing
     Mistake(
       "gateway.lua", gateway("limits = { body_rate = \"1KiB\" },"),
       "3: limits.body_rate: \"1KiB\" is no rate; write \"1KiB/10s\": at least 1B in each window of \"1s\" to \"60s\", or false for no limit"),
-    Mistake("gateway.lua", gateway("limits = { body_rat = false },"), "3: limits.body_rat: unknown field; did you mean `body_rate`?"),
+    Mistake(
+      "gateway.lua", gateway("limits = { body_rat = false },"),
+      "3: limits.body_rat: unknown field; did you mean `body_rate`? (the least of a body in each window, such as \"1KiB/10s\", or false)"),
     Mistake(
       "gateway.lua", gateway("limits = { per_ip = { requests = 100 } },"), "3: limits.per_ip.requests: must be a text in quotes, not the number 100"),
     Mistake(

@@ -91,6 +91,7 @@ final class UpstreamTarget {
       .connectTimeout(timeout)
       .channelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
+          try SocketBuffers.bound(channel)
           if let tls {
             // A name is verified; SNI may not be an address (RFC 6066 section 3), which is then compared as one.
             let isAddress = IPAddressText.parse(bare.utf8) != nil
