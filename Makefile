@@ -100,9 +100,13 @@ check-removal: deps
 check-guide: test-deps $(VENV)/ready
 	@MOONGATE_GUIDE=1 MOONGATE_BIN=$$($(SWIFT_BUILD) --show-bin-path) $(VENV)/bin/python -m pytest Tests/EndToEnd/test_guide.py -q
 
-# Drives the built programs: needs unit-test's (or any) build first. Most tests wait for processes and browsers, so several files run at once.
+# Drives the built programs: needs unit-test's (or any) build first. Most of the tests wait most of the time, so files run side by side; what
+# measures time or memory runs alone behind them.
+WORKERS ?= 4
 end-to-end: test-deps $(VENV)/ready
-	@MOONGATE_BIN=$$($(SWIFT_BUILD) --show-bin-path) $(VENV)/bin/python -m pytest Tests/EndToEnd -q -n 4 --dist loadfile
+	@export MOONGATE_BIN=$$($(SWIFT_BUILD) --show-bin-path)
+	$(VENV)/bin/python -m pytest Tests/EndToEnd -q -m "not alone" -n $(WORKERS) --dist loadfile
+	$(VENV)/bin/python -m pytest Tests/EndToEnd -q -m alone
 
 $(VENV)/ready: Tests/EndToEnd/requirements.txt
 	@$(call need,python3-venv)

@@ -13,6 +13,8 @@ from test_http2 import routed
 from test_tls import certificate, speak_tls
 from wire import Upstream
 
+pytestmark = pytest.mark.alone
+
 SIZE = 8 * 1024 * 1024
 
 

@@ -13,6 +13,8 @@ from test_http2 import routed
 from test_numbers import metrics, value
 from wire import Upstream
 
+pytestmark = pytest.mark.alone
+
 DATED = b"Date: Sun, 06 Nov 1994 08:49:37 GMT"
 
 
