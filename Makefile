@@ -16,7 +16,8 @@ SWIFT_BUILD := swift build -c $(CONFIGURATION) --explicit-target-dependency-impo
 SWIFT_FILES := Sources Plugins Tests Package.swift
 
 BUILD_PACKAGES := liblua5.4-dev libsqlite3-dev libphonenumber-dev libargon2-dev libcrypt-dev libcurl4-openssl-dev libqrencode-dev libpq-dev libssl-dev zlib1g-dev
-TEST_PACKAGES := curl openssl chromium chromium-driver fonts-lohit-deva zbar-tools python3-venv nginx haproxy postgresql faketime iproute2
+TEST_PACKAGES := curl openssl chromium chromium-driver fonts-lohit-deva zbar-tools python3-venv nginx haproxy postgresql faketime iproute2 nghttp2-client
+SOAK_PACKAGES := testssl.sh slowhttptest nghttp2-client
 BENCH_PACKAGES := wrk nginx postgresql
 VENV := .build-e2e/venv
 
@@ -99,9 +100,13 @@ check-removal: deps
 check-guide: test-deps $(VENV)/ready
 	@MOONGATE_GUIDE=1 MOONGATE_BIN=$$($(SWIFT_BUILD) --show-bin-path) $(VENV)/bin/python -m pytest Tests/EndToEnd/test_guide.py -q
 
-# Drives the built programs: needs unit-test's (or any) build first. Most tests wait for processes and browsers, so several files run at once.
+# Drives the built programs: needs unit-test's (or any) build first. Most of the tests wait most of the time, so files run side by side; what
+# measures time or memory runs alone behind them.
+WORKERS ?= 4
 end-to-end: test-deps $(VENV)/ready
-	@MOONGATE_BIN=$$($(SWIFT_BUILD) --show-bin-path) $(VENV)/bin/python -m pytest Tests/EndToEnd -q -n 4 --dist loadfile
+	@export MOONGATE_BIN=$$($(SWIFT_BUILD) --show-bin-path)
+	$(VENV)/bin/python -m pytest Tests/EndToEnd -q -m "not alone" -n $(WORKERS) --dist loadfile
+	$(VENV)/bin/python -m pytest Tests/EndToEnd -q -m alone
 
 $(VENV)/ready: Tests/EndToEnd/requirements.txt
 	@$(call need,python3-venv)
@@ -118,10 +123,14 @@ screenshots: test-deps $(VENV)/ready
 looks: test-deps $(VENV)/ready
 	@MOONGATE_BIN=$$($(SWIFT_BUILD) --show-bin-path) $(VENV)/bin/python -m pytest Tests/EndToEnd -q -k test_pages --looks all
 
-# What takes too long for `make test`: needs any build first.
+# What takes too long for `make test`, half an hour: outside suites (testssl, slowhttptest, h2load, schemathesis), request framing beside h11 and
+# llhttp with other dice every time, and memory under slow readers. Needs any build first.
 soak: test-deps $(VENV)/ready
-	@MOONGATE_BIN=$$($(SWIFT_BUILD) --show-bin-path) MOONGATE_API_SECONDS=600 MOONGATE_API_EXAMPLES=500 MOONGATE_API_PHASES=coverage,fuzzing \
-	  $(VENV)/bin/python -m pytest Tests/EndToEnd/test_description.py -q
+	@$(call need,$(SOAK_PACKAGES))
+	export MOONGATE_BIN=$$($(SWIFT_BUILD) --show-bin-path) MOONGATE_API_SECONDS=600 MOONGATE_API_EXAMPLES=500 MOONGATE_API_PHASES=coverage,fuzzing
+	export MOONGATE_FRAMING_SECONDS=300 MOONGATE_FRAMING_SEED=$$RANDOM
+	$(VENV)/bin/python -m pytest Tests/EndToEnd/soak_wire.py Tests/EndToEnd/test_framing.py Tests/EndToEnd/test_description.py -v -rP --durations=0
+	python3 Tests/Bench/slow_readers.py
 
 # CLua under AddressSanitizer and UndefinedBehaviorSanitizer. LUA_SOURCE=…/lua-5.4.4/src has Lua itself built so too; without
 # it Lua is the system's, and its heap is still watched.

@@ -88,6 +88,7 @@ let package = Package(
       ],
       swiftSettings: strict),
     .target(name: "CQRCode", linkerSettings: [.linkedLibrary("qrencode")]),
+    .target(name: "CMalloc"),
     .target(name: "CZlib", linkerSettings: [.linkedLibrary("z")]),
     .target(
       name: "MoongateHTTP",
@@ -103,7 +104,8 @@ let package = Package(
       name: "MoongateCommand",
       dependencies: [
         "MoongateSDK", "MoongateConformance", "MoongateCore", "MoongatePolicy", "MoongateStore", "MoongateDelivery", "MoongateProxy", "MoongateHTTP",
-        "MoongateMockGoogle", "MoongateExec", "CLinux", "GoogleOAuth", "PIN", "Password", "PhoneOTP", "EmailCode", "TOTP", jwt, arguments, lifecycle,
+        "MoongateMockGoogle", "MoongateExec", "CLinux", "CMalloc", "GoogleOAuth", "PIN", "Password", "PhoneOTP", "EmailCode", "TOTP", jwt, arguments,
+        lifecycle,
         unixSignals, logging, hummingbird, hummingbirdCore, nioCore, nioPosix, nioSSL, metrics,
       ],
       path: "Sources/moongate", exclude: ["Main"], swiftSettings: strict),

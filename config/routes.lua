@@ -13,6 +13,7 @@
 --   websocket  true lets upgrades through
 --   headers    set on each request, as in { ["X-Tenant"] = "demo" }
 --   body       the largest body, as in "64MiB"; without it, any
+--   body_rate  the least that comes of a body in each window; "1KiB/10s" unless said otherwise, false for no limit
 return routes {
   -- The demo's stylesheets are open, so that its pages look right to everyone.
   { path = "/assets/**", methods = { "GET" }, to = "http://127.0.0.1:3000", allow = true },

@@ -28,6 +28,7 @@ package struct GatewayChannel: HTTPChannelHandler {
 
   package func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<GatewayConnection> {
     channel.eventLoop.makeCompletedFuture {
+      try SocketBuffers.bound(channel)
       if let tls {
         try proxy.addTLS(tls, to: channel) { try serve($0, logger) }
       } else {

@@ -36,8 +36,9 @@ package struct PublicApplication: Service, CustomStringConvertible {
       FlowCalls(driver: driver).endpoints, sessions.endpoints, PhoneFormatCall(providers: providers, pages: pages).endpoints,
       SeedCalls(driver: driver, sessions: sessions, clock: clock).endpoints, ClientEventCall(driver: driver, clock: clock, audit: audit).endpoints,
     ]
+    let described = OpenAPICall(describing: api.flatMap { $0 }, regions: PhoneFormatCall.regions(of: providers))
     let endpoints: [[Endpoint]] = [
-      api.flatMap { $0 }, OpenAPICall(describing: api.flatMap { $0 }).endpoints, KeySetCall(document: keySet).endpoints,
+      api.flatMap { $0 }, described.endpoints, KeySetCall(document: keySet).endpoints,
       EntrancePage(.login, driver, pages, providers).endpoints,
       EntrancePage(.register, driver, pages, providers).endpoints,
       CallbackPage(driver: driver, pages: pages, providers: providers).endpoints,

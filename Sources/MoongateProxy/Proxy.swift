@@ -86,8 +86,9 @@ package final class Proxy: Sendable {
   /// on the channel's event loop.
   /// - Parameter inner: as of `makeConnectionHandler`; is given the channel of the connection or, for HTTP/2, of the stream.
   package func addTLS(_ tls: ServerTLS, to channel: any Channel, inner: @escaping @Sendable (any Channel) throws -> Void) throws {
+    let loop = loop(for: channel.eventLoop)
     let handlers: [any ChannelHandler] = [
-      NIOSSLServerHandler(context: tls.context), TLSEntrance(loop: loop(for: channel.eventLoop), inner: inner),
+      ApplicationProtocolNegotiation(loop: loop), NIOSSLServerHandler(context: tls.context), TLSEntrance(loop: loop, inner: inner),
     ]
     try channel.pipeline.syncOperations.addHandlers(handlers)
   }

@@ -26,6 +26,7 @@ final class ProxyLoop {
   private var clockReadAt = NIODeadline.uptimeNanoseconds(0)
   private var clockTime = Timestamp(milliseconds: 0)
   private var storeIsFresh = false
+  private var dateField = DateField()
   private var ticks: UInt64 = 0
   private var ticker: RepeatedTask?
   private var clientTLS: NIOSSLContext?
@@ -77,6 +78,9 @@ final class ProxyLoop {
     }
     return (clockTime, storeIsFresh)
   }
+
+  /// The line `Date: …` of an answer that is written now.
+  func dateLine() -> [UInt8] { dateField.line(at: time(at: now).now) }
 
   /// The host in the range, judged once for each spelling.
   func host(_ bytes: Span<UInt8>, _ range: Range<Int>) -> RequestHost? {

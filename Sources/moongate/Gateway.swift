@@ -118,6 +118,7 @@ struct Gateway {
       heartbeat,
       PruneLoop(store: store, clock: clock, logger: logger),
       FlowEviction(store: store, generations: generations, clock: clock, logger: logger),
+      MemoryRelease(),
       FileReload(reload: reload, watcher: watcher), SignalReload(reload: reload, accessLog: accessLog, logger: logger),
       CertificateReload(reload: reload), KeyReload(settings.key, keys: key.keys, logger: logger),
       Listener(name: "admin", address: admin, service: adminApplication),

@@ -73,6 +73,10 @@ def pytest_addoption(parser):
     parser.addoption("--looks", choices=["one", "all"], default="one", help="whether tests of pages are run in one look each, or in all of them")
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "alone: measures time or memory, so `make end-to-end` runs it with nothing beside it")
+
+
 def pytest_generate_tests(metafunc):
     # Those that say themselves how the page is looked at are not asked.
     named = [mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")]

@@ -4,6 +4,7 @@ import json
 import subprocess
 import time
 
+import pytest
 import requests
 
 from house import BIN, problem, wait_for, wrong
@@ -21,6 +22,7 @@ def session_alive(house, token):
     return house.api("GET", "/session", headers={"Authorization": f"Bearer {token}"}).status_code == 200
 
 
+@pytest.mark.alone
 def test_locking_ends_sessions_within_a_second(house, number):
     token = house.register(number)["session"]["token"]
     assert session_alive(house, token)

@@ -21,7 +21,7 @@ from house import Client, problem, wait_for, wrong
 from processes import BIN, Program, free_port
 
 LACKING = missing("initdb", "postgres", "psql", "nginx")
-pytestmark = pytest.mark.skipif(bool(LACKING), reason=f"needs {LACKING}")
+pytestmark = [pytest.mark.alone, pytest.mark.skipif(bool(LACKING), reason=f"needs {LACKING}")]
 
 # Time since the start goes on as it is: machines whose clocks differ agree on how long a second is.
 AHEAD = ("faketime", "--exclude-monotonic", "-f", "+60s") if shutil.which("faketime") else ()

@@ -10,6 +10,8 @@ import requests
 
 from house import wait_for
 
+pytestmark = pytest.mark.alone
+
 MANY = 10_000
 
 

@@ -3,6 +3,8 @@
 import hashlib
 import os
 import signal
+import socket
+import ssl
 import struct
 import subprocess
 import threading
@@ -437,6 +439,46 @@ def test_rubbish_ends_the_connection_only(house, rubbish):
 
 
 # Ends.
+
+
+@pytest.mark.parametrize("first", [b"G", b"PRI * HTTP/2.0\r\n\r\nXM", b"\0", b"PRI * HTTP/1.1\r\n"])
+def test_a_wrong_preface_is_refused_at_its_first_wrong_byte(house, first):
+    """Attack: a client of another protocol, or of none, that holds a connection with bytes that can never become a request."""
+    context = ssl.create_default_context(cafile=str(house.certificate))
+    context.set_alpn_protocols(["h2"])
+    with context.wrap_socket(socket.create_connection(("127.0.0.1", house.ports[0])), server_hostname="localhost") as connection:
+        connection.sendall(first)
+        connection.settimeout(3)
+        got = b""
+        while data := connection.recv(65536):
+            got += data
+    # Our settings, then GOAWAY with PROTOCOL_ERROR, then the end.
+    assert got.endswith(b"\0\0\x08\x07" + b"\0" * 5 + b"\0" * 4 + b"\0\0\0\x01"), got
+
+
+@pytest.mark.parametrize("value", [" a", "a ", "\ta", "a\t", " ", "\t"])
+@pytest.mark.parametrize("name", ["x-blank", "cookie", "host"])
+def test_values_with_blanks_at_their_ends_are_refused(house, upstream, client, name, value):
+    """RFC 9113 section 8.2.1; the connection goes on."""
+    answer = client.answer(client.ask(client.headers("/open/blank", extra=[(name, value)])))
+    assert answer.reset == PROTOCOL_ERROR, answer
+    assert client.answer(client.ask(client.headers("/open/fine", extra=[("x-inner", "a b\tc"), ("x-empty", "")]))).status == 200
+    assert b"/open/blank" not in upstream.all
+
+
+@pytest.mark.parametrize("number,field", list(enumerate([("x-trailer", "a "), ("X-Upper", "a"), (":path", "/"), ("x-trailer", "a\r\nb")])))
+def test_malformed_trailers_leave_nothing_whole(house, upstream, client, number, field):
+    stream = client.ask(client.headers("/open/trailed", "POST"), end=False)
+    body = b"trailed body %d" % number
+    client.h2.send_data(stream, body)
+    client.flush()
+    kept = wait_for(lambda: next((kept for kept in upstream.received if body in kept), None), "the body upstream", 5)
+    frame = HeadersFrame(stream, client.h2.encoder.encode([field]), flags=["END_HEADERS", "END_STREAM"])
+    client.raw(frame.serialize())
+    client.listen(lambda event: isinstance(event, h2.events.StreamReset) or isinstance(event, h2.events.ConnectionTerminated), 5)
+    resets = [event for event in client.events if isinstance(event, (h2.events.StreamReset, h2.events.ConnectionTerminated))]
+    assert resets and int(resets[0].error_code) == PROTOCOL_ERROR, client.events
+    assert b"0\r\n\r\n" not in kept.partition(body)[2]
 
 
 def test_a_drain_says_goaway_and_lets_streams_end(tmp_path, monkeypatch):

@@ -1,14 +1,19 @@
 """Clients that take their time, and get all of it."""
 
+import pathlib
 import socket
 import subprocess
 import time
 
 import pytest
+import requests
 
+from house import wait_for
 from test_http2 import routed
 from test_tls import certificate, speak_tls
 from wire import Upstream
+
+pytestmark = pytest.mark.alone
 
 SIZE = 8 * 1024 * 1024
 
@@ -64,3 +69,35 @@ def test_curl_by_http2_at_a_limited_rate(slow):
         ["curl", "-sS", "--http2", "--limit-rate", "2M", "--cacert", slow.certificate, "-o", "/dev/null", "-w", "%{http_version} %{size_download}",
          slow.url + "/open/x"], capture_output=True, text=True, timeout=60)
     assert done.stdout == f"2 {SIZE}", done
+
+
+def resident(house):
+    """Of the gateway, in MiB."""
+    status = pathlib.Path(f"/proc/{house.gateway.process.pid}/status").read_text()
+    return int(status.partition("VmRSS:")[2].split()[0]) / 1024
+
+
+def test_who_takes_nothing_costs_little_and_nothing_afterwards(empty_house):
+    """Attack: many ask for large files and read none of them. `Tests/Bench/slow_readers.py` does it with more of them."""
+    upstream = Upstream(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % SIZE + b"x" * SIZE)
+    house = empty_house
+    routed(house, upstream.port)
+    house.start()
+    assert requests.get(f"{house.url}/open/x", timeout=20).status_code == 200
+    quiet = resident(house)
+    readers = []
+    for _ in range(400):
+        reader = socket.socket()
+        reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        reader.connect(("127.0.0.1", house.ports[0]))
+        reader.sendall(b"GET /open/x HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        readers.append(reader)
+    wait_for(lambda: len(upstream.received) >= 400, "their requests", 20)
+    time.sleep(2)
+    held = resident(house) - quiet
+    # 64 KiB each, and what else a connection is made of.
+    assert held < 400 * 96 / 1024 + 10, held
+    for reader in readers:
+        reader.close()
+    wait_for(lambda: resident(house) - quiet < 30, "the memory", 20)
+    upstream.close()

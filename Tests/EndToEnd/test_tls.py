@@ -11,13 +11,13 @@ import time
 import pytest
 import requests
 
-from house import problem, wait_for
+from house import House, problem, wait_for
 
 
-def certificate(folder, name):
+def certificate(folder, name, kind=("ec", "-pkeyopt", "ec_paramgen_curve:P-256")):
     cert, key = folder / f"{name}.pem", folder / f"{name}.key"
     subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+        ["openssl", "req", "-x509", "-newkey", *kind, "-nodes", "-days", "2", "-subj", "/CN=localhost",
          "-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(cert)], check=True, capture_output=True)
     return cert, key
 
@@ -175,3 +175,89 @@ def test_versions(empty_house, files, version, works):
         ["openssl", "s_client", "-connect", f"127.0.0.1:{house.ports[0]}", version, "-cipher", "DEFAULT@SECLEVEL=0"], input=b"", capture_output=True,
         timeout=20)
     assert (b"Cipher is (NONE)" not in done.stdout and done.returncode == 0) == works, done.stdout[-500:]
+
+
+@pytest.fixture(scope="module", params=[("ECDSA", ("ec", "-pkeyopt", "ec_paramgen_curve:P-256")), ("RSA", ("rsa:2048",))], ids=["ECDSA", "RSA"])
+def handshakes(request, tmp_path_factory):
+    """A gateway with a certificate of each kind; what openssl says of a handshake with it."""
+    kind, key = request.param
+    folder = tmp_path_factory.mktemp("house")
+    house = House(folder)
+    speak_tls(house, *certificate(folder, kind, key))
+
+    def handshake(*arguments):
+        done = subprocess.run(
+            ["openssl", "s_client", "-connect", f"127.0.0.1:{house.ports[0]}", *arguments], input=b"", capture_output=True, timeout=20)
+        return (done.stdout + done.stderr).decode("utf-8", "replace")
+
+    handshake.kind, handshake.port = kind, house.ports[0]
+    try:
+        house.start()
+        yield handshake
+    finally:
+        house.stop()
+
+
+@pytest.mark.parametrize("suite", ["AES128-GCM-SHA256", "AES256-GCM-SHA384", "CHACHA20-POLY1305"])
+def test_tls12_takes_ephemeral_keys_and_authenticated_encryption(handshakes, suite):
+    said = handshakes("-tls1_2", "-cipher", f"ECDHE-{handshakes.kind}-{suite}")
+    assert f"Cipher is ECDHE-{handshakes.kind}-{suite}" in said, said
+
+
+@pytest.mark.parametrize(
+    "suite", ["AES128-SHA", "AES256-SHA", "AES128-SHA256", "AES256-SHA256", "AES128-GCM-SHA256", "AES256-GCM-SHA384", "ECDHE-{}-AES128-SHA",
+              "ECDHE-{}-AES256-SHA", "ECDHE-{}-AES128-SHA256", "ECDHE-{}-AES256-SHA384", "DHE-RSA-AES128-GCM-SHA256"])
+def test_tls12_refuses_every_other_suite(handshakes, suite):
+    """Attack: traffic that is recorded today and decrypted by a key that is stolen later, and the padding oracles of CBC."""
+    said = handshakes("-tls1_2", "-cipher", suite.format(handshakes.kind) + ":@SECLEVEL=0")
+    assert "Cipher is (NONE)" in said and "alert handshake failure" in said, said
+
+
+@pytest.mark.parametrize("suite", ["TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"])
+def test_tls13_takes_all_its_suites(handshakes, suite):
+    assert f"Cipher is {suite}" in handshakes("-tls1_3", "-ciphersuites", suite)
+
+
+@pytest.mark.parametrize("version", ["-tls1_2", "-tls1_3"])
+@pytest.mark.parametrize("offered", ["smtp", "http/1.0", "h3,ftp", "H2"])
+def test_alpn_without_a_protocol_of_ours_is_refused(handshakes, version, offered):
+    """Attack (ALPACA): a browser's connection is relayed between services that share a certificate."""
+    said = handshakes(version, "-alpn", offered)
+    assert "alert no application protocol" in said and "SSL alert number 120" in said and "Cipher is (NONE)" in said, said
+
+
+@pytest.mark.parametrize("version", ["-tls1_2", "-tls1_3"])
+@pytest.mark.parametrize("offered,agreed", [("h2", "h2"), ("http/1.1", "http/1.1"), ("smtp,http/1.1", "http/1.1"), ("http/1.1,h2", "h2"), (None, None)])
+def test_alpn_with_a_protocol_of_ours_or_none_at_all_goes_on(handshakes, version, offered, agreed):
+    said = handshakes(version, *(["-alpn", offered] if offered else []))
+    assert (f"ALPN protocol: {agreed}" if agreed else "No ALPN negotiated") in said and "Cipher is (NONE)" not in said, said
+
+
+def hello(*protocols):
+    """The first bytes of a TLS client."""
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(list(protocols))
+    sent = ssl.MemoryBIO()
+    with pytest.raises(ssl.SSLWantReadError):
+        context.wrap_bio(ssl.MemoryBIO(), sent, server_hostname="localhost").do_handshake()
+    return sent.read()
+
+
+def test_alpn_is_read_however_the_hello_is_split(handshakes):
+    data = hello("smtp")
+    records = b"".join(b"\x16\x03\x01" + (1).to_bytes(2, "big") + data[i:i + 1] for i in range(5, len(data)))
+    for pieces in ([data[i:i + 1] for i in range(len(data))], [data[:200], data[200:]], [records]):
+        with socket.create_connection(("127.0.0.1", handshakes.port)) as client:
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for piece in pieces:
+                client.sendall(piece)
+            client.settimeout(5)
+            assert client.recv(100) == bytes([21, 3, 3, 0, 2, 2, 120]) and client.recv(100) == b""
+    # One of ours, in the same pieces, gets a ServerHello.
+    data = hello("h2")
+    with socket.create_connection(("127.0.0.1", handshakes.port)) as client:
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for i in range(len(data)):
+            client.sendall(data[i:i + 1])
+        client.settimeout(5)
+        assert client.recv(1) == b"\x16"

@@ -123,6 +123,12 @@ import Testing
       "gateway.lua", gateway("tls = { cert = \"none.pem\", key = \"none.key\" },"), "3: tls.cert: none.pem: there is no such file",
       "3: tls.key: none.key: there is no such file"),
     Mistake(
+      "gateway.lua", gateway("limits = { body_rate = \"1KiB\" },"),
+      "3: limits.body_rate: \"1KiB\" is no rate; write \"1KiB/10s\": at least 1B in each window of \"1s\" to \"60s\", or false for no limit"),
+    Mistake(
+      "gateway.lua", gateway("limits = { body_rat = false },"),
+      "3: limits.body_rat: unknown field; did you mean `body_rate`? (the least of a body in each window, such as \"1KiB/10s\", or false)"),
+    Mistake(
       "gateway.lua", gateway("limits = { per_ip = { requests = 100 } },"), "3: limits.per_ip.requests: must be a text in quotes, not the number 100"),
     Mistake(
       "gateway.lua",
@@ -201,6 +207,18 @@ import Testing
     Mistake(
       "routes.lua", routes("{ path = \"/a//b\", to = \"http://127.0.0.1:3000\" },"),
       "2: routes[1].path: \"/a//b\" can match no path: `//`, `.` and `..` are refused before routes are asked"),
+    Mistake(
+      "routes.lua", routes("{ path = \"/x\", to = \"http://127.0.0.1:3000\", body_rate = \"0B/1s\" },"),
+      "2: routes[1].body_rate: \"0B/1s\" is no rate; write \"1KiB/10s\": at least 1B in each window of \"1s\" to \"60s\", or false for no limit"),
+    Mistake(
+      "routes.lua", routes("{ path = \"/x\", to = \"http://127.0.0.1:3000\", body_rate = \"1KiB/5m\" },"),
+      "2: routes[1].body_rate: \"1KiB/5m\" is no rate; write \"1KiB/10s\": at least 1B in each window of \"1s\" to \"60s\", or false for no limit"),
+    Mistake(
+      "routes.lua", routes("{ path = \"/x\", to = \"http://127.0.0.1:3000\", body_rate = true },"),
+      "2: routes[1].body_rate: must be a rate, such as \"1KiB/10s\", or false, not true"),
+    Mistake(
+      "routes.lua", routes("{ path = \"/x\", to = \"http://127.0.0.1:3000\", body_rate = 1024 },"),
+      "2: routes[1].body_rate: must be a rate, such as \"1KiB/10s\", or false, not the number 1024"),
     Mistake(
       "routes.lua", routes("{ path = \"/x\", to = \"http://127.0.0.1:3000\", body = \"64MB\" },"),
       "2: routes[1].body: \"64MB\" is no size; write \"64KiB\", \"64MiB\" or \"1GiB\""),

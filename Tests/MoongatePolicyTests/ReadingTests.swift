@@ -247,6 +247,19 @@ import Testing
     #expect(routes[2].isOpen && routes[2].path.segments == [.glob([])])
   }
 
+  @Test(arguments: [
+    ("", "", BodyRate.standard), ("", "body_rate = \"2KiB/5s\"", BodyRate(bytes: 2048, window: .seconds(5))), ("", "body_rate = false", nil),
+    ("limits = { body_rate = \"1B/1m\" },", "", BodyRate(bytes: 1, window: .seconds(60))), ("limits = { body_rate = false },", "", nil),
+    ("limits = { body_rate = false },", "body_rate = \"1MiB/1s\"", BodyRate(bytes: 1 << 20, window: .seconds(1))),
+  ]) func aRoutesBodyRateIsItsOwnOrTheGateways(gateway: String, route: String, rate: BodyRate?) throws {
+    let folder = try TestFolder([
+      "gateway.lua":
+        "return gateway { \(gateway) public_url = \"http://localhost:8080\", providers = { phone_otp = { sms = outbox() }, email_code = { mail = outbox() } } }",
+      "routes.lua": "return routes { { path = \"/**\", to = \"http://127.0.0.1:3000\", \(route) } }",
+    ])
+    #expect(try folder.generation().routes.routes[0].bodyRate == rate)
+  }
+
   private static func pattern(_ text: String) -> [PathPattern.Segment] {
     text.dropFirst().split(separator: "/", omittingEmptySubsequences: false).map { $0 == "**" ? .anySegments : .glob(Array($0.utf8)) }
   }

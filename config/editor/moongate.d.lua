@@ -51,6 +51,7 @@
 ---@class (exact) moongate.ConnectionLimits
 ---@field connections? integer a whole number (default: 50000)
 ---@field per_ip? moongate.AddressLimits bounds per address
+---@field body_rate? string|false the least of a body in each window, such as "1KiB/10s", or false (default: "1KiB/10s")
 
 ---Bounds on one client address; none where nothing is said.
 ---@class (exact) moongate.AddressLimits
@@ -152,6 +153,7 @@
 ---@field websocket? boolean true or false (default: false)
 ---@field headers? table<string, string> headers to set, as in { ["X-Tenant"] = "demo" }
 ---@field body? string a size, such as "64MiB"
+---@field body_rate? string|false the least of a body in each window, such as "1KiB/10s", or false
 
 ---What a session must have: one of the two.
 ---@class (exact) moongate.Requirement

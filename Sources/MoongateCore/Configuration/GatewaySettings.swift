@@ -221,6 +221,8 @@ package struct ConnectionLimits: Sendable, Hashable {
   package var requestsPerSecondPerAddress: Int?
   /// Flows in which nobody has proved anything.
   package var flows: FlowBound
+  /// Of request bodies, where a route says nothing else; nil: no limit.
+  package var bodyRate: BodyRate? = .standard
 
   package init(
     connections: Int = 50_000, connectionsPerAddress: Int? = 1_000, requestsPerSecondPerAddress: Int? = nil, flows: FlowBound = FlowBound()

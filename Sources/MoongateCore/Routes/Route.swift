@@ -22,12 +22,14 @@ package struct Route: Sendable {
   package let headers: [(name: String, value: String)]
   /// The most bytes of a request's body; nil: no limit.
   package let bodyLimit: Int?
+  /// The least that a client sends of a request's body; nil: no limit.
+  package let bodyRate: BodyRate?
   package let location: SourceLocation
 
   package init(
     host: String?, path: PathPattern, methods: Set<String>?, upstreams: [Upstream], isOpen: Bool, flow: String, requirement: Requirement?,
     decide: FunctionName?, timeout: Duration, allowsUpgrade: Bool, headers: [(name: String, value: String)], bodyLimit: Int?,
-    location: SourceLocation
+    bodyRate: BodyRate? = .standard, location: SourceLocation
   ) {
     self.host = host
     self.path = path
@@ -41,6 +43,7 @@ package struct Route: Sendable {
     self.allowsUpgrade = allowsUpgrade
     self.headers = headers
     self.bodyLimit = bodyLimit
+    self.bodyRate = bodyRate
     self.location = location
   }
 }

@@ -4,7 +4,7 @@ import MoongateCore
 /// `POST /api/auth/client-events`: what only the browser knows (rows 1.13 and 2.12 of the seeds), for `/events`.
 struct ClientEventCall: Sendable {
   /// In one request.
-  private static let most = 50
+  static let most = 50
 
   let driver: FlowDriver
   let clock: any GatewayClock

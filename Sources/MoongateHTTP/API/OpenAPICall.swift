@@ -5,9 +5,11 @@ import MoongateCore
 struct OpenAPICall: Sendable {
   private let document: [UInt8]
 
-  /// - Parameter endpoints: all of the gateway's own; those without a description are none of the API.
-  init(describing endpoints: [Endpoint]) {
-    document = Self.document(of: endpoints + [Self.endpoint { _ throws(Refusal) in .nothing }]).bytes + [UInt8(ascii: "\n")]
+  /// - Parameters:
+  ///   - endpoints: all of the gateway's own; those without a description are none of the API.
+  ///   - regions: the countries that may be named, in two letters.
+  init(describing endpoints: [Endpoint], regions: [String]) {
+    document = Self.document(of: endpoints + [Self.endpoint { _ throws(Refusal) in .nothing }], regions).bytes + [UInt8(ascii: "\n")]
   }
 
   var endpoints: [Endpoint] {
@@ -18,7 +20,7 @@ struct OpenAPICall: Sendable {
     Endpoint(.call, .get, "/api/auth/openapi.json", .openAPI, handle: handle)
   }
 
-  private static func document(of endpoints: [Endpoint]) -> JSONValue {
+  private static func document(of endpoints: [Endpoint], _ regions: [String]) -> JSONValue {
     var paths: [(path: String, operations: [JSONMember])] = []
     for endpoint in endpoints {
       guard let operation = endpoint.operation else { continue }
@@ -37,7 +39,8 @@ struct OpenAPICall: Sendable {
       "paths": .object(paths.map { JSONMember(name: $0.path, value: .object($0.operations)) }),
       "components": .members([
         "securitySchemes": .members(["session": .members(["type": .text("http"), "scheme": .text("bearer")])]),
-        "schemas": .object(Components.schemas.map { JSONMember(name: $0.key, value: $0.value) }),
+        "schemas": .object(
+          Components.schemas.map { JSONMember(name: $0.key, value: $0.value) } + [JSONMember(name: "Region", value: Schema.oneOf(regions))]),
       ]),
     ])
   }
@@ -48,8 +51,8 @@ struct OpenAPICall: Sendable {
       JSONMember(name: "tags", value: .list([.text(operation.tag.rawValue)])),
     ]
     let parameters =
-      operation.path.map { parameter($0, in: "path", isRequired: true, nil) }
-      + operation.query.map { parameter($0.name, in: "query", isRequired: $0.isRequired, $0.help) }
+      operation.path.map { parameter($0, in: "path", isRequired: true, nil, Schema.id) }
+      + operation.query.map { parameter($0.name, in: "query", isRequired: $0.isRequired, $0.help, $0.schema) }
     if !parameters.isEmpty { members.append(JSONMember(name: "parameters", value: .list(parameters))) }
     if let body = operation.body {
       members.append(
@@ -61,14 +64,14 @@ struct OpenAPICall: Sendable {
     return .object(members)
   }
 
-  private static func parameter(_ name: String, in place: String, isRequired: Bool, _ help: String?) -> JSONValue {
+  private static func parameter(_ name: String, in place: String, isRequired: Bool, _ help: String?, _ schema: JSONValue) -> JSONValue {
     let help = help.map { [JSONMember(name: "description", value: .text($0))] } ?? []
     return .object(
       [
         JSONMember(name: "name", value: .text(name)), JSONMember(name: "in", value: .text(place)),
         JSONMember(name: "required", value: .flag(isRequired)),
       ]
-        + help + [JSONMember(name: "schema", value: place == "path" ? .members(["type": .text("string"), "minLength": .number(1)]) : Schema.text)])
+        + help + [JSONMember(name: "schema", value: schema)])
   }
 
   private static func answers(_ operation: Operation) -> [JSONMember] {

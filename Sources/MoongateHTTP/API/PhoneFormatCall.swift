@@ -30,6 +30,13 @@ struct PhoneFormatCall: Sendable {
     ]
   }
 
+  /// The countries whose numbers are known, in two letters; none where nothing reads phone numbers.
+  static func regions(of providers: ProviderRegistry) -> [String] {
+    guard let formatter = providers.formatter(for: .phone) else { return [] }
+    let letters = (UInt8(ascii: "A")...UInt8(ascii: "Z")).map { String(UnicodeScalar($0)) }
+    return letters.flatMap { first in letters.map { first + $0 } }.filter { formatter.knows(region: $0) }
+  }
+
   /// What the person would be told of it.
   private func problem(_ input: String, _ region: String) -> String? {
     let typed = ProviderInput(fields: ["phone": .text(input), "region": .text(region)], defaultRegion: region)

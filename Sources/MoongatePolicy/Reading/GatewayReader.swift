@@ -242,6 +242,7 @@ struct GatewayReader {
         }
       }
     }
+    limits.bodyRate = BodyRateReader(problems: problems).read(table, standard: .standard)
     return limits
   }
 

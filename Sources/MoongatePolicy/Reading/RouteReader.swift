@@ -46,6 +46,7 @@ struct RouteReader {
     let allowsUpgrade = reader.flag("websocket") ?? false
     let headers = readHeaders(reader)
     let bodyLimit = reader.size("body")
+    let bodyRate = BodyRateReader(problems: problems).read(reader, standard: gateway.map(\.connectionLimits.bodyRate) ?? .standard)
     if isOpen {
       for name in ["flow", "require", "decide"] {
         if let node = reader.said(name) {
@@ -62,7 +63,7 @@ struct RouteReader {
     guard problems.all.count == before, let pattern, let timeout, let flow else { return nil }
     return Route(
       host: host, path: pattern, methods: methods, upstreams: upstreams, isOpen: isOpen, flow: flow, requirement: requirement, decide: decide,
-      timeout: timeout, allowsUpgrade: allowsUpgrade, headers: headers, bodyLimit: bodyLimit, location: node.location)
+      timeout: timeout, allowsUpgrade: allowsUpgrade, headers: headers, bodyLimit: bodyLimit, bodyRate: bodyRate, location: node.location)
   }
 
   private static func canHaveSession(_ host: String, _ gateway: GatewaySettings) -> Bool {

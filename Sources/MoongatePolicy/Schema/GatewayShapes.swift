@@ -49,6 +49,7 @@ extension TableShape {
       .optional("connections", "integer", "a whole number", .integer(Int64(ConnectionLimits().connections))),
       .optional("per_ip", "moongate.AddressLimits", "bounds per address"),
       .optional("flows", "moongate.FlowLimits", "bounds on flows in which nobody has proved anything"),
+      .optional("body_rate", "string|false", BodyRateReader.kind, .text("1KiB/10s")),
     ])
 
   static let addressLimits = TableShape(

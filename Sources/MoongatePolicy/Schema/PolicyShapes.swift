@@ -87,6 +87,7 @@ extension TableShape {
       .optional("websocket", "boolean", "true or false", .flag(false)),
       .optional("headers", "table<string, string>", "headers to set, as in { [\"X-Tenant\"] = \"demo\" }"),
       .optional("body", "string", "a size, such as \"64MiB\""),
+      .optional("body_rate", "string|false", BodyRateReader.kind),
     ])
 
   static let requirement = TableShape(

@@ -11,10 +11,12 @@ enum AnswerRewriter {
   }
 
   /// - Parameters:
+  ///   - date: the line that is added where the answer has no `Date` (RFC 9110 section 6.6.1).
   ///   - keepsAlive: whether the client's connection stays open; HTTP/1.0 clients are told so.
   ///   - upgrade: whether this is the 101 of an upgrade that was asked for.
   static func write(
-    _ head: ResponseHead, framing: Framing, keepsAlive: Bool, toMinorVersion: UInt8, upgrade: Bool = false, room: Int, allocator: ByteBufferAllocator
+    _ head: ResponseHead, date: [UInt8], framing: Framing, keepsAlive: Bool, toMinorVersion: UInt8, upgrade: Bool = false, room: Int,
+    allocator: ByteBufferAllocator
   ) -> ByteBuffer {
     let bytes = head.bytes.readableBytesUInt8Span
     var out = allocator.buffer(capacity: bytes.count + 96 + room)
@@ -35,6 +37,7 @@ enum AnswerRewriter {
       }
     }
     if !run.isEmpty { out.copy(bytes, run) }
+    if head.date.map({ isDropped(head.fields[$0], ended, bytes) }) ?? true { out.writeBytes(date) }
     if upgrade {
       out.writeStaticString("Connection: Upgrade\r\n")
       for field in head.fields where field.kind == .upgrade {

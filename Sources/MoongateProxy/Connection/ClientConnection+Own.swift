@@ -148,6 +148,7 @@ extension ClientConnection {
     }
     if !isInterim {
       out.writeBytes(loop.currentPlan().securityLine)
+      if response.headerFields[.date] == nil { out.writeBytes(loop.dateLine()) }
       switch exchange.framing {
       case .none, .untilClose: break
       case .length(let length): out.writeString("Content-Length: \(length)\r\n")

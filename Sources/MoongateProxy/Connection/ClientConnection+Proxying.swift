@@ -58,6 +58,7 @@ extension ClientConnection {
   private func send(on connection: UpstreamConnection) {
     upstream = connection
     lastActivity = loop.now
+    exchange.bodyWindow = (lastActivity, 0)
     connection.begin(for: self, toHead: exchange.isHead, wantsUpgrade: exchange.wantsUpgrade)
     connection.write(exchange.upstreamHead)
     exchange.bytesWereSent = true
@@ -86,6 +87,7 @@ extension ClientConnection {
             }
             exchange.bodyLeft = left - data.readableBytes
           }
+          exchange.bodyWindow.bytes += data.readableBytes
           if exchange.isChunked { writeChunk(data) { upstream.write($0) } } else { upstream.write(data) }
         case .end:
           exchange.requestIsDone = true
@@ -130,6 +132,7 @@ extension ClientConnection {
 
   func upstreamWritabilityChanged() {
     lastActivity = loop.now
+    exchange.bodyWindow = (lastActivity, 0)
     resumeReading()
   }
 
@@ -142,6 +145,8 @@ extension ClientConnection {
   func answerInterim(_ status: Int) {
     lastActivity = loop.now
     guard status == 100, exchange.expectsContinue, !exchange.requestIsDone, !exchange.answerHasBegun else { return }
+    exchange.expectsContinue = false
+    exchange.bodyWindow = (lastActivity, 0)
     context?.writeAndFlush(wrapOutboundOut(ByteBuffer(staticString: "HTTP/1.1 100 Continue\r\n\r\n")), promise: nil)
   }
 
@@ -166,7 +171,7 @@ extension ClientConnection {
     var room = 0
     if case .length(let length) = head.framing { room = min(length, Self.copied) }
     pending = AnswerRewriter.write(
-      head, framing: exchange.framing, keepsAlive: !exchange.closesAfter, toMinorVersion: exchange.minorVersion, room: room,
+      head, date: loop.dateLine(), framing: exchange.framing, keepsAlive: !exchange.closesAfter, toMinorVersion: exchange.minorVersion, room: room,
       allocator: context?.channel.allocator ?? ByteBufferAllocator())
   }
 
@@ -260,7 +265,7 @@ extension ClientConnection {
     if let context { Keepalive.turnOn(context.channel) }
     upstream?.watchPeer()
     let bytes = AnswerRewriter.write(
-      head, framing: .none, keepsAlive: true, toMinorVersion: 1, upgrade: true, room: 0,
+      head, date: loop.dateLine(), framing: .none, keepsAlive: true, toMinorVersion: 1, upgrade: true, room: 0,
       allocator: context?.channel.allocator ?? ByteBufferAllocator())
     context?.write(wrapOutboundOut(bytes), promise: nil)
     // What the client sent behind its request belongs to the tunnel.

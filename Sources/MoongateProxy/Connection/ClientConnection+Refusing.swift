@@ -85,6 +85,7 @@ extension ClientConnection {
     out.writeString("HTTP/1.1 \(status) \(Self.reason(status))\r\n")
     for (name, value) in fields { out.writeString("\(name): \(value)\r\n") }
     out.writeBytes(loop.currentPlan().securityLine)
+    out.writeBytes(loop.dateLine())
     out.writeString("Content-Length: \(body.count)\r\n")
     endHead(&out)
     if !exchange.isHead { out.writeBytes(body) }
@@ -97,14 +98,13 @@ extension ClientConnection {
     prepareToAnswer(unread: false)
     exchange.status = 200
     exchange.outcome = .passed
-    if exchange.closesAfter || exchange.minorVersion == 0 {
-      var out = ready
-      out.moveWriterIndex(to: out.writerIndex - 2)
-      endHead(&out)
-      context?.write(wrapOutboundOut(out), promise: nil)
-    } else {
-      context?.write(wrapOutboundOut(ready), promise: nil)
-    }
+    let date = loop.dateLine()
+    var out = context?.channel.allocator.buffer(capacity: ready.readableBytes + date.count + 32) ?? ByteBuffer()
+    out.writeImmutableBuffer(ready)
+    out.moveWriterIndex(to: out.writerIndex - 2)
+    out.writeBytes(date)
+    endHead(&out)
+    context?.write(wrapOutboundOut(out), promise: nil)
     answered(unread: false)
   }
 

@@ -45,11 +45,10 @@ extension ClientConnection {
   private func checkExchange(_ now: NIODeadline) {
     guard let route = exchange.route, let upstream else { return }
     let silence = now - lastActivity
+    if isTooSlow(now, route, upstream) { return refuseSlowBody() }
     let waitsForClient = !exchange.requestIsDone && upstream.isWritable && !exchange.answerHasBegun || !takesAnswer
     if waitsForClient {
-      guard silence >= Self.idleTime else { return }
-      dropUpstream()
-      if exchange.answerHasBegun { abort() } else { refuse(.timeout, unread: true) }
+      if silence >= Self.idleTime { refuseSlowBody() }
     } else if silence >= route.timeout {
       // Of a long body, megabytes wait in the system's buffers when we have written the last byte: the upstream is silent only
       // since they have left.
@@ -59,6 +58,27 @@ extension ClientConnection {
         upstreamFailed(.silent, upstream)
       }
     }
+  }
+
+  /// Whether less of the body came in the window that ends now than the route asks for (`BodyRate`).
+  ///
+  /// Only time in which the gateway waits for the client counts, not that in which the upstream takes no more. A client that waits for a
+  /// 100 has the upstream's longest silence before its first window ends.
+  private func isTooSlow(_ now: NIODeadline, _ route: RoutePlan, _ upstream: UpstreamConnection) -> Bool {
+    guard let rate = route.bodyRate, !exchange.requestIsDone else { return false }
+    guard upstream.isWritable else {
+      exchange.bodyWindow.began = now
+      return false
+    }
+    let awaitsContinue = exchange.expectsContinue && exchange.bodyWindow.bytes == 0
+    guard now - exchange.bodyWindow.began >= (awaitsContinue ? max(route.timeout, rate.window) : rate.window) else { return false }
+    defer { exchange.bodyWindow = (now, 0) }
+    return exchange.bodyWindow.bytes < rate.bytes
+  }
+
+  private func refuseSlowBody() {
+    dropUpstream()
+    if exchange.answerHasBegun { abort() } else { refuse(.timeout, unread: true) }
   }
 
   /// A session that a tunnel or a stream lives by may come to its end by itself.

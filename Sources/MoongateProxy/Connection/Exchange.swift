@@ -28,6 +28,8 @@ struct Exchange {
   var requestIsDone = false
   /// How many bytes more of it are accepted; nil: any number.
   var bodyLeft: Int?
+  /// The window in which the body's rate is counted: when it began, and what has come in it.
+  var bodyWindow = (began: NIODeadline.uptimeNanoseconds(0), bytes: 0)
 
   // Proxying.
   var route: RoutePlan?

@@ -16,6 +16,7 @@ package struct RequestDecoder: Sendable {
   private var hasUpgrade = false
   /// Start of the first line that has not been read yet.
   private var position = 0
+  private var hasSkippedEmptyLine = false
 
   package init() {}
 
@@ -26,8 +27,12 @@ package struct RequestDecoder: Sendable {
   /// - Parameters:
   ///   - input: all that was received and not yet taken; must begin with the same bytes as last time.
   ///   - spare: an array to put the fields in, so that none has to be allocated.
-  /// - Returns: nil where more bytes are needed; nothing is taken then.
+  /// - Returns: nil where more bytes are needed; nothing is taken then but an empty line before the head.
   package mutating func next(_ input: inout ByteBuffer, spare: inout [HeadField]) throws(MessageFault) -> RequestHead? {
+    if position == 0, !hasSkippedEmptyLine, try Self.beginsWithEmptyLine(input.readableBytesUInt8Span) {
+      input.moveReaderIndex(forwardBy: 2)
+      hasSkippedEmptyLine = true
+    }
     guard let end = try read(input, spare: &spare) else { return nil }
     var done = head
     self = RequestDecoder()
@@ -64,9 +69,21 @@ package struct RequestDecoder: Sendable {
     }
   }
 
+  /// Whether an empty line comes before the request line: old clients send one behind a body (RFC 9112 section 2.2). One is skipped, and only
+  /// CRLF: a second one, or a bare CR or LF, is a malformed request line.
+  ///
+  /// Attack: empty lines without end, which keep a connection busy and never become a request.
+  private static func beginsWithEmptyLine(_ bytes: Span<UInt8>) throws(MessageFault) -> Bool {
+    guard bytes.count > 1, bytes[0] == 0x0d else { return false }
+    guard bytes[1] == 0x0a else { throw .malformed("a line ends without CRLF") }
+    return true
+  }
+
   /// `method SP request-target SP HTTP-version CRLF`, one space each, nothing before and nothing after.
   private mutating func readRequestLine(_ bytes: Span<UInt8>) throws(MessageFault) -> Bool {
     let count = bytes.count
+    // One CR may become the empty line.
+    if count == 1, bytes[0] == 0x0d, !hasSkippedEmptyLine { return false }
     var index = 0
     while index < count, ByteClass.isToken(bytes[index]) { index += 1 }
     guard index < count else { return false }

@@ -12,6 +12,8 @@ package struct ResponseHead: Sendable {
   package internal(set) var framing = BodyFraming.none
   /// The value of Content-Length; also where there is no body, as in an answer to HEAD.
   package internal(set) var contentLength: Int?
+  /// Where among the fields `Date` is; nil where there is none.
+  package internal(set) var date: Int?
   /// Whether the upstream's connection may carry another request.
   package internal(set) var keepsAlive = true
   /// Whether `Connection` names fields of its own, which then end here.
@@ -116,6 +118,7 @@ package struct ResponseDecoder: Sendable {
       codings += 1
       guard codings == 1, ByteClass.equal(bytes, field.value, "chunked") else { throw .malformed("a transfer coding other than a single chunked") }
     case .connection: options.read(bytes, field.value)
+    case .other: if field.nameLength == 4, ByteClass.equal(bytes, field.name, "date") { head.date = head.fields.count - 1 }
     default: break
     }
   }

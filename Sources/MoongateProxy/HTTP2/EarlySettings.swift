@@ -6,9 +6,12 @@ import NIOCore
 /// clients have sent their first request: one with a head over NIO's default of 16 KiB would end the connection, where we owe
 /// it an answer, or at least its 431. All our settings are wider than the defaults, so it is safe to hold them as
 /// acknowledged as soon as the client's own settings came. The acknowledgement that comes later is taken off.
+///
+/// It also refuses a wrong preface at its first wrong byte; the library waits for all 24 of them.
 final class EarlySettings: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = ByteBuffer
   typealias InboundOut = ByteBuffer
+  typealias OutboundOut = ByteBuffer
 
   private enum State {
     /// The client's magic and the head of its first frame are not all there.
@@ -16,18 +19,26 @@ final class EarlySettings: ChannelInboundHandler, RemovableChannelHandler {
     /// So many bytes of the frame at hand are still to come.
     case frames(left: Int)
     case over
+    case refused
   }
 
-  private static let magic = 24
+  /// RFC 9113 section 3.4.
+  private static let magic = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
   private static let frameHead = 9
   private static let acknowledgement: [UInt8] = [0, 0, 0, 4, 1, 0, 0, 0, 0]
+  /// GOAWAY with PROTOCOL_ERROR, before any stream.
+  private static let goAway: [UInt8] = [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]
 
   private var state = State.preface
   private var held = ByteBuffer()
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     var bytes = unwrapInboundIn(data)
-    if case .over = state { return context.fireChannelRead(data) }
+    switch state {
+    case .over: return context.fireChannelRead(data)
+    case .refused: return
+    case .preface, .frames: break
+    }
     if held.readableBytes == 0 { held = bytes } else { held.writeBuffer(&bytes) }
     while read(context) {}
     if held.readableBytes == 0 { held = ByteBuffer() }
@@ -37,11 +48,13 @@ final class EarlySettings: ChannelInboundHandler, RemovableChannelHandler {
   private func read(_ context: ChannelHandlerContext) -> Bool {
     switch state {
     case .preface:
-      guard let frame = frame(at: Self.magic) else { return false }
-      // What is no preface is refused where prefaces are read.
+      guard beginsLikePreface else { return refuse(context) }
+      guard let frame = frame(at: Self.magic.count) else { return false }
+      // A first frame that is no SETTINGS is refused where frames are read.
       guard frame.type == 4, !frame.isAcknowledgement else { return end(context) }
-      guard held.readableBytes >= Self.magic + Self.frameHead + frame.length else { return frame.length > 16_384 ? end(context) : false }
-      pass(Self.magic + Self.frameHead + frame.length, context)
+      let length = Self.magic.count + Self.frameHead + frame.length
+      guard held.readableBytes >= length else { return frame.length > 16_384 ? end(context) : false }
+      pass(length, context)
       context.fireChannelRead(wrapInboundOut(ByteBuffer(bytes: Self.acknowledgement)))
       state = .frames(left: 0)
       return true
@@ -60,8 +73,20 @@ final class EarlySettings: ChannelInboundHandler, RemovableChannelHandler {
       }
       state = .frames(left: Self.frameHead + frame.length)
       return true
-    case .over: return false
+    case .over, .refused: return false
     }
+  }
+
+  /// Whether the bytes at hand are the magic, or may become it.
+  private var beginsLikePreface: Bool { held.readableBytesView.prefix(Self.magic.count).elementsEqual(Self.magic.prefix(held.readableBytes)) }
+
+  /// Attack: a client of another protocol, or none, that holds its connection with bytes that can never become a request.
+  private func refuse(_ context: ChannelHandlerContext) -> Bool {
+    state = .refused
+    held = ByteBuffer()
+    context.writeAndFlush(wrapOutboundOut(ByteBuffer(bytes: Self.goAway)), promise: nil)
+    context.close(promise: nil)
+    return false
   }
 
   private func frame(at offset: Int) -> (length: Int, type: UInt8, isAcknowledgement: Bool)? {

@@ -77,8 +77,8 @@ final class HTTP2Connection: ChannelInboundHandler {
   private static var streamBounds: NIOHTTP2Handler.StreamConfiguration {
     var bounds = NIOHTTP2Handler.StreamConfiguration()
     bounds.targetWindowSize = window
-    bounds.outboundBufferSizeHighWatermark = 128 * 1024
-    bounds.outboundBufferSizeLowWatermark = 32 * 1024
+    bounds.outboundBufferSizeHighWatermark = SocketBuffers.writeLimit
+    bounds.outboundBufferSizeLowWatermark = SocketBuffers.writeLimit / 2
     // Attack: CVE-2023-44487. A stream that is reset costs its opener nothing; 200 of them in 30 s end the connection.
     bounds.streamResetFrameRateLimit.maximumCount = 200
     bounds.streamResetFrameRateLimit.windowLength = .seconds(30)

@@ -67,6 +67,9 @@ enum RequestText {
     return (text, body, method == "HEAD")
   }
 
+  /// Whether these are trailers: fields that are well formed, and no pseudo-header among them (RFC 9113 section 8.1).
+  static func areTrailers(_ headers: HPACKHeaders) -> Bool { headers.allSatisfy { isName($0.name) && isValue($0.value) } }
+
   private static func add(_ name: String, _ value: String, to text: inout ByteBuffer) {
     text.writeString(name)
     text.writeStaticString(": ")
@@ -79,8 +82,15 @@ enum RequestText {
     !name.isEmpty && name.utf8.allSatisfy { ByteClass.isToken($0) && !(lowerCase && $0 &- 0x41 < 26) }
   }
 
-  /// Attack: a value with a line end in it would be a header, or a request, of its own where it is written out.
-  private static func isValue(_ value: String) -> Bool { value.utf8.allSatisfy { ByteClass.isValue($0) } }
+  /// RFC 9113 section 8.2.1.
+  ///
+  /// Attack: a value with a line end in it would be a header, or a request, of its own where it is written out. One with a blank
+  /// at its end would be another value there.
+  private static func isValue(_ value: String) -> Bool {
+    if let first = value.utf8.first, ByteClass.isSpace(first) { return false }
+    if let last = value.utf8.last, ByteClass.isSpace(last) { return false }
+    return value.utf8.allSatisfy { ByteClass.isValue($0) }
+  }
 
   private static func isTarget(_ path: String) -> Bool { !path.isEmpty && path.utf8.allSatisfy { $0 &- 0x21 < 0x5e } }
 }

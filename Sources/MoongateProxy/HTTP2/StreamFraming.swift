@@ -57,8 +57,9 @@ final class StreamFraming: ChannelDuplexHandler {
     context.fireChannelRead(wrapInboundOut(ByteBuffer(staticString: "\r\n")))
   }
 
-  /// Trailers are dropped, as everywhere.
+  /// Trailers are checked and dropped, as everywhere.
   private func trailers(_ frame: HTTP2Frame.FramePayload.Headers, _ context: ChannelHandlerContext) {
+    guard RequestText.areTrailers(frame.headers) else { return reset(.protocolError, context) }
     if frame.endStream { endRequest(context) }
   }
 

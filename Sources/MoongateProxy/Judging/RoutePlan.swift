@@ -12,6 +12,8 @@ final class RoutePlan {
   /// Their names as careless services read them: the client's fields of these names are dropped.
   let headerNames: [[UInt8]]
   let timeout: TimeAmount
+  /// The least of a request's body in each window; nil: no limit.
+  let bodyRate: (bytes: Int, window: TimeAmount)?
   /// Where the next request begins to try.
   var next = 0
   /// How often in a row `decide` ran out of its budget, and until when it is not run.
@@ -25,6 +27,7 @@ final class RoutePlan {
     headerLines = route.headers.flatMap { Array("\($0.name): \($0.value)\r\n".utf8) }
     headerNames = route.headers.map { header in header.name.utf8.map { ByteClass.folded($0) } }
     timeout = .nanoseconds(max(1_000_000, route.timeout.wholeMilliseconds.multipliedReportingOverflow(by: 1_000_000).partialValue))
+    bodyRate = route.bodyRate.map { ($0.bytes, .milliseconds($0.window.wholeMilliseconds)) }
   }
 
   /// Whether nothing is left to be judged: the usual case, which makes no facts.

@@ -65,13 +65,23 @@ package final class ServerTLS: Sendable {
     }
   }
 
+  /// The cipher suites of TLS 1.2: ephemeral key exchange and authenticated encryption only (Mozilla's "intermediate" profile, less its
+  /// finite-field Diffie-Hellman, which BoringSSL does not have). Those of TLS 1.3 are not configurable and are all of this kind.
+  ///
+  /// Attack: recorded traffic that is decrypted later by a stolen key (RSA key exchange), and padding oracles (CBC).
+  private static let tls12Suites: [NIOTLSCipher] = [
+    .TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, .TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, .TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
+    .TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384, .TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256, .TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+  ]
+
   private static func context(_ files: TLSFiles) throws(Problem) -> NIOSSLContext {
     do {
       let chain = try NIOSSLCertificate.fromPEMFile(files.certificate).map { NIOSSLCertificateSource.certificate($0) }
       let key = try NIOSSLPrivateKey(file: files.key, format: .pem)
       var configuration = TLSConfiguration.makeServerConfiguration(certificateChain: chain, privateKey: .privateKey(key))
       configuration.minimumTLSVersion = .tlsv12
-      configuration.applicationProtocols = ["h2", "http/1.1"]
+      configuration.cipherSuiteValues = tls12Suites
+      configuration.applicationProtocols = ApplicationProtocolNegotiation.supported
       return try NIOSSLContext(configuration: configuration)
     } catch {
       throw Problem(

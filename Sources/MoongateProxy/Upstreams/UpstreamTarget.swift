@@ -58,7 +58,6 @@ final class UpstreamTarget {
   }
 
   func closed(_ connection: UpstreamConnection) {
-    counted.open -= 1
     if let index = idle.lastIndex(where: { $0 === connection }) { idle.remove(at: index) }
   }
 
@@ -92,6 +91,7 @@ final class UpstreamTarget {
       .connectTimeout(timeout)
       .channelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
+          try SocketBuffers.bound(channel)
           if let tls {
             // A name is verified; SNI may not be an address (RFC 6066 section 3), which is then compared as one.
             let isAddress = IPAddressText.parse(bare.utf8) != nil
@@ -110,6 +110,8 @@ final class UpstreamTarget {
       case .success(let channel):
         self.counted.opened += 1
         self.counted.open += 1
+        // Not `channelInactive`: a connection that is closed from the callback below was never active, and gets none.
+        channel.closeFuture.assumeIsolated().whenComplete { _ in self.counted.open -= 1 }
         let found = Result { try channel.pipeline.syncOperations.handler(type: UpstreamConnection.self) }
         guard tls != nil else {
           ready.succeed()

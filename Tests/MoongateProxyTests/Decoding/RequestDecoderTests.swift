@@ -21,12 +21,24 @@ import Testing
       ])
   }
 
+  /// RFC 9112 section 2.2: one, before each request, however the bytes are split.
+  @Test(arguments: [1, 2, 3, 1000]) func oneEmptyLineBeforeARequestIsIgnored(piece: Int) {
+    let text =
+      "\r\nGET /a HTTP/1.1\r\nHost: x\r\n\r\n\r\nPOST /b HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nab\r\nGET /c HTTP/1.1\r\nHost: x\r\n\r\n"
+    let bytes = Array(text.utf8)
+    let read = readOurs(stride(from: 0, to: bytes.count, by: piece).map { Array(bytes[$0..<min($0 + piece, bytes.count)]) })
+    #expect(read.fault == nil && read.messages.map(\.target) == ["/a", "/b", "/c"] && read.messages.allSatisfy(\.isComplete))
+    #expect(read.messages.map(\.body) == [[], Array("ab".utf8), []])
+  }
+
   /// security.md 24: each of these is one way to make two programs see two different requests.
   @Test(
     arguments: [
       // Request line.
       "GET  / HTTP/1.1\r\nHost: x\r\n\r\n", "GET /  HTTP/1.1\r\nHost: x\r\n\r\n", " GET / HTTP/1.1\r\nHost: x\r\n\r\n",
-      "\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n", "GET\t/ HTTP/1.1\r\nHost: x\r\n\r\n", "GET / HTTP/1.1 \r\nHost: x\r\n\r\n",
+      "\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n", "\nGET / HTTP/1.1\r\nHost: x\r\n\r\n", "\rGET / HTTP/1.1\r\nHost: x\r\n\r\n",
+      "\r\n\rGET / HTTP/1.1\r\nHost: x\r\n\r\n", "\r\n GET / HTTP/1.1\r\nHost: x\r\n\r\n", "GET\t/ HTTP/1.1\r\nHost: x\r\n\r\n",
+      "GET / HTTP/1.1 \r\nHost: x\r\n\r\n",
       "GET / http/1.1\r\nHost: x\r\n\r\n", "GET / HTTP/1.10\r\nHost: x\r\n\r\n", "GET / HTTP/11\r\nHost: x\r\n\r\n", "GET /\r\nHost: x\r\n\r\n",
       "GET / RTSP/1.0\r\nHost: x\r\n\r\n", "G(T / HTTP/1.1\r\nHost: x\r\n\r\n", "GET /\u{7f} HTTP/1.1\r\nHost: x\r\n\r\n",
       "GET /é HTTP/1.1\r\nHost: x\r\n\r\n", "GET * HTTP/1.1\r\nHost: x\r\n\r\n", "OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n",

@@ -163,7 +163,10 @@ import Testing
       ),
       ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", "GET", "1.0", "\r\n\r\nabc"),
       ("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n", "HEAD", "1.1", "Content-Length: 10\r\nConnection: close\r\n\r\n"),
-      ("HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n", "GET", "1.1", "204 No Content\r\nConnection: close\r\n\r\n"),
+      (
+        "HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n", "GET", "1.1",
+        "204 No Content\r\nDate: Fri, 20 Nov 2026 12:00:00 GMT\r\nConnection: close\r\n\r\n"
+      ),
       ("HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\nETag: x\r\n\r\n", "GET", "1.1", "Content-Length: 9\r\nConnection: close\r\n\r\n"),
       (
         "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nz", "GET", "1.1",

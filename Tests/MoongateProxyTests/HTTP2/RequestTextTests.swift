@@ -37,6 +37,7 @@ import Testing
     ("x", "a\r\nb: c"), ("x", "a\nb"), ("x", "a\0"), ("X", "upper case"), ("a b", "c"), ("a:", "c"), ("", "c"), ("connection", "close"),
     ("transfer-encoding", "chunked"), ("upgrade", "websocket"), ("keep-alive", "5"), ("proxy-connection", "close"), (":path", "/twice"),
     (":protocol", "websocket"), (":other", "x"), ("cookie", "a\r\nb"), ("host", "a\nb"),
+    ("x", " a"), ("x", "a "), ("x", "\ta"), ("x", "a\t"), ("x", " "), ("cookie", "a=1 "), ("host", " a.example"),
   ]) func malformed(name: String, value: String) {
     #expect(write(plain + [(name, value)]) == nil)
   }

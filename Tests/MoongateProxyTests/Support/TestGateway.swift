@@ -108,13 +108,14 @@ extension Route {
   static func test(
     _ path: String = "/**", host: String? = nil, methods: Set<String>? = nil, ports: [Int], open: Bool = false, requirement: Requirement? = nil,
     flow: String = "login", decide: FunctionName? = nil, timeout: Duration = .seconds(30), upgrade: Bool = false,
-    headers: [(name: String, value: String)] = [], bodyLimit: Int? = nil
+    headers: [(name: String, value: String)] = [], bodyLimit: Int? = nil,
+    bodyRate: BodyRate? = nil
   ) -> Route {
     let parts = path.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
     return Route(
       host: host, path: PathPattern(text: path, segments: parts.map { $0 == "**" ? .anySegments : .glob(Array($0.utf8)) }), methods: methods,
       upstreams: ports.map { Upstream(isSecure: false, host: "127.0.0.1", port: $0) }, isOpen: open, flow: flow, requirement: requirement,
-      decide: decide, timeout: timeout, allowsUpgrade: upgrade, headers: headers, bodyLimit: bodyLimit,
+      decide: decide, timeout: timeout, allowsUpgrade: upgrade, headers: headers, bodyLimit: bodyLimit, bodyRate: bodyRate,
       location: SourceLocation(file: "routes.lua", line: 1))
   }
 }

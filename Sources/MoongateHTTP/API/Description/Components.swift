@@ -35,6 +35,7 @@ enum Components {
       "id": Schema.text, "created_at": Schema.moment, "last_seen_at": Schema.moment, "expires_at": Schema.moment, "aal": Schema.count,
       "passed": Schema.list(of: Schema.named("PassedStep")), "user_agent": Schema.optionalText, "current": Schema.flag,
     ]),
+    "Ignored": Schema.ignored,
     "Problem": Schema.answer(
       [
         "type": Schema.text, "title": Schema.text, "status": Schema.number, "detail": Schema.text, "code": Schema.text, "decision_id": Schema.text,

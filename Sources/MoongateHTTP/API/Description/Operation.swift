@@ -15,6 +15,7 @@ struct Operation: Sendable {
     let name: String
     let help: String
     let isRequired: Bool
+    let schema: JSONValue
   }
 
   /// `operationId`.

@@ -5,17 +5,16 @@ extension Operation {
   private static let flow = Content.json(Schema.named("Flow"))
   /// What providers ask for; which of them a step needs stands in its `fields`. `provider` is of `begin` only.
   private static let inputs: KeyValuePairs<String, JSONValue> = [
-    "provider": Schema.optionalText, "phone": Schema.text, "region": Schema.text, "email": Schema.text, "code": Schema.text, "pin": Schema.text,
-    "new_pin": Schema.text,
-    "password": Schema.text, "first_name": Schema.optionalText, "last_name": Schema.optionalText, "id_token": Schema.text,
-    "code_verifier": Schema.text,
+    "provider": Schema.optionalInput, "phone": Schema.input, "region": Schema.input, "email": Schema.input, "code": Schema.input, "pin": Schema.input,
+    "new_pin": Schema.input, "password": Schema.password, "first_name": Schema.optionalInput, "last_name": Schema.optionalInput,
+    "id_token": Schema.input, "code_verifier": Schema.input,
   ]
 
   static let createFlow = Operation(
     id: "createFlow", summary: "Begin a flow, such as a sign-in", tag: .flows,
     body: Schema.body(
-      ["flow": Schema.text],
-      perhaps: ["return_to": Schema.optionalText, "code_challenge": Schema.optionalText, "redirect_to": Schema.optionalText]),
+      ["flow": Schema.input],
+      perhaps: ["return_to": Schema.optionalInput, "code_challenge": Schema.optionalInput, "redirect_to": Schema.optionalInput]),
     status: 201, content: flow, refusals: [.denied, .unauthenticated, .stepUpRequired, .identifierTooNew, .policyError, .disabled])
   static let viewFlow = Operation(
     id: "viewFlow", summary: "The flow as it stands; never a token", tag: .flows, path: ["flow"], status: 200, content: flow,
@@ -51,16 +50,16 @@ extension Operation {
   static let phoneFormat = Operation(
     id: "phoneFormat", summary: "How a number looks while it is typed", tag: .more,
     query: [
-      Query(name: "input", help: "What was typed so far", isRequired: true),
-      Query(name: "region", help: "The country in two letters, where it has no +", isRequired: false),
+      Query(name: "input", help: "What was typed so far", isRequired: true, schema: Schema.queryText),
+      Query(name: "region", help: "The country in two letters, where it has no +", isRequired: false, schema: Schema.named("Region")),
     ], status: 200,
     content: .json(Schema.answer(["formatted": Schema.text, "e164": Schema.optionalText, "valid": Schema.flag, "problem": Schema.optionalText])),
     refusals: [.notFound])
   static let clientEvents = Operation(
     id: "clientEvents", summary: "What only the browser knows, for /events; a closed list", tag: .more,
     body: Schema.body(
-      ["events": Schema.list(of: Schema.body(["name": Schema.oneOf(ClientEvent.Name.allCases.map(\.rawValue))]))],
-      perhaps: ["flow": Schema.optionalText]), status: 204, content: .nothing, refusals: [.rateLimited])
+      ["events": Schema.list(of: Schema.body(["name": Schema.oneOf(ClientEvent.Name.allCases.map(\.rawValue))]), atMost: ClientEventCall.most)],
+      perhaps: ["flow": Schema.optionalInput]), status: 204, content: .nothing, refusals: [.rateLimited])
   static let openAPI = Operation(
     id: "openAPI", summary: "This document", tag: .more, status: 200, content: .json(Schema.body(["openapi": Schema.text])))
 }

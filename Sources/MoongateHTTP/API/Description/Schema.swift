@@ -9,9 +9,49 @@ enum Schema {
   /// Text, or null as if it were not there.
   static let optionalText: JSONValue = .members(["type": .list([.text("string"), .text("null")])])
 
+  // What a client sends.
+
+  /// Any text: NUL is refused wherever it is (`JSONReader`).
+  static let input = input(pattern: anyText)
+  /// The same, or null as if it were not there.
+  static let optionalInput: JSONValue = .members(["type": .list([.text("string"), .text("null")]), "pattern": .text(anyText)])
+  /// As `EmailAddress` reads it. The addresses of international domains are sent in their ASCII form.
+  static let email: JSONValue = .members(["type": .text("string"), "format": .text("email"), "pattern": .text(emailPattern)])
+  static let passcode = input(pattern: "^[0-9]{6}$")
+  /// Every character is one like any other.
+  static let password: JSONValue = .members(["type": .text("string"), "minLength": .number(1), "maxLength": .number(1024)])
+  static let newPassword: JSONValue = .members(["type": .text("string"), "minLength": .number(8), "maxLength": .number(1024)])
+  /// An id that an answer named.
+  static let id = input(pattern: "^[A-Za-z0-9_-]{1,128}$")
+  /// Behind a `?`: control characters are refused (`FormFields`).
+  static let queryText = input(pattern: "^[^\\u0000-\\u001f\\u007f]+$")
+
+  private static let anyText = "^[^\\u0000]*$"
+  private static let emailPattern: String = {
+    let atoms = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
+    let label = "[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+    return "^\(atoms)(\\.\(atoms))*@(\(label)\\.)+[A-Za-z]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$"
+  }()
+
+  private static func input(pattern: String) -> JSONValue { .members(["type": .text("string"), "pattern": .text(pattern)]) }
+
+  /// Members that we do not know, at any depth.
+  static let ignored: JSONValue = .members([
+    "anyOf": .list([
+      .members(["type": .list([.text("boolean"), .text("number"), .text("null")])]), input,
+      .members(["type": .text("array"), "items": named("Ignored")]),
+      .members(["type": .text("object"), "propertyNames": .members(["pattern": .text(anyText)]), "additionalProperties": named("Ignored")]),
+    ])
+  ])
+
   static func oneOf(_ words: [String]) -> JSONValue { .members(["type": .text("string"), "enum": .list(words.map { .text($0) })]) }
 
   static func list(of item: JSONValue) -> JSONValue { .members(["type": .text("array"), "items": item]) }
+
+  /// What a client sends: no more items than these.
+  static func list(of item: JSONValue, atMost most: Int) -> JSONValue {
+    .members(["type": .text("array"), "items": item, "maxItems": .number(most)])
+  }
 
   /// One of `components/schemas`.
   static func named(_ name: String) -> JSONValue { .members(["$ref": .text("#/components/schemas/\(name)")]) }
@@ -24,7 +64,7 @@ enum Schema {
     object(required, optional, isClosed: true)
   }
 
-  /// What a client sends: members that we do not know are ignored.
+  /// What a client sends: members that we do not know are read and ignored.
   static func body(_ required: KeyValuePairs<String, JSONValue>, perhaps optional: KeyValuePairs<String, JSONValue> = [:]) -> JSONValue {
     object(required, optional, isClosed: false)
   }
@@ -38,7 +78,12 @@ enum Schema {
       members.append(
         JSONMember(name: "properties", value: .object((Array(required) + Array(optional)).map { JSONMember(name: $0.key, value: $0.value) })))
     }
-    if isClosed { members.append(JSONMember(name: "additionalProperties", value: .flag(false))) }
+    if isClosed {
+      members.append(JSONMember(name: "additionalProperties", value: .flag(false)))
+    } else {
+      members.append(JSONMember(name: "propertyNames", value: .members(["pattern": .text(anyText)])))
+      members.append(JSONMember(name: "additionalProperties", value: named("Ignored")))
+    }
     return .object(members)
   }
 }

@@ -1,0 +1,85 @@
+"""Outside suites against the running gateway, on loopback: `make soak` installs and runs them, for minutes. Each is bounded and ends by itself."""
+
+import json
+import re
+import subprocess
+
+import pytest
+
+from house import House
+from test_http2 import routed
+from test_tls import certificate, speak_tls
+from wire import Upstream
+
+SIZE = 4 * 1024 * 1024
+
+
+@pytest.fixture(scope="module")
+def upstream():
+    upstream = Upstream(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % SIZE + b"x" * SIZE)
+    yield upstream
+    upstream.close()
+
+
+def running(folder, upstream, *tls):
+    house = House(folder)
+    routed(house, upstream.port)
+    if tls:
+        speak_tls(house, *tls)
+    return house
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory, upstream):
+    house = running(tmp_path_factory.mktemp("house"), upstream)
+    try:
+        yield house.start()
+    finally:
+        house.stop()
+
+
+@pytest.fixture(scope="module", params=[("ec", "-pkeyopt", "ec_paramgen_curve:P-256"), ("rsa:2048",)], ids=["ECDSA", "RSA"])
+def secure(request, tmp_path_factory, upstream):
+    folder = tmp_path_factory.mktemp("house")
+    house = running(folder, upstream, *certificate(folder, "one", request.param))
+    try:
+        yield house.start()
+    finally:
+        house.stop()
+
+
+# What testssl finds that is not the gateway's to decide: the tests' certificate signs itself and expires soon.
+OF_THE_CERTIFICATE = re.compile(r"cert_|OCSP|DNS_CAArecord|certs_|security_headers|HSTS")
+
+
+def test_testssl(secure, tmp_path):
+    """Protocols, suites, key exchange, and the known attacks on TLS."""
+    report = tmp_path / "report.json"
+    done = subprocess.run(
+        ["testssl", "--quiet", "--color", "0", "--warnings", "off", "--ip", "127.0.0.1", "--nodns", "none", "--jsonfile", str(report), "-p", "-s", "-f", "-U",
+         f"localhost:{secure.ports[0]}"], capture_output=True, text=True, timeout=900)
+    findings = json.loads(report.read_text())
+    assert len(findings) > 30, done.stdout[-3000:]
+    bad = [finding for finding in findings
+           if finding["severity"] in ("LOW", "MEDIUM", "HIGH", "CRITICAL", "FATAL") and not OF_THE_CERTIFICATE.search(finding["id"])]
+    assert not bad, json.dumps(bad, indent=1)
+    known = {finding["id"]: finding["finding"] for finding in findings}
+    assert known["TLS1_2"].startswith("offered") and known["TLS1_3"].startswith("offered") and known["TLS1_1"].startswith("not offered")
+
+
+@pytest.mark.parametrize("attack", [
+    ("-H", "-i", "5"), ("-B", "-i", "5", "-s", "100000"), ("-X", "-r", "200", "-w", "512", "-y", "1024", "-n", "5", "-z", "32", "-k", "1"), ("-R",)],
+    ids=["slow heads", "slow bodies", "slow readers", "ranges"])
+def test_slowhttptest(plain, attack):
+    """1,000 slow clients at a time; everybody else is served all the while."""
+    done = subprocess.run(
+        ["slowhttptest", "-c", "1000", "-r", "250", "-l", "60", "-p", "3", *attack, "-u", f"{plain.url}/open/x"], capture_output=True, text=True, timeout=180)
+    said = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout)
+    available = re.findall(r"service available:\s+(YES|NO)", said)
+    assert len(available) >= 3 and "NO" not in available, said[-3000:]
+
+
+def test_h2load(secure):
+    done = subprocess.run(
+        ["h2load", "-n", "20000", "-c", "50", "-m", "100", f"https://127.0.0.1:{secure.ports[0]}/auth/pages.css"], capture_output=True, text=True, timeout=600)
+    assert re.search(r"20000 succeeded|20000 done", done.stdout) and " 0 errored" in done.stdout, done.stdout + done.stderr
