@@ -24,29 +24,42 @@ struct Check: AsyncParsableCommand {
     // What it grants is told of a folder that is refused for it, too.
     let generation = (try? judged.get()) ?? folder.generation()
     let budgets = generation.map(folder.budgets) ?? []
+    let doors = generation.map(folder.doors)
     await programs.end()
     let table = GuessBudget.table(
       budgets, accepted: generation?.gateway.riskBudget, alone: generation?.providersThatOpenAlone ?? [], colour: Terminal.showsColour)
-    let started = programs.started
+    let told = Told(budgets: budgets, table: table, doors: doors, started: programs.started)
     switch judged {
     case .success(let generation):
-      try tell(problems: [], warnings: generation.warnings, budgets: budgets, table: table, started: started, of: generation.id)
+      try tell(problems: [], warnings: generation.warnings, told, of: generation.id)
     case .failure(let refused):
-      try tell(problems: refused.problems, warnings: generation?.warnings ?? [], budgets: budgets, table: table, started: started, of: refused.id)
+      try tell(problems: refused.problems, warnings: generation?.warnings ?? [], told, of: refused.id)
     }
   }
 
-  private func tell(
-    problems: [ConfigurationProblem], warnings: [ConfigurationProblem], budgets: [GuessBudget], table: String, started: [String],
-    of generation: String?
-  ) throws {
+  /// What a folder grants, whether it is refused for it or not.
+  private struct Told {
+    let budgets: [GuessBudget]
+    /// The budgets, for a person.
+    let table: String
+    /// nil where the folder has problems of its own.
+    let doors: DoorTable?
+    /// The programs that were started for their handshake.
+    let started: [String]
+  }
+
+  private func tell(problems: [ConfigurationProblem], warnings: [ConfigurationProblem], _ told: Told, of generation: String?) throws {
     if json {
-      print(try ToolJSON.text(Report(problems: problems, warnings: warnings, budgets: budgets, programs: started)))
+      print(
+        try ToolJSON.text(
+          Report(
+            problems: problems, warnings: warnings, budgets: told.budgets, doors: told.doors?.doors ?? [], programs: told.started)))
     } else {
       for problem in problems { print(problem) }
       for warning in warnings { print("warning: \(warning)") }
-      if !table.isEmpty { print(table + "\n") }
-      if !started.isEmpty { print("started for the handshake, and ended again: \(started.joined(separator: ", "))") }
+      if !told.table.isEmpty { print(told.table + "\n") }
+      if let doors = told.doors?.text(colour: Terminal.showsColour), !doors.isEmpty { print(doors + "\n") }
+      if !told.started.isEmpty { print("started for the handshake, and ended again: \(told.started.joined(separator: ", "))") }
       if problems.isEmpty {
         print("generation \((generation ?? "").prefix(8)) is good")
       } else {
@@ -113,10 +126,13 @@ struct Check: AsyncParsableCommand {
     let problems: [Line]
     let warnings: [Line]
     let budgets: [Budget]
+    /// For each flow that opens sessions, the least that gets in.
+    let doors: [Door]
     /// The programs that were started for their handshake.
     let programs: [String]
 
-    init(problems: [ConfigurationProblem], warnings: [ConfigurationProblem], budgets: [GuessBudget], programs: [String]) {
+    init(problems: [ConfigurationProblem], warnings: [ConfigurationProblem], budgets: [GuessBudget], doors: [Door], programs: [String]) {
+      self.doors = doors
       self.programs = programs
       self.problems = problems.map(Line.init)
       self.warnings = warnings.map(Line.init)

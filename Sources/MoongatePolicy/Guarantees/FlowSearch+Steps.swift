@@ -75,6 +75,7 @@ extension FlowSearch {
     way.hasBegun = true
     way.knowsAccount = pass.knowsAccount
     way.proved += pass.proves
+    if pass.sets { way.set.append(provider) }
     way.machine.passed(
       provider, proved: [], account: pass.knowsAccount ? Moment.account : nil, isFactor: pass.isFactor, at: Moment.now)
     way.moves.append(pass.isFactor ? .passed(provider, at: here) : .chose(provider, at: here))

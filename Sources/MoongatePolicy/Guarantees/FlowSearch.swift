@@ -80,7 +80,7 @@ struct FlowSearch {
     }
   }
 
-  /// All steps of the flow are behind: whether a session follows, and of whom.
+  /// All steps are behind: whether a session follows, and what accounts.lua still requires of it.
   private func settle(_ situation: FlowSituation, _ flow: FlowDefinition) throws(ProofBudget.Exhausted) -> [FlowSituation] {
     var way = situation
     way.isSettled = true
@@ -89,7 +89,34 @@ struct FlowSearch {
     let rule = situation.isFederated ? AccountRule.any : flow.account
     guard !situation.passed.isEmpty, rule != (situation.knowsAccount ? .new : .existing) else { return [] }
     guard situation.knowsAccount else { return way.facts.assume(.exists, false) ? [way] : [] }
-    return [way]
+    guard situation.requirement < generation.accounts.signIn.count else { return [way] }
+    return try require(generation.accounts.signIn[situation.requirement], situation, flow)
+  }
+
+  /// Adds a step that accounts.lua requires, where it applies and has not passed.
+  private func require(_ requirement: SignInRequirement, _ situation: FlowSituation, _ flow: FlowDefinition) throws(ProofBudget.Exhausted) -> [FlowSituation] {
+    var way = situation
+    way.requirement += 1
+    guard Set(requirement.choices).isDisjoint(with: situation.passed) else { return [way] }
+    var applies = [true]
+    var isAssumed = false
+    if let when = requirement.when {
+      switch try functions.condition(when, moment(situation, flow), situation.facts) {
+      case .depends(let fact): return branches(situation, on: fact)
+      case .answers(let answers, let areAssumed): (applies, isAssumed) = (answers, areAssumed)
+      }
+    }
+    return applies.map { applies in
+      var way = way
+      if applies {
+        way.machine.append(StepRule(choices: requirement.choices, isSkippable: false, when: nil))
+        way.origins.append(.added(requirement.location))
+      } else {
+        let function = requirement.when.flatMap(functions.location) ?? requirement.location
+        way.moves.append(.excused(requirement.choices, at: requirement.location, when: function, isAssumed: isAssumed))
+      }
+      return way
+    }
   }
 
   /// The same situation with the fact true, and with the fact false.

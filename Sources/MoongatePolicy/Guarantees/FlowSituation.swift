@@ -18,7 +18,9 @@ struct FlowSituation {
     let facts: KnownFacts
     let knowsAccount: Bool
     let proved: [IdentifierKind]
+    let set: [ProviderName]
     let hasBegun: Bool
+    let requirement: Int
     let isSettled: Bool
   }
 
@@ -32,9 +34,14 @@ struct FlowSituation {
   var proved: [IdentifierKind] = []
   /// Whether the flow was created and something was done in it since.
   var hasBegun = false
-  /// Whether what accounts.lua requires has been added.
+  /// How many of accounts.lua's requirements were looked at.
+  var requirement = 0
+  /// Whether it is the flow's end.
   var isSettled = false
   var moves: [FlowMove] = []
+
+  /// The providers whose secrets were set.
+  var set: [ProviderName] = []
 
   var isFederated: Bool { proved.contains(.federated) }
   var passed: [ProviderName] { machine.record.passed.map(\.provider) }
@@ -45,7 +52,7 @@ struct FlowSituation {
   var key: Key {
     Key(
       steps: Array(machine.record.steps.dropFirst(machine.record.position)), passed: Set(passed), facts: facts,
-      knowsAccount: knowsAccount, proved: proved, hasBegun: hasBegun, isSettled: isSettled)
+      knowsAccount: knowsAccount, proved: proved, set: set, hasBegun: hasBegun, requirement: requirement, isSettled: isSettled)
   }
 
   /// Where the step at hand comes from.

@@ -18,7 +18,7 @@ struct RouteReach {
 
   /// For each route that takes a request whose path fits the pattern, the shortest such request.
   func routes(for pattern: PathPattern, host: String?) throws(ProofBudget.Exhausted) -> [(route: Int, request: ExampleRequest)] {
-    var found: [(Int, ExampleRequest)] = []
+    var found: [(route: Int, request: ExampleRequest)] = []
     for index in routes.indices {
       if let request = try example(of: index, pattern, host: host) { found.append((index, request)) }
     }
@@ -42,7 +42,7 @@ struct RouteReach {
   /// The hosts that routes tell apart, of those that the route and the guarantee are about.
   private func hosts(of route: Route, _ wanted: String?) -> [String?] {
     if let host = route.host ?? wanted { return [host] }
-    return [nil] + Set(routes.compactMap(\.host)).sorted()
+    return [nil] + Set(routes.compactMap(\.host)).sorted().map(Optional.some)
   }
 
   /// The methods that routes tell apart, of those that the route takes.

@@ -32,6 +32,12 @@ package struct SessionState: Sendable {
   package var facts: KnownFacts
   /// Whether the account was made by the first flow.
   package let isNewAccount: Bool
+  /// Kinds of the identifiers that the first flow proved.
+  let verified: [IdentifierKind]
+  /// The providers whose secrets the first flow set.
+  let keeps: [ProviderName]
+  /// Whether the first flow was told an address that nobody has proved.
+  let claimsEmail: Bool
   /// How long ago a provider that was passed can have been passed at most, while the session lives.
   package let oldest: Duration
 

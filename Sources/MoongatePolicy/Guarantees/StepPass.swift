@@ -13,6 +13,8 @@ struct StepPass {
   var proves: [IdentifierKind] = []
   /// False where a secret was chosen, or an identifier that the account did not have was proved.
   var isFactor = true
+  /// Whether it sets a secret.
+  var sets = false
   /// Whether `verify` is told of the account.
   var countsAccount = true
 }
@@ -30,7 +32,7 @@ extension FlowSearch {
 
   /// A secret is chosen: at registration, or by somebody who has proved enough just before (`demandProof`).
   private func choosing(_ provider: any Provider, _ purpose: FlowPurpose, _ situation: FlowSituation) -> [StepPass] {
-    var pass = StepPass(facts: situation.facts, knowsAccount: situation.knowsAccount)
+    var pass = StepPass(facts: situation.facts, knowsAccount: situation.knowsAccount, sets: true)
     switch purpose {
     case .registerEmail: pass.identifier = provider.descriptor.identifierKinds.first
     case .pinSet, .secret(_, .set): pass.isFactor = false
@@ -98,7 +100,7 @@ extension FlowSearch {
   private func bySecret(_ provider: any Provider, _ kinds: [IdentifierKind], _ situation: FlowSituation) -> [StepPass] {
     let name = provider.descriptor.name
     let isKept = provider.descriptor.hashesSecrets || generation.flows[FlowPurpose.secret(name, .set).rawValue] != nil
-    var known: [KnownFacts?] = []
+    let known: [KnownFacts?]
     if situation.knowsAccount {
       known = [isKept ? situation.facts.assuming(.keeps(name), true) : situation.facts]
     } else if isKept {

@@ -119,7 +119,8 @@ extension TableShape {
   /// Every shape that does not depend on the providers of the program.
   static let all: [TableShape] = [
     .gateway, .tls, .brand, .connectionLimits, .addressLimits, .program, .smtp, .webhook, .twilio, .policy, .code, .timers, .limit, .flow, .step,
-    .session, .next, .route, .requirement, .accounts, .signInRequirement, .caseAccount, .caseClient, .caseSend, .caseWrong, .caseWait, .caseRequest,
+    .session, .next, .route, .requirement, .accounts, .signInRequirement, .guarantee, .guaranteeAccount, .guaranteeClient, .guaranteeSession,
+    .caseAccount, .caseClient, .caseSend, .caseWrong, .caseWait, .caseRequest,
     .caseExpect,
   ]
 }
