@@ -108,13 +108,18 @@ extension FlowSearch {
   }
 
   /// What has to be true for the account to be able to pass the provider at all, one for each way.
-  private func having(_ provider: ProviderName, _ situation: FlowSituation) -> [KnownFacts] {
+  func having(_ provider: ProviderName, _ situation: FlowSituation) -> [KnownFacts] {
+    factors(provider).compactMap { situation.facts.assuming($0, true) }
+  }
+
+  /// The facts any of which lets an account pass the provider: `FlowEngine.hasFactor`.
+  func factors(_ provider: ProviderName) -> [BooleanFact] {
     guard let implementation = providers[provider], generation.policies[provider] != nil else { return [] }
     let kinds = implementation.descriptor.identifierKinds
     var facts: [BooleanFact] = [.keeps(provider)]
     if implementation is any CodeProvider { facts += kinds.map(BooleanFact.verified) }
     if kinds.contains(.federated) { facts.append(.verified(.federated)) }
-    return facts.compactMap { situation.facts.assuming($0, true) }
+    return facts
   }
 }
 

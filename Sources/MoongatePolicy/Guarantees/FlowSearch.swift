@@ -89,34 +89,84 @@ struct FlowSearch {
     let rule = situation.isFederated ? AccountRule.any : flow.account
     guard !situation.passed.isEmpty, rule != (situation.knowsAccount ? .new : .existing) else { return [] }
     guard situation.knowsAccount else { return way.facts.assume(.exists, false) ? [way] : [] }
-    guard situation.requirement < generation.accounts.signIn.count else { return [way] }
-    return try require(generation.accounts.signIn[situation.requirement], situation, flow)
+    return try require(way, flow)
   }
 
-  /// Adds a step that accounts.lua requires, where it applies and has not passed.
-  private func require(_ requirement: SignInRequirement, _ situation: FlowSituation, _ flow: FlowDefinition) throws(ProofBudget.Exhausted) -> [FlowSituation] {
-    var way = situation
-    way.requirement += 1
-    guard Set(requirement.choices).isDisjoint(with: situation.passed) else { return [way] }
-    var applies = [true]
-    var isAssumed = false
-    if let when = requirement.when {
-      switch try functions.condition(when, moment(situation, flow), situation.facts) {
-      case .depends(let fact): return branches(situation, on: fact)
-      case .answers(let answers, let areAssumed): (applies, isAssumed) = (answers, areAssumed)
+  /// Adds the first step that accounts.lua requires and that the account lacks, as `FlowEngine.requireNext` does.
+  /// - Parameter settled: where nothing is lacking.
+  private func require(_ settled: FlowSituation, _ flow: FlowDefinition) throws(ProofBudget.Exhausted) -> [FlowSituation] {
+    var situation = settled
+    situation.isSettled = false
+    var ends = [situation]
+    var ways: [FlowSituation] = []
+    for requirement in generation.accounts.signIn where !situation.hasMet(requirement) {
+      var open: [FlowSituation] = []
+      for end in ends {
+        switch try applies(requirement, end, flow) {
+        case .branches(let branches): ways += branches
+        case .answers(let yes, let no):
+          if let yes { ways += lacking(requirement, yes, flow) }
+          if let no { open.append(no) }
+        }
+      }
+      ends = open
+    }
+    return ways
+      + ends.map { end in
+        var end = end
+        end.isSettled = true
+        return end
+      }
+  }
+
+  /// Whether a requirement applies: the situations in which it does and does not.
+  private enum Applies {
+    case branches([FlowSituation])
+    case answers(yes: FlowSituation?, no: FlowSituation?)
+  }
+
+  private func applies(_ requirement: SignInRequirement, _ situation: FlowSituation, _ flow: FlowDefinition) throws(ProofBudget.Exhausted) -> Applies {
+    guard let when = requirement.when else { return .answers(yes: situation, no: nil) }
+    switch try functions.condition(when, moment(situation, flow), situation.facts) {
+    case .depends(let fact): return .branches(branches(situation, on: fact))
+    case .answers(let answers, let areAssumed):
+      var excused = situation
+      let function = functions.location(when) ?? requirement.location
+      let move = FlowMove.excused(requirement.choices, at: requirement.location, when: function, isAssumed: areAssumed)
+      if !excused.moves.contains(move) { excused.moves.append(move) }
+      return .answers(yes: answers.contains(true) ? situation : nil, no: answers.contains(false) ? excused : nil)
+    }
+  }
+
+  /// The ways to meet a requirement: by what the account has, or, where it has nothing of it, by what may be set up on the way.
+  private func lacking(_ requirement: SignInRequirement, _ situation: FlowSituation, _ flow: FlowDefinition) -> [FlowSituation] {
+    let purpose = FlowPurpose(flow: flow.name)
+    var ways: [FlowSituation] = []
+    for choice in requirement.choices where purpose.step(of: choice) == .prove {
+      for facts in having(choice, situation) {
+        var way = situation
+        way.facts = facts
+        way.append([choice], .required(requirement.location, isEnrolling: false))
+        ways.append(way)
       }
     }
-    return applies.map { applies in
-      var way = way
-      if applies {
-        way.machine.append(StepRule(choices: requirement.choices, isSkippable: false, when: nil))
-        way.origins.append(.added(requirement.location))
-      } else {
-        let function = requirement.when.flatMap(functions.location) ?? requirement.location
-        way.moves.append(.excused(requirement.choices, at: requirement.location, when: function, isAssumed: isAssumed))
-      }
-      return way
+    let missing = requirement.choices.filter { providers[$0]?.descriptor.identifierKinds.isEmpty ?? false }
+    if requirement.enroll, !missing.isEmpty, let facts = lackingAll(requirement.choices, situation.facts) {
+      var way = situation
+      way.facts = facts
+      way.append(missing, .required(requirement.location, isEnrolling: true))
+      ways.append(way)
     }
+    return ways
+  }
+
+  /// An account that can pass none of the providers; nil where it can pass one.
+  private func lackingAll(_ choices: [ProviderName], _ known: KnownFacts) -> KnownFacts? {
+    var facts: KnownFacts? = known
+    for choice in choices {
+      for fact in factors(choice) { facts = facts?.assuming(fact, false) }
+    }
+    return facts
   }
 
   /// The same situation with the fact true, and with the fact false.
@@ -138,7 +188,7 @@ struct FlowSearch {
   func location(_ situation: FlowSituation, _ flow: FlowDefinition) -> SourceLocation {
     switch situation.origin {
     case .flow(let index)? where index < flow.stepLocations.count: flow.stepLocations[index]
-    case .added(let location)?: location
+    case .added(let location)?, .required(let location, _)?: location
     default: flow.location
     }
   }

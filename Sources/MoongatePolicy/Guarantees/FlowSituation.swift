@@ -7,8 +7,10 @@ struct FlowSituation {
   enum Origin: Hashable {
     /// The flow's own, by its place in the file.
     case flow(Int)
-    /// Added by a policy function, or by accounts.lua.
+    /// Added by a policy function.
     case added(SourceLocation)
+    /// Required by accounts.lua.
+    case required(SourceLocation, isEnrolling: Bool)
   }
 
   /// The same to every rule, whatever way led there.
@@ -20,7 +22,8 @@ struct FlowSituation {
     let proved: [IdentifierKind]
     let set: [ProviderName]
     let hasBegun: Bool
-    let requirement: Int
+    let dueIsRequired: Bool
+    let dueEnrolls: Bool
     let isSettled: Bool
   }
 
@@ -34,8 +37,6 @@ struct FlowSituation {
   var proved: [IdentifierKind] = []
   /// Whether the flow was created and something was done in it since.
   var hasBegun = false
-  /// How many of accounts.lua's requirements were looked at.
-  var requirement = 0
   /// Whether it is the flow's end.
   var isSettled = false
   var moves: [FlowMove] = []
@@ -52,11 +53,27 @@ struct FlowSituation {
   var key: Key {
     Key(
       steps: Array(machine.record.steps.dropFirst(machine.record.position)), passed: Set(passed), facts: facts,
-      knowsAccount: knowsAccount, proved: proved, set: set, hasBegun: hasBegun, requirement: requirement, isSettled: isSettled)
+      knowsAccount: knowsAccount, proved: proved, set: set, hasBegun: hasBegun, dueIsRequired: isRequired, dueEnrolls: isEnrolling, isSettled: isSettled)
   }
 
   /// Where the step at hand comes from.
   var origin: Origin? { machine.record.position < origins.count ? origins[machine.record.position] : nil }
+
+  /// Whether accounts.lua requires the step at hand.
+  var isRequired: Bool { if case .required? = origin { true } else { false } }
+  /// Whether the step at hand sets up a factor that accounts.lua requires.
+  var isEnrolling: Bool { if case .required(_, true)? = origin { true } else { false } }
+
+  /// Whether a choice of the requirement was passed, or set up where that is allowed.
+  func hasMet(_ requirement: SignInRequirement) -> Bool {
+    requirement.choices.contains { passed.contains($0) || (requirement.enroll && set.contains($0)) }
+  }
+
+  /// Another step is due after all others.
+  mutating func append(_ choices: [ProviderName], _ origin: Origin) {
+    machine.append(StepRule(choices: choices, isSkippable: false, when: nil))
+    origins.append(origin)
+  }
 
   /// Another provider is to be passed before what is due.
   mutating func requireNext(_ provider: ProviderName, by function: SourceLocation) {

@@ -16,6 +16,7 @@ package struct GuaranteeProver {
 
   /// A problem for each statement that does not hold, or that is not proved.
   package func problems() -> [ConfigurationProblem] {
+    guard !generation.guarantees.isEmpty else { return [] }
     let budget = ProofBudget()
     let functions: FunctionOutcomes
     do {
