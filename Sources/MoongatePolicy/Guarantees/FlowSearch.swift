@@ -146,7 +146,7 @@ struct FlowSearch {
       for facts in having(choice, situation) {
         var way = situation
         way.facts = facts
-        way.append([choice], .required(requirement.location, isEnrolling: false))
+        way.require([choice], .prove, by: requirement)
         ways.append(way)
       }
     }
@@ -154,7 +154,7 @@ struct FlowSearch {
     if requirement.enroll, !missing.isEmpty, let facts = lackingAll(requirement.choices, situation.facts) {
       var way = situation
       way.facts = facts
-      way.append(missing, .required(requirement.location, isEnrolling: true))
+      way.require(missing, .enroll, by: requirement)
       ways.append(way)
     }
     return ways
@@ -188,7 +188,7 @@ struct FlowSearch {
   func location(_ situation: FlowSituation, _ flow: FlowDefinition) -> SourceLocation {
     switch situation.origin {
     case .flow(let index)? where index < flow.stepLocations.count: flow.stepLocations[index]
-    case .added(let location)?, .required(let location, _)?: location
+    case .added(let location)?: location
     default: flow.location
     }
   }

@@ -7,10 +7,8 @@ struct FlowSituation {
   enum Origin: Hashable {
     /// The flow's own, by its place in the file.
     case flow(Int)
-    /// Added by a policy function.
+    /// Added by a policy function, or by accounts.lua.
     case added(SourceLocation)
-    /// Required by accounts.lua.
-    case required(SourceLocation, isEnrolling: Bool)
   }
 
   /// The same to every rule, whatever way led there.
@@ -22,8 +20,6 @@ struct FlowSituation {
     let proved: [IdentifierKind]
     let set: [ProviderName]
     let hasBegun: Bool
-    let dueIsRequired: Bool
-    let dueEnrolls: Bool
     let isSettled: Bool
   }
 
@@ -53,26 +49,21 @@ struct FlowSituation {
   var key: Key {
     Key(
       steps: Array(machine.record.steps.dropFirst(machine.record.position)), passed: Set(passed), facts: facts,
-      knowsAccount: knowsAccount, proved: proved, set: set, hasBegun: hasBegun, dueIsRequired: isRequired, dueEnrolls: isEnrolling, isSettled: isSettled)
+      knowsAccount: knowsAccount, proved: proved, set: set, hasBegun: hasBegun, isSettled: isSettled)
   }
 
   /// Where the step at hand comes from.
   var origin: Origin? { machine.record.position < origins.count ? origins[machine.record.position] : nil }
-
-  /// Whether accounts.lua requires the step at hand.
-  var isRequired: Bool { if case .required? = origin { true } else { false } }
-  /// Whether the step at hand sets up a factor that accounts.lua requires.
-  var isEnrolling: Bool { if case .required(_, true)? = origin { true } else { false } }
 
   /// Whether a choice of the requirement was passed, or set up where that is allowed.
   func hasMet(_ requirement: SignInRequirement) -> Bool {
     requirement.choices.contains { passed.contains($0) || (requirement.enroll && set.contains($0)) }
   }
 
-  /// Another step is due after all others.
-  mutating func append(_ choices: [ProviderName], _ origin: Origin) {
-    machine.append(StepRule(choices: choices, isSkippable: false, when: nil))
-    origins.append(origin)
+  /// accounts.lua requires one of the providers, after all other steps.
+  mutating func require(_ choices: [ProviderName], _ step: AccountStep, by requirement: SignInRequirement) {
+    machine.require(choices, step)
+    origins.append(.added(requirement.location))
   }
 
   /// Another provider is to be passed before what is due.

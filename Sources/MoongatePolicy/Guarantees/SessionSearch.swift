@@ -14,7 +14,7 @@ struct SessionSearch {
   }
 
   /// The flows that open sessions, by name: pages, API and apps all go through them.
-  var doors: [FlowDefinition] { sorted { !$0.needsSession(by: providers) } }
+  var doors: [FlowDefinition] { sorted { !$0.needsSession(by: providers) || FlowPurpose(flow: $0.name) == .joinPhone } }
   /// The flows that an account begins with a session it has, by name.
   var ownFlows: [FlowDefinition] { sorted { $0.needsSession(by: providers) } }
 
@@ -27,6 +27,7 @@ struct SessionSearch {
   ///   - facts: what is true of the account and the device.
   ///   - visit: answers whether to go on.
   func open(_ flow: FlowDefinition, _ facts: KnownFacts, visit: (SessionState) -> Bool) throws(ProofBudget.Exhausted) {
+    if FlowPurpose(flow: flow.name) == .joinPhone { return try join(flow, facts, visit: visit) }
     // A step passed at the flow's beginning is older than the session, which an app may redeem a little later still.
     let oldest = flow.lifetime + flow.session.lifetime + AppCode.lifetime
     try flows.walk(flow, facts) { end in
@@ -34,6 +35,37 @@ struct SessionSearch {
         SessionState(
           legs: [FlowLeg(flow: flow.name, moves: end.moves)], passed: end.passed.unique, facts: end.facts, isNewAccount: !end.knowsAccount,
           verified: verified(end), keeps: end.set, claimsEmail: end.set.contains { providers[$0]?.descriptor.identifierKinds.contains(.email) ?? false }, oldest: oldest))
+    }
+  }
+
+  /// The session of a new account becomes one of the account that holds the number which is proved in it.
+  ///
+  /// Attack: whoever receives one code registers by an identity of their own, adds the number, and is in its owner's account: so it opens to nobody
+  /// where a factor protects the account (`FlowEngine.joining`).
+  private func join(_ flow: FlowDefinition, _ facts: KnownFacts, visit: (SessionState) -> Bool) throws(ProofBudget.Exhausted) {
+    guard let nobody = KnownFacts([.exists: false]), var joined = facts.assuming(.verified(.phone), true) else { return }
+    for provider in providers.all where provider.descriptor.identifierKinds.isEmpty {
+      guard joined.assume(.keeps(provider.descriptor.name), false) else { return }
+    }
+    for door in sorted({ !$0.needsSession(by: providers) }) {
+      var stops = false
+      try flows.walk(door, nobody) { registered in
+        guard registered.isFederated, registered.set.isEmpty, !registered.proved.contains(.phone) else { return true }
+        for (step, location) in zip(flow.steps, flow.stepLocations) {
+          for provider in step.choices where providers[provider]?.descriptor.identifierKinds.contains(.phone) ?? false {
+            let legs = [
+              FlowLeg(flow: door.name, moves: registered.moves), FlowLeg(flow: flow.name, moves: [.passed(provider, at: location)]),
+            ]
+            stops = !visit(
+              SessionState(
+                legs: legs, passed: [provider], facts: joined, isNewAccount: false, verified: [], keeps: [], claimsEmail: false,
+                oldest: door.lifetime + door.session.lifetime + AppCode.lifetime))
+            if stops { return false }
+          }
+        }
+        return false
+      }
+      if stops { return }
     }
   }
 

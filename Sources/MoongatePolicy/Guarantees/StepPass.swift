@@ -24,7 +24,7 @@ extension FlowSearch {
   func passes(_ provider: any Provider, _ situation: FlowSituation, _ flow: FlowDefinition) -> [StepPass] {
     let purpose = FlowPurpose(flow: flow.name)
     let kinds = provider.descriptor.identifierKinds
-    if situation.isEnrolling { return [StepPass(facts: situation.facts, knowsAccount: true, isFactor: false, sets: true)] }
+    if situation.machine.due?.requirement == .enroll { return [StepPass(facts: situation.facts, knowsAccount: true, isFactor: false, sets: true)] }
     if purpose.step(of: provider.descriptor.name) == .set { return choosing(provider, purpose, situation) }
     if provider is any CodeProvider { return situation.knowsAccount ? toOwn(kinds, purpose, situation) : toNamed(kinds, purpose, situation, flow) }
     if kinds.contains(.federated) { return byFederation(kinds, situation) }
@@ -53,7 +53,7 @@ extension FlowSearch {
         return StepPass(facts: situation.facts, knowsAccount: true, identifier: kind, proves: [kind], isFactor: false, countsAccount: false)
       }
       var facts = situation.facts
-      let acceptsClaimed = purpose.accepts(.sample(kind, isVerified: false)) && !situation.isRequired
+      let acceptsClaimed = purpose.accepts(.sample(kind, isVerified: false)) && situation.machine.due?.requirement == nil
       switch (purpose.accepts(.sample(kind, isVerified: true)), acceptsClaimed) {
       case (true, true): guard facts.assume(.holds(kind), true) else { return nil }
       case (true, false): guard facts.assume(.verified(kind), true) else { return nil }
