@@ -31,11 +31,11 @@ package struct DoorTable: Sendable {
   /// - Parameter providers: those of the program; the generation's own take their place.
   package init(_ generation: any PolicyGeneration, providers: ProviderRegistry) {
     let budget = ProofBudget()
-    guard let generation = generation as? Generation, let functions = try? FunctionOutcomes(generation, budget) else {
+    let registry = generation.registry ?? providers
+    guard let generation = generation as? Generation, let functions = try? FunctionOutcomes(generation, registry, budget) else {
       (doors, isIncomplete) = ([], false)
       return
     }
-    let registry = generation.registry ?? providers
     let search = DoorSearch(SessionSearch(generation, providers: registry, functions: functions, budget: budget), registry)
     do throws(ProofBudget.Exhausted) {
       (doors, isIncomplete) = (try search.doors(), false)
@@ -48,11 +48,12 @@ package struct DoorTable: Sendable {
 /// Finds the smallest sets.
 private struct DoorSearch {
   private let sessions: SessionSearch
-  private let names: [ProviderName]
+  /// The providers that can keep a record of an account.
+  private let keeping: [ProviderName]
 
   init(_ sessions: SessionSearch, _ registry: ProviderRegistry) {
     self.sessions = sessions
-    names = registry.all.map(\.descriptor.name).filter { sessions.generation.policies[$0] != nil }
+    keeping = registry.all.filter(\.keepsRecords).map(\.descriptor.name).filter { sessions.generation.policies[$0] != nil }
   }
 
   func doors() throws(ProofBudget.Exhausted) -> [Door] {
@@ -105,7 +106,7 @@ private struct DoorSearch {
   }
 
   private var accountFacts: [BooleanFact] {
-    [.exists, .holds(.email)] + IdentifierKind.allCases.map(BooleanFact.verified) + names.map(BooleanFact.keeps)
+    [.exists, .holds(.email)] + IdentifierKind.allCases.map(BooleanFact.verified) + keeping.map(BooleanFact.keeps)
   }
 
   /// The facts of the account that a registration has made.

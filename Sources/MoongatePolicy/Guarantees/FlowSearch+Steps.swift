@@ -115,11 +115,10 @@ extension FlowSearch {
   /// The facts any of which lets an account pass the provider: `FlowEngine.hasFactor`.
   func factors(_ provider: ProviderName) -> [BooleanFact] {
     guard let implementation = providers[provider], generation.policies[provider] != nil else { return [] }
+    if implementation.keepsRecords { return [.keeps(provider)] }
+    // Of an identity elsewhere nothing else is kept.
     let kinds = implementation.descriptor.identifierKinds
-    var facts: [BooleanFact] = [.keeps(provider)]
-    if implementation is any CodeProvider { facts += kinds.map(BooleanFact.verified) }
-    if kinds.contains(.federated) { facts.append(.verified(.federated)) }
-    return facts
+    return implementation is any CodeProvider ? kinds.map(BooleanFact.verified) : [.verified(.federated)]
   }
 }
 

@@ -15,18 +15,20 @@ final class FunctionOutcomes {
 
   private let evaluator: LuaEvaluator
   private let generation: Generation
+  /// The providers that can keep a record of an account.
   private let keeping: [ProviderName]
   private let budget: ProofBudget
   /// The providers that `require_also` names, by file: what a function of the file could ask for.
   private var required: [String: [ProviderName]] = [:]
 
+  /// - Parameter providers: those of the generation.
   /// - Throws: `PolicyFault` where the functions cannot be loaded.
-  init(_ generation: Generation, _ budget: ProofBudget) throws(PolicyFault) {
+  init(_ generation: Generation, _ providers: ProviderRegistry, _ budget: ProofBudget) throws(PolicyFault) {
     self.generation = generation
     self.budget = budget
     evaluator = try LuaEvaluator(generation)
     evaluator.noteSetReads()
-    keeping = generation.providers.sorted()
+    keeping = generation.providers.filter { providers[$0]?.keepsRecords ?? false }.sorted()
   }
 
   /// What `when` can answer.
@@ -80,15 +82,20 @@ final class FunctionOutcomes {
 
   /// The providers that the function could name in `require_also`.
   private func requirable(_ function: FunctionName) -> [ProviderName] {
-    guard let file = generation.functions.entries[function]?.function.file, let source = generation.sources[file] else { return keeping }
+    guard let file = generation.functions.entries[function]?.function.file, let source = generation.sources[file] else { return generation.providers.sorted() }
     if let known = required[file] { return known }
     let names = LuaNames(source.bytes)
     let calls = names.calls.filter { $0.function == "require_also" }
     let texts = calls.compactMap { $0.texts.first.flatMap(\.self) }.compactMap { ProviderName(rawValue: String($0.dropFirst().dropLast())) }
     // Where one of them is no plain text, it could be any name.
     let isPlain = texts.count == names.globals.count { $0.path.first == "require_also" }
-    let found = isPlain ? Set(texts).intersection(generation.providers).sorted() : keeping
+    let found = isPlain ? Set(texts).intersection(generation.providers).sorted() : generation.providers.sorted()
     required[file] = found
     return found
   }
+}
+
+extension Provider {
+  /// Whether it can keep a record of an account, such as a PIN: `f.account.factors.NAME`.
+  var keepsRecords: Bool { self is any FullProvider && !descriptor.identifierKinds.contains(.federated) }
 }

@@ -20,7 +20,7 @@ package struct GuaranteeProver {
     let budget = ProofBudget()
     let functions: FunctionOutcomes
     do {
-      functions = try FunctionOutcomes(generation, budget)
+      functions = try FunctionOutcomes(generation, providers, budget)
     } catch {
       return generation.guarantees.map { $0.problem("is not proved: \(error)") }
     }
