@@ -94,7 +94,9 @@ struct ExhaustivePlay {
     keys = try KeyRing(master: random.bytes(32))
     mailbox = Mailbox()
     let hashing = SecretHashing(keys: keys, random: random, cost: .cheap)
-    hashes = Dictionary(uniqueKeysWithValues: [Self.pin, Self.password].map { ($0, hashing.hash(Array($0.utf8))) })
+    hashes = [
+      Self.pin: try hashing.hash(Array(Self.pin.utf8)), Self.password: try hashing.hash(Array(Self.password.utf8)),
+    ]
     let log = CapturedLog()
     engine = FlowEngine(
       store: store, generations: ActiveGeneration(generation, at: clock.now()), providers: providers, delivery: mailbox,

@@ -1,5 +1,6 @@
 import MoongateCore
 import MoongateSDK
+import MoongateTesting
 import Testing
 
 @testable import MoongatePolicy
