@@ -6,12 +6,12 @@ import MoongateTesting
 
 /// A small configuration with guarantees, all of it chosen by a seed: flows with choices, skips and conditions, policy functions, accounts.lua.
 struct RandomConfiguration {
-  let files: [String: String]
+  private(set) var files: [String: String]
   let providers: [String]
   /// Functions read facts of unbounded values: the play has to try both.
   private(set) var readsAge = false
   private(set) var readsNetwork = false
-  private var random: Choices
+  private let random: Choices
 
   /// Draws from a seed.
   private struct Choices {
@@ -69,11 +69,7 @@ struct RandomConfiguration {
       files["accounts.lua"] = "return accounts { sign_in = { \((0...random.below(2)).map { _ in step(canSkip: false, naming) }.joined(separator: ", ")) } }"
     }
     files["guarantees.lua"] = "return guarantees {\n" + (1...3).map { "  guarantee \"\($0)\" { \(guarantee()) },\n" }.joined() + "}"
-    self = Self(copying: self, files)
-  }
-
-  private init(copying other: Self, _ files: [String: String]) {
-    (self.files, providers, random) = (files, other.providers, other.random)
+    self.files = files
     let text = files.filter { $0.key != "guarantees.lua" }.values.joined()
     readsAge = text.contains("account.age")
     readsNetwork = text.contains("network_changed")
