@@ -7,7 +7,7 @@ SHELL := /bin/bash
 .ONESHELL:
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: cluster check-guide check-removal bench-hash bench-policy fuzz fuzz-slice help deps test-deps build run test soak unit-test end-to-end bench format lint clean screenshots looks
+.PHONY: prove cluster check-guide check-removal bench-hash bench-policy fuzz fuzz-slice help deps test-deps build run test soak unit-test end-to-end bench format lint clean screenshots looks
 
 CONFIGURATION ?= debug
 CONFIG ?= config
@@ -164,6 +164,11 @@ bench-hash: deps
 bench-exec: deps
 	@swift build -c release --product exec-bench
 	$$(swift build -c release --show-bin-path)/exec-bench
+
+# Ten thousand random configurations: what the prover says of each is what happens when it is played to every end.
+prove: build
+	PROOF_CONFIGURATIONS=$${PROOF_CONFIGURATIONS:-10000} swift test -c $(CONFIGURATION) --explicit-target-dependency-import-check error \
+	  --no-parallel --filter ExhaustivePlayTests
 
 bench: deps bench-policy bench-hash bench-exec
 	@$(call need,$(BENCH_PACKAGES) curl python3-venv)

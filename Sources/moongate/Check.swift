@@ -24,33 +24,43 @@ struct Check: AsyncParsableCommand {
     // What it grants is told of a folder that is refused for it, too.
     let generation = (try? judged.get()) ?? folder.generation()
     let budgets = generation.map(folder.budgets) ?? []
+    let doors = generation.map(folder.doors)
     await programs.end()
     let table = GuessBudget.table(
       budgets, accepted: generation?.gateway.riskBudget, alone: generation?.providersThatOpenAlone ?? [], colour: Terminal.showsColour)
     let costs = generation.map(folder.costs) ?? []
     let tables = [table, CostBudget.table(costs, colour: Terminal.showsColour)].filter { !$0.isEmpty }.joined(separator: "\n\n")
-    let started = programs.started
+    let told = Told(budgets: budgets, costs: costs, table: tables, doors: doors, started: programs.started)
     switch judged {
     case .success(let generation):
-      try tell(problems: [], warnings: generation.warnings, budgets: budgets, costs: costs, table: tables, started: started, of: generation.id)
+      try tell(problems: [], warnings: generation.warnings, told, of: generation.id)
     case .failure(let refused):
-      try tell(
-        problems: refused.problems, warnings: generation?.warnings ?? [], budgets: budgets, costs: costs, table: tables, started: started,
-        of: refused.id)
+      try tell(problems: refused.problems, warnings: generation?.warnings ?? [], told, of: refused.id)
     }
   }
 
-  private func tell(
-    problems: [ConfigurationProblem], warnings: [ConfigurationProblem], budgets: [GuessBudget], costs: [CostBudget], table: String,
-    started: [String], of generation: String?
-  ) throws {
+  /// What a folder grants, whether it is refused for it or not.
+  private struct Told {
+    let budgets: [GuessBudget]
+    /// What attackers may cost.
+    let costs: [CostBudget]
+    /// The budgets and the costs, for a person.
+    let table: String
+    /// nil where the folder has problems of its own.
+    let doors: DoorTable?
+    /// The programs that were started for their handshake.
+    let started: [String]
+  }
+
+  private func tell(problems: [ConfigurationProblem], warnings: [ConfigurationProblem], _ told: Told, of generation: String?) throws {
     if json {
-      print(try ToolJSON.text(Report(problems: problems, warnings: warnings, budgets: budgets, costs: costs, programs: started)))
+      print(try ToolJSON.text(Report(problems: problems, warnings: warnings, told)))
     } else {
       for problem in problems { print(problem) }
       for warning in warnings { print("warning: \(warning)") }
-      if !table.isEmpty { print(table + "\n") }
-      if !started.isEmpty { print("started for the handshake, and ended again: \(started.joined(separator: ", "))") }
+      if !told.table.isEmpty { print(told.table + "\n") }
+      if let doors = told.doors?.text(colour: Terminal.showsColour), !doors.isEmpty { print(doors + "\n") }
+      if !told.started.isEmpty { print("started for the handshake, and ended again: \(told.started.joined(separator: ", "))") }
       if problems.isEmpty {
         print("generation \((generation ?? "").prefix(8)) is good")
       } else {
@@ -119,15 +129,18 @@ struct Check: AsyncParsableCommand {
     let budgets: [Budget]
     /// What attackers may cost.
     let costs: [CostBudget]
+    /// For each flow that opens sessions, the least that gets in.
+    let doors: [Door]
     /// The programs that were started for their handshake.
     let programs: [String]
 
-    init(problems: [ConfigurationProblem], warnings: [ConfigurationProblem], budgets: [GuessBudget], costs: [CostBudget], programs: [String]) {
-      self.costs = costs
-      self.programs = programs
+    init(problems: [ConfigurationProblem], warnings: [ConfigurationProblem], _ told: Told) {
+      costs = told.costs
+      doors = told.doors?.doors ?? []
+      programs = told.started
       self.problems = problems.map(Line.init)
       self.warnings = warnings.map(Line.init)
-      self.budgets = budgets.map {
+      budgets = told.budgets.map {
         Budget(
           provider: $0.provider.rawValue, guessesPerDay: $0.perDay, guessesPer30Days: $0.per30Days, probability30Days: $0.probability30Days,
           commonShare30Days: $0.commonShare30Days)

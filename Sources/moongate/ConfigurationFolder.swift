@@ -5,7 +5,8 @@ import MoongatePolicy
 import MoongateSDK
 
 /// The folder that a command was given, loaded alike for `serve`, `check` and every reload: what its files say, and then
-/// whether the guesses that they grant stay within the operator's risk budget, and whether its own cases hold.
+/// whether the guesses that they grant stay within the operator's risk budget, whether its guarantees are proved, and whether its own cases
+/// hold.
 struct ConfigurationFolder: Sendable {
   let path: String
   private let providers: ProviderRegistry
@@ -42,7 +43,8 @@ struct ConfigurationFolder: Sendable {
       if generation.id == active { return .success(generation) }
       let problems =
         places.problems(of: generation.gateway) + OpenedStore.problems(of: generation.gateway)
-        + [riskProblem(of: generation)].compactMap(\.self) + (await failures(of: loaded))
+        + [riskProblem(of: generation)].compactMap(\.self)
+        + (GuaranteeProver(generation, providers: providers)?.problems() ?? []) + (await failures(of: loaded))
       if problems.isEmpty { return .success(generation) }
       return .failure(RefusedConfiguration(id: generation.id, problems: problems, isFolderMissing: false))
     }
@@ -73,6 +75,9 @@ struct ConfigurationFolder: Sendable {
       generation.policies[provider.descriptor.name].map(CostBudget.init)
     }
   }
+
+  /// For each flow that opens sessions, the least that gets in.
+  func doors(of generation: any PolicyGeneration) -> DoorTable { DoorTable(generation, providers: providers) }
 
   private func riskProblem(of generation: any PolicyGeneration) -> ConfigurationProblem? {
     guard let most = generation.gateway.riskBudget else { return nil }

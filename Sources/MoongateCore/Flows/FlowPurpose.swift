@@ -101,7 +101,7 @@ package enum FlowPurpose: RawRepresentable, Sendable, Hashable, CaseIterable {
   }
 
   /// The kind of identifier that the account is given by the flow: a code of that kind is for one that it does not have yet.
-  var given: IdentifierKind? {
+  package var given: IdentifierKind? {
     switch self {
     case .changeEmail: .email
     case .changePhone, .joinPhone: .phone
@@ -112,7 +112,7 @@ package enum FlowPurpose: RawRepresentable, Sendable, Hashable, CaseIterable {
   /// Whether what an account holds may be proved by a code in this flow.
   ///
   /// Attack: an address that was only claimed must not count as a factor where one is asked for, as in a step-up.
-  func accepts(_ held: HeldIdentifier) -> Bool {
+  package func accepts(_ held: HeldIdentifier) -> Bool {
     switch self {
     case .verifyEmail: held.verifiedAt == nil
     case .signIn, .registerEmail, .passwordReset: true

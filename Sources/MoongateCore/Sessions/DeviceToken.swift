@@ -22,7 +22,7 @@ package struct DeviceToken: Sendable, Equatable {
   private let issuedAt: Timestamp
 
   /// A device that has passed nothing yet.
-  init(from random: any RandomSource, at now: Timestamp) {
+  package init(from random: any RandomSource, at now: Timestamp) {
     self.init(id: random.bytes(Self.idLength), marks: [], issuedAt: now)
   }
 
@@ -83,7 +83,7 @@ extension KeyRing {
   }
 
   /// The token of a device that has just passed the providers for the account.
-  func remember(_ device: DeviceToken, _ account: String, _ providers: [ProviderName], at now: Timestamp) throws -> SecretText {
+  package func remember(_ device: DeviceToken, _ account: String, _ providers: [ProviderName], at now: Timestamp) throws -> SecretText {
     let marks = [DeviceToken.mark(self, account, nil)] + providers.map { DeviceToken.mark(self, account, $0) }
     return SecretText(Base64URL.encode(try seal(device.adding(marks, at: now).bytes, for: Self.deviceOwner)))
   }

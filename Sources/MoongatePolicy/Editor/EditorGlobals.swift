@@ -31,6 +31,10 @@ enum EditorGlobals {
       "policy", [("provider", "string")], "fun(body: moongate.Policy): moongate.File", "policies/NAME.lua returns this: policy \"NAME\" { … }."),
     Function("flow", [("name", "string")], "fun(body: moongate.Flow): moongate.File", "flows/NAME.lua returns this: flow \"NAME\" { … }."),
     Function("accounts", [("body", "moongate.Accounts")], "moongate.File", "accounts.lua returns this."),
+    Function("guarantees", [("list", "moongate.Statement[]")], "moongate.File", "guarantees.lua returns this."),
+    Function(
+      "guarantee", [("statement", "string")], "fun(body: moongate.Guarantee): moongate.Statement",
+      "What is always true of sessions, in your own words: guarantee \"statement\" { … }."),
     Function("tests", [("cases", "moongate.Case[]")], "moongate.File", "tests/NAME.lua returns this."),
     Function(
       "case", [("name", "string")], "fun(acts: (moongate.Act|fun(body: moongate.Flow): moongate.File)[]): moongate.Case",

@@ -36,6 +36,7 @@ package struct EditorTypes: Sendable {
     ---@class (exact) moongate.Exec made by exec
     ---@class (exact) moongate.Vary made by vary
     ---@class (exact) moongate.AnyOf made by any_of
+    ---@class (exact) moongate.Statement made by guarantee
     ---@class (exact) moongate.Case made by case
     ---@class (exact) moongate.Act one word of a case
     ---@class (exact) moongate.Decision allow, deny "reason" or require_also "provider"

@@ -21,7 +21,7 @@ struct ConfigurationFiles: Sendable {
   static let largestFile = 1 << 20
   static let mostFiles = 500
   /// The Lua files that are read from the folder itself.
-  static let rootFiles = ["gateway.lua", "routes.lua", "accounts.lua"]
+  static let rootFiles = ["gateway.lua", "routes.lua", "accounts.lua", "guarantees.lua"]
   static let folders = ["policies", "flows", "tests"]
   /// What takes the place of parts of the pages.
   static let pageFolder = "pages"

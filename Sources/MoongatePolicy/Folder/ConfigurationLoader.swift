@@ -111,6 +111,10 @@ package struct ConfigurationLoader: Sendable {
     } else if !unreadable.contains("routes.lua") {
       problems.warn(SourceLocation(file: "routes.lua", line: 0), "", "is missing: every request that is not the gateway's own gets 404")
     }
+    var guarantees: [Guarantee] = []
+    if let file = files.file("guarantees.lua"), let node = lua.read(file, constructor: "guarantees", example: "guarantees { … }")?.first {
+      guarantees = GuaranteeReader(catalog: catalog, problems: problems).read(node)
+    }
     var cases: [PolicyCase] = []
     for file in files.files(in: "tests") {
       if let node = lua.read(file, constructor: "tests", example: "tests { … }")?.first {
@@ -128,7 +132,7 @@ package struct ConfigurationLoader: Sendable {
     let configured = Set(gateway.providers.keys)
     var generation = Generation(
       id: files.digest, gateway: gateway, routes: RouteTable(routes: routes), flows: flows, policies: policies.filter { configured.contains($0.key) },
-      accounts: accounts, pages: files.pages, warnings: [], functions: functions, sources: lua.sources,
+      accounts: accounts, guarantees: guarantees, pages: files.pages, warnings: [], functions: functions, sources: lua.sources,
       providers: configured,
       declaredFacts: catalog.facts)
     do {

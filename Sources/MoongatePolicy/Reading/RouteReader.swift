@@ -72,7 +72,8 @@ struct RouteReader {
     return host == domain || host.hasSuffix("." + domain)
   }
 
-  private func readHost(_ reader: TableReader) -> String? {
+  /// An exact host.
+  func readHost(_ reader: TableReader) -> String? {
     guard let node = reader.take("host"), let text = Field.text(node, reader.path("host"), problems) else {
       return nil
     }
@@ -84,7 +85,8 @@ struct RouteReader {
     return text
   }
 
-  private func readPattern(_ node: LuaNode, _ path: String) -> PathPattern? {
+  /// A pattern of paths.
+  func readPattern(_ node: LuaNode, _ path: String) -> PathPattern? {
     guard let text = Field.text(node, path, problems) else { return nil }
     func refuse(_ why: String) -> PathPattern? {
       problems.add(node.location, path, "\"\(text)\" \(why)")

@@ -154,8 +154,26 @@ final class FactBox {
   private var declaredRead: UInt64 = 0
   private var limitsRead: UInt64 = 0
 
+  /// Which members of sets the call at work asked for by name, and which sets it listed; nil where nobody wants to know, as while people are served.
+  private var setReads: (members: [FactSlot: Set<String>], listed: Set<FactSlot>)?
+
+  /// Notes from now on which members of sets are read.
+  func noteSetReads() { setReads = ([:], []) }
+
   /// Before a call.
-  func forgetReads() { (slotsRead, declaredRead, limitsRead) = (0, 0, 0) }
+  func forgetReads() {
+    (slotsRead, declaredRead, limitsRead) = (0, 0, 0)
+    if setReads != nil { setReads = ([:], []) }
+  }
+
+  /// What the last call read.
+  var reads: FactReads {
+    FactReads(
+      slots: Set(FactSlot.allCases.filter { slotsRead >> UInt64($0.rawValue) & 1 == 1 }), members: setReads?.members ?? [:],
+      listed: setReads?.listed ?? [],
+      declared: Set(declared.enumerated().filter { declaredRead >> UInt64(min(63, $0.offset)) & 1 == 1 }.map(\.element.path)),
+      readsLimits: limitsRead != 0)
+  }
 
   /// The facts that the last call read, with what they were.
   func evidence(_ facts: Facts) -> [PolicyEvidence.Fact] {
@@ -198,6 +216,9 @@ final class FactBox {
     guard let facts else { return }
     if slot < 64 {
       slotsRead |= 1 << UInt64(slot)
+      if setReads != nil, let set = FactSlot(rawValue: slot), set.isSet {
+        if let key { setReads?.members[set, default: []].insert(key) } else { setReads?.listed.insert(set) }
+      }
     } else if slot < FactSlot.firstLimit {
       declaredRead |= 1 << UInt64(min(63, slot - FactSlot.firstDeclared))
     } else {

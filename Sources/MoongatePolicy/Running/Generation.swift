@@ -9,6 +9,7 @@ struct Generation: PolicyGeneration {
   let flows: [String: FlowDefinition]
   let policies: [ProviderName: ProviderPolicy]
   let accounts: AccountRules
+  let guarantees: [Guarantee]
   let pages: [PageFile]
   var warnings: [ConfigurationProblem]
   let functions: FunctionTable

@@ -132,6 +132,12 @@ final class LuaEvaluator: PolicyEvaluator {
     }
   }
 
+  /// Notes from now on which members of sets functions read.
+  func noteSetReads() { answers.box.noteSetReads() }
+
+  /// What the last call read.
+  var reads: FactReads { answers.box.reads }
+
   /// Calls a function for the way that it goes, whatever it answers.
   func run(_ function: FunctionName, _ facts: Facts) { try? call(function, facts) { _, _ in } }
 

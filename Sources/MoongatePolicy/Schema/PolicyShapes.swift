@@ -120,7 +120,7 @@ extension TableShape {
   /// Every shape that does not depend on the providers of the program.
   static let all: [TableShape] = [
     .gateway, .admin, .tls, .brand, .connectionLimits, .addressLimits, .flowLimits, .program, .outbox, .smtp, .webhook, .twilio, .policy, .code,
-    .timers, .limit, .flow, .step, .session, .next, .route, .requirement, .accounts, .signInRequirement, .caseAccount, .caseClient, .caseSend,
-    .caseWrong, .caseWait, .caseRequest, .caseExpect,
+    .timers, .limit, .flow, .step, .session, .next, .route, .requirement, .accounts, .signInRequirement, .guarantee, .guaranteeAccount,
+    .guaranteeClient, .guaranteeSession, .caseAccount, .caseClient, .caseSend, .caseWrong, .caseWait, .caseRequest, .caseExpect,
   ]
 }

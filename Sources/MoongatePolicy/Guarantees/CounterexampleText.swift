@@ -1,0 +1,75 @@
+import MoongateCore
+import MoongateSDK
+
+/// A way around a guarantee, in sentences: the flow, the steps with the lines that allow them, and the facts.
+struct CounterexampleText {
+  let demand: SessionDemand
+
+  init(_ demand: SessionDemand) { self.demand = demand }
+
+  /// About a session that begins.
+  func sentences(of session: SessionState) -> String {
+    let steps = session.legs.map(sentence).joined(separator: " ")
+    return "\(steps) A session begins that has passed \(list(session.passed)): \(lack(session.passed) { _ in .zero }).\(facts(session))"
+  }
+
+  /// About a session that passes a route.
+  func sentences(of session: SessionState, passing pass: RoutePass, _ request: ExampleRequest, age: (ProviderName) -> Duration) -> String {
+    let steps = session.legs.map(sentence).joined(separator: " ")
+    let route = pass.route
+    var why: String
+    switch route.requirement {
+    case nil: why = "which requires nothing more"
+    case .passed(let provider, nil): why = "which requires \(provider)"
+    case .passed(let provider, let within?): why = "which requires \(provider) within \(within.asWritten)"
+    case .emailVerified: why = "which requires a verified email address"
+    }
+    if let decide = pass.decide {
+      let answer = decide.isAssumed ? "reads facts that can be anything, and so may allow it" : "allows it"
+      why = (route.requirement == nil ? "where" : "\(why), and where") + " `decide` (\(decide.at)) \(answer)"
+    }
+    return """
+      \(steps) The session has passed \(list(session.passed)). It passes the route at \(route.location) (\(request.text)), \(why): \
+      \(lack(session.passed, age)).\(facts(session))
+      """
+  }
+
+  private func sentence(_ leg: FlowLeg) -> String { "In flow \"\(leg.flow)\", \(leg.moves.map(words).joined(separator: ", then "))." }
+
+  private func words(_ move: FlowMove) -> String {
+    switch move {
+    case .passed(let provider, let place): "\(provider) is passed (\(place))"
+    case .chose(let provider, let place): "\(provider) is set (\(place)), which passes nothing"
+    case .skipped(let choices, let place): "\(alternatives(choices)) is skipped (\(place), `skippable`)"
+    case .excused(let choices, let place, let when, let isAssumed):
+      "\(alternatives(choices)) does not apply (\(place)): `when` (\(when)) "
+        + (isAssumed ? "reads facts that can be anything, and so may answer false" : "answers false")
+    }
+  }
+
+  /// What the session lacks.
+  private func lack(_ passed: [ProviderName], _ age: (ProviderName) -> Duration) -> String {
+    if !demand.isMet(passed, age: { _ in .zero }) {
+      if !demand.passed.isEmpty, Set(demand.passed).isDisjoint(with: passed) {
+        return demand.passed.count == 1 ? "it has not passed \(demand.passed[0])" : "it has passed none of \(list(demand.passed))"
+      }
+      return "that is \(Set(passed).count) of \(demand.factors ?? 0) factors"
+    }
+    let late = demand.passed.filter(passed.contains)
+    return "it can have passed \(alternatives(late)) up to \((late.map(age).max() ?? .zero).asWritten) ago"
+  }
+
+  private func facts(_ session: SessionState) -> String {
+    let listed = session.facts.listed.map { fact, value in
+      fact == .verified(.federated) ? "the account has \(value ? "a" : "no") federated identity" : "\(fact.path) = \(value)"
+    }
+    return listed.isEmpty ? "" : " Facts: \(listed.joined(separator: ", "))"
+  }
+
+  private func alternatives(_ names: [ProviderName]) -> String { names.map(\.rawValue).joined(separator: " or ") }
+
+  private func list(_ names: [ProviderName]) -> String {
+    guard let last = names.last, names.count > 1 else { return names.first?.rawValue ?? "nothing" }
+    return names.dropLast().map(\.rawValue).joined(separator: ", ") + " and " + last.rawValue
+  }
+}

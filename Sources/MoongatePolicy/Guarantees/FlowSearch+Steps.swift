@@ -1,0 +1,131 @@
+import MoongateCore
+import MoongateSDK
+
+// Passing a step: who can, and whose step it is then. Each rule is the engine's, in `FlowEngine+Begin`, `+Full` and `+Submit`.
+
+extension FlowSearch {
+  /// What `send` or `verify` can answer.
+  private enum Answers {
+    /// It depends on an open fact: the situations with it decided.
+    case branches([FlowSituation])
+    /// nil: it allows; else the provider that has to be passed as well. Refusals are left out.
+    case verdicts([ProviderName?])
+  }
+
+  /// The ways on from the step at hand by one of its choices.
+  func pass(_ provider: ProviderName, _ situation: FlowSituation, _ flow: FlowDefinition) throws(ProofBudget.Exhausted) -> [FlowSituation] {
+    guard let implementation = providers[provider], let policy = generation.policies[provider] else { return [] }
+    var ways: [FlowSituation] = []
+    for pass in passes(implementation, situation, flow) {
+      var before = situation
+      before.facts = pass.facts
+      if implementation is any CodeProvider, let send = policy.send {
+        switch try ask(send, .send, provider, pass, before, knowsAccount: pass.knowsAccount, flow) {
+        case .branches(let branches):
+          ways += branches
+          continue
+        case .verdicts(let verdicts):
+          // That provider first; for a person who is known in this flow already.
+          for also in verdicts.compactMap(\.self) where situation.knowsAccount {
+            ways += having(also, before).map { facts in
+              var way = before
+              way.facts = facts
+              way.hasBegun = true
+              way.requireNext(also, by: functions.location(send) ?? flow.location)
+              return way
+            }
+          }
+          guard verdicts.contains(nil) else { continue }
+        }
+      }
+      ways += try verified(provider, policy, pass, before, flow)
+    }
+    return ways
+  }
+
+  /// The step is proved, where `verify` lets it be.
+  private func verified(
+    _ provider: ProviderName, _ policy: ProviderPolicy, _ pass: StepPass, _ before: FlowSituation, _ flow: FlowDefinition
+  ) throws(ProofBudget.Exhausted) -> [FlowSituation] {
+    guard let verify = policy.verify else { return [passed(provider, pass, before, flow)] }
+    let knowsAccount = pass.knowsAccount && pass.countsAccount
+    switch try ask(verify, .verify, provider, pass, before, knowsAccount: knowsAccount, flow) {
+    case .branches(let branches): return branches
+    case .verdicts(let verdicts):
+      var ways: [FlowSituation] = []
+      for verdict in verdicts {
+        guard let also = verdict else {
+          ways.append(passed(provider, pass, before, flow))
+          continue
+        }
+        for facts in having(also, before) where knowsAccount {
+          var way = passed(provider, pass, before, flow)
+          way.facts = facts
+          way.requireNext(also, by: functions.location(verify) ?? flow.location)
+          ways.append(way)
+        }
+      }
+      return ways
+    }
+  }
+
+  private func passed(_ provider: ProviderName, _ pass: StepPass, _ before: FlowSituation, _ flow: FlowDefinition) -> FlowSituation {
+    var way = before
+    let here = location(before, flow)
+    way.hasBegun = true
+    way.knowsAccount = pass.knowsAccount
+    way.proved += pass.proves
+    if pass.sets { way.set.append(provider) }
+    way.machine.passed(
+      provider, proved: [], account: pass.knowsAccount ? Moment.account : nil, isFactor: pass.isFactor, at: Moment.now)
+    way.moves.append(pass.isFactor ? .passed(provider, at: here) : .chose(provider, at: here))
+    return way
+  }
+
+  private func ask(
+    _ function: FunctionName, _ action: LimitAction, _ provider: ProviderName, _ pass: StepPass, _ before: FlowSituation, knowsAccount: Bool,
+    _ flow: FlowDefinition
+  ) throws(ProofBudget.Exhausted) -> Answers {
+    var moment = moment(before, flow)
+    moment.action = action
+    moment.provider = provider
+    moment.identifier = pass.identifier ?? before.proved.last
+    moment.knowsAccount = knowsAccount
+    moment.isCreation = false
+    switch try functions.verdict(function, moment, before.facts) {
+    case .depends(let fact): return .branches(branches(before, on: fact))
+    case .answers(let answers, _):
+      let done = Set(before.passed)
+      return .verdicts(
+        answers.compactMap { answer -> ProviderName?? in
+          switch answer {
+          case .allow: .some(nil)
+          case .requireAlso(let provider): .some(done.contains(provider) ? nil : provider)
+          case .deny, .fault: nil
+          }
+        })
+    }
+  }
+
+  /// What has to be true for the account to be able to pass the provider at all, one for each way.
+  func having(_ provider: ProviderName, _ situation: FlowSituation) -> [KnownFacts] {
+    factors(provider).compactMap { situation.facts.assuming($0, true) }
+  }
+
+  /// The facts any of which lets an account pass the provider: `FlowEngine.hasFactor`.
+  func factors(_ provider: ProviderName) -> [BooleanFact] {
+    guard let implementation = providers[provider], generation.policies[provider] != nil else { return [] }
+    if implementation.keepsRecords { return [.keeps(provider)] }
+    // Of an identity elsewhere nothing else is kept.
+    let kinds = implementation.descriptor.identifierKinds
+    return implementation is any CodeProvider ? kinds.map(BooleanFact.verified) : [.verified(.federated)]
+  }
+}
+
+extension KnownFacts {
+  /// With one fact more; nil where it is decided otherwise.
+  func assuming(_ fact: BooleanFact, _ value: Bool) -> Self? {
+    var facts = self
+    return facts.assume(fact, value) ? facts : nil
+  }
+}

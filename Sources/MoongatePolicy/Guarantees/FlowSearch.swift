@@ -1,0 +1,195 @@
+import MoongateCore
+import MoongateSDK
+
+/// Goes every way through a flow: every choice, skip and answer of a function, for every account and device.
+///
+/// The steps are moved on by the engine's own `FlowMachine`. What the engine learns from stores and providers, such as whether an account has
+/// a PIN, is open here: a way assumes what it needs, and is one of a person of whom that is true.
+struct FlowSearch {
+  let generation: Generation
+  let providers: ProviderRegistry
+  let functions: FunctionOutcomes
+  let budget: ProofBudget
+
+  /// Walks through the flow, shortest ways first.
+  /// - Parameters:
+  ///   - facts: what is true of the account and the device.
+  ///   - knowsAccount: whether the flow is begun with a session of the account.
+  ///   - visit: is told of each way to the end, once for each that differs by anything but its moves; it answers whether to go on.
+  func walk(
+    _ flow: FlowDefinition, _ facts: KnownFacts, knowsAccount: Bool = false, visit: (FlowSituation) -> Bool
+  ) throws(ProofBudget.Exhausted) {
+    let start = FlowSituation(
+      machine: FlowMachine(
+        FlowRecord(
+          id: TokenHash(bytes: []), definition: flow, codes: [:], createdAt: Moment.now, returnTo: nil, browser: nil, network: [],
+          account: knowsAccount ? Moment.account : nil, startedIn: knowsAccount ? Moment.account : nil)),
+      origins: flow.steps.indices.map { .flow($0) }, facts: facts, knowsAccount: knowsAccount)
+    var seen: Set<FlowSituation.Key> = []
+    var level = [start]
+    while !level.isEmpty {
+      var next: [FlowSituation] = []
+      var ends: [FlowSituation] = []
+      while let situation = level.popLast() {
+        guard seen.insert(situation.key).inserted else { continue }
+        try budget.spend()
+        guard let ways = try follow(situation, in: flow) else {
+          ends.append(situation)
+          continue
+        }
+        for way in ways.reversed() { if way.acts > situation.acts { next.append(way) } else { level.append(way) } }
+      }
+      // Of ways of one length, the one that needs the fewest facts.
+      for end in ends.sorted(by: { $0.facts.count < $1.facts.count }) where !visit(end) { return }
+      level = next
+    }
+  }
+
+  /// What a situation leads to; nil where it is the flow's end.
+  private func follow(_ situation: FlowSituation, in flow: FlowDefinition) throws(ProofBudget.Exhausted) -> [FlowSituation]? {
+    switch situation.machine.next {
+    case .askWhether(let function): return try ask(function, situation, flow)
+    case .offer(let choices):
+      var ways: [FlowSituation] = []
+      for choice in choices { ways += try pass(choice, situation, flow) }
+      var skipped = situation
+      if skipped.machine.skipped() {
+        skipped.hasBegun = true
+        skipped.moves.append(.skipped(choices, at: location(situation, flow)))
+        ways.append(skipped)
+      }
+      return ways
+    case .complete: return situation.isSettled ? nil : try settle(situation, flow)
+    }
+  }
+
+  /// Asks `when` of the step at hand.
+  private func ask(_ function: FunctionName, _ situation: FlowSituation, _ flow: FlowDefinition) throws(ProofBudget.Exhausted) -> [FlowSituation] {
+    switch try functions.condition(function, moment(situation, flow), situation.facts) {
+    case .depends(let fact): return branches(situation, on: fact)
+    case .answers(let answers, let areAssumed):
+      return answers.map { applies in
+        var way = situation
+        if !applies, let due = situation.machine.due {
+          let here = location(situation, flow)
+          way.moves.append(.excused(due.choices, at: here, when: functions.location(function) ?? here, isAssumed: areAssumed))
+        }
+        way.machine.stepApplies(applies)
+        return way
+      }
+    }
+  }
+
+  /// All steps are behind: whether a session follows, and what accounts.lua still requires of it.
+  private func settle(_ situation: FlowSituation, _ flow: FlowDefinition) throws(ProofBudget.Exhausted) -> [FlowSituation] {
+    var way = situation
+    way.isSettled = true
+    guard situation.machine.record.startedIn == nil else { return [way] }
+    // Whatever the flow's `account =` says, a federated identity signs in to its account or makes one.
+    let rule = situation.isFederated ? AccountRule.any : flow.account
+    guard !situation.passed.isEmpty, rule != (situation.knowsAccount ? .new : .existing) else { return [] }
+    guard situation.knowsAccount else { return way.facts.assume(.exists, false) ? [way] : [] }
+    return try require(way, flow)
+  }
+
+  /// Adds the first step that accounts.lua requires and that the account lacks, as `FlowEngine.requireNext` does.
+  /// - Parameter settled: where nothing is lacking.
+  private func require(_ settled: FlowSituation, _ flow: FlowDefinition) throws(ProofBudget.Exhausted) -> [FlowSituation] {
+    var situation = settled
+    situation.isSettled = false
+    var ends = [situation]
+    var ways: [FlowSituation] = []
+    for requirement in generation.accounts.signIn where !situation.hasMet(requirement) {
+      var open: [FlowSituation] = []
+      for end in ends {
+        switch try applies(requirement, end, flow) {
+        case .branches(let branches): ways += branches
+        case .answers(let yes, let no):
+          if let yes { ways += lacking(requirement, yes, flow) }
+          if let no { open.append(no) }
+        }
+      }
+      ends = open
+    }
+    return ways
+      + ends.map { end in
+        var end = end
+        end.isSettled = true
+        return end
+      }
+  }
+
+  /// Whether a requirement applies: the situations in which it does and does not.
+  private enum Applies {
+    case branches([FlowSituation])
+    case answers(yes: FlowSituation?, no: FlowSituation?)
+  }
+
+  private func applies(_ requirement: SignInRequirement, _ situation: FlowSituation, _ flow: FlowDefinition) throws(ProofBudget.Exhausted) -> Applies {
+    guard let when = requirement.when else { return .answers(yes: situation, no: nil) }
+    switch try functions.condition(when, moment(situation, flow), situation.facts) {
+    case .depends(let fact): return .branches(branches(situation, on: fact))
+    case .answers(let answers, let areAssumed):
+      var excused = situation
+      let function = functions.location(when) ?? requirement.location
+      let move = FlowMove.excused(requirement.choices, at: requirement.location, when: function, isAssumed: areAssumed)
+      if !excused.moves.contains(move) { excused.moves.append(move) }
+      return .answers(yes: answers.contains(true) ? situation : nil, no: answers.contains(false) ? excused : nil)
+    }
+  }
+
+  /// The ways to meet a requirement: by what the account has, or, where it has nothing of it, by what may be set up on the way.
+  private func lacking(_ requirement: SignInRequirement, _ situation: FlowSituation, _ flow: FlowDefinition) -> [FlowSituation] {
+    let purpose = FlowPurpose(flow: flow.name)
+    var ways: [FlowSituation] = []
+    for choice in requirement.choices where purpose.step(of: choice) == .prove {
+      for facts in having(choice, situation) {
+        var way = situation
+        way.facts = facts
+        way.require([choice], .prove, by: requirement)
+        ways.append(way)
+      }
+    }
+    let missing = requirement.choices.filter { providers[$0]?.descriptor.identifierKinds.isEmpty ?? false }
+    if requirement.enroll, !missing.isEmpty, let facts = lackingAll(requirement.choices, situation.facts) {
+      var way = situation
+      way.facts = facts
+      way.require(missing, .enroll, by: requirement)
+      ways.append(way)
+    }
+    return ways
+  }
+
+  /// An account that can pass none of the providers; nil where it can pass one.
+  private func lackingAll(_ choices: [ProviderName], _ known: KnownFacts) -> KnownFacts? {
+    var facts: KnownFacts? = known
+    for choice in choices {
+      for fact in factors(choice) { facts = facts?.assuming(fact, false) }
+    }
+    return facts
+  }
+
+  /// The same situation with the fact true, and with the fact false.
+  func branches(_ situation: FlowSituation, on fact: BooleanFact) -> [FlowSituation] {
+    [false, true].compactMap { value in
+      var way = situation
+      return way.facts.assume(fact, value) ? way : nil
+    }
+  }
+
+  /// What functions are told at this point of the flow.
+  func moment(_ situation: FlowSituation, _ flow: FlowDefinition) -> Moment {
+    Moment(
+      flow: FlowFacts(name: flow.name, passed: Set(situation.passed)), identifier: situation.proved.last, knowsAccount: situation.knowsAccount,
+      isCreation: !situation.hasBegun)
+  }
+
+  /// Where the step at hand was written.
+  func location(_ situation: FlowSituation, _ flow: FlowDefinition) -> SourceLocation {
+    switch situation.origin {
+    case .flow(let index)? where index < flow.stepLocations.count: flow.stepLocations[index]
+    case .added(let location)?: location
+    default: flow.location
+    }
+  }
+}

@@ -1,0 +1,101 @@
+import MoongateCore
+import MoongateSDK
+
+/// What functions can answer, found by calling them with every combination of the boolean facts that they read.
+///
+/// A function that reads a fact of unbounded values, such as a time or a number, is taken to answer anything that it could.
+final class FunctionOutcomes {
+  /// What a function can answer at a moment.
+  enum Outcome<Answer: Hashable> {
+    /// It depends on a fact that is open.
+    case depends(on: BooleanFact)
+    /// In the order in which they were found; empty where every call fails. They are assumed where the function reads facts of unbounded values.
+    case answers([Answer], areAssumed: Bool)
+  }
+
+  private let evaluator: LuaEvaluator
+  private let generation: Generation
+  /// The providers that can keep a record of an account.
+  private let keeping: [ProviderName]
+  private let budget: ProofBudget
+  /// The providers that `require_also` names, by file: what a function of the file could ask for.
+  private var required: [String: [ProviderName]] = [:]
+
+  /// - Parameter providers: those of the generation.
+  /// - Throws: `PolicyFault` where the functions cannot be loaded.
+  init(_ generation: Generation, _ providers: ProviderRegistry, _ budget: ProofBudget) throws(PolicyFault) {
+    self.generation = generation
+    self.budget = budget
+    evaluator = try LuaEvaluator(generation)
+    evaluator.noteSetReads()
+    keeping = generation.providers.filter { providers[$0]?.keepsRecords ?? false }.sorted()
+  }
+
+  /// What `when` can answer.
+  func condition(_ function: FunctionName, _ moment: Moment, _ known: KnownFacts) throws(ProofBudget.Exhausted) -> Outcome<Bool> {
+    try outcome(moment, known, anything: [false, true]) { facts in
+      do throws(PolicyFault) { return .success(try evaluator.condition(of: function, given: facts)) } catch { return .failure(error) }
+    }
+  }
+
+  /// What `send`, `verify` or `decide` can answer but refusals: `allow` and `require_also`.
+  func verdict(_ function: FunctionName, _ moment: Moment, _ known: KnownFacts) throws(ProofBudget.Exhausted) -> Outcome<Verdict> {
+    let anything = [Verdict.allow] + requirable(function).map(Verdict.requireAlso)
+    let outcome = try outcome(moment, known, anything: anything) { facts in
+      let verdict = evaluator.verdict(of: function, given: facts)
+      if case .fault(let fault) = verdict { return .failure(fault) }
+      return .success(verdict)
+    }
+    guard case .answers(let answers, let areAssumed) = outcome else { return outcome }
+    return .answers(answers.filter { if case .deny = $0 { false } else { true } }, areAssumed: areAssumed)
+  }
+
+  private func outcome<Answer: Hashable>(
+    _ moment: Moment, _ known: KnownFacts, anything: [Answer], _ call: (Facts) -> Result<Answer, PolicyFault>
+  ) throws(ProofBudget.Exhausted) -> Outcome<Answer> {
+    let declared = generation.declaredFacts
+    var answers: [Answer] = []
+    var pending: [[Moment.FreeFact: Bool]] = [[:]]
+    while let free = pending.popLast() {
+      try budget.spend()
+      let answer = call(moment.facts(known, free, declared: declared))
+      let reads = evaluator.reads
+      if let open = moment.openFact(reads, known, providers: keeping) { return .depends(on: open) }
+      if let next = moment.freeFacts(reads, known, declared: declared).first(where: { free[$0] == nil }) {
+        for value in [true, false] { pending.append(free.merging([next: value]) { $1 }) }
+        continue
+      }
+      if moment.readsUnbounded(reads, declared: declared) { return .answers(anything, areAssumed: true) }
+      switch answer {
+      case .success(let answer): if !answers.contains(answer) { answers.append(answer) }
+      // A function that fails refuses. One that ran out of its budget could answer on a quicker machine.
+      case .failure(let fault): if ![.error, .result].contains(fault.kind) { return .answers(anything, areAssumed: true) }
+      }
+    }
+    return .answers(answers, areAssumed: false)
+  }
+
+  /// Where the function stands.
+  func location(_ function: FunctionName) -> SourceLocation? {
+    generation.functions.entries[function].map { SourceLocation(file: $0.function.file, line: $0.function.line) }
+  }
+
+  /// The providers that the function could name in `require_also`.
+  private func requirable(_ function: FunctionName) -> [ProviderName] {
+    guard let file = generation.functions.entries[function]?.function.file, let source = generation.sources[file] else { return generation.providers.sorted() }
+    if let known = required[file] { return known }
+    let names = LuaNames(source.bytes)
+    let calls = names.calls.filter { $0.function == "require_also" }
+    let texts = calls.compactMap { $0.texts.first.flatMap(\.self) }.compactMap { ProviderName(rawValue: String($0.dropFirst().dropLast())) }
+    // Where one of them is no plain text, it could be any name.
+    let isPlain = texts.count == names.globals.count { $0.path.first == "require_also" }
+    let found = isPlain ? Set(texts).intersection(generation.providers).sorted() : generation.providers.sorted()
+    required[file] = found
+    return found
+  }
+}
+
+extension Provider {
+  /// Whether it can keep a record of an account, such as a PIN: `f.account.factors.NAME`.
+  var keepsRecords: Bool { self is any FullProvider && !descriptor.identifierKinds.contains(.federated) }
+}

@@ -1,0 +1,73 @@
+import MoongateCore
+import MoongateSDK
+
+/// Proves the statements of guarantees.lua over a generation, or finds the shortest way around each.
+package struct GuaranteeProver {
+  private let generation: Generation
+  private let providers: ProviderRegistry
+
+  /// - Parameter providers: those of the program; the generation's own take their place.
+  /// - Returns: nil for a generation that was not read from a folder.
+  package init?(_ generation: any PolicyGeneration, providers: ProviderRegistry) {
+    guard let generation = generation as? Generation else { return nil }
+    self.generation = generation
+    self.providers = generation.registry ?? providers
+  }
+
+  /// A problem for each statement that does not hold, or that is not proved.
+  package func problems() -> [ConfigurationProblem] {
+    guard !generation.guarantees.isEmpty else { return [] }
+    let budget = ProofBudget()
+    let functions: FunctionOutcomes
+    do {
+      functions = try FunctionOutcomes(generation, providers, budget)
+    } catch {
+      return generation.guarantees.map { $0.problem("is not proved: \(error)") }
+    }
+    let sessions = SessionSearch(generation, providers: providers, functions: functions, budget: budget)
+    return generation.guarantees.compactMap { guarantee in
+      do throws(ProofBudget.Exhausted) {
+        return try refutation(of: guarantee, sessions, functions, budget).map { guarantee.problem($0) }
+      } catch {
+        return guarantee.problem(ProofBudget.sentence)
+      }
+    }
+  }
+
+  /// Why the statement does not hold, behind its name; nil where it is proved.
+  private func refutation(
+    of guarantee: Guarantee, _ sessions: SessionSearch, _ functions: FunctionOutcomes, _ budget: ProofBudget
+  ) throws(ProofBudget.Exhausted) -> String? {
+    switch guarantee.scope {
+    case .sessions(let facts):
+      var shortest: SessionState?
+      for door in sessions.doors {
+        try sessions.open(door, facts) { session in
+          if let found = shortest, (found.acts, found.facts.count) <= (session.acts, session.facts.count) { return false }
+          guard !guarantee.demand.isMet(session.passed, age: { _ in .zero }) else { return true }
+          shortest = session
+          return false
+        }
+      }
+      return shortest.map { "does not hold. \(CounterexampleText(guarantee.demand).sentences(of: $0))" }
+    case .route(let host, let pattern):
+      let reached = try RouteReach(routes: generation.routes.routes, budget: budget).routes(for: pattern, host: host)
+      let search = RouteSearch(sessions: sessions, functions: functions, routes: generation.routes.routes)
+      return try search.refutation(of: guarantee.demand, pattern, reached)
+    }
+  }
+}
+
+extension ProofBudget {
+  /// Behind the name of a statement that takes more work.
+  static let sentence = """
+    is not proved: there are more than 100,000 situations to look at. Let functions read fewer facts, or flows have fewer steps and choices, or \
+    state less in one file
+    """
+}
+
+extension Guarantee {
+  fileprivate func problem(_ sentence: String) -> ConfigurationProblem {
+    ConfigurationProblem(location: location, path: "", message: "guarantee \"\(statement)\" \(sentence)")
+  }
+}

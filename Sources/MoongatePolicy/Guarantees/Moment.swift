@@ -1,0 +1,120 @@
+import MoongateCore
+import MoongateSDK
+
+/// The point of a flow, or the request, at which a function is called: every fact but those that are open.
+struct Moment {
+  /// Facts that change from call to call and that are true or false: a function is called with both.
+  enum FreeFact: Hashable {
+    case networkChanged, clockSuspect
+    /// A fact of the kind `flag` that a provider declares, by its path. It may be absent as well, which reads as false.
+    case flag(String)
+  }
+
+  var action: LimitAction?
+  var provider: ProviderName?
+  var flow: FlowFacts?
+  /// Of the identifier that the function is told; nil where it is told none.
+  var identifier: IdentifierKind?
+  /// Whether the account is known by then. Before that, functions see the facts of nobody.
+  var knowsAccount = false
+  /// Whether this is the request that created the flow, whose network is the flow's own.
+  var isCreation = false
+  var session: SessionFacts?
+  var request: RequestFacts?
+
+  /// The clock of every call. A function that reads it is taken to answer anything.
+  static let now = Timestamp(milliseconds: 1_800_000_000_000)
+  static let account = "ac_of_a_guarantee"
+
+  /// What the function is told. Open facts read as false.
+  func facts(_ known: KnownFacts, _ free: [FreeFact: Bool], declared: [DeclaredFact]) -> Facts {
+    var client = ClientFacts(address: .unspecified)
+    client.isNewDevice = session == nil ? (knowsAccount ? known[.newDevice] ?? false : true) : false
+    client.networkChanged = networkChanged(known) ?? free[.networkChanged] ?? false
+    return Facts(
+      now: Self.now, action: action, provider: provider, flow: flow, identifier: identifier.map { Self.identifier($0, free, declared) },
+      account: knowsAccount ? account(known) : AccountFacts(), client: client, clockIsSuspect: free[.clockSuspect] ?? false, request: request,
+      session: session)
+  }
+
+  private func account(_ known: KnownFacts) -> AccountFacts {
+    var factors: Set<ProviderName> = []
+    for (fact, value) in known.all { if case .keeps(let provider) = fact, value { factors.insert(provider) } }
+    return AccountFacts(
+      exists: true, id: Self.account, age: .seconds(86_400), idle: .seconds(3_600), hasPIN: factors.contains { $0.rawValue == "pin" },
+      hasEmail: known[.holds(.email)] ?? false, isEmailVerified: known[.verified(.email)] ?? false,
+      isPhoneVerified: known[.verified(.phone)] ?? false, factors: factors)
+  }
+
+  /// Whether the network is another than the flow's, where that is decided.
+  private func networkChanged(_ known: KnownFacts) -> Bool? {
+    if session != nil || isCreation { return false }
+    return known[.networkChanged]
+  }
+
+  private static func identifier(_ kind: IdentifierKind, _ free: [FreeFact: Bool], _ declared: [DeclaredFact]) -> Identifier {
+    var attributes: [String: String] = [:]
+    for fact in declared where fact.of == kind && fact.kind == .flag { attributes[fact.name] = String(free[.flag(fact.path)] ?? false) }
+    let value =
+      switch kind {
+      case .phone: "+919000000001"
+      case .email: "person@example.com"
+      case .federated: "https://accounts.example.com person"
+      }
+    return Identifier(kind: kind, value: value, display: value, attributes: attributes)
+  }
+
+  // MARK: what a call depended on
+
+  /// The first open fact that the call read.
+  func openFact(_ reads: FactReads, _ known: KnownFacts, providers: [ProviderName]) -> BooleanFact? {
+    let facts = reads.slots.flatMap { decidable($0, reads, providers) }.sorted(by: BooleanFact.isBefore)
+    return facts.first { known[$0] == nil }
+  }
+
+  private func decidable(_ slot: FactSlot, _ reads: FactReads, _ providers: [ProviderName]) -> [BooleanFact] {
+    guard session == nil else { return [] }
+    switch slot {
+    case .clientNewDevice: return knowsAccount ? [.newDevice] : []
+    case .accountHasPIN: return knowsAccount ? providers.filter { $0.rawValue == "pin" }.map(BooleanFact.keeps) : []
+    case .accountHasEmail: return knowsAccount ? [.holds(.email)] : []
+    case .accountEmailVerified: return knowsAccount ? [.verified(.email)] : []
+    case .accountPhoneVerified: return knowsAccount ? [.verified(.phone)] : []
+    case .accountFactors:
+      guard knowsAccount else { return [] }
+      let named = reads.members[slot] ?? []
+      return providers.filter { reads.listed.contains(slot) || named.contains($0.rawValue) }.map(BooleanFact.keeps)
+    default: return []
+    }
+  }
+
+  /// The free facts that the call read.
+  func freeFacts(_ reads: FactReads, _ known: KnownFacts, declared: [DeclaredFact]) -> [FreeFact] {
+    var free: [FreeFact] = []
+    if reads.slots.contains(.clientNetworkChanged), networkChanged(known) == nil { free.append(.networkChanged) }
+    if reads.slots.contains(.clockSuspect) { free.append(.clockSuspect) }
+    for fact in declared where fact.kind == .flag && fact.of == identifier && reads.declared.contains(fact.path) { free.append(.flag(fact.path)) }
+    return free
+  }
+
+  /// Whether the call read a fact that may be anything: a time, a number, a text.
+  func readsUnbounded(_ reads: FactReads, declared: [DeclaredFact]) -> Bool {
+    if reads.readsLimits { return true }
+    if declared.contains(where: { $0.of == identifier && $0.kind != .flag && reads.declared.contains($0.path) }) { return true }
+    return reads.slots.contains { slot in
+      switch slot {
+      case .now, .clientIP, .clientNetwork, .clientUserAgent, .requestMethod, .requestHost, .requestPath, .requestQuery, .sessionAccount, .sessionAge:
+        true
+      case .identifier: identifier != nil
+      case .phoneE164: identifier == .phone
+      case .emailAddress: identifier == .email
+      case .accountID, .accountAge, .accountIdle: knowsAccount
+      // Whether it was passed is known; when, is not.
+      case .sessionPassed: (reads.members[slot] ?? []).contains { name in session?.passed.keys.contains { $0.rawValue == name } ?? false }
+      case .action, .provider, .flowName, .flowPassed, .accountExists, .accountHasPIN, .accountHasEmail, .accountEmailVerified,
+        .accountPhoneVerified, .accountFactors, .clientNewDevice, .clientNetworkChanged, .clockSuspect, .sessionAAL:
+        false
+      }
+    }
+  }
+}

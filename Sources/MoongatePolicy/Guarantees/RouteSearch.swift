@@ -1,0 +1,84 @@
+import MoongateCore
+import MoongateSDK
+
+/// Looks for a session that passes a route without what a guarantee demands.
+struct RouteSearch {
+  let sessions: SessionSearch
+  let functions: FunctionOutcomes
+  let routes: [Route]
+
+  /// Sessions that no route tells apart.
+  private struct Key: Hashable {
+    let passed: Set<ProviderName>
+    let facts: KnownFacts
+    let oldest: Duration
+  }
+
+  /// Why the demand does not hold at these routes; nil where it does.
+  func refutation(
+    of demand: SessionDemand, _ pattern: PathPattern, _ reached: [(route: Int, request: ExampleRequest)]
+  ) throws(ProofBudget.Exhausted) -> String? {
+    guard !reached.isEmpty else { return "is about nothing: no route of routes.lua takes a path of \"\(pattern.text)\"" }
+    if let open = reached.first(where: { routes[$0.route].isOpen }) {
+      return """
+        does not hold. The route at \(routes[open.route].location) is open to everyone (`allow = true`), and takes \(open.request.text) without a \
+        session
+        """
+    }
+    var pending: [SessionState] = []
+    for door in sessions.doors {
+      try sessions.open(door, KnownFacts()) { session in
+        pending.append(session)
+        return true
+      }
+    }
+    var seen: Set<Key> = []
+    while let next = pending.indices.min(by: { pending[$0].acts < pending[$1].acts }) {
+      let session = pending.remove(at: next)
+      let key = Key(passed: Set(session.passed), facts: sessions.later(session.facts), oldest: session.oldest)
+      guard seen.insert(key).inserted else { continue }
+      for (index, request) in reached {
+        let route = routes[index]
+        guard let passing = try pass(session, route) else { continue }
+        let age = { (provider: ProviderName) in min(session.oldest, route.mostAge(of: provider) ?? session.oldest) }
+        if !demand.isMet(session.passed, age: age) {
+          return "does not hold. \(CounterexampleText(demand).sentences(of: session, passing: passing, request, age: age))"
+        }
+      }
+      try sessions.grow(session) { pending.append($0) }
+    }
+    return nil
+  }
+
+  /// How a route lets a session through; nil where it does not.
+  private func pass(_ session: SessionState, _ route: Route) throws(ProofBudget.Exhausted) -> RoutePass? {
+    switch route.requirement {
+    case nil: break
+    case .passed(let provider, _): guard session.passed.contains(provider) else { return nil }
+    case .emailVerified: guard sessions.later(session.facts)[.verified(.email)] != false else { return nil }
+    }
+    guard let decide = route.decide else { return RoutePass(route: route, decide: nil) }
+    let passed = Dictionary(session.passed.map { ($0, Moment.now) }) { first, _ in first }
+    let facts = SessionFacts(account: Moment.account, passed: passed, age: .seconds(60), aal: max(1, min(2, session.passed.count)))
+    let moment = Moment(session: facts, request: RequestFacts(method: "GET", host: "", path: "/", query: ""))
+    guard case .answers(let answers, let areAssumed) = try functions.verdict(decide, moment, session.facts) else { return nil }
+    let passes = answers.contains { answer in
+      if case .requireAlso(let provider) = answer { session.passed.contains(provider) } else { answer == .allow }
+    }
+    return passes ? RoutePass(route: route, decide: functions.location(decide).map { ($0, areAssumed) }) : nil
+  }
+}
+
+/// How a route lets a session through.
+struct RoutePass {
+  let route: Route
+  /// Where its function stands that answers allow, or is assumed to.
+  let decide: (at: SourceLocation, isAssumed: Bool)?
+}
+
+extension Route {
+  /// How long ago a session that passes can have passed the provider at most, by what the route requires.
+  fileprivate func mostAge(of provider: ProviderName) -> Duration? {
+    if case .passed(provider, let within)? = requirement { within } else { nil }
+  }
+}

@@ -1,0 +1,126 @@
+import MoongateCore
+import MoongateSDK
+
+/// Finds every session that the flows of a generation can open, and what it can grow to by step-ups.
+struct SessionSearch {
+  let generation: Generation
+  let providers: ProviderRegistry
+  let flows: FlowSearch
+
+  init(_ generation: Generation, providers: ProviderRegistry, functions: FunctionOutcomes, budget: ProofBudget) {
+    self.generation = generation
+    self.providers = providers
+    flows = FlowSearch(generation: generation, providers: providers, functions: functions, budget: budget)
+  }
+
+  /// The flows that open sessions, by name: pages, API and apps all go through them.
+  var doors: [FlowDefinition] { sorted { !$0.needsSession(by: providers) || FlowPurpose(flow: $0.name) == .joinPhone } }
+  /// The flows that an account begins with a session it has, by name.
+  var ownFlows: [FlowDefinition] { sorted { $0.needsSession(by: providers) } }
+
+  private func sorted(_ isWanted: (FlowDefinition) -> Bool) -> [FlowDefinition] {
+    generation.flows.values.filter(isWanted).sorted { $0.name < $1.name }
+  }
+
+  /// The sessions that a flow opens, those of the shortest ways first.
+  /// - Parameters:
+  ///   - facts: what is true of the account and the device.
+  ///   - visit: answers whether to go on.
+  func open(_ flow: FlowDefinition, _ facts: KnownFacts, visit: (SessionState) -> Bool) throws(ProofBudget.Exhausted) {
+    if FlowPurpose(flow: flow.name) == .joinPhone { return try join(flow, facts, visit: visit) }
+    // A step passed at the flow's beginning is older than the session, which an app may redeem a little later still.
+    let oldest = flow.lifetime + flow.session.lifetime + AppCode.lifetime
+    try flows.walk(flow, facts) { end in
+      visit(
+        SessionState(
+          legs: [FlowLeg(flow: flow.name, moves: end.moves)], passed: end.passed.unique, facts: end.facts, isNewAccount: !end.knowsAccount,
+          verified: verified(end), keeps: end.set, claimsEmail: end.set.contains { providers[$0]?.descriptor.identifierKinds.contains(.email) ?? false }, oldest: oldest))
+    }
+  }
+
+  /// The session of a new account becomes one of the account that holds the number which is proved in it.
+  ///
+  /// Attack: whoever receives one code registers by an identity of their own, adds the number, and is in its owner's account: so it opens to nobody
+  /// where a factor protects the account (`FlowEngine.joining`).
+  private func join(_ flow: FlowDefinition, _ facts: KnownFacts, visit: (SessionState) -> Bool) throws(ProofBudget.Exhausted) {
+    guard let nobody = KnownFacts([.exists: false]), var joined = facts.assuming(.verified(.phone), true) else { return }
+    for provider in providers.all where provider.descriptor.identifierKinds.isEmpty {
+      guard joined.assume(.keeps(provider.descriptor.name), false) else { return }
+    }
+    for door in sorted({ !$0.needsSession(by: providers) }) {
+      var stops = false
+      try flows.walk(door, nobody) { registered in
+        guard registered.isFederated, registered.set.isEmpty, !registered.proved.contains(.phone) else { return true }
+        for (step, location) in zip(flow.steps, flow.stepLocations) {
+          for provider in step.choices where providers[provider]?.descriptor.identifierKinds.contains(.phone) ?? false {
+            let legs = [
+              FlowLeg(flow: door.name, moves: registered.moves), FlowLeg(flow: flow.name, moves: [.passed(provider, at: location)]),
+            ]
+            stops = !visit(
+              SessionState(
+                legs: legs, passed: [provider], facts: joined, isNewAccount: false, verified: [], keeps: [], claimsEmail: false,
+                oldest: door.lifetime + door.session.lifetime + AppCode.lifetime))
+            if stops { return false }
+          }
+        }
+        return false
+      }
+      if stops { return }
+    }
+  }
+
+  /// Who signs in elsewhere brings the address that is verified there.
+  private func verified(_ end: FlowSituation) -> [IdentifierKind] {
+    let federated = end.isFederated ? providers.all.filter { $0.descriptor.identifierKinds.contains(.federated) }.flatMap(\.descriptor.identifierKinds) : []
+    return (end.proved + federated).unique
+  }
+
+  /// What a session becomes by one of the account's own flows: those that add a provider to what was passed.
+  func grow(_ session: SessionState, visit: (SessionState) -> Void) throws(ProofBudget.Exhausted) {
+    let facts = later(session.facts)
+    for flow in ownFlows {
+      try flows.walk(flow, facts, knowsAccount: true) { end in
+        let passed = (session.passed + end.passed).unique
+        guard passed.count > session.passed.count else { return true }
+        var grown = session
+        grown.legs.append(FlowLeg(flow: flow.name, moves: end.moves))
+        grown.passed = passed
+        grown.facts = end.facts
+        visit(grown)
+        return true
+      }
+    }
+  }
+
+  /// What is still true of an account some time later: facts that some flow changes are open again.
+  func later(_ facts: KnownFacts) -> KnownFacts {
+    let changes = Set(generation.flows.keys.map(FlowPurpose.init(flow:)))
+    let open = facts.reopening { fact in
+      switch fact {
+      case .newDevice, .networkChanged, .exists: true
+      case .holds(.phone), .verified(.phone): !changes.isDisjoint(with: [.changePhone, .joinPhone])
+      case .holds(.email), .verified(.email): !changes.isDisjoint(with: [.changeEmail, .verifyEmail, .joinPhone, .passwordReset])
+      case .holds(.federated), .verified(.federated): changes.contains(.joinPhone)
+      case .keeps(let provider):
+        changes.contains { purpose in
+          switch purpose {
+          case .secret(provider, _): true
+          case .pinSet, .pinReset, .pinDisable: provider.rawValue == "pin"
+          case .passwordReset: provider.rawValue == "password"
+          default: false
+          }
+        }
+      }
+    }
+    // It exists by now.
+    return open.assuming(.exists, true) ?? open
+  }
+}
+
+extension Array where Element: Hashable {
+  /// Each once, in the order of their first places.
+  fileprivate var unique: Self {
+    var seen: Set<Element> = []
+    return filter { seen.insert($0).inserted }
+  }
+}

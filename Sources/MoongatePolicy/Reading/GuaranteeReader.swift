@@ -1,0 +1,168 @@
+import MoongateCore
+import MoongateSDK
+
+/// guarantees.lua.
+struct GuaranteeReader {
+  let catalog: ProviderCatalog
+  let problems: Problems
+
+  private static let example = "guarantee \"administration takes two factors\" { route = \"/admin/**\", factors = 2 }"
+
+  func read(_ node: LuaNode) -> [Guarantee] {
+    guard case .table(let table) = node.value, table.isList else {
+      problems.add(node.location, "", "guarantees takes a list: guarantees { \(Self.example), … }")
+      return []
+    }
+    var guarantees: [Guarantee] = []
+    var lines: [String: Int] = [:]
+    for item in table.items {
+      guard let guarantee = read(statement: item) else { continue }
+      if let line = lines[guarantee.statement] {
+        problems.add(item.location, "", "says \"\(guarantee.statement)\" again, first in line \(line): give each its own words")
+      }
+      lines[guarantee.statement] = item.location.line
+      guarantees.append(guarantee)
+    }
+    return guarantees
+  }
+
+  private func read(statement node: LuaNode) -> Guarantee? {
+    guard case .tagged("guarantee", let arguments) = node.value else {
+      problems.add(node.location, "", "must be \(Self.example), not \(node.value.described)")
+      return nil
+    }
+    guard arguments.count == 2, case .text(let statement) = arguments[0].value else {
+      problems.add(node.location, "", "a guarantee says what it guarantees in a table after its words, as in \(Self.example)")
+      return nil
+    }
+    guard !statement.allSatisfy(\.isWhitespace), Field.text(arguments[0], "", problems) != nil else {
+      if statement.allSatisfy(\.isWhitespace) { problems.add(node.location, "", "a guarantee says in words what it guarantees, as in \(Self.example)") }
+      return nil
+    }
+    let before = problems.all.count
+    guard let reader = TableReader(arguments[1], .guarantee, path: "", problems: problems) else { return nil }
+    let body = reader.said("route") == nil ? ofSessions(reader) : ofRoute(reader)
+    guard problems.all.count == before, let (scope, demand) = body else { return nil }
+    return Guarantee(statement: statement, scope: scope, demand: demand, location: node.location)
+  }
+
+  // MARK: about sessions
+
+  private func ofSessions(_ reader: TableReader) -> (Guarantee.Scope, SessionDemand)? {
+    for name in ["passed", "factors", "within", "host"] {
+      guard let node = reader.said(name) else { continue }
+      let instead = ["passed", "factors"].contains(name) ? "; for sessions as they begin, write session = { \(name) = … }" : ""
+      problems.add(node.location, name, "belongs to a guarantee about a route, and there is no `route`\(instead)")
+    }
+    guard let node = reader.said("session") else {
+      if reader.said("account") != nil || reader.said("client") != nil || reader.names.isEmpty {
+        problems.add(
+          reader.location, "", "guarantees nothing: say what sessions have passed, as in session = { passed = \"pin\" }, or which route it is about")
+      }
+      return nil
+    }
+    let facts = readFacts(reader)
+    guard let session = TableReader(node, .guaranteeSession, path: "session", problems: problems), let demand = readDemand(session), let facts
+    else { return nil }
+    return (.sessions(facts), demand)
+  }
+
+  private func readFacts(_ reader: TableReader) -> KnownFacts? {
+    var facts: [BooleanFact: Bool] = [:]
+    if let node = reader.said("account"), let account = TableReader(node, .guaranteeAccount, path: "account", problems: problems) {
+      facts = readAccount(account)
+    }
+    if let node = reader.said("client"), let client = TableReader(node, .guaranteeClient, path: "client", problems: problems) {
+      facts[.newDevice] = client.flag("new_device")
+      facts[.networkChanged] = client.flag("network_changed")
+    }
+    guard let known = KnownFacts(facts) else {
+      problems.add(
+        (reader.said("account") ?? reader.said("client"))?.location ?? reader.location, "account",
+        "no account has all of these facts: a fact that is true means that the account exists, and a verified address is one that it has")
+      return nil
+    }
+    return known
+  }
+
+  private func readAccount(_ account: TableReader) -> [BooleanFact: Bool] {
+    var facts: [BooleanFact: Bool] = [:]
+    facts[.exists] = account.flag("exists")
+    facts[.holds(.email)] = account.flag("has_email")
+    facts[.verified(.email)] = account.flag("email_verified")
+    facts[.verified(.phone)] = account.flag("phone_verified")
+    if let hasPIN = account.flag("has_pin"), let pin = ProviderName(rawValue: "pin") { facts[.keeps(pin)] = hasPIN }
+    guard let node = account.said("factors"), let factors = TableReader(node, nil, path: account.path("factors"), problems: problems) else {
+      return facts
+    }
+    for name in factors.names {
+      guard let value = factors.flag(name) else { continue }
+      guard let provider = provider(name, factors.path(name), at: factors.said(name)?.location ?? node.location) else { continue }
+      if let said = facts[.keeps(provider)], said != value {
+        problems.add(factors.said(name)?.location ?? node.location, factors.path(name), "contradicts `has_pin`")
+      }
+      facts[.keeps(provider)] = value
+    }
+    return facts
+  }
+
+  // MARK: about routes
+
+  private func ofRoute(_ reader: TableReader) -> (Guarantee.Scope, SessionDemand)? {
+    for name in ["account", "client", "session"] {
+      guard let node = reader.said(name) else { continue }
+      let instead = name == "session" ? "; write `passed` or `factors` beside `route`" : ""
+      problems.add(node.location, name, "a guarantee about a route is about every session that passes it: remove this\(instead)")
+    }
+    let routes = RouteReader(catalog: catalog, flows: nil, gateway: nil, problems: problems)
+    let pattern = reader.take("route").flatMap { routes.readPattern($0, "route") }
+    let host = routes.readHost(reader)
+    guard let demand = readDemand(reader), let pattern else { return nil }
+    return (.route(host: host, pattern), demand)
+  }
+
+  // MARK: what is demanded
+
+  private func readDemand(_ reader: TableReader) -> SessionDemand? {
+    let passed = reader.said("passed").flatMap { readProviders($0, reader.path("passed")) }
+    let factors = reader.whole("factors", in: 1...9)
+    let within = reader.duration("within", atLeast: .seconds(1))
+    if let node = reader.said("within"), reader.said("passed") == nil {
+      problems.add(node.location, reader.path("within"), "counts from when a provider was passed: say which, with `passed`")
+    }
+    guard reader.said("passed") != nil || reader.said("factors") != nil else {
+      problems.add(reader.location, reader.path, "guarantees nothing: write passed = \"pin\" or factors = 2")
+      return nil
+    }
+    return SessionDemand(passed: passed ?? [], factors: factors, within: within)
+  }
+
+  /// One provider, or `any_of { … }`.
+  private func readProviders(_ node: LuaNode, _ path: String) -> [ProviderName]? {
+    guard case .tagged("any_of", let arguments) = node.value else {
+      guard case .text(let text) = node.value else {
+        problems.add(
+          node.location, path, "must name a provider in quotes, or several, as in any_of { \"pin\", \"totp\" }, not \(node.value.described)")
+        return nil
+      }
+      return provider(text, path, at: node.location).map { [$0] }
+    }
+    guard case .table(let table)? = arguments.first?.value, table.isList, !table.isEmpty else {
+      problems.add(node.location, path, "any_of takes a list of providers, as in any_of { \"pin\", \"totp\" }")
+      return nil
+    }
+    return table.items.compactMap { item in Field.text(item, path, problems).flatMap { provider($0, path, at: item.location) } }
+  }
+
+  private func provider(_ text: String, _ path: String, at location: SourceLocation) -> ProviderName? {
+    guard let name = catalog.known(text) else {
+      problems.add(location, path, "no provider is called \"\(text)\"\(Suggestion.phrase(for: text, among: catalog.names))")
+      return nil
+    }
+    guard catalog.isConfigured(name) else {
+      problems.add(location, path, "gateway.lua configures no provider `\(text)`, so nobody could ever pass it")
+      return nil
+    }
+    return name
+  }
+}

@@ -1,0 +1,297 @@
+import MoongateCore
+import MoongateSDK
+import MoongateStore
+import MoongateTesting
+import Synchronization
+
+@testable import MoongatePolicy
+
+/// Counts runs.
+private final class Counter: Sendable {
+  private let count = Atomic<Int>(0)
+
+  func next() -> Int { count.add(1, ordering: .relaxed).newValue }
+}
+
+/// Plays every way through every flow of a configuration on the real engine, for every account that matters, and notes each session that begins.
+struct ExhaustivePlay {
+  /// A person, their device and when they come.
+  struct World: Hashable {
+    enum Address { case none, claimed, verified }
+
+    var hasPhone = false
+    var email = Address.none
+    var isFederated = false
+    var hasPIN = false
+    var hasPassword = false
+    var isKnownDevice = false
+    var isOld = false
+
+    /// Whether the facts of a guarantee are true of the account, as a flow finds it.
+    func fits(_ facts: KnownFacts, isNewAccount: Bool) -> Bool {
+      facts.all.allSatisfy { fact, value in
+        let isTrue =
+          switch fact {
+          case .newDevice: isNewAccount || !isKnownDevice
+          case _ where isNewAccount: false
+          case .exists: true
+          case .holds(.email): email != .none
+          case .verified(.email): email == .verified
+          case .holds(.phone), .verified(.phone): hasPhone
+          case .holds(.federated), .verified(.federated): isFederated
+          case .keeps(let provider): provider.rawValue == "pin" ? hasPIN : provider.rawValue == "password" && hasPassword
+          case .networkChanged: false
+          }
+        return isTrue == value
+      }
+    }
+  }
+
+  /// A session that began.
+  struct Begun: Hashable {
+    let world: World
+    let isNewAccount: Bool
+    let passed: Set<ProviderName>
+  }
+
+  /// Whose identifier or secret is given.
+  enum Whose: Hashable { case own, fresh }
+
+  /// One thing to do.
+  enum Act: Hashable {
+    case skip
+    case code(ProviderName, Whose)
+    /// - Parameter address: whose address the identity elsewhere vouches for; nil for none.
+    case google(Whose, address: Whose?)
+    case pin
+    /// - Parameter named: whose address is named; nil for none.
+    case password(named: Whose?)
+  }
+
+  let configuration: RandomConfiguration
+  let generation: any PolicyGeneration
+  let engine: FlowEngine
+  let providers: ProviderRegistry
+  let store: SQLiteStore
+  let clock: ManualClock
+  let keys: KeyRing
+  let random: SeededRandom
+  let mailbox: Mailbox
+  /// What is kept of each secret.
+  private let hashes: [String: String]
+  private let counter = Counter()
+
+  static let home = ClientAddress(bytes: [203, 0, 113, 1]) ?? .unspecified
+  static let away = ClientAddress(bytes: [198, 51, 100, 1]) ?? .unspecified
+
+  init(_ configuration: RandomConfiguration, _ generation: any PolicyGeneration, providers: ProviderRegistry) throws {
+    self.configuration = configuration
+    self.generation = generation
+    self.providers = providers
+    clock = ManualClock()
+    store = try SQLiteStore.memory()
+    random = SeededRandom(seed: 1)
+    keys = try KeyRing(master: random.bytes(32))
+    mailbox = Mailbox()
+    let hashing = SecretHashing(keys: keys, random: random, cost: .cheap)
+    hashes = [
+      Self.pin: try hashing.hash(Array(Self.pin.utf8)), Self.password: try hashing.hash(Array(Self.password.utf8)),
+    ]
+    let log = CapturedLog()
+    engine = FlowEngine(
+      store: store, generations: ActiveGeneration(generation, at: clock.now()), providers: providers, delivery: mailbox,
+      hashing: HashingInPlace(hashing), clock: clock, random: random, keys: keys, audit: AuditTrail(store: store, logger: log.logger),
+      logger: log.logger)
+  }
+
+  /// Every session that begins.
+  func play() async throws -> Set<Begun> {
+    var begun: Set<Begun> = []
+    let doors = generation.flows.values.filter { !$0.needsSession(by: providers) }.map(\.name).sorted()
+    for world in worlds { for door in doors { try await explore(door, world, &begun) } }
+    return begun
+  }
+
+  /// The accounts that differ by something that this configuration can tell apart.
+  private var worlds: [World] {
+    let providers = Set(configuration.providers)
+    var worlds = [World()]
+    func vary<Value>(_ isWanted: Bool, _ path: WritableKeyPath<World, Value>, _ values: [Value]) {
+      guard isWanted else { return }
+      worlds = worlds.flatMap { world in
+        values.map { value in
+          var world = world
+          world[keyPath: path] = value
+          return world
+        }
+      }
+    }
+    let text = configuration.files.values.joined()
+    vary(providers.contains("phone_otp"), \.hasPhone, [true, false])
+    vary(!providers.isDisjoint(with: ["email_code", "google_oauth", "password"]), \.email, [.none, .claimed, .verified])
+    vary(providers.contains("google_oauth"), \.isFederated, [true, false])
+    vary(providers.contains("pin"), \.hasPIN, [true, false])
+    vary(providers.contains("password"), \.hasPassword, [true, false])
+    vary(text.contains("new_device"), \.isKnownDevice, [true, false])
+    vary(configuration.readsAge, \.isOld, [true, false])
+    return worlds
+  }
+
+  // MARK: one way
+
+  /// A run of a flow by a person of the world. Each has identifiers of its own.
+  private struct Run {
+    let flow: FlowID
+    let account: String
+    let device: SecretText?
+    let number: Int
+  }
+
+  /// What a person of the world can try.
+  private func acts(_ world: World) -> [(act: Act, address: ClientAddress)] {
+    var acts: [Act] = [.skip]
+    for name in configuration.providers {
+      guard let provider = ProviderName(rawValue: name) else { continue }
+      switch name {
+      case "phone_otp": acts += (world.hasPhone ? [.code(provider, .own)] : []) + [.code(provider, .fresh)]
+      case "email_code": acts += (world.email != .none ? [.code(provider, .own)] : []) + [.code(provider, .fresh)]
+      case "google_oauth":
+        acts += world.isFederated ? [.google(.own, address: nil)] : []
+        acts += world.email == .verified ? [.google(.fresh, address: .own)] : []
+        acts.append(.google(.fresh, address: nil))
+      case "pin": acts += world.hasPIN ? [.pin] : []
+      default: acts += (world.email != .none ? [.password(named: .own)] : []) + [.password(named: nil), .password(named: .fresh)]
+      }
+    }
+    return acts.flatMap { act in (configuration.readsNetwork ? [Self.home, Self.away] : [Self.home]).map { (act, $0) } }
+  }
+
+  /// Goes every way, each that succeeds once more for each act that can follow it.
+  private func explore(_ door: String, _ world: World, _ begun: inout Set<Begun>) async throws {
+    var pending: [[(act: Act, address: ClientAddress)]] = [[]]
+    while let prefix = pending.popLast() {
+      var run: Run?
+      for (act, address) in acts(world) {
+        // An act that is refused leaves the flow as it was.
+        if run == nil { run = try await replay(prefix, door, world) }
+        guard let started = run else { return }
+        guard let view = await perform(act, from: address, started) else { continue }
+        run = nil
+        if view.status == .complete {
+          try await note(view, started, world, &begun)
+        } else if prefix.count < 6 {
+          pending.append(prefix + [(act, address)])
+        }
+      }
+    }
+  }
+
+  private func replay(_ prefix: [(act: Act, address: ClientAddress)], _ door: String, _ world: World) async throws -> Run? {
+    let number = counter.next()
+    let account = try await makeAccount(world, number)
+    let now = clock.now()
+    let device = world.isKnownDevice ? try keys.remember(DeviceToken(from: random, at: now), account, [], at: now) : nil
+    let client = client(Self.home, device)
+    guard case .success(let view) = await engine.create(door, returnTo: nil, browser: nil, client: client) else { return nil }
+    let run = Run(flow: view.id, account: account, device: device, number: number)
+    for (act, address) in prefix { guard await perform(act, from: address, run) != nil else { return nil } }
+    return run
+  }
+
+  private func client(_ address: ClientAddress, _ device: SecretText?) -> ClientContext {
+    ClientContext(decision: DecisionID(from: random), address: address, userAgent: nil, browser: nil, session: nil, device: device)
+  }
+
+  private func makeAccount(_ world: World, _ number: Int) async throws -> String {
+    let now = clock.now()
+    let long = now - .seconds(90 * 86_400)
+    var identifiers: [HeldIdentifier] = []
+    func hold(_ kind: IdentifierKind, _ value: String, isVerified: Bool) {
+      identifiers.append(
+        HeldIdentifier(identifier: Identifier(kind: kind, value: value, display: value), verifiedAt: isVerified ? long : nil))
+    }
+    if world.hasPhone { hold(.phone, phone(.own, number), isVerified: true) }
+    if world.email != .none { hold(.email, email(.own, number), isVerified: world.email == .verified) }
+    if world.isFederated { hold(.federated, "https://google.example \(subject(.own, number))", isVerified: true) }
+    let account = Account(
+      id: "ac_" + Base64URL.encode(random.bytes(16)), createdAt: world.isOld ? long : now, lastSeenAt: now, identifiers: identifiers)
+    var changes: [Change] = [.createAccount(account)]
+    for (name, secret, isKept) in [("pin", Self.pin, world.hasPIN), ("password", Self.password, world.hasPassword)] where isKept {
+      guard let provider = ProviderName(rawValue: name) else { continue }
+      let sealed = try keys.seal(Array((hashes[secret] ?? "").utf8), for: "\(provider) \(account.id)")
+      changes.append(.putProviderRecord(account: account.id, provider, sealed: sealed))
+    }
+    _ = try await store.apply(changes, at: now)
+    return account.id
+  }
+
+  private static let pin = "739154"
+  private static let password = "correct horse battery staple"
+
+  private func phone(_ whose: Whose, _ number: Int) -> String { "+91" + String((whose == .own ? 9_000_000_000 : 8_000_000_000) + number) }
+  private func email(_ whose: Whose, _ number: Int) -> String { "\(whose == .own ? "own" : "fresh")\(number)@example.com" }
+  private func subject(_ whose: Whose, _ number: Int) -> String { "\(whose == .own ? "own" : "fresh")-\(number)" }
+
+  /// - Returns: nil where it is refused.
+  private func perform(_ act: Act, from address: ClientAddress, _ run: Run) async -> FlowView? {
+    clock.advance(by: .seconds(2))
+    let client = client(address, run.device)
+    switch act {
+    case .skip: return try? await engine.skip(run.flow, client: client).get()
+    case .code(let provider, let whose):
+      let isPhone = provider.rawValue == "phone_otp"
+      let to = isPhone ? phone(whose, run.number) : email(whose, run.number)
+      let began = await engine.begin(run.flow, provider: provider.rawValue, fields: [isPhone ? "phone" : "email": .text(to)], client: client)
+      await engine.deliveriesEnd()
+      guard case .success(let view) = began else { return nil }
+      // A policy wants another provider first.
+      guard view.step?.provider == provider else { return view }
+      guard let code = mailbox.latest(to: to)?.code else { return nil }
+      return try? await engine.submit(run.flow, fields: ["code": .text(code)], client: client).get()
+    case .google(let whose, let vouched):
+      var fields: [String: InputValue] = ["subject": .text(subject(whose, run.number))]
+      if let vouched { fields["email"] = .text(email(vouched, run.number)) }
+      return await give("google_oauth", fields, run, client)
+    case .pin: return await give("pin", ["pin": .text(Self.pin)], run, client)
+    case .password(let named):
+      var fields: [String: InputValue] = ["password": .text(Self.password), "first_name": .text("Asha"), "last_name": .text("Rao")]
+      if let named { fields["email"] = .text(email(named, run.number)) }
+      return await give("password", fields, run, client)
+    }
+  }
+
+  private func give(_ provider: String, _ fields: [String: InputValue], _ run: Run, _ client: ClientContext) async -> FlowView? {
+    guard case .success(let view) = await engine.begin(run.flow, provider: provider, fields: fields, client: client) else { return nil }
+    guard view.step?.provider.rawValue == provider else { return view }
+    return try? await engine.submit(run.flow, fields: fields, client: client).get()
+  }
+
+  private func note(_ view: FlowView, _ run: Run, _ world: World, _ begun: inout Set<Begun>) async throws {
+    guard let token = view.session?.token, let session = try await store.session(TokenHash(of: token.reveal().utf8)) else { return }
+    begun.insert(
+      Begun(world: world, isNewAccount: session.account.id != run.account, passed: Set(session.session.passed.map(\.provider))))
+  }
+}
+
+/// Sign-in elsewhere, without the other site: whoever is named is believed.
+struct BelievedGoogle: FullProvider {
+  let descriptor = ProviderDescriptor(
+    name: "google_oauth",
+    beginFields: [InputField(name: "subject", kind: .text), InputField(name: "email", kind: .email, isRequired: false)], submitFields: [],
+    settings: [],
+    policy: PolicySource(
+      file: "Plugins/GoogleOAuth/policy.lua",
+      text: "return policy \"google_oauth\" { limits = { verify = { on = \"verify\", per = \"flow\", max = 5, window = \"15m\" } } }"),
+    identifierKinds: [.federated, .email], outcomes: [])
+
+  func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
+    .ask([InputField(name: "subject", kind: .text), InputField(name: "email", kind: .email, isRequired: false)], state: [])
+  }
+
+  func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
+    let subject = "https://google.example \(try input.text("subject"))"
+    var proved = [Identifier(kind: .federated, value: subject, display: subject)]
+    if let email = try input.optionalText("email") { proved.append(Identifier(kind: .email, value: email, display: email)) }
+    return .proved(Proof(proved: proved))
+  }
+}

@@ -1,0 +1,129 @@
+import MoongateCore
+import MoongateSDK
+import Testing
+
+@testable import MoongatePolicy
+
+/// Guarantees that hold are proved, and what takes too much work is refused.
+@Suite struct GuaranteeProofTests {
+  private typealias Make = GuaranteeRefusalTests
+
+  private static let everyDoor: [String: String?] = [
+    "flows/login.lua": Make.flow("login", "existing", "any_of { \"phone_otp\", \"email_code\", \"google_oauth\" }"),
+    "flows/enter.lua": Make.flow("enter", "any", "any_of { \"phone_otp\", \"google_oauth\" }"),
+    "flows/login_password.lua": Make.flow("login_password", "existing", "{ \"password\" }"),
+    "flows/password_reset.lua": Make.flow("password_reset", "existing", "{ \"email_code\" }", "{ \"password\" }"),
+    "flows/register_email.lua": Make.flow("register_email", "new", "{ \"password\" }", "{ \"email_code\", skippable = true }"),
+    "flows/join_phone.lua": Make.flow("join_phone", "existing", "{ \"phone_otp\" }"),
+    "flows/step_up.lua": Make.flow("step_up", "existing", "any_of { \"phone_otp\", \"email_code\", \"pin\", \"totp\", \"password\" }"),
+    "flows/totp_set.lua": Make.flow("totp_set", "existing", "{ \"totp\" }"),
+  ]
+
+  private static func refutations(_ files: [String: String?]) throws -> [String] {
+    try GuaranteeFolder(everyDoor.merging(files) { $1 }).refutations()
+  }
+
+  @Test func accountRequirementProtectsEveryDoor() throws {
+    let files: [String: String?] = [
+      "accounts.lua": "return accounts { sign_in = { { \"totp\", when = function(f) return f.account.factors.totp end } } }",
+      "guarantees.lua": Make.guarantee("the app protects the account", "account = { factors = { totp = true } }, session = { passed = \"totp\", factors = 2 }"),
+    ]
+    #expect(try Self.refutations(files) == [])
+    // Without it, each of them opens the account.
+    #expect(try Self.refutations(files.merging(["accounts.lua": nil]) { $1 }).count == 1)
+  }
+
+  @Test func documentedGuaranteesHold() throws {
+    #expect(
+      try Self.refutations([
+        "accounts.lua": """
+          return accounts {
+            sign_in = { { "pin", when = function(f) return f.client.new_device and f.account.has_pin end } },
+          }
+          """,
+        "routes.lua": Make.routes(
+          "path = \"/admin/**\", require = { passed = \"totp\" }", "path = \"/pay/**\", require = { passed = \"phone_otp\", within = \"5m\" }",
+          "path = \"/**\""),
+        "guarantees.lua": """
+          return guarantees {
+            guarantee "a passcode is asked for on a new device" { account = { has_pin = true }, client = { new_device = true }, session = { passed = "pin" } },
+            guarantee "administration takes two factors"        { route = "/admin/**", factors = 2 },
+            guarantee "nobody pays without a fresh code"         { route = "/pay/**", passed = "phone_otp", within = "5m" },
+          }
+          """,
+      ]) == [])
+  }
+
+  @Test func whoeverHasNoAccountIsMeantByExistsFalse() throws {
+    let statement = Make.guarantee("registration proves a number", "account = { exists = false }, session = { passed = \"phone_otp\" }")
+    let phone = Make.flow("enter", "any", "{ \"phone_otp\" }")
+    let files: [String: String?] = ["guarantees.lua": statement, "flows/enter.lua": phone]
+    #expect(try GuaranteeFolder(files).refutations() == [])
+    #expect(try Self.refutations(["guarantees.lua": statement]).count == 1)
+  }
+
+  @Test func functionsAreAskedWithEveryFactThatTheyRead() throws {
+    // True of nobody but one account in 64: sampling would miss it.
+    let files: [String: String?] = [
+      "flows/login.lua": Make.flow(
+        "login", "existing", "{ \"phone_otp\" }",
+        """
+        { "pin", when = function(f)
+              local a = f.account
+              return a.has_pin and not (a.has_email and a.email_verified and a.factors.totp and a.factors.password and not f.client.new_device)
+            end }
+        """),
+      "guarantees.lua": Make.guarantee("a passcode is asked for", "account = { has_pin = true }, session = { passed = \"pin\" }"),
+    ]
+    let refutation = try #require(try GuaranteeFolder(files).refutations().first)
+    #expect(
+      refutation.hasSuffix(
+        "Facts: f.account.exists = true, f.account.phone_verified = true, f.account.email_verified = true, f.account.factors.password = true, f.account.factors.totp = true, f.account.has_pin = true, f.client.new_device = false"
+      ), "\(refutation)")
+  }
+
+  @Test func factThatIsNotReadIsNotNamed() throws {
+    let files: [String: String?] = [
+      "guarantees.lua": Make.guarantee("two factors", "account = { exists = true }, session = { factors = 2 }")
+    ]
+    let refutation = try #require(try GuaranteeFolder(files).refutations().first)
+    #expect(refutation.hasSuffix("Facts: f.account.exists = true, f.account.phone_verified = true"), "\(refutation)")
+  }
+
+  @Test func requiredFactorIsPassedBeforeTheStepThatAsksForIt() throws {
+    // The code asks for the PIN first, and with the PIN passed the app is not asked for.
+    let files: [String: String?] = [
+      "flows/login.lua": Make.flow(
+        "login", "existing", "{ \"phone_otp\" }", "{ \"email_code\" }",
+        "{ \"totp\", when = function(f) return not f.flow.passed.pin end }"),
+      "policies/email_code.lua": """
+        return policy "email_code" {
+          send = function(f) if f.account.has_pin and f.email.domain == "example.com" then return require_also "pin" end return allow end,
+        }
+        """,
+      "guarantees.lua": Make.guarantee("the app", "account = { factors = { totp = true } }, session = { passed = \"totp\" }"),
+    ]
+    let refutation = try #require(try GuaranteeFolder(files).refutations().first)
+    #expect(refutation.contains("phone_otp is passed (flows/login.lua:4), then pin is passed (policies/email_code.lua:2)"), "\(refutation)")
+  }
+
+  @Test func tooMuchWorkIsRefusedWithTheBound() throws {
+    // Nine choices of two providers each, in any order, with functions that read everything.
+    let step = "{ any_of { \"phone_otp\", \"email_code\", \"pin\", \"password\", \"totp\", \"google_oauth\" }, skippable = true, when = function(f) for _ in pairs(f.account.factors) do end return f.account.has_email or f.client.network_changed or f.clock.suspect or f.account.age > 5 end }"
+    var files: [String: String?] = [
+      "guarantees.lua": Make.guarantee("ten factors", "session = { factors = 1 }")
+    ]
+    for index in 0..<10 {
+      let steps = ["{ \"phone_otp\" }"] + Array(repeating: step, count: 8)
+      files["flows/door\(index).lua"] = "return flow \"door\(index)\" { account = \"any\", steps = { \(steps.joined(separator: ", ")) } }"
+    }
+    let start = ContinuousClock.now
+    let refutations = try GuaranteeFolder(files).refutations()
+    #expect(
+      refutations == [
+        "guarantees.lua:2: guarantee \"ten factors\" is not proved: there are more than 100,000 situations to look at. Let functions read fewer facts, or flows have fewer steps and choices, or state less in one file"
+      ])
+    // A bound of work, not of time: this is only far from a minute.
+    #expect(ContinuousClock.now - start < .seconds(60))
+  }
+}

@@ -1,0 +1,176 @@
+import MoongateCore
+import MoongateSDK
+import Testing
+
+@testable import MoongatePolicy
+
+/// Guarantees that are broken on purpose: each refusal names the flow, the steps with their lines, and the facts.
+@Suite struct GuaranteeRefusalTests {
+  struct Broken: Sendable, CustomTestStringConvertible {
+    let testDescription: String
+    let files: [String: String?]
+    let sentences: [String]
+
+    init(_ name: String, _ files: [String: String?], _ sentences: String...) {
+      testDescription = name
+      self.files = files
+      self.sentences = sentences
+    }
+  }
+
+  static func flow(_ name: String, _ account: String, _ steps: String..., session: String = "") -> String {
+    let lines = steps.map { "    \($0)," }.joined(separator: "\n")
+    return "return flow \"\(name)\" {\n  account = \"\(account)\",\(session)\n  steps = {\n\(lines)\n  },\n}"
+  }
+
+  static func guarantee(_ statement: String, _ body: String) -> String {
+    "return guarantees {\n  guarantee \"\(statement)\" { \(body) },\n}"
+  }
+
+  static func routes(_ routes: String...) -> String {
+    "return routes {\n" + routes.map { "  { \($0), to = \"http://127.0.0.1:3000\" },\n" }.joined() + "}"
+  }
+
+  private static let totp = guarantee("the app protects the account", "account = { factors = { totp = true } }, session = { passed = \"totp\" }")
+  private static let admin = guarantee("administration takes two factors", "route = \"/admin/**\", factors = 2")
+
+  static let broken: [Broken] = [
+    Broken(
+      "another flow opens the same accounts",
+      [
+        "guarantees.lua": totp, "flows/login.lua": flow("login", "existing", "{ \"phone_otp\" }", "{ \"totp\" }"),
+        "flows/enter.lua": flow("enter", "any", "any_of { \"phone_otp\", \"google_oauth\" }"),
+      ],
+      ""),
+    Broken(
+      "the step may be skipped",
+      ["guarantees.lua": totp, "flows/login.lua": flow("login", "existing", "{ \"phone_otp\" }", "{ \"totp\", skippable = true }")],
+      ""),
+    Broken(
+      "the step has a condition that does not always hold",
+      [
+        "guarantees.lua": totp,
+        "flows/login.lua": flow(
+          "login", "existing", "{ \"phone_otp\" }", "{ \"totp\", when = function(f) return f.client.new_device end }"),
+      ],
+      ""),
+    Broken(
+      "the step has another choice",
+      ["guarantees.lua": totp, "flows/login.lua": flow("login", "existing", "{ \"phone_otp\" }", "any_of { \"totp\", \"email_code\" }")],
+      ""),
+    Broken(
+      "registration gives one factor",
+      [
+        "guarantees.lua": guarantee("every session has two factors", "session = { factors = 2 }"),
+        "flows/login.lua": flow("login", "existing", "{ \"phone_otp\" }", "{ \"pin\" }"),
+        "flows/register.lua": flow("register", "new", "{ \"phone_otp\" }"),
+      ],
+      ""),
+    Broken(
+      "Google signs in where accounts are registered",
+      [
+        "guarantees.lua": guarantee("people prove their number", "account = { phone_verified = true }, session = { passed = \"phone_otp\" }"),
+        "flows/register.lua": flow("register", "new", "any_of { \"phone_otp\", \"google_oauth\" }"),
+      ],
+      ""),
+    Broken(
+      "a password is reset by a code",
+      [
+        "guarantees.lua": totp, "flows/login.lua": flow("login", "existing", "{ \"phone_otp\" }", "{ \"totp\" }"),
+        "flows/password_reset.lua": flow("password_reset", "existing", "{ \"email_code\" }", "{ \"password\" }"),
+      ],
+      ""),
+    Broken(
+      "a policy asks for a factor only sometimes",
+      [
+        "guarantees.lua": guarantee("a passcode is asked for", "account = { has_pin = true }, session = { passed = \"pin\" }"),
+        "policies/phone_otp.lua": """
+          return policy "phone_otp" {
+            verify = function(f)
+              if f.account.has_pin and f.client.new_device then return require_also "pin" end
+              return allow
+            end,
+          }
+          """,
+      ],
+      ""),
+    Broken(
+      "accounts.lua takes another factor instead",
+      [
+        "guarantees.lua": guarantee("a passcode is asked for", "account = { has_pin = true }, session = { passed = \"pin\" }"),
+        "accounts.lua": """
+          return accounts {
+            sign_in = {
+              { any_of { "pin", "email_code" }, when = function(f) return f.account.has_pin end },
+            },
+          }
+          """,
+      ],
+      ""),
+    Broken(
+      "the function reads what may be anything",
+      [
+        "guarantees.lua": totp,
+        "accounts.lua": """
+          return accounts {
+            sign_in = {
+              { "totp", when = function(f) return f.account.factors.totp and f.account.age > duration("30d") end },
+            },
+          }
+          """,
+      ],
+      ""),
+    Broken("the route requires nothing", ["guarantees.lua": admin, "routes.lua": routes("path = \"/admin/**\"")], ""),
+    Broken(
+      "an earlier route takes part of it",
+      [
+        "guarantees.lua": admin,
+        "flows/step_up.lua": flow("step_up", "existing", "any_of { \"phone_otp\", \"totp\" }"),
+        "routes.lua": routes(
+          "path = \"/*/help\", methods = { \"POST\" }", "path = \"/admin/**\", require = { passed = \"totp\" }", "path = \"/**\""),
+      ],
+      ""),
+    Broken(
+      "the route requires the factor by which people sign in",
+      [
+        "guarantees.lua": admin, "flows/login.lua": flow("login", "existing", "any_of { \"phone_otp\", \"email_code\" }"),
+        "routes.lua": routes("path = \"/admin/**\", require = { passed = \"phone_otp\" }"),
+      ],
+      ""),
+    Broken(
+      "the route is open",
+      ["guarantees.lua": admin, "routes.lua": routes("path = \"/admin/style.css\", allow = true", "path = \"/**\", require = { passed = \"totp\" }")],
+      ""),
+    Broken(
+      "the route's decide allows it",
+      [
+        "guarantees.lua": guarantee("administration takes the app", "route = \"/admin/**\", passed = \"totp\""),
+        "flows/step_up.lua": flow("step_up", "existing", "any_of { \"phone_otp\", \"pin\", \"totp\" }"),
+        "routes.lua": routes(
+          "path = \"/admin/**\", decide = function(f) if f.session.aal >= 2 then return allow end return require_also \"totp\" end"),
+      ],
+      ""),
+    Broken(
+      "the route requires it less freshly",
+      [
+        "guarantees.lua": guarantee("nobody pays without a fresh code", "route = \"/pay/**\", passed = \"phone_otp\", within = \"5m\""),
+        "routes.lua": routes("path = \"/pay/**\", require = { passed = \"phone_otp\", within = \"10m\" }"),
+      ],
+      ""),
+    Broken(
+      "the route does not say how fresh",
+      [
+        "guarantees.lua": guarantee("nobody pays without a fresh code", "route = \"/pay/**\", passed = \"phone_otp\", within = \"5m\""),
+        "routes.lua": routes("path = \"/pay/**\""),
+      ],
+      ""),
+    Broken(
+      "no route takes such a path",
+      ["guarantees.lua": guarantee("administration takes two factors", "route = \"/amdin/**\", factors = 2"), "routes.lua": routes("path = \"/admin/**\"")],
+      ""),
+  ]
+
+  @Test(arguments: broken) func isRefusedWithTheShortestWay(_ broken: Broken) throws {
+    #expect(try GuaranteeFolder(broken.files).refutations() == broken.sentences)
+  }
+}
