@@ -91,6 +91,43 @@ def test_sixty_parallel_registrations_keep_nobody_from_the_pin(quiet, number):
     assert slowest < max(3.0, 10 * statistics.median(quietly)), (slowest, quietly)
 
 
+def test_codes_to_strange_numbers_have_a_ceiling_for_a_network(tmp_path, number):
+    """Attack: SMS pumping. Many addresses of one network have codes sent to number after number, and somebody earns by each.
+
+    The ceiling must not stop those whose device has signed in there before.
+    """
+    house = House(tmp_path)
+    house.edit("gateway.lua", lambda text: text.replace("  region =", '  trusted_proxies = { "127.0.0.1/32" },\n  region =', 1))
+    house.start()
+    try:
+        known = house.register(number)
+        # Its resend timer is its own, and long over.
+        device = {"Moongate-Device": known["device_token"]}
+        sent = 0
+        with requests.Session() as session:
+            for attempt in range(400):
+                headers = {"X-Forwarded-For": f"203.0.113.{1 + attempt % 20}"}
+                flow = session.post(f"{house.url}/api/auth/flows", json={"flow": "register"}, headers=headers, timeout=20).json()["id"]
+                # Each in a range of numbers of its own.
+                phone = f"+91{6000000000 + attempt * 1_000_003}"
+                answer = session.post(
+                    f"{house.url}/api/auth/flows/{flow}/begin", json={"provider": "phone_otp", "phone": phone}, headers=headers, timeout=20)
+                assert answer.status_code in (200, 429), answer.text
+                sent += answer.status_code == 200
+        assert sent <= 300, f"{sent} messages for one network within an hour"
+        # The owner of a device that has signed in before is not kept out by the flood from next door.
+        next_door = {**device, "X-Forwarded-For": "203.0.113.77"}
+        flow = house.api("POST", "/flows", {"flow": "login"}, headers=next_door).json()["id"]
+        answer = house.api("POST", f"/flows/{flow}/begin", {"provider": "phone_otp", "phone": number}, headers=next_door)
+        assert answer.status_code == 200, answer.text
+        # Somebody new from there waits.
+        stranger = {"X-Forwarded-For": "203.0.113.78"}
+        flow = house.api("POST", "/flows", {"flow": "register"}, headers=stranger).json()["id"]
+        problem(house.api("POST", f"/flows/{flow}/begin", {"provider": "phone_otp", "phone": "+919123456780"}, headers=stranger), 429, "rate_limited")
+    finally:
+        house.stop()
+
+
 def test_return_to_has_a_bound(quiet, other_number):
     """Attack: it is stored with each flow, and a flow costs its creator one request."""
     for length, kept in ((2_048, True), (2_049, False)):

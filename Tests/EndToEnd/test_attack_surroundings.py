@@ -194,6 +194,46 @@ def test_account_registered_in_the_victims_name_keeps_nothing_of_the_attackers(h
     assert again["status"] == "complete", "the attacker's authenticator app is asked for"
 
 
+def test_who_proves_a_claimed_address_chooses_among_the_accounts(house):
+    """Attack: a stranger registers with the victim's address too, and recovery gives the victim the stranger's account."""
+    email = new_email()
+    claimed = []
+    for password in ("violet harbour eleven", "copper meadow seven"):
+        made = house.api("POST", "/register", {"email": email, "password": password, "first_name": "A", "last_name": "B"})
+        assert made.status_code == 201, made.text
+        claimed.append(Person.of_session(house, made.json()["token"]))
+    claimed[1].sets_pin("482915")
+    flow = house.flow("password_reset")
+    choice = prove(house, flow, "email_code", email)
+    assert choice["status"] == "pending", choice
+    field = next(field for field in choice["step"]["fields"] if field["name"] == "account")
+    assert field["kind"] == "choice" and len(field["choices"]) == 2
+    assert all(set(option) == {"value", "created_at", "last_used_at"} for option in field["choices"]), "nothing that tells who else has it"
+    problem(house.api("POST", f"/flows/{flow}/submit", {"account": claimed[0].id}), 422, "invalid_input")
+    newest = max(field["choices"], key=lambda option: option["created_at"])
+    chosen = house.api("POST", f"/flows/{flow}/submit", {"account": newest["value"]})
+    assert chosen.status_code == 200 and not (chosen.json()["session"] or {}).get("token"), chosen.text
+    done = house.api("POST", f"/flows/{flow}/submit", {"password": "amber station nine"})
+    if done.status_code == 409:
+        done = house.api("POST", f"/flows/{flow}/begin", {"provider": "password", "password": "amber station nine"})
+    account = done.json()["account"]
+    assert (account["id"], account["email"], account["is_email_verified"], account["has_pin"]) == (claimed[1].id, email, True, False), done.text
+    assert not claimed[1].is_signed_in(), "a session of before the choice"
+    assert email not in {name["value"] for name in claimed[0].stored()["identifiers"]}, "the other account keeps the address"
+    for password in ("violet harbour eleven", "copper meadow seven"):
+        problem(log_in_by_password(house, email, password), 401, "invalid_password")
+    assert log_in_by_password(house, email, "amber station nine").status_code == 200
+
+
+def test_other_sites_neither_end_sessions_nor_delete_accounts(house, number):
+    """Attack: a page of another site makes the victim's browser call what the account page calls."""
+    session = token(house.register(number))
+    for method, path in (("DELETE", "/account"), ("DELETE", "/sessions"), ("DELETE", "/sessions?all=true"), ("DELETE", "/session")):
+        for origin in ({}, {"Origin": "https://evil.example"}, {"Origin": "null"}):
+            problem(house.api(method, path, headers={"Cookie": f"moongate={session}", **origin}), 403, "origin_refused")
+    assert house.api("GET", "/session", headers={"Authorization": f"Bearer {session}"}).status_code == 200
+
+
 # What an operator sees.
 
 
