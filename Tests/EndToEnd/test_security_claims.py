@@ -7,8 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import requests
 
-from attack import Person, bearer, log_in_by_password, new_email, relaxed, texts
+from attack import Person, bearer, log_in_by_password, new_email, prove, relaxed, texts
 from house import wait_for, wrong
+from processes import ROOT
 from screens import Screen
 from test_accounts import tool
 
@@ -94,3 +95,17 @@ def test_sign_ins_and_refusals_are_in_the_audit_trail(house, number):
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", started["at"])
     assert done["session"]["token"] not in str(list(texts(events)))
     assert house.api("GET", "/session", **bearer(done["session"]["token"])).status_code == 200
+
+
+def test_example_on_doors_requires_the_app_of_everybody(tmp_path, number):
+    """Documentation/security/doors.md: what it shows is a file that the gateway takes, and does what the page says."""
+    text = (ROOT / "Documentation/security/doors.md").read_text()
+    house = relaxed(tmp_path)
+    (house.config / "accounts.lua").write_text(re.search(r"```lua\n-- accounts\.lua\n(.*?)```", text, re.S)[1])
+    house.start()
+    try:
+        Person(house, phone=number)
+        asked = prove(house, house.flow("login"), "phone_otp", number)
+        assert (asked["status"], asked["choices"], asked["session"]) == ("pending", ["totp"], None), asked
+    finally:
+        house.stop()
