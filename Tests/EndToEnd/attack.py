@@ -1,0 +1,177 @@
+"""Shared by the attack tests: long-standing accounts, the codes that were sent to them, sessions, and an authenticator app."""
+
+import copy
+import json
+import re
+import secrets
+import shutil
+
+from authenticator import App
+from house import House, wait_for
+from test_accounts import ARGON2, tool
+
+PASSWORD = "password"
+"""What `ARGON2` is a hash of."""
+
+ACCOUNTS = """return accounts {
+  sign_in = { { "totp", when = function(f) return f.account.factors.totp end } },
+  change_within = "%s",
+}
+"""
+
+
+def relaxed(folder, change_within=None):
+    """A gateway with the shipped files, except that one number may be sent codes quickly and often.
+
+    - Parameter change_within: replaces that field of the shipped accounts.lua.
+    """
+    house = House(folder)
+    shutil.rmtree(house.config / "tests")
+    for name in ("phone_otp", "email_code"):
+        house.edit(f"policies/{name}.lua", lambda text: re.sub(r'(on = "send",[^}]*max = )\d+', r"\g<1>10000", re.sub(
+            r'resend_after = \{[^}]*\}', 'resend_after = { "1s" }', text)))
+    if change_within:
+        (house.config / "accounts.lua").write_text(ACCOUNTS % change_within)
+    return house
+
+
+class Person:
+    """Somebody whose account was made long ago, so that none of its identifiers is new."""
+
+    def __init__(self, house, phone=None, email=None, verified=True):
+        self.house, self.phone, self.email, self.token, self.id = house, phone, email, None, None
+        names = [{"phone": phone, "verified": verified}] * bool(phone) + [{"email": email, "verified": verified}] * bool(email)
+        line = {"identifiers": names, "created_at": "2024-05-01T12:00:00Z", **({"password": ARGON2} if email else {})}
+        status, _, error = tool(house, "account", "import", "-", text=json.dumps(line))
+        assert status == 0, error
+        self.id = self.stored()["id"]
+
+    def elsewhere(self):
+        """The same account in somebody's other hands, without a session of its own yet."""
+        other = copy.copy(self)
+        other.token = None
+        return other
+
+    def stored(self):
+        """The account as an operator sees it."""
+        status, text, error = tool(self.house, "account", "show", self.id or self.phone or self.email, "--json")
+        assert status == 0, error
+        return json.loads(text)
+
+    def identifiers(self):
+        """The verified ones."""
+        return {name["value"] for name in self.stored()["identifiers"] if name["verified_at"]}
+
+    def signs_in(self):
+        """A session of one code to the phone number, or the email address where there is no number."""
+        flow = self.house.flow("login")
+        provider, name = ("phone_otp", self.phone) if self.phone else ("email_code", self.email)
+        done = prove(self.house, flow, provider, name)
+        self.token = token(done)
+        return self
+
+    @classmethod
+    def of_session(cls, house, token):
+        """Whoever has the session."""
+        self = cls.__new__(cls)
+        self.house, self.phone, self.email, self.token = house, None, None, token
+        self.id = house.api("GET", "/session", **bearer(token)).json()["account"]["id"]
+        return self
+
+    @property
+    def own(self):
+        return bearer(self.token)
+
+    def begins(self, name):
+        """A flow of this session."""
+        answer = self.house.api("POST", "/flows", {"flow": name}, **self.own)
+        assert answer.status_code == 201, answer.text
+        return answer.json()["id"]
+
+    def takes(self, answer):
+        """Uses the new token where the answer has one."""
+        document = answer.json()
+        new = document.get("token") or (document.get("session") or {}).get("token")
+        self.token = new or self.token
+        return document
+
+    def sets_pin(self, pin):
+        answer = self.house.api("POST", "/set-passcode", {"passcode": pin}, **self.own)
+        assert answer.status_code == 200, answer.text
+        self.takes(answer)
+        return self
+
+    def sets_up_app(self):
+        """Sets an authenticator app up; the app and its ten recovery codes."""
+        flow = self.begins("totp_set")
+        begun = self.house.api("POST", f"/flows/{flow}/begin", {"provider": "totp"}, **self.own)
+        assert begun.status_code == 200, begun.text
+        app = App(next(text for text in texts(begun.json()) if text.startswith("otpauth:")))
+        shown = self.house.api("POST", f"/flows/{flow}/submit", {"code": app.code(-1)}, **self.own)
+        assert shown.status_code == 200, shown.text
+        codes = next(part["items"] for part in shown.json()["step"]["show"] if part["kind"] == "list")
+        done = self.house.api("POST", f"/flows/{flow}/submit", {}, **self.own)
+        assert done.status_code == 200 and done.json()["status"] == "complete", done.text
+        self.takes(done)
+        return app, list(codes)
+
+    def is_signed_in(self):
+        return self.house.api("GET", "/session", **self.own).status_code == 200
+
+
+def bearer(token):
+    return {"headers": {"Authorization": f"Bearer {token}"}}
+
+
+def texts(value):
+    """Every text in a JSON document."""
+    if isinstance(value, str):
+        yield value
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from texts(inner)
+
+
+def send(house, flow, provider, address, **own):
+    """Has a code sent to the address by a flow; the code."""
+    seen = {entry["id"] for entry in house.outbox()}
+    kind = "email" if "@" in address else "phone"
+
+    def begin():
+        answer = house.api("POST", f"/flows/{flow}/begin", {"provider": provider, kind: address}, **own)
+        if answer.status_code == 429 and answer.json()["code"] == "resend_too_soon":
+            return None
+        assert answer.status_code == 200, answer.text
+        return answer
+
+    wait_for(begin, f"permission to send a code to {address}")
+    return arrived(house, address, seen)
+
+
+def arrived(house, address, seen):
+    """The code that has come to the address since the outbox held `seen`."""
+    return wait_for(
+        lambda: next((entry["code"] for entry in house.outbox() if entry["id"] not in seen and entry["to"] == address and entry["code"]), None),
+        f"a code to {address}")
+
+
+def prove(house, flow, provider, address, **own):
+    """Proves an identifier in a flow; the flow's document."""
+    code = send(house, flow, provider, address, **own)
+    answer = house.api("POST", f"/flows/{flow}/submit", {"code": code}, **own)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def token(document):
+    """The token of a flow that is complete."""
+    assert document["status"] == "complete", document
+    return document["session"]["token"]
+
+
+def new_email():
+    return f"p{secrets.token_hex(6)}@example.com"
+
+
+def log_in_by_password(house, email, password):
+    flow = house.flow("login_password")
+    return house.api("POST", f"/flows/{flow}/begin", {"provider": "password", "email": email, "password": password})

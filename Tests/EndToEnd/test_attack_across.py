@@ -1,0 +1,160 @@
+"""Attacks across flows: what one flow allows makes another one unsafe."""
+
+import html
+import re
+
+import pytest
+
+from attack import PASSWORD, Person, arrived, bearer, log_in_by_password, new_email, relaxed, send
+from house import problem, wait_for
+from mockgoogle import Visitor, choose, field, pkce
+from test_accounts import tool
+
+APP = "http://localhost:9/in"
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory):
+    house = relaxed(tmp_path_factory.mktemp("house"))
+    house.edit("gateway.lua", lambda text: text.replace("  service =", '  redirect_hosts = { "localhost:9" },\n  service =', 1))
+    yield house.start()
+    house.stop()
+
+
+def by_google(house, name):
+    """A new person who came by Google; the session's token."""
+    visitor = Visitor(house)
+    visitor.get(choose(visitor.continues("/auth/register"), account="other", name=name, email=new_email(), verified="1"))
+    return visitor.session.cookies["moongate"]
+
+
+def test_joining_a_number_opens_no_account_past_its_authenticator(house, number):
+    """The thief of a SIM card comes by a Google account of his own and adds the victim's number: the two accounts would become one."""
+    victim = Person(house, phone=number).signs_in()
+    victim.sets_up_app()
+    thief = bearer(by_google(house, "Mallory M"))
+    flow = house.api("POST", "/flows", {"flow": "join_phone"}, **thief).json()["id"]
+    code = send(house, flow, "phone_otp", number, **thief)
+    answer = house.api("POST", f"/flows/{flow}/submit", {"code": code}, **thief)
+    session = answer.json().get("session") or {}
+    if session.get("token"):
+        thief = bearer(session["token"])
+    opened = house.api("GET", "/session", **thief)
+    assert opened.status_code != 200 or opened.json()["account"]["id"] != victim.id, "one factor opened the account"
+    kinds = {name["kind"] for name in victim.stored()["identifiers"]}
+    assert kinds == {"phone"}, "the thief's identity is in the account"
+    problem(answer, 409, "already_registered")
+
+
+def app_sign_in(house, phone):
+    """A sign-in that an app began and a browser completed; the flow, the code that the app got, the verifier."""
+    verifier, challenge = pkce()
+    flow = house.api("POST", "/flows", {"flow": "login", "code_challenge": challenge, "redirect_to": APP}).json()["id"]
+    browser = Visitor(house)
+    browser.get(f"/auth/login?id={flow}")
+    seen = {entry["id"] for entry in house.outbox()}
+    wait_for(lambda: browser.post("/auth/login", id=flow, phone=phone, flow="login").status_code == 303, "the page of the code")
+    back = browser.post(f"/auth/verify?id={flow}", id=flow, code=arrived(house, phone, seen))
+    address = back.headers.get("Location") or html.unescape(re.search(r'url=([^"]+)"', back.text)[1])
+    assert address.startswith(APP), address
+    return flow, field("code", address), verifier
+
+
+def test_result_of_an_app_is_dead_after_signing_out_everywhere(house, number):
+    """The app's code is redeemed a minute later: by then the owner has thrown everybody out."""
+    person = Person(house, phone=number).signs_in()
+    flow, code, verifier = app_sign_in(house, number)
+    assert house.api("DELETE", "/sessions?all=true", **person.own).status_code == 204
+    answer = house.api("POST", f"/flows/{flow}/submit", {"code": code, "code_verifier": verifier})
+    assert "token" not in answer.text, "a session after everybody was thrown out"
+    problem(answer, 410, "flow_expired")
+
+
+def test_result_of_an_app_is_dead_after_an_operators_lock(house, number):
+    person = Person(house, phone=number)
+    flow, code, verifier = app_sign_in(house, number)
+    assert tool(house, "account", "lock", person.id)[0] == 0
+    answer = house.api("POST", f"/flows/{flow}/submit", {"code": code, "code_verifier": verifier})
+    assert answer.status_code >= 400 and "token" not in answer.text, answer.text
+
+
+def test_lock_by_an_operator_stops_what_is_under_way(house, number):
+    person = Person(house, phone=number, email=new_email())
+    flow = house.flow("login")
+    code = send(house, flow, "phone_otp", number)
+    assert tool(house, "account", "lock", person.id)[0] == 0
+    answer = house.submit(flow, code)
+    assert answer.status_code >= 400 and "token" not in answer.text, answer.text
+    assert log_in_by_password(house, person.email, PASSWORD).status_code == 403
+
+
+def test_code_of_a_deleted_account_opens_no_other(house, number):
+    """The number has a new owner. A code that was sent for the old account is no proof for the new one."""
+    old = Person(house, phone=number)
+    flow = house.flow("login")
+    code = send(house, flow, "phone_otp", number)
+    assert tool(house, "account", "delete", old.id)[0] == 0
+    new = wait_for(lambda: registers(house, number), "permission to send a code")
+    answer = house.submit(flow, code)
+    assert answer.status_code in (404, 410) and "token" not in answer.text, answer.text
+    assert house.api("GET", "/session", **bearer(new)).status_code == 200
+
+
+def registers(house, phone):
+    flow = house.flow("register")
+    seen = {entry["id"] for entry in house.outbox()}
+    if house.begin(flow, phone).status_code != 200:
+        return None
+    return house.submit(flow, arrived(house, phone, seen)).json()["session"]["token"]
+
+
+def test_address_that_an_identity_provider_does_not_speak_for_joins_only_by_the_accounts_own_proof(house, number):
+    """Attack: Google says who its users are. Of an address at example.com it knows only that somebody verified it once."""
+    victim = Person(house, phone=number, email=new_email()).signs_in()
+    thief = Visitor(house)
+    thief.get(choose(thief.continues(), account="other", name="Mallory M", email=victim.email, verified="1"))
+    account = thief.account()
+    assert account is None or account["id"] != victim.id, "the identity provider opened somebody's account"
+    assert {name["kind"] for name in victim.stored()["identifiers"]} == {"phone", "email"}
+    assert thief.account() is None or thief.account()["email"] != victim.email or not thief.account()["is_email_verified"]
+
+
+def test_pin_reset_by_a_stolen_sim_does_not_give_the_right_to_change(house, number, other_number):
+    """Attack: with a session and a SIM card, the PIN is reset by a code, and the new PIN then authorizes what the code alone may not."""
+    person = Person(house, phone=number).signs_in()
+    person.sets_up_app()
+    person.sets_pin("482915") if house.api("POST", "/flows", {"flow": "pin_set"}, **person.own).status_code == 201 else None
+    thief = person.elsewhere()
+    thief.token = person.token
+    created = house.api("POST", "/flows", {"flow": "pin_reset"}, **thief.own)
+    if created.status_code != 201:
+        return
+    flow = created.json()["id"]
+    code = send_own(house, flow, number, thief)
+    reset = house.api("POST", f"/flows/{flow}/submit", {"code": code, "new_pin": "739146"}, **thief.own)
+    if reset.status_code == 200:
+        thief.takes(reset)
+    thief.takes(house.api("POST", "/verify-passcode", {"passcode": "739146"}, **thief.own))
+    answer = house.api("POST", "/flows", {"flow": "change_phone"}, **thief.own)
+    assert problem(answer, 403, "step_up_required")["provider"] == "totp"
+
+
+def send_own(house, flow, phone, person):
+    """A code to the account's own number."""
+    seen = {entry["id"] for entry in house.outbox()}
+    wait_for(
+        lambda: house.api("POST", f"/flows/{flow}/begin", {"provider": "phone_otp"}, **person.own).status_code == 200, "permission to send a code")
+    return arrived(house, phone, seen)
+
+
+def test_account_of_another_person_is_not_taken_by_changing_to_its_number(house, number, other_number):
+    """The thief of a session changes to a number of somebody else's account: no account is joined, none changes hands."""
+    other = Person(house, phone=number)
+    person = Person(house, phone=other_number()).signs_in()
+    flow = person.begins("change_phone")
+    answer = house.api("POST", f"/flows/{flow}/begin", {"provider": "phone_otp", "phone": number}, **person.own)
+    if answer.status_code == 200:
+        wait_for(lambda: [entry for entry in house.outbox() if entry["to"] == number and entry["code"]], "a code")
+        answer = house.api("POST", f"/flows/{flow}/submit", {"code": house.code(number)}, **person.own)
+    problem(answer, 409, "already_registered")
+    assert other.identifiers() == {number} and number not in person.identifiers()

@@ -1,0 +1,223 @@
+"""Attack: flow fixation. An attacker begins a flow and sends its link to the victim, who types the genuine code on the genuine page; the attacker
+finishes the flow. Two browsers with profiles of their own take part where pages do."""
+
+import http.server
+import threading
+
+import pytest
+import requests
+
+import screens
+from attack import PASSWORD, Person, arrived, bearer, log_in_by_password, new_email, relaxed, send
+from house import problem
+from mockgoogle import pkce
+from screens import Screen
+
+CHOSEN = "the attacker's own choice"
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory):
+    house = relaxed(tmp_path_factory.mktemp("house"))
+    with Listener() as app:
+        house.app = app
+        house.edit("gateway.lua", lambda text: text.replace("  service =", f'  redirect_hosts = {{ "localhost:{app.port}" }},\n  service =', 1))
+        yield house.start()
+    house.stop()
+
+
+@pytest.fixture(scope="module")
+def profiles(tmp_path_factory):
+    """Two browsers that share nothing."""
+    drivers = [screens.start(tmp_path_factory.mktemp(name)) for name in ("attacker", "victim")]
+    yield drivers
+    for driver in drivers:
+        driver.quit()
+
+
+@pytest.fixture
+def attacker(profiles, house):
+    return Screen(profiles[0], house).forget()
+
+
+@pytest.fixture
+def victim(profiles, house):
+    return Screen(profiles[1], house).forget()
+
+
+class Listener:
+    """The app's own address: keeps the addresses that a browser was sent to."""
+
+    def __enter__(self):
+        requested = self.requested = []
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                requested.append(self.path)
+                self.send_response(200)
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.port = self.server.server_address[1]
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+def types_code_if_asked(screen, address, code):
+    """The victim follows the link and does what the page asks for."""
+    screen.opens(address)
+    asked = bool(screen.all("#code"))
+    if asked:
+        before = screen.driver.current_url
+        screen.enters(code)
+        screen.waits(lambda: screen.driver.current_url != before, "what follows the code")
+    return asked
+
+
+def page_status(house, address):
+    """How the gateway answers the link in a browser that it has never seen."""
+    return requests.get(house.url + address, headers={"Accept": "text/html"}, allow_redirects=False, timeout=20).status_code
+
+
+def test_password_reset_that_an_attacker_began(house, victim):
+    person = Person(house, email=new_email())
+    flow = house.flow("password_reset")
+    code = send(house, flow, "email_code", person.email)
+    link = f"/auth/email?id={flow}"
+    asked = types_code_if_asked(victim, link, code)
+    # The attacker goes on where the victim stopped.
+    answers = [
+        house.api("POST", f"/flows/{flow}/submit", {"password": CHOSEN}),
+        house.api("POST", f"/flows/{flow}/begin", {"provider": "password", "password": CHOSEN}),
+    ]
+    assert not any((answer.json().get("session") or {}).get("token") for answer in answers), "the attacker has a session of the victim's account"
+    assert log_in_by_password(house, person.email, CHOSEN).status_code == 401
+    assert log_in_by_password(house, person.email, PASSWORD).status_code == 200
+    assert not asked and page_status(house, link) == 404
+
+
+def test_registration_that_an_attacker_began(house, victim):
+    email = new_email()
+    flow = house.flow("register_email")
+    fields = {"provider": "password", "email": email, "password": CHOSEN, "first_name": "Mallory", "last_name": "M"}
+    assert house.api("POST", f"/flows/{flow}/begin", fields).status_code == 200
+    seen = {entry["id"] for entry in house.outbox()}
+    begun = house.api("POST", f"/flows/{flow}/begin", {"provider": "email_code"})
+    assert begun.status_code == 200, begun.text
+    link = f"/auth/email?id={flow}"
+    asked = types_code_if_asked(victim, link, arrived(house, email, seen))
+    # The account with the victim's verified address would have a password that the attacker knows.
+    opened = log_in_by_password(house, email, CHOSEN)
+    assert opened.status_code == 401 or not opened.json()["account"]["is_email_verified"], "the attacker's password opens the victim's address"
+    assert not asked and page_status(house, link) == 404
+
+
+def test_sign_in_that_an_attacker_began_tells_who_signed_in(house, victim, number):
+    person = Person(house, phone=number, email=new_email())
+    flow = house.flow("login")
+    code = send(house, flow, "phone_otp", number)
+    link = f"/auth/verify?id={flow}"
+    asked = types_code_if_asked(victim, link, code)
+    told = house.api("GET", f"/flows/{flow}").text
+    assert person.id not in told and person.email not in told
+    assert not asked and page_status(house, link) == 404
+
+
+def test_attackers_own_browser_cannot_adopt_the_flow_either(house, attacker, number):
+    """A flow that was created without `Origin` belongs to the API client that created it; pages show it to nobody."""
+    Person(house, phone=number)
+    flow = house.flow("login")
+    code = send(house, flow, "phone_otp", number)
+    assert not types_code_if_asked(attacker, f"/auth/verify?id={flow}", code)
+    # The client that created the flow is the one that may go on with it.
+    assert house.submit(flow, code).json()["session"]["token"]
+
+
+def test_flow_of_one_browser_does_not_exist_in_another(house, attacker, victim, number):
+    Person(house, phone=number)
+    attacker.asks_code(number)
+    link = attacker.driver.current_url.removeprefix(house.url)
+    victim.opens(link)
+    assert not victim.all("#code") and page_status(house, link) == 404
+    attacker.enters(house.code(number)).at("/home")
+
+
+def test_account_is_told_only_when_the_flow_is_complete_or_the_session_is_its_own(house, number):
+    """Attack: whoever knows a flow's id reads who is behind an address or number before anything is proved completely."""
+    person = Person(house, phone=number, email=new_email()).signs_in()
+    flow = house.flow("password_reset")
+    code = send(house, flow, "email_code", person.email)
+    passed = house.submit(flow, code)
+    assert passed.json()["status"] == "pending" and passed.json()["account"] is None, passed.text
+    assert house.api("GET", f"/flows/{flow}").json()["account"] is None
+    own = person.begins("step_up")
+    told = house.api("GET", f"/flows/{own}", **person.own).json()["account"]
+    assert told is None or told["id"] == person.id
+
+
+def app_flow(house):
+    """A native app begins a sign-in that a browser is to go on with: the flow, the verifier."""
+    verifier, challenge = pkce()
+    created = house.api("POST", "/flows", {"flow": "login", "code_challenge": challenge, "redirect_to": f"http://localhost:{house.app.port}/in"})
+    assert created.status_code == 201, created.text
+    return created.json()["id"], verifier
+
+
+def test_flow_of_an_app_is_of_the_first_browser_and_tells_its_creator_nothing(house, victim, attacker, number):
+    person = Person(house, phone=number, email=new_email())
+    flow, verifier = app_flow(house)
+    told = []
+
+    def creator_asks():
+        told.append(house.api("GET", f"/flows/{flow}").text)
+
+    creator_asks()
+    victim.opens(f"/auth/login?id={flow}")
+    seen = {entry["id"] for entry in house.outbox()}
+    victim.fills("phone", number).waits(lambda: victim.find("button.main").is_enabled(), "a number that can be sent")
+    victim.find("button.main").click()
+    victim.at("/auth/verify")
+    link = victim.driver.current_url.removeprefix(house.url)
+    assert f"id={flow}" in link, "the page goes on with the app's flow"
+    creator_asks()
+    # Another browser comes too late.
+    attacker.opens(link)
+    adopted = bool(attacker.all("#code"))
+    before = len(house.app.requested)
+    victim.enters(arrived(house, number, seen))
+    victim.waits(lambda: len(house.app.requested) > before, "the way back to the app")
+    creator_asks()
+    redirected = house.app.requested[before]
+    assert redirected.startswith("/in?code="), redirected
+    code = redirected.removeprefix("/in?code=")
+    # What the creator was told while the person signed in: neither who it was nor what redeems the result.
+    for text in told:
+        for secret in (number, number[-10:], f"{number[3:8]} {number[8:]}", person.id, person.email, code):
+            assert secret not in text, f"{secret} in {text}"
+    assert not adopted, "a second browser shows the flow"
+    problem(house.api("POST", f"/flows/{flow}/submit", {"code": code, "code_verifier": "a" * 43}), 401, "invalid_code")
+    done = house.api("POST", f"/flows/{flow}/submit", {"code": code, "code_verifier": verifier})
+    assert done.status_code == 200 and done.json()["account"]["id"] == person.id, done.text
+    assert house.api("GET", "/session", **bearer(done.json()["session"]["token"])).status_code == 200
+
+
+def test_app_cannot_finish_what_a_browser_began_for_it(house, victim, number):
+    """Attack: the attacker is the app. He knows the verifier and drives the flow by API with the code that the victim typed."""
+    Person(house, phone=number)
+    flow, verifier = app_flow(house)
+    victim.opens(f"/auth/login?id={flow}").fills("phone", number)
+    victim.waits(lambda: victim.find("button.main").is_enabled(), "a number that can be sent")
+    seen = {entry["id"] for entry in house.outbox()}
+    victim.find("button.main").click()
+    victim.at("/auth/verify")
+    code = arrived(house, number, seen)
+    for fields in ({"code": code}, {"code": code, "code_verifier": verifier}):
+        answer = house.api("POST", f"/flows/{flow}/submit", fields)
+        assert answer.status_code >= 400 and "token" not in answer.text, answer.text

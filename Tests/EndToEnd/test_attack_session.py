@@ -1,0 +1,242 @@
+"""Attack: somebody has a copy of a session's token. He changes where codes go, proves what he has just added, and keeps the account. And: what
+was changed because of him comes back by a code or a flow that is older than the change."""
+
+import time
+
+import pytest
+import requests
+
+from attack import PASSWORD, Person, arrived, bearer, log_in_by_password, new_email, prove, relaxed, send, token
+from house import problem, wait_for
+
+PIN = "482915"
+WITHIN = 5
+"""Seconds that a proof counts for changes in `house`."""
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory):
+    house = relaxed(tmp_path_factory.mktemp("house"), change_within=f"{WITHIN}s")
+    port = house.ports[2]
+    house.edit("routes.lua", lambda text: text.replace("  -- Everything else", f"""\
+  {{ path = "/by-mail/**", to = "http://127.0.0.1:{port}", require = {{ passed = "email_code" }} }},
+  {{ path = "/by-phone/**", to = "http://127.0.0.1:{port}", require = {{ passed = "phone_otp" }} }},
+  {{ path = "/by-pin/**", to = "http://127.0.0.1:{port}", require = {{ passed = "pin" }} }},
+  -- Everything else"""))
+    yield house.start()
+    house.stop()
+
+
+@pytest.fixture
+def person(house, number):
+    return Person(house, phone=number, email=new_email()).signs_in()
+
+
+def later():
+    """Until the proofs of the session do not count for changes any more."""
+    time.sleep(WITHIN + 0.5)
+
+
+def tries_to_add(house, person, flow, provider, address):
+    """What the thief does to have an identifier of his own in the account: the first answer that refuses it, else the completed flow."""
+    created = house.api("POST", "/flows", {"flow": flow}, **person.own)
+    if created.status_code != 201:
+        return created
+    code = send(house, created.json()["id"], provider, address, **person.own)
+    done = house.api("POST", f"/flows/{created.json()['id']}/submit", {"code": code}, **person.own)
+    if done.status_code == 200:
+        person.takes(done)
+    return done
+
+
+def assert_step_up(answer, provider=None):
+    refusal = problem(answer, 403, "step_up_required")
+    assert refusal["flow"] and refusal["provider"], refusal
+    assert provider is None or refusal["provider"] == provider, refusal
+
+
+# Changes need something that is already held.
+
+
+@pytest.mark.parametrize("flow, provider", [("change_phone", "phone_otp"), ("change_email", "email_code")])
+def test_old_session_changes_no_identifier(house, person, flow, provider, other_number):
+    later()
+    before = person.identifiers()
+    mine = other_number() if provider == "phone_otp" else new_email()
+    answer = tries_to_add(house, person, flow, provider, mine)
+    assert person.identifiers() == before, "the thief's identifier is in the account"
+    assert_step_up(answer)
+    # The owner passes what is asked for, and changes it.
+    prove_again = person.begins("step_up")
+    person.token = token(prove(house, prove_again, "phone_otp", person.phone, **person.own))
+    assert tries_to_add(house, person, flow, provider, mine).json()["status"] == "complete"
+    assert mine in person.identifiers()
+
+
+def test_old_session_adds_no_first_number(house, other_number):
+    person = Person(house, email=new_email()).signs_in()
+    later()
+    answer = tries_to_add(house, person, "join_phone", "phone_otp", other_number())
+    assert person.identifiers() == {person.email}
+    assert_step_up(answer)
+
+
+@pytest.mark.parametrize("flow", ["pin_set", "totp_set"])
+def test_old_session_adds_no_factor(house, person, flow):
+    later()
+    assert_step_up(house.api("POST", "/flows", {"flow": flow}, **person.own))
+    assert_step_up(house.api("POST", "/set-passcode", {"passcode": PIN}, **person.own))
+    assert not house.api("GET", "/session", **person.own).json()["account"]["has_pin"]
+
+
+def test_old_session_on_the_pages(house, person, other_number):
+    """The form itself and what it posts."""
+    later()
+    browser = requests.Session()
+    browser.cookies.set("moongate", person.token)
+    mine = other_number()
+    shown = browser.get(f"{house.url}/auth/verify?flow=change_phone", headers={"Accept": "text/html"}, timeout=20)
+    browser.post(
+        f"{house.url}/auth/verify", data={"flow": "change_phone", "phone": mine}, headers={"Accept": "text/html", "Origin": house.url}, timeout=20)
+    assert mine not in [entry["to"] for entry in house.outbox()], "a code went to the thief's number"
+    assert 'action="/auth/verify"' not in shown.text or 'name="phone"' not in shown.text
+
+
+@pytest.mark.parametrize("method, path", [("GET", "/account/export"), ("DELETE", "/account")])
+def test_old_session_neither_exports_nor_deletes(house, person, method, path):
+    later()
+    assert_step_up(house.api(method, path, **person.own))
+    assert person.is_signed_in() and person.stored()["id"] == person.id
+
+
+def test_code_to_the_phone_is_not_enough_for_who_has_a_pin(house, person, other_number):
+    """Attack: the SIM is the thief's. The PIN was set so that this is not enough."""
+    person.sets_pin(PIN)
+    thief = person.elsewhere().signs_in()
+    mine = other_number()
+    answer = tries_to_add(house, thief, "change_phone", "phone_otp", mine)
+    assert mine not in person.identifiers()
+    assert_step_up(answer, "pin")
+    assert_step_up(house.api("POST", "/flows", {"flow": "totp_set"}, **thief.own), "pin")
+    # With the PIN it is the owner.
+    unlocked = house.api("POST", "/verify-passcode", {"passcode": PIN}, **thief.own)
+    thief.takes(unlocked)
+    assert house.api("POST", "/flows", {"flow": "change_phone"}, **thief.own).status_code == 201
+
+
+def test_new_address_is_no_factor(house, person):
+    """Attack: proving an address that was added a moment ago satisfies `require`, raises `aal` and opens what the PIN protects."""
+    before = house.api("GET", "/session", **person.own).json()["session"]
+    done = tries_to_add(house, person, "change_email", "email_code", new_email())
+    assert done.json()["status"] == "complete", done.text
+    after = house.api("GET", "/session", **person.own).json()["session"]
+    assert [passed["provider"] for passed in after["passed"]] == ["phone_otp"] and after["aal"] == before["aal"]
+    problem(requests.get(f"{house.url}/by-mail/x", timeout=20, **person.own), 403, "step_up_required")
+
+
+def test_new_number_is_no_factor(house, other_number):
+    person = Person(house, email=new_email()).signs_in()
+    before = house.api("GET", "/session", **person.own).json()["session"]
+    done = tries_to_add(house, person, "join_phone", "phone_otp", other_number())
+    assert done.json()["status"] == "complete", done.text
+    after = house.api("GET", "/session", **person.own).json()["session"]
+    assert [passed["provider"] for passed in after["passed"]] == ["email_code"] and after["aal"] == before["aal"]
+    problem(requests.get(f"{house.url}/by-phone/x", timeout=20, **person.own), 403, "step_up_required")
+
+
+def test_new_number_resets_no_pin(house, other_number):
+    """Attack: a number is added and then the PIN is reset by a code to it."""
+    person = Person(house, email=new_email()).signs_in().sets_pin(PIN)
+    person.takes(house.api("POST", "/verify-passcode", {"passcode": PIN}, **person.own))
+    mine = other_number()
+    assert tries_to_add(house, person, "join_phone", "phone_otp", mine).json()["status"] == "complete"
+    created = house.api("POST", "/flows", {"flow": "pin_reset"}, **person.own)
+    answer = created
+    if created.status_code == 201:
+        flow = created.json()["id"]
+        answer = house.api("POST", f"/flows/{flow}/begin", {"provider": "phone_otp"}, **person.own)
+    assert answer.status_code == 403, f"a code goes to the new number: {answer.text}"
+    refusal = problem(answer, 403, answer.json()["code"])
+    assert refusal["code"] in ("identifier_too_new", "step_up_required"), refusal
+    if refusal["code"] == "identifier_too_new":
+        assert 86_000 < refusal["retry_after"] <= 86_400
+    # It may sign in, though, and the PIN is what it was.
+    again = token(prove(house, house.flow("login"), "phone_otp", mine))
+    assert house.api("POST", "/verify-passcode", {"passcode": PIN}, **bearer(again)).status_code == 200
+
+
+# What was proved must still be held.
+
+
+def test_code_sent_before_the_change_is_dead(house, person, other_number):
+    """Attack: the number was given up because it is the thief's now. A code that he had sent before attaches it again, as verified."""
+    for name in ("login", "enter"):
+        flow = house.flow(name)
+        code = send(house, flow, "phone_otp", person.phone)
+        old, new = person.phone, other_number()
+        person.signs_in()
+        assert tries_to_add(house, person, "change_phone", "phone_otp", new).json()["status"] == "complete"
+        problem(house.submit(flow, code), 410, "flow_expired")
+        assert old not in person.identifiers() and new in person.identifiers()
+        person.phone = new
+
+
+def test_reset_parked_after_its_code_is_dead(house, person):
+    """Attack: the code to the old address is proved, and the new password is chosen a day after the owner has changed the address."""
+    flow = house.flow("password_reset")
+    assert prove(house, flow, "email_code", person.email)["status"] == "pending"
+    new = new_email()
+    person.signs_in()
+    assert tries_to_add(house, person, "change_email", "email_code", new).json()["status"] == "complete"
+    answer = house.api("POST", f"/flows/{flow}/begin", {"provider": "password", "password": "the thief's choice"})
+    assert "token" not in answer.text, "the thief has a session"
+    problem(answer, 410, "flow_expired")
+    problem(log_in_by_password(house, new, "the thief's choice"), 401, "invalid_password")
+    assert log_in_by_password(house, new, PASSWORD).status_code == 200
+
+
+def changes_phone(house, person, other_number):
+    return tries_to_add(house, person, "change_phone", "phone_otp", other_number())
+
+
+def changes_email(house, person, _):
+    return tries_to_add(house, person, "change_email", "email_code", new_email())
+
+
+def changes_pin(house, person, _):
+    return house.api("POST", "/change-passcode", {"current_passcode": PIN, "new_passcode": "593026"}, **person.own)
+
+
+def removes_pin(house, person, _):
+    return house.api("POST", "/disable-passcode", {"passcode": PIN}, **person.own)
+
+
+@pytest.mark.parametrize("change", [changes_phone, changes_email, changes_pin, removes_pin])
+def test_change_ends_the_thiefs_session(house, person, change, other_number):
+    if "pin" in change.__name__:
+        person.sets_pin(PIN)
+    thief, person = person, person.elsewhere().signs_in()
+    assert thief.is_signed_in() and person.is_signed_in()
+    changed = change(house, person, other_number)
+    assert changed.status_code == 200, changed.text
+    person.takes(changed)
+    wait_for(lambda: not thief.is_signed_in(), "the end of the other session", 2)
+    assert person.is_signed_in(), "who made the change stays signed in"
+
+
+def test_addition_ends_no_session(house, other_number):
+    person = Person(house, email=new_email()).signs_in()
+    other, person = person, person.elsewhere().signs_in()
+    assert tries_to_add(house, person, "join_phone", "phone_otp", other_number()).json()["status"] == "complete"
+    time.sleep(1.5)
+    assert other.is_signed_in() and person.is_signed_in()
+
+
+def test_codes_of_a_flow_that_began_before_sign_out_everywhere_are_dead(house, person):
+    """The owner notices a stranger and ends all sessions: a sign-in that the stranger has begun does not survive it."""
+    flow = house.flow("login")
+    seen = {entry["id"] for entry in house.outbox()}
+    wait_for(lambda: house.begin(flow, person.phone).status_code == 200, "permission to send a code")
+    code = arrived(house, person.phone, seen)
+    assert house.api("DELETE", "/sessions", **person.own).status_code == 204
+    problem(house.submit(flow, code), 410, "flow_expired")

@@ -1,0 +1,269 @@
+"""Smaller attacks of the same review: unsafe configurations, headers that reach the service, sessions that outlive their end, answers that tell
+an attacker something, and failures that no operator sees."""
+
+import re
+import signal
+import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import requests
+
+from attack import PASSWORD, Person, arrived, log_in_by_password, new_email, prove, relaxed, token
+from house import BIN, problem, wait_for
+from test_accounts import tool
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory):
+    house = relaxed(tmp_path_factory.mktemp("house"))
+    house.edit("gateway.lua", lambda text: text.replace("  region =", '  trusted_proxies = { "127.0.0.1/32" },\n  region =', 1))
+    house.edit("routes.lua", lambda text: text.replace(
+        "  -- Everything else",
+        '  { path = "/broken/**", to = "http://127.0.0.1:%s", decide = function(f) return f.session.age + nil end },\n  -- Everything else' % house.ports[2]))
+    yield house.start()
+    house.stop()
+
+
+# Unsafe configurations are refused.
+
+
+def check(house):
+    done = subprocess.run([BIN / "moongate", "check", "--config", house.config], capture_output=True, text=True, timeout=120)
+    return done.returncode, done.stdout + done.stderr
+
+
+def without_google(text):
+    return re.sub(r"    google_oauth = \{.*?\n    \},\n", "", text, flags=re.S)
+
+
+def readable_secret(house):
+    (house.config / "mail.password").write_text("hush")
+    (house.config / "mail.password").chmod(0o644)
+    house.edit("gateway.lua", lambda text: text.replace(
+        "email_code = { mail = outbox() }",
+        'email_code = { mail = smtp { url = "smtps://mail.example.com", from = "a@example.com", user = "a", password = file "mail.password" } }'))
+
+
+def edited(*replacements):
+    def edit(house):
+        for old, new in replacements:
+            house.edit("gateway.lua", lambda text: text.replace(old, new(house) if callable(new) else new, 1))
+    return edit
+
+
+UNSAFE = {
+    "mock Google on every interface": (
+        lambda house: house.edit("gateway.lua", lambda text: re.sub(r'listen = "127\.0\.0\.1:', 'listen = "0.0.0.0:', text)),
+        r"gateway\.lua:\d+: .*mock"),
+    "admin on every interface": (
+        lambda house: house.edit("gateway.lua", lambda text: re.sub(r'admin = "127\.0\.0\.1:', 'admin = "0.0.0.0:', text)), r"gateway\.lua:\d+: .*admin"),
+    "an outbox on a public site": (
+        lambda house: house.edit("gateway.lua", lambda text: without_google(
+            re.sub(r'public_url = "[^"]*"', 'public_url = "https://auth.example.com"', text))), r"gateway\.lua:\d+: .*outbox"),
+    "a secret that others may read": (readable_secret, r"mail\.password.*chmod|chmod.*mail\.password"),
+    "a region that does not exist": (edited(('region = "IN"', 'region = "ZZ"')), r"gateway\.lua:\d+: .*region"),
+}
+
+
+@pytest.mark.parametrize("what", UNSAFE)
+def test_unsafe_configuration_is_refused(empty_house, what):
+    make, words = UNSAFE[what]
+    before = (empty_house.config / "gateway.lua").read_text()
+    make(empty_house)
+    assert (empty_house.config / "gateway.lua").read_text() != before, "the configuration was changed"
+    status, text = check(empty_house)
+    assert status == 1, f"accepted: {what}\n{text}"
+    assert re.search(words, text), text
+    gateway = empty_house.serve()
+    assert gateway.process.wait(60) == 1, "the gateway serves it"
+
+
+def test_admin_elsewhere_needs_its_token(empty_house, tmp_path):
+    house = empty_house
+    house.edit("gateway.lua", lambda text: re.sub(
+        r'admin = "127\.0\.0\.1:(\d+)"', r'admin = { address = "0.0.0.0:\1", token = env "ADMIN_TOKEN" }', text))
+    house.start(ADMIN_TOKEN="a-token-of-thirty-two-characters")
+    for path in ("/outbox", "/policy", "/events", "/locks", "/metrics", "/decisions/dc_x"):
+        for headers in ({}, {"Authorization": "Bearer x"}, {"Authorization": "Basic YTph"}):
+            assert requests.get(house.admin + path, headers=headers, timeout=20).status_code == 401, path
+    assert requests.post(f"{house.admin}/policy/reload", timeout=20).status_code == 401
+    for path in ("/healthz", "/readyz"):
+        assert requests.get(house.admin + path, timeout=20).status_code == 200
+    right = {"Authorization": "Bearer a-token-of-thirty-two-characters"}
+    assert requests.get(f"{house.admin}/policy", headers=right, timeout=20).status_code == 200
+    assert "a-token-of-thirty-two-characters" not in house.log
+
+
+# What reaches the service.
+
+
+def test_headers_that_services_trust_do_not_slip_through(house, number):
+    session = token(house.register(number))
+    forged = ["X-WEBAUTH-USER", "X-WebAuth-Email", "X_WEBAUTH_USER", "X-Forwarded", "X-HTTP-Method", "X-Method-Override", "X-HTTP-Method-Override",
+              "Moongate-Device", "HTTP2-Settings"]
+    answer = requests.get(
+        f"{house.url}/echo", headers={"Authorization": f"Bearer {session}", "X-Own": "kept", **{name: "forged" for name in forged}}, timeout=20)
+    assert answer.status_code == 200, answer.text
+    slipped = [header["name"] for header in answer.json()["headers"] if header["value"] == "forged"]
+    assert slipped == [] and "kept" in answer.text
+
+
+def test_signed_out_is_signed_out_at_once(house, number):
+    """Attack: a shared computer. The next person's request comes in the second in which the session is still cached."""
+    Person(house, phone=number)
+    for _ in range(3):
+        session = token(prove(house, house.flow("login"), "phone_otp", number))
+        own = {"Authorization": f"Bearer {session}"}
+        question = {**own, "X-Forwarded-Method": "GET", "X-Forwarded-Proto": "http", "X-Forwarded-Host": f"localhost:{house.ports[0]}", "X-Forwarded-Uri": "/home"}
+        with requests.Session() as client:
+            # Cached in both places.
+            assert client.get(f"{house.url}/echo", headers=own, timeout=20).status_code == 200
+            assert client.get(f"{house.url}/auth/forward/traefik", headers=question, timeout=20).status_code == 200
+            assert client.delete(f"{house.url}/api/auth/session", headers=own, timeout=20).status_code == 204
+            assert client.get(f"{house.url}/echo", headers=own, timeout=20).status_code == 401
+            assert client.get(f"{house.url}/auth/forward/traefik", headers=question, timeout=20).status_code == 401
+
+
+# What answers tell.
+
+
+def test_account_that_an_operator_locked_looks_like_none(house):
+    """Attack: whoever asks learns which addresses have an account, as long as it is locked."""
+    person, stranger = Person(house, email=new_email()), new_email()
+    assert tool(house, "account", "lock", person.id)[0] == 0
+
+    def begins(provider, email, **fields):
+        flow = house.flow("login_password" if provider == "password" else "login")
+        answer = house.api("POST", f"/flows/{flow}/begin", {"provider": provider, "email": email, **fields})
+        return answer.status_code, answer.json().get("code")
+
+    assert begins("email_code", person.email) == begins("email_code", stranger) == (200, None)
+    assert begins("password", person.email, password="not this one") == begins("password", stranger, password="not this one") == (401, "invalid_password")
+    # Who proves that it is theirs is told.
+    problem(log_in_by_password(house, person.email, PASSWORD), 403, "disabled")
+
+
+def test_loser_of_a_race_is_not_told_that_the_account_exists(house, other_number):
+    """Several right codes at once in a flow that makes an account: one wins, and the others are late, not somebody else's."""
+    for _ in range(5):
+        phone = other_number()
+        seen = {entry["id"] for entry in house.outbox()}
+        flow = house.flow("enter")
+        assert house.begin(flow, phone).status_code == 200
+        code = arrived(house, phone, seen)
+        with ThreadPoolExecutor(12) as pool:
+            answers = list(pool.map(lambda _: house.submit(flow, code), range(12)))
+        assert [answer.status_code for answer in answers].count(200) == 1
+        assert {answer.json()["code"] for answer in answers if answer.status_code != 200} <= {"step_not_open"}
+
+
+def test_unverified_address_locks_nobody_out(house):
+    """Attack: a stranger registers with somebody's unverified address and a password of his own, and the first person's does not work any more."""
+    email = new_email()
+    for password in ("violet harbour eleven", "copper meadow seven"):
+        answer = house.api("POST", "/register", {"email": email, "password": password, "first_name": "A", "last_name": "B"})
+        assert answer.status_code == 201, answer.text
+    opened = [log_in_by_password(house, email, password) for password in ("violet harbour eleven", "copper meadow seven")]
+    assert [answer.status_code for answer in opened] == [200, 200], [answer.text for answer in opened]
+    assert len({answer.json()["account"]["id"] for answer in opened}) == 2
+    # Two passwords are not twice the guesses.
+    for _ in range(4):
+        problem(log_in_by_password(house, email, "not this one"), 401, "invalid_password")
+    problem(log_in_by_password(house, email, "nor this one"), 429, "too_many_attempts")
+    problem(log_in_by_password(house, email, "violet harbour eleven"), 429, "too_many_attempts")
+
+
+def test_account_registered_in_the_victims_name_keeps_nothing_of_the_attackers(house):
+    """Attack: an account is registered in the victim's name before the victim comes; a PIN of the attacker's waits in it."""
+    email = new_email()
+    made = house.api("POST", "/register", {"email": email, "password": "copper meadow seven", "first_name": "A", "last_name": "B"})
+    attacker = Person.of_session(house, made.json()["token"]).sets_pin("482915")
+    attacker.sets_up_app()
+    flow = house.flow("password_reset")
+    assert prove(house, flow, "email_code", email)["status"] == "pending"
+    done = house.api("POST", f"/flows/{flow}/submit", {"password": "violet harbour eleven"})
+    if done.status_code == 409:
+        done = house.api("POST", f"/flows/{flow}/begin", {"provider": "password", "password": "violet harbour eleven"})
+    assert done.status_code == 200 and done.json()["status"] == "complete", done.text
+    account = done.json()["account"]
+    assert not account["has_pin"], "the attacker's PIN is still there"
+    assert not attacker.is_signed_in()
+    again = log_in_by_password(house, email, "violet harbour eleven").json()
+    assert again["status"] == "complete", "the attacker's authenticator app is asked for"
+
+
+def test_who_proves_a_claimed_address_chooses_among_the_accounts(house):
+    """Attack: a stranger registers with the victim's address too, and recovery gives the victim the stranger's account."""
+    email = new_email()
+    claimed = []
+    for password in ("violet harbour eleven", "copper meadow seven"):
+        made = house.api("POST", "/register", {"email": email, "password": password, "first_name": "A", "last_name": "B"})
+        assert made.status_code == 201, made.text
+        claimed.append(Person.of_session(house, made.json()["token"]))
+    claimed[1].sets_pin("482915")
+    flow = house.flow("password_reset")
+    choice = prove(house, flow, "email_code", email)
+    assert choice["status"] == "pending", choice
+    field = next(field for field in choice["step"]["fields"] if field["name"] == "account")
+    assert field["kind"] == "choice" and len(field["choices"]) == 2
+    assert all(set(option) == {"value", "created_at", "last_used_at"} for option in field["choices"]), "nothing that tells who else has it"
+    problem(house.api("POST", f"/flows/{flow}/submit", {"account": claimed[0].id}), 422, "invalid_input")
+    newest = max(field["choices"], key=lambda option: option["created_at"])
+    chosen = house.api("POST", f"/flows/{flow}/submit", {"account": newest["value"]})
+    assert chosen.status_code == 200 and not (chosen.json()["session"] or {}).get("token"), chosen.text
+    done = house.api("POST", f"/flows/{flow}/submit", {"password": "amber station nine"})
+    if done.status_code == 409:
+        done = house.api("POST", f"/flows/{flow}/begin", {"provider": "password", "password": "amber station nine"})
+    account = done.json()["account"]
+    assert (account["id"], account["email"], account["is_email_verified"], account["has_pin"]) == (claimed[1].id, email, True, False), done.text
+    assert not claimed[1].is_signed_in(), "a session of before the choice"
+    assert email not in {name["value"] for name in claimed[0].stored()["identifiers"]}, "the other account keeps the address"
+    for password in ("violet harbour eleven", "copper meadow seven"):
+        problem(log_in_by_password(house, email, password), 401, "invalid_password")
+    assert log_in_by_password(house, email, "amber station nine").status_code == 200
+
+
+def test_other_sites_neither_end_sessions_nor_delete_accounts(house, number):
+    """Attack: a page of another site makes the victim's browser call what the account page calls."""
+    session = token(house.register(number))
+    for method, path in (("DELETE", "/account"), ("DELETE", "/sessions"), ("DELETE", "/sessions?all=true"), ("DELETE", "/session")):
+        for origin in ({}, {"Origin": "https://evil.example"}, {"Origin": "null"}):
+            problem(house.api(method, path, headers={"Cookie": f"moongate={session}", **origin}), 403, "origin_refused")
+    assert house.api("GET", "/session", headers={"Authorization": f"Bearer {session}"}).status_code == 200
+
+
+# What an operator sees.
+
+
+def test_error_of_a_route_is_in_the_log(house, number):
+    session = token(house.register(number))
+    line = next(at for at, text in enumerate((house.config / "routes.lua").read_text().splitlines(), 1) if "/broken/" in text)
+    answer = requests.get(f"{house.url}/broken/x", headers={"Authorization": f"Bearer {session}"}, timeout=20)
+    problem(answer, 503, "policy_error")
+    wait_for(lambda: f"routes.lua:{line}" in house.log, "the error's file and line in the log", 5)
+
+
+def test_decision_is_found_as_soon_as_its_id_is_told(house):
+    for _ in range(20):
+        told = requests.get(f"{house.url}/home", timeout=20).json()["decision_id"]
+        assert requests.get(f"{house.admin}/decisions/{told}", timeout=20).status_code == 200
+
+
+
+
+@pytest.mark.parametrize("how", [signal.SIGSEGV, signal.SIGILL])
+def test_crash_ends_at_once_and_prints_no_memory(empty_house, how):
+    """Attack: keys and codes in a core dump or a backtrace; and a process that holds its port for as long as it takes to write one."""
+    gateway = empty_house.gateway = empty_house.serve()
+    gateway.wait_line(" ready ", 90)
+    limits = open(f"/proc/{gateway.process.pid}/limits").read()
+    assert re.search(r"Max core file size\s+0\s+0\s", limits), limits
+    printed = len(gateway.output)
+    gateway.process.send_signal(how)
+    begun = time.monotonic()
+    assert gateway.process.wait(30) == -how
+    assert time.monotonic() - begun < 2, "it took its time"
+    gateway.reader.join(5)
+    assert not re.search(r"registers|backtrace|0x[0-9a-f]{8}", gateway.output[printed:], re.I), gateway.output[printed:][:2000]

@@ -1,0 +1,161 @@
+"""Documentation/ says what is true: its links lead somewhere, its tests exist, and no requirement of a standard is left out."""
+
+import re
+
+import pytest
+
+from processes import ROOT
+
+DOCUMENTATION = ROOT / "Documentation"
+SECURITY = DOCUMENTATION / "security"
+STATES = {"met", "not applicable", "not met"}
+
+# How many requirements each section of OWASP ASVS 5.0 has.
+ASVS = {
+    "6.1": 3, "6.2": 12, "6.3": 8, "6.4": 6, "6.5": 8, "6.6": 4, "6.7": 2, "6.8": 4,
+    "7.1": 3, "7.2": 4, "7.3": 2, "7.4": 5, "7.5": 3, "7.6": 2,
+    "10.1": 2, "10.2": 3, "10.3": 5, "10.4": 16, "10.5": 5, "10.6": 2, "10.7": 3,
+    "11.1": 4, "11.2": 5, "11.3": 5, "11.4": 4, "11.5": 2, "11.6": 2, "11.7": 2,
+    "16.1": 1, "16.2": 5, "16.3": 4, "16.4": 3, "16.5": 4,
+}
+# The same for sections 2 to 5 of NIST SP 800-63B-4, by the names of its conformance criteria; and the numbers between whole ones.
+NIST = {
+    "AAL": 4, "AAL1PAT": 1, "AAL1AVR": 3, "AAL1REA": 2, "AAL2PAT": 2, "AAL2AVR": 7, "AAL2REA": 1, "AAL3PAT": 1, "AAL3AVR": 8, "AAL3REA": 2, "SC": 1,
+    "RRP": 2, "PR": 7, "REDAUTH": 3, "PASSAUTH": 3, "PV": 20, "LSA": 3, "LSV": 10, "OBA": 5, "OBV": 7, "AUPSTN": 3, "MFOBA": 4, "SFOA": 3, "SFOV": 6,
+    "MFOA": 7, "MFOV": 6, "SFCATION": 1, "SFCATORS": 3, "SFCVER": 4, "MFCTION": 1, "MFCTORS": 8, "MFCFIERS": 1, "UWSCW": 7, "PHYSA": 2, "RL": 6, "UB": 4,
+    "BA": 5, "PAD": 2, "IAD": 5, "UBS": 2, "ATT": 1, "PHIRES": 3, "CB": 3, "VNB": 3, "VCIC": 1, "AI": 2, "RESTA": 5, "AS": 8, "CONNAUTH": 3, "WC": 7,
+    "HYBC": 2, "RANV": 1, "EXPO": 2, "AUTHB": 5, "BAA": 3, "BINAE": 10, "BSPA": 2, "ARM": 2, "SRC": 5, "IRC": 6, "RECC": 2, "RIP": 1, "RWIP": 1, "RAAL2": 1,
+    "RAAL3": 1, "ACCRN": 1, "LTDC": 2, "EXP": 2, "INVAL": 2, "ANOT": 7, "SB": 10, "AT": 1, "REAUTH": 5, "SESSM": 1,
+}
+NIST_BETWEEN = ["AAL3AVR-3.5", "AAL3AVR-3.7", "LSA-1.5", "OBV-5.5", "MFCFIERS-0.5", "IAD-5.1", "IAD-5.2", "WC-2.1", "WC-2.2", "WC-2.3", "HYBC-1.1",
+                "SB-8.1", "SB-8.2", "SB-8.3", "SB-8.4", "SB-8.5"]
+
+REQUIREMENTS = {
+    "asvs.md": (r"\d+\.\d+\.\d+", [f"{section}.{number}" for section, count in ASVS.items() for number in range(1, count + 1)]),
+    "nist-800-63b.md": (
+        r"[A-Z]+\d?[A-Z]*-[\d.]+", [f"{group}-{number}" for group, count in NIST.items() for number in range(1, count + 1)] + NIST_BETWEEN),
+}
+
+
+def rows(text):
+    """The cells of every line of a table, without its head."""
+    for line in text.splitlines():
+        if line.startswith("| "):
+            yield [cell.strip() for cell in line.strip("|\n").split(" | ")]
+
+
+def requirements(name):
+    """A table's lines by their first cell: the name of a requirement."""
+    pattern, _ = REQUIREMENTS[name]
+    return [row for row in rows((SECURITY / name).read_text()) if re.fullmatch(pattern, row[0].strip("| "))]
+
+
+def named_tests(text):
+    """Names of tests in code spans: test_file.py::test, Suite.test or Folder/Suite.test."""
+    return re.findall(r"`(test_\w+\.py::test_\w+|(?:\w+/)?\w+Tests\.\w+)`", text)
+
+
+def swift_tests():
+    """Every Swift test as (folders, suite, name); the suite is the file's name."""
+    found = set()
+    for file in [*ROOT.glob("Tests/**/*Tests.swift"), *ROOT.glob("Plugins/**/*Tests.swift")]:
+        for name in re.findall(r"@Test\b(?:(?!\bfunc\b).)*?\bfunc\s+(\w+)", file.read_text(), re.S):
+            found.update((folder, file.stem, name) for folder in ["", *file.relative_to(ROOT).parts[:-1]])
+    return found
+
+
+def exists(test, known):
+    if "::" in test:
+        file, name = test.split("::")
+        path = ROOT / "Tests" / "EndToEnd" / file
+        return path.exists() and re.search(rf"^def {name}\(", path.read_text(), re.M) is not None
+    folder, _, rest = test.rpartition("/")
+    suite, name = rest.split(".")
+    return (folder, suite, name) in known
+
+
+def pages():
+    return sorted(DOCUMENTATION.rglob("*.md"))
+
+
+def test_named_tests_exist():
+    known = swift_tests()
+    assert len(known) > 1000, "the Swift tests are found"
+    missing = [f"{page.relative_to(ROOT)}: {test}" for page in pages() for test in named_tests(page.read_text()) if not exists(test, known)]
+    assert missing == []
+
+
+@pytest.mark.parametrize("name", REQUIREMENTS)
+def test_every_requirement_is_listed_once(name):
+    _, expected = REQUIREMENTS[name]
+    listed = [row[0].strip("| ") for row in requirements(name)]
+    assert sorted(set(expected) - set(listed)) == [], "missing"
+    assert sorted({number for number in listed if listed.count(number) > 1}) == [], "twice"
+    assert sorted(set(listed) - set(expected)) == [], "not in the standard"
+
+
+@pytest.mark.parametrize("name", REQUIREMENTS)
+def test_every_state_has_its_evidence(name):
+    for row in requirements(name):
+        state, evidence = row[-2], row[-1]
+        assert state in STATES, row
+        if state == "met":
+            assert named_tests(evidence), f"{row[0]} is met, and no test shows it"
+        else:
+            assert len(evidence.split()) >= 2, f"{row[0]} is {state}, and nothing says why"
+
+
+def test_threats_name_their_tests():
+    threats = [row for row in rows((SECURITY / "threat-model.md").read_text()) if re.fullmatch(r"T\d+", row[0].strip("| "))]
+    numbers = [int(row[0].strip("| ")[1:]) for row in threats]
+    assert numbers == list(range(1, len(numbers) + 1)) and len(numbers) >= 30
+    for row in threats:
+        assert named_tests(row[-1]), f"{row[0]} names no test"
+
+
+def test_every_page_is_linked_from_the_index():
+    reached, waiting = set(), [DOCUMENTATION / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        if page in reached:
+            continue
+        reached.add(page)
+        for address in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text()):
+            if "://" not in address:
+                target = (page.parent / address).resolve()
+                assert target.exists(), f"{page.relative_to(ROOT)} links to {address}, which does not exist"
+                if target.suffix == ".md" and DOCUMENTATION in target.parents:
+                    waiting.append(target)
+    texts = {file for file in DOCUMENTATION.rglob("*") if file.is_file() and file.suffix in (".md", ".txt", ".mermaid")}
+    assert sorted(str(file.relative_to(ROOT)) for file in texts - reached) == []
+
+
+def test_links_within_pages_lead_to_headings():
+    def anchors(text):
+        return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in re.findall(r"^#+ (.+)$", text, re.M)}
+
+    for page in pages():
+        for address, anchor in re.findall(r"\]\(([^)#\s]*)#([^)]+)\)", page.read_text()):
+            if "://" not in address:
+                target = (page.parent / address).resolve() if address else page
+                assert anchor in anchors(target.read_text()), f"{page.relative_to(ROOT)}: {address}#{anchor}"
+
+
+def test_inventory_names_every_key_purpose():
+    inventory = (SECURITY / "cryptography.md").read_text()
+    source = (ROOT / "Sources/MoongateCore/Secrets/DerivedKeys.swift").read_text()
+    purposes = set(re.findall(r'derive\("([^"]+)"\)', source)) | {text.split(r" \(")[0] for text in re.findall(r'info: Data\("([^"]+)"', source)}
+    assert len(purposes) >= 8
+    assert sorted(purpose for purpose in purposes if f"`{purpose}`" not in inventory) == []
+
+
+def test_inventory_names_every_source_file_that_uses_cryptography():
+    inventory = set(re.findall(r"`(\w+\.swift)`", (SECURITY / "cryptography.md").read_text()))
+    library = re.compile(r"^(?:@\w+ )*import (?:Crypto|CryptoKit|CryptoExtras|_CryptoExtras|JWTKit|NIOSSL|CArgon2|X509|CommonCrypto)\b", re.M)
+    using = {
+        file.name for folder in ("Sources", "Plugins") for file in (ROOT / folder).rglob("*.swift")
+        if "Tests" not in file.parts and library.search(file.read_text())
+    }
+    assert len(using) > 15
+    assert sorted(using - inventory) == [], "not in the inventory"
+    assert sorted(inventory - using) == [], "in the inventory and not using any"

@@ -1,0 +1,111 @@
+"""Claims of Documentation/security that no other test shows."""
+
+import base64
+import re
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import requests
+
+from attack import Person, bearer, log_in_by_password, new_email, prove, relaxed, texts
+from house import wait_for, wrong
+from processes import ROOT
+from screens import Screen
+from test_accounts import tool
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory):
+    house = relaxed(tmp_path_factory.mktemp("house"))
+    yield house.start()
+    house.stop()
+
+
+def test_password_fields_mask_and_help_password_managers(house):
+    for path, autocomplete in (("/auth/login?with=email", "current-password"), ("/auth/register?with=email", "new-password")):
+        page = requests.get(house.url + path, headers={"Accept": "text/html"}, timeout=20).text
+        field = re.search(r'<input[^>]*name="password"[^>]*>', page)[0]
+        assert 'type="password"' in field and f'autocomplete="{autocomplete}"' in field, field
+        assert not re.search(r"onpaste|oncopy|readonly|autocomplete=\"off\"", field), field
+        assert re.search(r'<input[^>]*name="email"[^>]*autocomplete="(username|email)"', page)
+
+
+def test_long_password_is_pasted_whole(house, driver):
+    """Attack: a field that cuts what is pasted keeps a shorter password than the person believes."""
+    email, password = new_email(), "".join(f"{number:04d} " for number in range(200)).strip()
+    assert len(password) == 999
+    screen = Screen(driver, house).forget().opens("/auth/register?with=email")
+    screen.fills("first_name", "Asha").fills("last_name", "Rao").fills("email", email)
+    field = screen.find("#password")
+    field.click()
+    driver.execute_cdp_cmd("Input.insertText", {"text": password})
+    assert field.get_attribute("value") == password
+    screen.presses("Create Account").at("/auth/email")
+    assert log_in_by_password(house, email, password).json()["status"] == "complete"
+    assert log_in_by_password(house, email, password[:-1]).status_code == 401
+
+
+def test_new_store_has_no_accounts(empty_house):
+    empty_house.start()
+    assert tool(empty_house, "account", "list", "--json")[1].split() == ["[", "]"]
+
+
+def test_secrets_differ_under_load(house, other_number):
+    """Tokens and flow ids of requests that come at once: 256 bits each, and never the same."""
+    people = [Person(house, phone=other_number()).signs_in() for _ in range(4)]
+    with ThreadPoolExecutor(32) as pool:
+        flows = list(pool.map(lambda _: house.flow("login"), range(400)))
+    assert len(set(flows)) == 400 and all(re.fullmatch(r"fl_[\w-]{43}", flow) for flow in flows)
+    tokens = [person.token for person in people]
+    assert len(set(tokens)) == len(tokens)
+    for secret in [*tokens, *(flow.removeprefix("fl_") for flow in flows)]:
+        assert len(base64.urlsafe_b64decode(secret + "=")) == 32
+
+
+def test_authenticator_keys_have_160_bits_and_differ(house, other_number):
+    keys = [Person(house, phone=other_number()).signs_in().sets_up_app()[0].key for _ in range(3)]
+    assert len(set(keys)) == 3 and all(len(key) == 20 for key in keys)
+
+
+def test_changes_are_told_to_the_person(house, number):
+    """By mail, which the browser or app that made the change does not see."""
+    person = Person(house, phone=number, email=new_email()).signs_in()
+
+    def told():
+        return " ".join(entry["text"] for entry in house.outbox() if entry["to"] == person.email)
+
+    person.sets_pin("482915")
+    wait_for(lambda: "passcode was set" in told(), "a notice of the PIN")
+    person.takes(house.api("POST", "/verify-passcode", {"passcode": "482915"}, **person.own))
+    person.sets_up_app()
+    wait_for(lambda: "was set up for your account" in told(), "a notice of the authenticator app")
+
+
+def test_sign_ins_and_refusals_are_in_the_audit_trail(house, number):
+    house.register(number)
+    flow = house.flow("login")
+    wait_for(lambda: house.begin(flow, number).status_code == 200, "permission to send a code")
+    code = house.code(number)
+    refused = house.submit(flow, wrong(code)).json()["decision_id"]
+    done = house.submit(flow, code).json()
+    events = requests.get(f"{house.admin}/events?limit=1000", timeout=20).json()
+    failure = next(event for event in events if event["id"] == refused)
+    assert failure["kind"] == "refused" and failure["code"] == "invalid_code" and failure["provider"] == "phone_otp"
+    started = next(event for event in events if event["kind"] == "session_started" and event.get("account") == done["account"]["id"])
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", started["at"])
+    assert done["session"]["token"] not in str(list(texts(events)))
+    assert house.api("GET", "/session", **bearer(done["session"]["token"])).status_code == 200
+
+
+def test_example_on_doors_requires_the_app_of_everybody(tmp_path, number):
+    """Documentation/security/doors.md: what it shows is a file that the gateway takes, and does what the page says."""
+    text = (ROOT / "Documentation/security/doors.md").read_text()
+    house = relaxed(tmp_path)
+    (house.config / "accounts.lua").write_text(re.search(r"```lua\n-- accounts\.lua\n(.*?)```", text, re.S)[1])
+    house.start()
+    try:
+        Person(house, phone=number)
+        asked = prove(house, house.flow("login"), "phone_otp", number)
+        assert (asked["status"], asked["choices"], asked["session"]) == ("pending", ["totp"], None), asked
+    finally:
+        house.stop()
