@@ -134,7 +134,8 @@ import Testing
         let place = number * (number < 1500 ? 1 : 7)
         let name = !theirs.contains(number) ? "ac_12" : number.isMultiple(of: 2) ? "ac_1" : "+919999999999"
         try db.execute(
-          sql: "INSERT INTO flow (number, hash, version, forgotten_at, record) VALUES (?, ?, 1, ?, CAST(? AS BLOB))", arguments: [place, "\(number)", Int64.max, #"{"a":"\#(name)"}"#])
+          sql: "INSERT INTO flow (number, hash, version, forgotten_at, record) VALUES (?, ?, 1, ?, CAST(? AS BLOB))",
+          arguments: [place, "\(number)", Int64.max, #"{"a":"\#(name)"}"#])
       }
     }
     #expect(try await store.apply([.deleteAccount("ac_1", traces: [])], at: now) == .applied(locks: []))
