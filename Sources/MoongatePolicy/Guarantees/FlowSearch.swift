@@ -125,7 +125,8 @@ struct FlowSearch {
     case answers(yes: FlowSituation?, no: FlowSituation?)
   }
 
-  private func applies(_ requirement: SignInRequirement, _ situation: FlowSituation, _ flow: FlowDefinition) throws(ProofBudget.Exhausted) -> Applies {
+  private func applies(_ requirement: SignInRequirement, _ situation: FlowSituation, _ flow: FlowDefinition) throws(ProofBudget.Exhausted) -> Applies
+  {
     guard let when = requirement.when else { return .answers(yes: situation, no: nil) }
     switch try functions.condition(when, moment(situation, flow), situation.facts) {
     case .depends(let fact): return .branches(branches(situation, on: fact))

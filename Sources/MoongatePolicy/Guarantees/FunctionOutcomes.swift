@@ -82,7 +82,9 @@ final class FunctionOutcomes {
 
   /// The providers that the function could name in `require_also`.
   private func requirable(_ function: FunctionName) -> [ProviderName] {
-    guard let file = generation.functions.entries[function]?.function.file, let source = generation.sources[file] else { return generation.providers.sorted() }
+    guard let file = generation.functions.entries[function]?.function.file, let source = generation.sources[file] else {
+      return generation.providers.sorted()
+    }
     if let known = required[file] { return known }
     let names = LuaNames(source.bytes)
     let calls = names.calls.filter { $0.function == "require_also" }

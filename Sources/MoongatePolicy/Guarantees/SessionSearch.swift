@@ -34,7 +34,8 @@ struct SessionSearch {
       visit(
         SessionState(
           legs: [FlowLeg(flow: flow.name, moves: end.moves)], passed: end.passed.unique, facts: end.facts, isNewAccount: !end.knowsAccount,
-          verified: verified(end), keeps: end.set, claimsEmail: end.set.contains { providers[$0]?.descriptor.identifierKinds.contains(.email) ?? false }, oldest: oldest))
+          verified: verified(end), keeps: end.set,
+          claimsEmail: end.set.contains { providers[$0]?.descriptor.identifierKinds.contains(.email) ?? false }, oldest: oldest))
     }
   }
 
@@ -71,7 +72,8 @@ struct SessionSearch {
 
   /// Who signs in elsewhere brings the address that is verified there.
   private func verified(_ end: FlowSituation) -> [IdentifierKind] {
-    let federated = end.isFederated ? providers.all.filter { $0.descriptor.identifierKinds.contains(.federated) }.flatMap(\.descriptor.identifierKinds) : []
+    let federated =
+      end.isFederated ? providers.all.filter { $0.descriptor.identifierKinds.contains(.federated) }.flatMap(\.descriptor.identifierKinds) : []
     return (end.proved + federated).unique
   }
 

@@ -36,7 +36,9 @@ struct GuaranteeReader {
       return nil
     }
     guard !statement.allSatisfy(\.isWhitespace), Field.text(arguments[0], "", problems) != nil else {
-      if statement.allSatisfy(\.isWhitespace) { problems.add(node.location, "", "a guarantee says in words what it guarantees, as in \(Self.example)") }
+      if statement.allSatisfy(\.isWhitespace) {
+        problems.add(node.location, "", "a guarantee says in words what it guarantees, as in \(Self.example)")
+      }
       return nil
     }
     let before = problems.all.count

@@ -50,8 +50,10 @@ import Testing
 
   @Test func tableNamesEverySetThatIsAsSmall() throws {
     let table = DoorTable(
-      try GuaranteeFolder(["flows/login.lua": Make.flow("login", "existing", "any_of { \"phone_otp\", \"email_code\" }", "any_of { \"pin\", \"totp\" }")])
-        .generation(), providers: try ProviderRegistry(ShippedProviders.all))
+      try GuaranteeFolder([
+        "flows/login.lua": Make.flow("login", "existing", "any_of { \"phone_otp\", \"email_code\" }", "any_of { \"pin\", \"totp\" }")
+      ])
+      .generation(), providers: try ProviderRegistry(ShippedProviders.all))
     #expect(
       table.text(colour: false) == """
         door   account     the least that gets in

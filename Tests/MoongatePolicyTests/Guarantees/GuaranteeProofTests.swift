@@ -26,7 +26,8 @@ import Testing
   @Test func accountRequirementProtectsEveryDoor() throws {
     let files: [String: String?] = [
       "accounts.lua": "return accounts { sign_in = { { \"totp\", when = function(f) return f.account.factors.totp end } } }",
-      "guarantees.lua": Make.guarantee("the app protects the account", "account = { factors = { totp = true } }, session = { passed = \"totp\", factors = 2 }"),
+      "guarantees.lua": Make.guarantee(
+        "the app protects the account", "account = { factors = { totp = true } }, session = { passed = \"totp\", factors = 2 }"),
     ]
     #expect(try Self.refutations(files) == [])
     // Without it, each of them opens the account.
@@ -37,20 +38,20 @@ import Testing
     #expect(
       try Self.refutations([
         "accounts.lua": """
-          return accounts {
-            sign_in = { { "pin", when = function(f) return f.client.new_device and f.account.has_pin end } },
-          }
-          """,
+        return accounts {
+          sign_in = { { "pin", when = function(f) return f.client.new_device and f.account.has_pin end } },
+        }
+        """,
         "routes.lua": Make.routes(
           "path = \"/admin/**\", require = { passed = \"totp\" }", "path = \"/pay/**\", require = { passed = \"phone_otp\", within = \"5m\" }",
           "path = \"/**\""),
         "guarantees.lua": """
-          return guarantees {
-            guarantee "a passcode is asked for on a new device" { account = { has_pin = true }, client = { new_device = true }, session = { passed = "pin" } },
-            guarantee "administration takes two factors"        { route = "/admin/**", factors = 2 },
-            guarantee "nobody pays without a fresh code"         { route = "/pay/**", passed = "phone_otp", within = "5m" },
-          }
-          """,
+        return guarantees {
+          guarantee "a passcode is asked for on a new device" { account = { has_pin = true }, client = { new_device = true }, session = { passed = "pin" } },
+          guarantee "administration takes two factors"        { route = "/admin/**", factors = 2 },
+          guarantee "nobody pays without a fresh code"         { route = "/pay/**", passed = "phone_otp", within = "5m" },
+        }
+        """,
       ]) == [])
   }
 
@@ -97,10 +98,10 @@ import Testing
         "login", "existing", "{ \"phone_otp\" }", "{ \"email_code\" }",
         "{ \"totp\", when = function(f) return not f.flow.passed.pin end }"),
       "policies/email_code.lua": """
-        return policy "email_code" {
-          send = function(f) if f.account.has_pin and f.email.domain == "example.com" then return require_also "pin" end return allow end,
-        }
-        """,
+      return policy "email_code" {
+        send = function(f) if f.account.has_pin and f.email.domain == "example.com" then return require_also "pin" end return allow end,
+      }
+      """,
       "guarantees.lua": Make.guarantee("the app", "account = { factors = { totp = true } }, session = { passed = \"totp\" }"),
     ]
     let refutation = try #require(try GuaranteeFolder(files).refutations().first)
@@ -109,7 +110,8 @@ import Testing
 
   @Test func tooMuchWorkIsRefusedWithTheBound() throws {
     // Nine choices of two providers each, in any order, with functions that read everything.
-    let step = "{ any_of { \"phone_otp\", \"email_code\", \"pin\", \"password\", \"totp\", \"google_oauth\" }, skippable = true, when = function(f) for _ in pairs(f.account.factors) do end return f.account.has_email or f.client.network_changed or f.clock.suspect or f.account.age > 5 end }"
+    let step =
+      "{ any_of { \"phone_otp\", \"email_code\", \"pin\", \"password\", \"totp\", \"google_oauth\" }, skippable = true, when = function(f) for _ in pairs(f.account.factors) do end return f.account.has_email or f.client.network_changed or f.clock.suspect or f.account.age > 5 end }"
     var files: [String: String?] = [
       "guarantees.lua": Make.guarantee("ten factors", "session = { factors = 1 }")
     ]

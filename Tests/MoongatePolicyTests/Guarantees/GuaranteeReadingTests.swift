@@ -49,24 +49,36 @@ import Testing
     Mistake(
       one("account = { has_pin = true },"),
       "2: guarantees nothing: say what sessions have passed, as in session = { passed = \"pin\" }, or which route it is about"),
-    Mistake(one("rout = \"/admin/**\", factors = 2,"), "3: factors: belongs to a guarantee about a route, and there is no `route`; for sessions as they begin, write session = { factors = … }", "3: rout: unknown field; did you mean `route`? (a pattern of paths, such as \"/admin/**\")"),
+    Mistake(
+      one("rout = \"/admin/**\", factors = 2,"),
+      "3: factors: belongs to a guarantee about a route, and there is no `route`; for sessions as they begin, write session = { factors = … }",
+      "3: rout: unknown field; did you mean `route`? (a pattern of paths, such as \"/admin/**\")"),
     Mistake(one("route = \"admin\",\nfactors = 2,"), "3: route: \"admin\" must begin with /"),
     Mistake(one("route = \"/a**\",\nfactors = 2,"), "3: route: \"/a**\" has ** within a segment; ** stands alone between slashes"),
     Mistake(one("route = 5,\nfactors = 2,"), "3: route: must be a text in quotes, not the number 5"),
-    Mistake(one("route = \"/**\", host = \"Admin.example.com\",\nfactors = 2,"), "3: host: \"Admin.example.com\" is no exact host in lower case, without port or trailing dot; did you mean `admin.example.com`?"),
+    Mistake(
+      one("route = \"/**\", host = \"Admin.example.com\",\nfactors = 2,"),
+      "3: host: \"Admin.example.com\" is no exact host in lower case, without port or trailing dot; did you mean `admin.example.com`?"),
     Mistake(one("route = \"/**\","), "2: guarantees nothing: write passed = \"pin\" or factors = 2"),
     Mistake(one("route = \"/**\",\nfactors = 0,"), "4: factors: must be a whole number from 1 to 9, not the number 0"),
     Mistake(one("route = \"/**\",\nfactors = \"two\","), "4: factors: must be a whole number from 1 to 9, not \"two\""),
     Mistake(one("route = \"/**\",\nfactors = 1.5,"), "4: factors: must be a whole number from 1 to 9, not the number 1.5"),
     Mistake(one("route = \"/**\",\npassed = \"pni\","), "4: passed: no provider is called \"pni\"; did you mean `pin`?"),
-    Mistake(one("route = \"/**\",\npassed = 7,"), "4: passed: must name a provider in quotes, or several, as in any_of { \"pin\", \"totp\" }, not the number 7"),
     Mistake(
-      one("route = \"/**\",\npassed = { \"pin\" },"), "4: passed: must name a provider in quotes, or several, as in any_of { \"pin\", \"totp\" }, not a table"),
+      one("route = \"/**\",\npassed = 7,"),
+      "4: passed: must name a provider in quotes, or several, as in any_of { \"pin\", \"totp\" }, not the number 7"),
+    Mistake(
+      one("route = \"/**\",\npassed = { \"pin\" },"),
+      "4: passed: must name a provider in quotes, or several, as in any_of { \"pin\", \"totp\" }, not a table"),
     Mistake(one("route = \"/**\",\npassed = any_of {},"), "4: passed: any_of takes a list of providers, as in any_of { \"pin\", \"totp\" }"),
     Mistake(one("route = \"/**\",\npassed = any_of { \"pin\", \"topt\" },"), "4: passed: no provider is called \"topt\"; did you mean `totp`?"),
     Mistake(one("route = \"/**\",\nfactors = 2, within = \"5m\","), "4: within: counts from when a provider was passed: say which, with `passed`"),
-    Mistake(one("route = \"/**\", passed = \"pin\",\nwithin = 5,"), "4: within: a bare number is no duration; write \"5s\" for seconds or \"5m\" for minutes"),
-    Mistake(one("route = \"/**\", passed = \"pin\",\nwithin = \"5 minutes\","), "4: within: \"5 minutes\" is no duration; write \"90s\", \"10m\", \"1h30m\" or \"7d\""),
+    Mistake(
+      one("route = \"/**\", passed = \"pin\",\nwithin = 5,"),
+      "4: within: a bare number is no duration; write \"5s\" for seconds or \"5m\" for minutes"),
+    Mistake(
+      one("route = \"/**\", passed = \"pin\",\nwithin = \"5 minutes\","),
+      "4: within: \"5 minutes\" is no duration; write \"90s\", \"10m\", \"1h30m\" or \"7d\""),
     Mistake(
       one("route = \"/**\", factors = 2,\naccount = { has_pin = true },\nclient = { new_device = true },\nsession = { passed = \"pin\" },"),
       "4: account: a guarantee about a route is about every session that passes it: remove this",
@@ -78,27 +90,42 @@ import Testing
       "4: passed: belongs to a guarantee about a route, and there is no `route`; for sessions as they begin, write session = { passed = … }"),
     Mistake(
       one("session = { passed = \"pin\" },\nhost = \"a.example.com\",\nwithin = \"5m\","),
-      "4: host: belongs to a guarantee about a route, and there is no `route`", "5: within: belongs to a guarantee about a route, and there is no `route`"),
+      "4: host: belongs to a guarantee about a route, and there is no `route`",
+      "5: within: belongs to a guarantee about a route, and there is no `route`"),
     Mistake(one("session = \"pin\","), "3: session: must be a table, as in `{ … }`, not \"pin\""),
     Mistake(one("session = {},"), "3: session: guarantees nothing: write passed = \"pin\" or factors = 2"),
-    Mistake(one("session = {\npassd = \"pin\" },"), "3: session: guarantees nothing: write passed = \"pin\" or factors = 2", "4: session.passd: unknown field; did you mean `passed`? (the name of a provider, or any_of { … })"),
+    Mistake(
+      one("session = {\npassd = \"pin\" },"), "3: session: guarantees nothing: write passed = \"pin\" or factors = 2",
+      "4: session.passd: unknown field; did you mean `passed`? (the name of a provider, or any_of { … })"),
     Mistake(one("session = { passed = \"pin\",\nwithin = \"5m\" },"), "4: session.within: unknown field; there are `factors` and `passed`"),
     Mistake(one("account = true,\nsession = { factors = 2 },"), "3: account: must be a table, as in `{ … }`, not true"),
-    Mistake(one("account = { has_pni = true },\nsession = { factors = 2 },"), "3: account.has_pni: unknown field; did you mean `has_pin`? (true or false)"),
+    Mistake(
+      one("account = { has_pni = true },\nsession = { factors = 2 },"), "3: account.has_pni: unknown field; did you mean `has_pin`? (true or false)"),
     Mistake(one("account = { has_pin = \"yes\" },\nsession = { factors = 2 },"), "3: account.has_pin: must be true or false, not \"yes\""),
-    Mistake(one("account = { age = 5 },\nsession = { factors = 2 },"), "3: account.age: unknown field; there are `email_verified`, `exists`, `factors`, `has_email`, `has_pin` and `phone_verified`"),
-    Mistake(one("account = { factors = { topt = true } },\nsession = { factors = 2 },"), "3: account.factors.topt: no provider is called \"topt\"; did you mean `totp`?"),
-    Mistake(one("account = { factors = { \"totp\" } },\nsession = { factors = 2 },"), "3: account.factors: \"totp\" has no name here; fields are written `name = value`"),
-    Mistake(one("account = { has_pin = true,\nfactors = { pin = false } },\nsession = { factors = 2 },"), "4: account.factors.pin: contradicts `has_pin`"),
+    Mistake(
+      one("account = { age = 5 },\nsession = { factors = 2 },"),
+      "3: account.age: unknown field; there are `email_verified`, `exists`, `factors`, `has_email`, `has_pin` and `phone_verified`"),
+    Mistake(
+      one("account = { factors = { topt = true } },\nsession = { factors = 2 },"),
+      "3: account.factors.topt: no provider is called \"topt\"; did you mean `totp`?"),
+    Mistake(
+      one("account = { factors = { \"totp\" } },\nsession = { factors = 2 },"),
+      "3: account.factors: \"totp\" has no name here; fields are written `name = value`"),
+    Mistake(
+      one("account = { has_pin = true,\nfactors = { pin = false } },\nsession = { factors = 2 },"), "4: account.factors.pin: contradicts `has_pin`"),
     Mistake(
       one("account = { email_verified = true, has_email = false },\nsession = { factors = 2 },"),
       "3: account: no account has all of these facts: a fact that is true means that the account exists, and a verified address is one that it has"),
     Mistake(
       one("account = { exists = false, has_pin = true },\nsession = { factors = 2 },"),
       "3: account: no account has all of these facts: a fact that is true means that the account exists, and a verified address is one that it has"),
-    Mistake(one("client = { new_devce = true },\nsession = { factors = 2 },"), "3: client.new_devce: unknown field; did you mean `new_device`? (true or false)"),
+    Mistake(
+      one("client = { new_devce = true },\nsession = { factors = 2 },"),
+      "3: client.new_devce: unknown field; did you mean `new_device`? (true or false)"),
     Mistake(one("client = { new_device = 1 },\nsession = { factors = 2 },"), "3: client.new_device: must be true or false, not the number 1"),
-    Mistake(one("session = { factors = 2 },\nsession = { factors = 1 },"), "4: session: is said twice in one table, first in line 3: call one of them something else, or remove it"),
+    Mistake(
+      one("session = { factors = 2 },\nsession = { factors = 1 },"),
+      "4: session: is said twice in one table, first in line 3: call one of them something else, or remove it"),
   ]
 
   @Test(arguments: mistakes) func isRefused(_ mistake: Mistake) throws {
@@ -123,13 +150,13 @@ import Testing
   @Test func documentedFormsAreRead() throws {
     let generation = try GuaranteeFolder([
       "guarantees.lua": """
-        return guarantees {
-          guarantee "a passcode is asked for on a new device" { account = { has_pin = true }, client = { new_device = true }, session = { passed = "pin" } },
-          guarantee "administration takes two factors"        { route = "/admin/**", factors = 2 },
-          guarantee "nobody pays without a fresh code"         { route = "/pay/**", passed = "phone_otp", within = "5m" },
-          guarantee "a second factor of any kind" { account = { factors = { totp = true } }, session = { passed = any_of { "totp", "pin" }, factors = 2 } },
-        }
-        """
+      return guarantees {
+        guarantee "a passcode is asked for on a new device" { account = { has_pin = true }, client = { new_device = true }, session = { passed = "pin" } },
+        guarantee "administration takes two factors"        { route = "/admin/**", factors = 2 },
+        guarantee "nobody pays without a fresh code"         { route = "/pay/**", passed = "phone_otp", within = "5m" },
+        guarantee "a second factor of any kind" { account = { factors = { totp = true } }, session = { passed = any_of { "totp", "pin" }, factors = 2 } },
+      }
+      """
     ]).generation()
     let pin = ProviderName(test: "pin")
     let totp = ProviderName(test: "totp")

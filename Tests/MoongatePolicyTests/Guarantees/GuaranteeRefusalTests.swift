@@ -85,13 +85,13 @@ import Testing
       [
         "guarantees.lua": guarantee("a passcode is asked for", "account = { has_pin = true }, session = { passed = \"pin\" }"),
         "policies/phone_otp.lua": """
-          return policy "phone_otp" {
-            verify = function(f)
-              if f.account.has_pin and f.client.new_device then return require_also "pin" end
-              return allow
-            end,
-          }
-          """,
+        return policy "phone_otp" {
+          verify = function(f)
+            if f.account.has_pin and f.client.new_device then return require_also "pin" end
+            return allow
+          end,
+        }
+        """,
       ],
       ""),
     Broken(
@@ -99,12 +99,12 @@ import Testing
       [
         "guarantees.lua": guarantee("a passcode is asked for", "account = { has_pin = true }, session = { passed = \"pin\" }"),
         "accounts.lua": """
-          return accounts {
-            sign_in = {
-              { any_of { "pin", "email_code" }, when = function(f) return f.account.has_pin end },
-            },
-          }
-          """,
+        return accounts {
+          sign_in = {
+            { any_of { "pin", "email_code" }, when = function(f) return f.account.has_pin end },
+          },
+        }
+        """,
       ],
       ""),
     Broken(
@@ -112,12 +112,12 @@ import Testing
       [
         "guarantees.lua": totp,
         "accounts.lua": """
-          return accounts {
-            sign_in = {
-              { "totp", when = function(f) return f.account.factors.totp and f.account.age > duration("30d") end },
-            },
-          }
-          """,
+        return accounts {
+          sign_in = {
+            { "totp", when = function(f) return f.account.factors.totp and f.account.age > duration("30d") end },
+          },
+        }
+        """,
       ],
       ""),
     Broken("the route requires nothing", ["guarantees.lua": admin, "routes.lua": routes("path = \"/admin/**\"")], ""),
@@ -139,7 +139,9 @@ import Testing
       ""),
     Broken(
       "the route is open",
-      ["guarantees.lua": admin, "routes.lua": routes("path = \"/admin/style.css\", allow = true", "path = \"/**\", require = { passed = \"totp\" }")],
+      [
+        "guarantees.lua": admin, "routes.lua": routes("path = \"/admin/style.css\", allow = true", "path = \"/**\", require = { passed = \"totp\" }"),
+      ],
       ""),
     Broken(
       "the route's decide allows it",
@@ -166,7 +168,10 @@ import Testing
       ""),
     Broken(
       "no route takes such a path",
-      ["guarantees.lua": guarantee("administration takes two factors", "route = \"/amdin/**\", factors = 2"), "routes.lua": routes("path = \"/admin/**\"")],
+      [
+        "guarantees.lua": guarantee("administration takes two factors", "route = \"/amdin/**\", factors = 2"),
+        "routes.lua": routes("path = \"/admin/**\""),
+      ],
       ""),
   ]
 

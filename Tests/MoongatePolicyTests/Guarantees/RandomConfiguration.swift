@@ -48,11 +48,11 @@ struct RandomConfiguration {
     files = [:]
     var files: [String: String] = [
       "gateway.lua": """
-        return gateway {
-          public_url = "http://localhost:8080", region = "IN",
-          providers = { \(providers.map(Self.settings).joined(separator: ", ")) },
-        }
-        """,
+      return gateway {
+        public_url = "http://localhost:8080", region = "IN",
+        providers = { \(providers.map(Self.settings).joined(separator: ", ")) },
+      }
+      """,
       "routes.lua": "return routes { { path = \"/**\", to = \"http://127.0.0.1:3000\", flow = \"enter\" } }",
     ]
     for name in providers { files["policies/\(name).lua"] = policy(name) }
@@ -66,7 +66,8 @@ struct RandomConfiguration {
         """
     }
     if random.chance(60) {
-      files["accounts.lua"] = "return accounts { sign_in = { \((0...random.below(2)).map { _ in step(canSkip: false, naming) }.joined(separator: ", ")) } }"
+      files["accounts.lua"] =
+        "return accounts { sign_in = { \((0...random.below(2)).map { _ in step(canSkip: false, naming) }.joined(separator: ", ")) } }"
     }
     files["guarantees.lua"] = "return guarantees {\n" + (1...3).map { "  guarantee \"\($0)\" { \(guarantee()) },\n" }.joined() + "}"
     self.files = files
