@@ -40,6 +40,7 @@ struct CounterexampleText {
     switch move {
     case .passed(let provider, let place): "\(provider) is passed (\(place))"
     case .chose(let provider, let place): "\(provider) is set (\(place)), which passes nothing"
+    case .introduced(let provider, let place): "\(provider) proves what is new to the account (\(place)), which passes nothing"
     case .skipped(let choices, let place): "\(alternatives(choices)) is skipped (\(place), `skippable`)"
     case .excused(let choices, let place, let when, let isAssumed):
       "\(alternatives(choices)) does not apply (\(place)): `when` (\(when)) "

@@ -76,9 +76,13 @@ extension FlowSearch {
     way.knowsAccount = pass.knowsAccount
     way.proved += pass.proves
     if pass.sets { way.set.append(provider) }
-    way.machine.passed(
-      provider, proved: [], account: pass.knowsAccount ? Moment.account : nil, isFactor: pass.isFactor, at: Moment.now)
-    way.moves.append(pass.isFactor ? .passed(provider, at: here) : .chose(provider, at: here))
+    var proof = PassedProof(PassedStep(provider: provider, at: Moment.now), account: pass.knowsAccount ? Moment.version : nil)
+    proof.proved = pass.proves.map { Identifier(kind: $0, value: "", display: "") }
+    proof.held = pass.knowsAccount && pass.isHeld ? proof.proved : []
+    proof.isFactor = pass.isFactor
+    way.machine.passed(proof)
+    if let confirmedBy = pass.confirmedBy { way.requireNext(confirmedBy, by: here) }
+    way.moves.append(!pass.isFactor ? .chose(provider, at: here) : pass.isHeld ? .passed(provider, at: here) : .introduced(provider, at: here))
     return way
   }
 

@@ -23,7 +23,7 @@ struct FlowSearch {
       machine: FlowMachine(
         FlowRecord(
           id: TokenHash(bytes: []), definition: flow, codes: [:], createdAt: Moment.now, returnTo: nil, browser: nil, network: [],
-          account: knowsAccount ? Moment.account : nil, startedIn: knowsAccount ? Moment.account : nil)),
+          account: knowsAccount ? Moment.version : nil, startedIn: knowsAccount ? Moment.account : nil)),
       origins: flow.steps.indices.map { .flow($0) }, facts: facts, knowsAccount: knowsAccount)
     var seen: Set<FlowSituation.Key> = []
     var level = [start]

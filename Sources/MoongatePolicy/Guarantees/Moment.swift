@@ -25,6 +25,7 @@ struct Moment {
   /// The clock of every call. A function that reads it is taken to answer anything.
   static let now = Timestamp(milliseconds: 1_800_000_000_000)
   static let account = "ac_of_a_guarantee"
+  static let version = AccountVersion(id: account, epoch: 0)
 
   /// What the function is told. Open facts read as false.
   func facts(_ known: KnownFacts, _ free: [FreeFact: Bool], declared: [DeclaredFact]) -> Facts {

@@ -7,6 +7,8 @@ package enum FlowMove: Sendable, Hashable {
   case passed(ProviderName, at: SourceLocation)
   /// A secret was chosen, which passes nothing.
   case chose(ProviderName, at: SourceLocation)
+  /// An identifier was proved that is new to the account, which passes nothing.
+  case introduced(ProviderName, at: SourceLocation)
   /// A step was left out, since it may be.
   case skipped([ProviderName], at: SourceLocation)
   /// A step did not apply: its `when` answered false, or is assumed to, since it reads facts of unbounded values.

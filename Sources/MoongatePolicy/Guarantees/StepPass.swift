@@ -11,10 +11,14 @@ struct StepPass {
   var identifier: IdentifierKind?
   /// The kinds of the identifiers that it proves.
   var proves: [IdentifierKind] = []
-  /// False where a secret was chosen, or an identifier that the account did not have was proved.
+  /// Whether the account, where it is known, has what is proved. What is new to it is no factor.
+  var isHeld = true
+  /// False where a secret was chosen.
   var isFactor = true
   /// Whether it sets a secret.
   var sets = false
+  /// What the account has to pass next, since what was proved leads to it and does not open it.
+  var confirmedBy: ProviderName?
   /// Whether `verify` is told of the account.
   var countsAccount = true
 }
@@ -50,7 +54,7 @@ extension FlowSearch {
     kinds.compactMap { kind in
       if kind == purpose.given {
         // Attack: a thief proves a number of their own. It is no proof of the account's.
-        return StepPass(facts: situation.facts, knowsAccount: true, identifier: kind, proves: [kind], isFactor: false, countsAccount: false)
+        return StepPass(facts: situation.facts, knowsAccount: true, identifier: kind, proves: [kind], isHeld: false, countsAccount: false)
       }
       var facts = situation.facts
       let acceptsClaimed = purpose.accepts(.sample(kind, isVerified: false)) && situation.machine.due?.requirement == nil
@@ -95,7 +99,24 @@ extension FlowSearch {
     if kinds.contains(.email) { passes += [situation.facts.assuming(.verified(.email), true)].compactMap(\.self) }
     let known = passes.map { StepPass(facts: $0, knowsAccount: true, identifier: nil, proves: [.federated]) }
     if situation.knowsAccount { return known }
-    return known + [StepPass(facts: situation.facts, knowsAccount: false, identifier: nil, proves: [.federated])]
+    let confirmed = kinds.contains(.email) ? confirmations(situation) : []
+    return known + confirmed + [StepPass(facts: situation.facts, knowsAccount: false, identifier: nil, proves: [.federated])]
+  }
+
+  /// The identity is nobody's and comes with the account's address, for which the other site does not vouch: the account's own proof of the address
+  /// is asked for next (`FlowEngine.confirmation`).
+  private func confirmations(_ situation: FlowSituation) -> [StepPass] {
+    let able = providers.all.filter { provider in
+      let kinds = provider.descriptor.identifierKinds
+      return generation.policies[provider.descriptor.name] != nil && kinds.contains(.email) && !kinds.contains(.federated)
+    }
+    let facts = situation.facts.assuming(.verified(.email), true)
+    let chosen = able.first { $0 is any CodeProvider }.map { [$0] } ?? able
+    // Of secrets beside the address, the first that the account has.
+    return chosen.compactMap { provider in
+      guard let facts = provider.keepsRecords ? facts?.assuming(.keeps(provider.descriptor.name), true) : facts else { return nil }
+      return StepPass(facts: facts, knowsAccount: true, proves: [.federated], isHeld: false, confirmedBy: provider.descriptor.name)
+    }
   }
 
   /// A secret, or whatever else a provider judges by itself.

@@ -61,8 +61,10 @@ struct ExhaustivePlay {
   enum Act: Hashable {
     case skip
     case code(ProviderName, Whose)
-    /// - Parameter address: whose address the identity elsewhere vouches for; nil for none.
-    case google(Whose, address: Whose?)
+    /// - Parameters:
+    ///   - address: whose address comes with the identity elsewhere; nil for none.
+    ///   - isVouched: whether the other site is the one that gives out the address.
+    case google(Whose, address: Whose?, isVouched: Bool)
     case pin
     /// - Parameter named: whose address is named; nil for none.
     case password(named: Whose?)
@@ -156,9 +158,9 @@ struct ExhaustivePlay {
       case "phone_otp": acts += (world.hasPhone ? [.code(provider, .own)] : []) + [.code(provider, .fresh)]
       case "email_code": acts += (world.email != .none ? [.code(provider, .own)] : []) + [.code(provider, .fresh)]
       case "google_oauth":
-        acts += world.isFederated ? [.google(.own, address: nil)] : []
-        acts += world.email == .verified ? [.google(.fresh, address: .own)] : []
-        acts.append(.google(.fresh, address: nil))
+        acts += world.isFederated ? [.google(.own, address: nil, isVouched: true)] : []
+        acts += world.email == .verified ? [true, false].map { .google(.fresh, address: .own, isVouched: $0) } : []
+        acts.append(.google(.fresh, address: nil, isVouched: true))
       case "pin": acts += world.hasPIN ? [.pin] : []
       default: acts += (world.email != .none ? [.password(named: .own)] : []) + [.password(named: nil), .password(named: .fresh)]
       }
@@ -248,9 +250,9 @@ struct ExhaustivePlay {
       guard view.step?.provider == provider else { return view }
       guard let code = mailbox.latest(to: to)?.code else { return nil }
       return try? await engine.submit(run.flow, fields: ["code": .text(code)], client: client).get()
-    case .google(let whose, let vouched):
+    case .google(let whose, let address, let isVouched):
       var fields: [String: InputValue] = ["subject": .text(subject(whose, run.number))]
-      if let vouched { fields["email"] = .text(email(vouched, run.number)) }
+      if let address { fields[isVouched ? "email" : "attested"] = .text(email(address, run.number)) }
       return await give("google_oauth", fields, run, client)
     case .pin: return await give("pin", ["pin": .text(Self.pin)], run, client)
     case .password(let named):
@@ -277,7 +279,10 @@ struct ExhaustivePlay {
 struct BelievedGoogle: FullProvider {
   let descriptor = ProviderDescriptor(
     name: "google_oauth",
-    beginFields: [InputField(name: "subject", kind: .text), InputField(name: "email", kind: .email, isRequired: false)], submitFields: [],
+    beginFields: [
+      InputField(name: "subject", kind: .text), InputField(name: "email", kind: .email, isRequired: false),
+      InputField(name: "attested", kind: .email, isRequired: false),
+    ], submitFields: [],
     settings: [],
     policy: PolicySource(
       file: "Plugins/GoogleOAuth/policy.lua",
@@ -292,6 +297,7 @@ struct BelievedGoogle: FullProvider {
     let subject = "https://google.example \(try input.text("subject"))"
     var proved = [Identifier(kind: .federated, value: subject, display: subject)]
     if let email = try input.optionalText("email") { proved.append(Identifier(kind: .email, value: email, display: email)) }
-    return .proved(Proof(proved: proved))
+    let attested = try input.optionalText("attested").map { [Identifier(kind: .email, value: $0, display: $0)] } ?? []
+    return .proved(Proof(proved: proved, attested: attested))
   }
 }
