@@ -214,6 +214,7 @@ struct PinPage: Sendable {
     _ task: Task, flow: String, view: FlowView?, returnTo: String?, _ refusal: Refusal?, notice: String? = nil, _ exchange: Exchange
   ) async throws(Refusal) -> Response {
     let words = pages.words(exchange)
+    let isSignedIn = try await driver.session(exchange) != nil
     let byEmail: Bool
     if let step = view?.step { byEmail = step.provider.rawValue == "email_code" } else { byEmail = try await goesByEmail(exchange) }
     let field = { (name: String, label: String, autocomplete: String) in
@@ -251,7 +252,7 @@ struct PinPage: Sendable {
       forgotMessage: words[byEmail ? "forgot_message" : "forgot_message_phone"],
       forgotButton: words[byEmail ? "send_reset_email" : "send_reset_code"],
       // Who is not signed in yet has no session to reset a passcode in.
-      canForget: account != nil && task != .create && exchange.generation.flows["pin_reset"] != nil && task != .reset && task != .resetAfterCode,
+      canForget: isSignedIn && task != .create && exchange.generation.flows["pin_reset"] != nil && task != .reset && task != .resetAfterCode,
       fields: fields,
       button: words[button], action: "/auth/pin", id: id, flow: flow, returnTo: returnTo,
       back: NextPage.back(returnTo),
