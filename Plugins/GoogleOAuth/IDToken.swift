@@ -56,6 +56,8 @@ struct IDTokenClaims: JWTPayload {
   let email: String?
   /// True only where the token says `true`.
   let isEmailVerified: Bool
+  /// The domain of the organisation that the account belongs to; nil where it belongs to none.
+  let hostedDomain: String?
   let firstName: String?
   let lastName: String?
   let name: String?
@@ -69,6 +71,7 @@ struct IDTokenClaims: JWTPayload {
     case issuedAt = "iat"
     case notBefore = "nbf"
     case isEmailVerified = "email_verified"
+    case hostedDomain = "hd"
     case firstName = "given_name"
     case lastName = "family_name"
     case nonce, email, name
@@ -91,6 +94,7 @@ struct IDTokenClaims: JWTPayload {
     // What is about the person only may be odd without the token being a forgery.
     email = try? fields.decodeIfPresent(String.self, forKey: .email)
     isEmailVerified = (try? fields.decodeIfPresent(Bool.self, forKey: .isEmailVerified)) == true
+    hostedDomain = try? fields.decodeIfPresent(String.self, forKey: .hostedDomain)
     firstName = try? fields.decodeIfPresent(String.self, forKey: .firstName)
     lastName = try? fields.decodeIfPresent(String.self, forKey: .lastName)
     name = try? fields.decodeIfPresent(String.self, forKey: .name)

@@ -139,7 +139,7 @@ struct Rehearsal: Sendable {
   }
 
   private func look(at proof: Proof, typed: [String]) {
-    for identifier in proof.proved + proof.claimed {
+    for identifier in proof.proved + proof.attested + proof.claimed {
       stage.judgeFacts(of: identifier)
       if !stage.descriptor.identifierKinds.contains(identifier.kind) {
         stage.finds(

@@ -43,7 +43,7 @@ package enum RefusalCode: Hashable, Sendable {
   case accountNotFound, flowNotFound
   case alreadyRegistered, stepNotOpen, alreadySet, noPIN
   case invalidPhone, invalidEmail, invalidInput, weakPIN, pinMismatch, weakPassword
-  case denied, originRefused, disabled, emailNotVerified, stepUpRequired
+  case denied, originRefused, disabled, emailNotVerified, stepUpRequired, identifierTooNew
   case unauthenticated
   case badRequest, notFound, noRoute, methodNotAllowed, versionNotSupported
   case timeout, tooLarge, notJSON, headersTooLarge
@@ -71,7 +71,8 @@ package enum RefusalCode: Hashable, Sendable {
   static let all: [RefusalCode] = [
     .invalidCode, .invalidPIN, .invalidPassword, .oauthFailed, .oauthCancelled, .codeExpired, .flowExpired, .tooManyAttempts, .resendTooSoon,
     .sendLimit, .rateLimited, .accountNotFound, .flowNotFound, .alreadyRegistered, .stepNotOpen, .alreadySet, .noPIN, .invalidPhone, .invalidEmail,
-    .invalidInput, .weakPIN, .pinMismatch, .weakPassword, .denied, .originRefused, .disabled, .emailNotVerified, .stepUpRequired, .unauthenticated,
+    .invalidInput, .weakPIN, .pinMismatch, .weakPassword, .denied, .originRefused, .disabled, .emailNotVerified, .stepUpRequired, .identifierTooNew,
+    .unauthenticated,
     .badRequest, .notFound, .noRoute, .methodNotAllowed, .versionNotSupported, .timeout, .tooLarge, .notJSON, .headersTooLarge, .deliveryFailed,
     .policyError, .busy, .storeUnavailable, .upstreamUnavailable, .upstreamTimeout,
   ]
@@ -106,6 +107,7 @@ package enum RefusalCode: Hashable, Sendable {
     case .disabled: ("disabled", 403)
     case .emailNotVerified: ("email_not_verified", 403)
     case .stepUpRequired: ("step_up_required", 403)
+    case .identifierTooNew: ("identifier_too_new", 403)
     case .unauthenticated: ("unauthenticated", 401)
     case .badRequest: ("bad_request", 400)
     case .notFound: ("not_found", 404)

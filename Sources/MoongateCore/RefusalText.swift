@@ -33,6 +33,7 @@ extension RefusalCode {
     case .disabled: "Turned off"
     case .emailNotVerified: "Email not verified"
     case .stepUpRequired: "Another step is needed"
+    case .identifierTooNew: "Added too recently"
     case .unauthenticated: "Not signed in"
     case .badRequest: "Bad request"
     case .notFound: "Not found"
@@ -84,6 +85,7 @@ extension RefusalCode {
     case .disabled: "This has been turned off. Please contact support."
     case .emailNotVerified: "Please verify your email address first."
     case .stepUpRequired: "Please prove once more that it is you."
+    case .identifierTooNew: "This was added to your account too recently to change its security settings. Please try again later."
     case .unauthenticated: "Please sign in."
     case .badRequest: "The request is not well formed."
     case .notFound: "There is nothing at this address."
@@ -116,6 +118,7 @@ extension Refusal {
     case .sendLimit: "Too many attempts. Try again in \(wait)."
     case .resendTooSoon: "Please wait \(wait) before you ask for another code."
     case .rateLimited: "Too many requests. Please try again in \(wait)."
+    case .identifierTooNew: "This was added to your account too recently to change its security settings. Please try again in \(wait)."
     default: code.sentence
     }
   }

@@ -38,7 +38,7 @@ enum AuthorizationProblem: Error, Equatable {
 /// What somebody does on the page of accounts.
 enum Decision: Sendable, Equatable {
   case account(String, isSlow: Bool)
-  case other(name: String, email: String, isVerified: Bool, isSlow: Bool)
+  case other(name: String, email: String, isVerified: Bool, hostedDomain: String?, isSlow: Bool)
   case cancel
   case fail
 }
@@ -98,8 +98,8 @@ extension MockGoogle {
     case .account(let name, let slow):
       guard account(name) != nil else { throw .unsafe("There is no such account here. Go back and choose another.") }
       (subject, isSlow) = (name, slow)
-    case .other(let name, let email, let isVerified, let slow):
-      guard let account = MockAccount.typed(name: name, email: email, isVerified: isVerified) else {
+    case .other(let name, let email, let isVerified, let domain, let slow):
+      guard let account = MockAccount.typed(name: name, email: email, isVerified: isVerified, hostedDomain: domain) else {
         throw .unsafe("This is no email address: go back, and type one such as dora@example.com.")
       }
       typed.put(account, for: account.subject)

@@ -73,7 +73,8 @@ package struct MockGoogleSite: Sendable {
     case ("cancel", _): decision = .cancel
     case ("error", _): decision = .fail
     case (_, "other"):
-      decision = .other(name: fields["name"] ?? "", email: fields["email"] ?? "", isVerified: fields["verified"] != nil, isSlow: isSlow)
+      decision = .other(
+        name: fields["name"] ?? "", email: fields["email"] ?? "", isVerified: fields["verified"] != nil, hostedDomain: fields["hd"], isSlow: isSlow)
     case (_, let account?): decision = .account(account, isSlow: isSlow)
     default: throw AuthorizationProblem.unsafe("Nothing was chosen. Go back, and choose an account.")
     }

@@ -26,6 +26,7 @@ enum MockPages {
       <p><label>Name <input name="name" autocomplete="off" maxlength="100" value="Dora Fox"></label></p>
       <p><label>Email <input name="email" type="email" autocomplete="off" maxlength="254" required value="dora@example.com"></label></p>
       <p><label class="check"><input type="checkbox" name="verified" value="1" checked> Google has verified this address</label></p>
+      <p><label>Organisation's domain (<code>hd</code>), empty for a personal account <input name="hd" autocomplete="off" maxlength="253"></label></p>
       <p><button>Continue as this person</button></p>
       </fieldset>
       </form>

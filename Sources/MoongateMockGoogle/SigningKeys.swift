@@ -70,12 +70,13 @@ struct IdentityClaims: JWTPayload {
   let nonce: String?
   let email: String?
   let isEmailVerified: Bool?
+  let hd: String?
   let name: String?
   let givenName: String?
   let familyName: String?
 
   enum CodingKeys: String, CodingKey {
-    case iss, azp, aud, sub, iat, exp, nonce, email, name
+    case iss, azp, aud, sub, iat, exp, nonce, email, hd, name
     case isEmailVerified = "email_verified"
     case givenName = "given_name"
     case familyName = "family_name"

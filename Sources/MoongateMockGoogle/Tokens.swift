@@ -97,7 +97,8 @@ extension MockGoogle {
     let issued = now() / 1000
     let claims = IdentityClaims(
       iss: issuer, azp: client.id, aud: client.id, sub: info.sub, iat: issued, exp: issued + Self.tokenLifetime / 1000, nonce: grant.request.nonce,
-      email: info.email, isEmailVerified: info.isEmailVerified, name: info.name, givenName: info.givenName, familyName: info.familyName)
+      email: info.email, isEmailVerified: info.isEmailVerified, hd: info.email == nil ? nil : account.hostedDomain, name: info.name,
+      givenName: info.givenName, familyName: info.familyName)
     return TokenAnswer(
       accessToken: access, idToken: try await signingKeys().sign(claims), expiresIn: Self.tokenLifetime / 1000,
       scope: grant.request.scopes.sorted().joined(separator: " "))

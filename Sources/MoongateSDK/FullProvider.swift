@@ -150,6 +150,9 @@ public struct Proof: Sendable {
 
   /// What was proved to be theirs, the most specific first (a federated identity before its verified email).
   public let proved: [Identifier]
+  /// What another site has verified at some time and does not vouch for today, such as an address at a domain that is not the site's own. A new
+  /// account holds it verified; an account that has it already is not joined by it before it has proved something of its own.
+  public let attested: [Identifier]
   /// What they say is theirs and nobody has proved: held unverified, opens nothing.
   public let claimed: [Identifier]
   public let firstName: String?
@@ -157,9 +160,11 @@ public struct Proof: Sendable {
   public let record: Record
 
   public init(
-    proved: [Identifier] = [], claimed: [Identifier] = [], firstName: String? = nil, lastName: String? = nil, record: Record = .keep
+    proved: [Identifier] = [], attested: [Identifier] = [], claimed: [Identifier] = [], firstName: String? = nil, lastName: String? = nil,
+    record: Record = .keep
   ) {
     self.proved = proved
+    self.attested = attested
     self.claimed = claimed
     self.firstName = firstName
     self.lastName = lastName

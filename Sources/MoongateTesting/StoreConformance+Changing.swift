@@ -68,6 +68,42 @@ extension StoreConformance {
       let changes = try await bench.store.sessionChanges(after: before)
       #expect(Set(changes.accounts).isSuperset(of: ["ac_1", "ac_2"]))
     },
+    StoreConformance("what moves to another account is verified there from now on") { bench async throws in
+      let later = bench.now + .seconds(1000)
+      try await bench.apply(
+        .createAccount(bench.account("ac_1", verified: [bench.email()])), .createAccount(bench.account("ac_2", verified: [bench.phone()])))
+      #expect(try await bench.store.apply([.absorbAccount("ac_1", into: "ac_2")], at: later) == .applied(locks: []))
+      #expect(try await bench.store.account("ac_2")?.identifier(.email)?.verifiedAt == later)
+      #expect(try await bench.store.account("ac_2")?.identifier(.phone)?.verifiedAt == bench.now)
+    },
+    StoreConformance("an account's epoch grows, and nothing is done under an older one") { bench async throws in
+      try await bench.apply(.createAccount(bench.account("ac_1", verified: [bench.phone()])))
+      #expect(try await bench.store.account("ac_1")?.epoch == 0)
+      let first = AccountVersion(id: "ac_1", epoch: 0)
+      #expect(try await bench.apply(.demandEpoch(first), .raiseEpoch(account: "ac_1")) == .applied(locks: []))
+      #expect(try await bench.store.account("ac_1")?.epoch == 1)
+      let refused = try await bench.apply(.nameAccount(account: "ac_1", firstName: "Asha", lastName: nil), .demandEpoch(first))
+      #expect(refused == .conflict(.epochChanged))
+      #expect(try await bench.store.account("ac_1")?.firstName == nil)
+      #expect(try await bench.apply(.demandEpoch(AccountVersion(id: "ac_9", epoch: 0))) == .conflict(.epochChanged), "one that is gone")
+    },
+    StoreConformance("of many changes that demand the same epoch and raise it one is done") { bench async throws in
+      try await bench.apply(.createAccount(bench.account("ac_1", verified: [bench.phone()])))
+      let results = try await withThrowingTaskGroup(of: ApplyResult.self) { group in
+        for _ in 0..<20 {
+          group.addTask { try await bench.apply(.demandEpoch(AccountVersion(id: "ac_1", epoch: 0)), .raiseEpoch(account: "ac_1")) }
+        }
+        return try await group.reduce(into: []) { $0.append($1) }
+      }
+      #expect(results.filter { $0 == .applied(locks: []) }.count == 1)
+      #expect(try await bench.store.account("ac_1")?.epoch == 1)
+    },
+    StoreConformance("who loses an address to its owner is of another epoch") { bench async throws in
+      try await bench.apply(.createAccount(bench.account("ac_1", claimed: [bench.email()])), .createAccount(bench.account("ac_2")))
+      try await bench.apply(.verifyIdentifier(account: "ac_2", bench.email()))
+      #expect(try await bench.store.account("ac_1")?.epoch == 1)
+      #expect(try await bench.store.account("ac_2")?.epoch == 0)
+    },
     StoreConformance("an account is not absorbed into one that is gone or locked, nor one that is gone itself") { bench async throws in
       var locked = bench.account("ac_2", verified: [bench.phone()])
       locked.isLocked = true

@@ -13,7 +13,7 @@ extension StoreConformance {
       record.version = 1
       #expect(try await bench.store.flow(record.id) == record)
       record.step = StepRecord(
-        provider: ProviderName(test: "phone_otp"), identifier: bench.phone(), isSkippable: false, account: "ac_1",
+        provider: ProviderName(test: "phone_otp"), identifier: bench.phone(), isSkippable: false, account: AccountVersion(id: "ac_1", epoch: 0),
         challenge: Challenge(
           mac: [UInt8](0...31), issuedAt: bench.now, expiresAt: bench.now + .seconds(600),
           rule: CodeRule(length: 6, alphabet: .digits, lifetime: .seconds(600))))

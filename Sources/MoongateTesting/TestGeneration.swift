@@ -9,6 +9,7 @@ package struct TestGeneration: PolicyGeneration {
   package var routes: RouteTable
   package var flows: [String: FlowDefinition]
   package var policies: [ProviderName: ProviderPolicy]
+  package var accounts = AccountRules.standard
   package var warnings: [ConfigurationProblem] = []
   /// What the operator has put into `pages/`.
   package var pages: [PageFile] = []

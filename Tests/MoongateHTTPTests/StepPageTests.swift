@@ -301,7 +301,7 @@ import Testing
       client.gateway.clock.advance(by: .seconds(601))
       let page = try await browser.visit("/auth/step?flow=totp_set")
       #expect(page.status == 403)
-      #expect(page.text.contains("href=\"/auth/step?flow=step_up&amp;return_to=%2Fauth%2Fstep%3Fflow%3Dtotp_set\""), "\(page.text)")
+      #expect(page.text.contains("href=\"/auth/step?flow=step_up&amp;return_to=%2Fauth%2Fstep%3Fflow%3Dtotp_set&amp;for=change\""), "\(page.text)")
     }
   }
 

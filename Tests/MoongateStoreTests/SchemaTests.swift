@@ -24,9 +24,10 @@ import Testing
     let vault = try StoreVault(.sqlite(path: path))
     #expect(try vault.version() == 1)
     #expect(try vault.migrate() == 1)
-    #expect(try vault.version() == 3 && vault.migrate() == 3)
+    #expect(try vault.version() == 4 && vault.migrate() == 4)
     let store = try SQLiteStore(path: path, keyFingerprint: [1])
     #expect(try await store.account("ac_1")?.firstName == "Asha")
+    #expect(try await store.account("ac_1")?.epoch == 0)
     #expect(try await store.latestMoment() == Timestamp(milliseconds: 5))
   }
 

@@ -27,11 +27,11 @@ import Testing
     let web = TestProvider()
     web.change { $0.published = [key.published] }
     let step = try await Attempted.begun(web)
-    let token = try key.sign(["alg": key.id == "rsa" ? "RS256" : "ES256", "kid": key.id], step.claims())
+    let token = try key.sign(["alg": key.id == "rsa" ? "RS256" : "ES256", "kid": key.id], step.claims(["hd": "Example.com"]))
     let proof = try #require(try await step.returns(token).proof)
     #expect(proof.proved.map(\.kind) == [.federated, .email])
     #expect(proof.proved.map(\.value) == ["https://accounts.example.com 42", "asha@example.com"])
-    #expect(proof.claimed.isEmpty)
+    #expect(proof.claimed.isEmpty && proof.attested.isEmpty)
     #expect(proof.firstName == "Asha")
     #expect(proof.lastName == "Rao")
   }
@@ -87,6 +87,24 @@ import Testing
     let proof = try await step.returns(try TestKey.rsa.sign(["alg": "RS256", "kid": "rsa"], step.claims(["email": address]))).proof
     #expect(proof?.proved.map(\.kind) == [.federated])
     #expect(proof?.claimed.isEmpty == true)
+  }
+
+  /// Attack: an account at Google that was made with an address elsewhere stays verified after the address has gone to somebody else.
+  @Test(
+    "only Google's own mail and the addresses of an organisation's domain are vouched for",
+    arguments: [
+      ("asha@gmail.com", nil, true), ("asha@example.com", "example.com", true), ("asha@example.com", nil, false),
+      ("asha@example.com", "example.org", false), ("asha@sub.example.com", "example.com", false), ("asha@gmail.com.example", nil, false),
+      ("asha@example.com", "", false), ("asha@notgmail.com", "gmail.com", false),
+    ] as [(String, String?, Bool)])
+  func authoritative(address: String, domain: String?, isVouchedFor: Bool) async throws {
+    let web = TestProvider()
+    web.change { $0.published = [TestKey.rsa.published] }
+    let step = try await Attempted.begun(web)
+    let claims = try step.claims(domain.map { ["email": address, "hd": $0] } ?? ["email": address])
+    let proof = try #require(try await step.returns(try TestKey.rsa.sign(["alg": "RS256", "kid": "rsa"], claims)).proof)
+    #expect(proof.proved.contains { $0.kind == .email } == isVouchedFor)
+    #expect(proof.attested.map(\.value) == (isVouchedFor ? [] : [address]))
   }
 
   @Test("cancelled and failed are told apart", arguments: [("access_denied", RefusalReason.oauthCancelled), ("server_error", .oauthFailed)])

@@ -13,10 +13,13 @@ package struct Account: Sendable, Equatable, Codable {
   package var identifiers: [HeldIdentifier]
   /// Which providers have a credential for it: `pin`, `password`.
   package var credentials: Set<ProviderName>
+  /// Counts the changes after which nothing that was proved before is believed: a reset, a changed or removed identifier, password or factor, a
+  /// lock or disabling by an operator, and signing out everywhere. A flow completes only under the epoch in which its account became known.
+  package var epoch: Int
 
   package init(
     id: String, firstName: String? = nil, lastName: String? = nil, createdAt: Timestamp, lastSeenAt: Timestamp, isLocked: Bool = false,
-    identifiers: [HeldIdentifier] = [], credentials: Set<ProviderName> = []
+    identifiers: [HeldIdentifier] = [], credentials: Set<ProviderName> = [], epoch: Int = 0
   ) {
     self.id = id
     self.firstName = firstName
@@ -26,6 +29,7 @@ package struct Account: Sendable, Equatable, Codable {
     self.isLocked = isLocked
     self.identifiers = identifiers
     self.credentials = credentials
+    self.epoch = epoch
   }
 
   /// The identifier of a kind: the verified one where there is one.
@@ -40,6 +44,20 @@ package struct Account: Sendable, Equatable, Codable {
       hasEmail: identifier(.email) != nil, isEmailVerified: identifier(.email)?.verifiedAt != nil,
       isPhoneVerified: identifier(.phone)?.verifiedAt != nil, factors: credentials)
   }
+}
+
+/// An account as it was when it became known to a flow.
+package struct AccountVersion: Sendable, Equatable, Codable {
+  package let id: String
+  /// `Account.epoch` at that moment.
+  package let epoch: Int
+
+  package init(id: String, epoch: Int) {
+    self.id = id
+    self.epoch = epoch
+  }
+
+  package init(_ account: Account) { self.init(id: account.id, epoch: account.epoch) }
 }
 
 /// An identifier of an account. Only a verified one opens it, and only one account can hold it verified.

@@ -66,7 +66,7 @@ package struct AccountDesk: Sendable {
 
   /// Locks the account: its sessions end, and nobody signs in to it until it is unlocked.
   package func lock(_ account: String) async throws(StoreFault) -> Outcome {
-    try await apply([.setLocked(account: account, true)], .accountLocked, account)
+    try await apply([.setLocked(account: account, true), .raiseEpoch(account: account)], .accountLocked, account)
   }
 
   /// Lets people sign in again.
@@ -79,13 +79,13 @@ package struct AccountDesk: Sendable {
   package func disable(_ account: String) async throws(StoreFault) -> Outcome {
     guard let found = try await store.account(account) else { return .unknown }
     let forgotten = found.credentials.sorted().map { Change.putProviderRecord(account: account, $0, sealed: nil) }
-    return try await apply([.setLocked(account: account, true)] + forgotten, .accountDisabled, account)
+    return try await apply([.setLocked(account: account, true), .raiseEpoch(account: account)] + forgotten, .accountDisabled, account)
   }
 
   /// Ends its sessions; signing in stays as it is.
   package func endSessions(of account: String) async throws(StoreFault) -> Outcome {
     guard try await store.account(account) != nil else { return .unknown }
-    return try await apply([.endSessions(account: account, except: nil)], .sessionEnded, account)
+    return try await apply([.endSessions(account: account, except: nil), .raiseEpoch(account: account)], .sessionEnded, account)
   }
 
   /// Removes the account and all that tells of the person: identifiers, names, records, sessions, flows under way; lines of the audit

@@ -6,15 +6,22 @@ package struct ClientContext: Sendable {
   package let decision: DecisionID
   package let address: ClientAddress
   package let userAgent: String?
+  /// Whether a hosted page asks, or the API.
+  package enum EntryPoint: Sendable {
+    case page, api
+  }
+
   /// The hash of the `moongate-flow` cookie, where there is one. A flow that began in a browser is that browser's alone.
-  package let browser: TokenHash?
+  package var browser: TokenHash?
   /// The live session that came with the request, where there is one.
-  package let session: SessionSnapshot?
+  package var session: SessionSnapshot?
   /// What the device carries from sign-ins before (`DeviceToken`), as it was sent: any text.
   package let device: SecretText?
+  package let entryPoint: EntryPoint
 
   package init(
-    decision: DecisionID, address: ClientAddress, userAgent: String?, browser: TokenHash?, session: SessionSnapshot?, device: SecretText? = nil
+    decision: DecisionID, address: ClientAddress, userAgent: String?, browser: TokenHash?, session: SessionSnapshot?, device: SecretText? = nil,
+    entryPoint: EntryPoint = .api
   ) {
     self.decision = decision
     self.address = address
@@ -22,6 +29,7 @@ package struct ClientContext: Sendable {
     self.browser = browser
     self.session = session
     self.device = device
+    self.entryPoint = entryPoint
   }
 }
 

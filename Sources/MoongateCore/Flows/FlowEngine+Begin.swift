@@ -12,13 +12,14 @@ extension FlowEngine {
       let input = ProviderInput(fields: fields, defaultRegion: visit.generation.gateway.region)
       let named = provider.flatMap(ProviderName.init(rawValue:)).flatMap { registry(visit)[$0] }
       let (machine, said) = try await load(id, for: named, input, visit)
+      try demandChangeProof(machine.record, visit)
       guard case .offer(let choices) = machine.next else { throw visit.refusal(.stepNotOpen) }
       let chosen = provider == nil ? meant(of: choices, input, visit) : named
       guard let chosen, choices.contains(chosen.descriptor.name), let policy = visit.generation.policies[chosen.descriptor.name] else {
         throw visit.refusal(.stepNotOpen)
       }
       if let code = chosen as? any CodeProvider {
-        let own = try await loadAccount(machine.record.account)
+        let own = try await loadOwn(machine.record, visit)
         let identifier = try recipient(of: code, said, input, machine.record, own, visit)
         return try await send(code, to: identifier, policy, machine, of: own, id: id, visit)
       }
@@ -35,7 +36,8 @@ extension FlowEngine {
       guard let step = machine.record.step, let identifier = step.identifier, let policy = visit.generation.policies[step.provider],
         let provider = registry(visit)[step.provider] as? any CodeProvider
       else { throw visit.refusal(.stepNotOpen) }
-      let own = try await loadAccount(machine.record.account)
+      try demandChangeProof(machine.record, visit)
+      let own = try await loadOwn(machine.record, visit)
       return try await send(provider, to: identifier, policy, machine, of: own, id: id, visit)
     }
   }
@@ -83,16 +85,22 @@ extension FlowEngine {
     let isGiven = record.purpose.given.map(kinds.contains) ?? false
     if isGiven || provider.isNamed(in: input) { return try read(provider, input, visit) }
     if let own {
-      if let meant = record.purpose.meant(of: kinds, in: own) { return meant }
-      throw nothingToProve(kinds, own, visit)
+      // What was said in this flow before: an address that another site has attested is confirmed at that very address.
+      let said = record.proved.last { proved in
+        kinds.contains(proved.kind) && own.identifiers.contains { $0.identifier == proved && $0.verifiedAt != nil && record.purpose.accepts($0) }
+      }
+      if let said { return said }
+      if let meant = meant(of: kinds, in: own, for: record.purpose, visit) { return meant }
+      throw nothingToProve(kinds, own, record.purpose, visit)
     }
     if let claimed = record.gathered.claimed.first(where: { kinds.contains($0.kind) }) { return claimed }
     return try read(provider, input, visit)
   }
 
   /// The account has nothing of these kinds that could be proved here.
-  private func nothingToProve(_ kinds: [IdentifierKind], _ own: Account, _ visit: Visit) -> Halt {
-    own.identifiers.contains { kinds.contains($0.identifier.kind) && $0.verifiedAt != nil }
+  private func nothingToProve(_ kinds: [IdentifierKind], _ own: Account, _ purpose: FlowPurpose, _ visit: Visit) -> Halt {
+    if purpose.isReset { return resetRefusal(kinds, own, visit) }
+    return own.identifiers.contains { kinds.contains($0.identifier.kind) && $0.verifiedAt != nil }
       ? visit.refusal(.alreadySet, detail: "This is verified already.")
       : visit.refusal(.denied, detail: "There is no address or number here that a code could go to.")
   }
@@ -145,8 +153,10 @@ extension FlowEngine {
     let unanswerable = random.bytes(answerable.count)
     let challenge = Challenge(
       mac: reaches ? answerable : unanswerable, issuedAt: visit.now, expiresAt: visit.now + texts.rule.lifetime, rule: texts.rule)
-    let step = StepRecord(
-      provider: name, identifier: identifier, isSkippable: machine.due?.isSkippable ?? false, account: account?.id, challenge: challenge)
+    var step = StepRecord(
+      provider: name, identifier: identifier, isSkippable: machine.due?.isSkippable ?? false, account: account.map(AccountVersion.init),
+      challenge: challenge)
+    if let found, found.id != account?.id { step.holder = AccountVersion(found) }
     machine.opened(step)
     let deliver = deliverer(provider, code, texts, identifier, visit)
     var changes = [settlement(.success), .audit(event(.codeSent, visit, record: machine.record, id: id, step: step))]
@@ -194,7 +204,10 @@ extension FlowEngine {
     case let purpose where purpose.given == identifier.kind: break
     default:
       guard let held else { throw visit.refusal(.denied) }
-      guard record.purpose.accepts(held) else { throw nothingToProve([identifier.kind], own, visit) }
+      guard record.purpose.accepts(held) else { throw nothingToProve([identifier.kind], own, record.purpose, visit) }
+      if record.purpose.isReset, let until = own.isTooNewUntil(held, visit.generation.accounts, at: visit.now) {
+        throw visit.refusal(.identifierTooNew, until: until)
+      }
     }
   }
 

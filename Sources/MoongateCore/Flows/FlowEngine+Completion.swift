@@ -7,6 +7,11 @@ private struct Outcome: Sendable {
   /// As it will be.
   var account: Account
   var isNew = false
+  /// Whether an identifier, a password, a PIN or a factor is changed or removed, rather than added. Then all other sessions of the account end, and
+  /// what was proved before is worth nothing.
+  ///
+  /// Attack: the thief whose session made the owner change the PIN goes on in that session.
+  var isChange = false
   var changes: [Change] = []
   /// Records in a newer form: all of them, or none where one of those that were judged is not there any more.
   ///
@@ -32,6 +37,7 @@ extension FlowEngine {
     var machine = before
     let known = try await person(machine.record, visit)
     if known?.isLocked ?? false { throw visit.refusal(.disabled) }
+    try demandHeld(machine.record, by: known, visit)
     // "By verified email to its account, else a new one, whatever the flow's `account =` says" (seeds.md 2.3).
     let isFederated = machine.record.proved.contains { $0.kind == .federated }
     let rule = isFederated ? AccountRule.any : machine.record.accountRule
@@ -51,12 +57,18 @@ extension FlowEngine {
     var outcome: Outcome
     if let known {
       outcome = purpose == .joinPhone ? try await joining(known, machine.record, visit) : try await changing(known, machine.record, visit)
+      if outcome.account.id != known.id { machine.joins(AccountVersion(outcome.account)) }
     } else {
       outcome = try await making(machine.record, visit)
       outcome.changes.append(.audit(event(.accountCreated, visit, record: machine.record, id: id)))
     }
+    outcome.isChange = outcome.isChange || replacesSecret(of: known, machine.record)
     try hand(machine.record.gathered, to: &outcome, id: id, visit)
     try await conclude(purpose, &outcome, machine.record, visit)
+    if outcome.isChange {
+      outcome.account.epoch += 1
+      outcome.changes.append(.raiseEpoch(account: outcome.account.id))
+    }
 
     var secret: SecretText?
     var session: Session?
@@ -79,12 +91,14 @@ extension FlowEngine {
       sessionChanges.append(.putSession(made))
     }
     // The code itself is in this one answer and nowhere at rest.
-    machine.completed(account: outcome.account.id, isNew: outcome.isNew, next: machine.record.app?.address ?? next, code: code)
-    let first = changes + outcome.changes
+    let passed = machine.record.passed
+    machine.completed(
+      account: AccountVersion(outcome.account), isNew: outcome.isNew, next: machine.record.app?.address ?? next, code: code)
+    // First of all: of two that complete the same flow at once the other one learns that the step is not open any more, and nothing else.
+    let first = changes + [.putFlow(machine.record)] + (known.map { [Change.demandEpoch(AccountVersion($0))] } ?? []) + outcome.changes
     var all = sessionChanges + outcome.lastChanges
-    if let session, purpose.isReset { all.append(.endSessions(account: outcome.account.id, except: session.token)) }
+    if outcome.isChange { all.append(.endSessions(account: outcome.account.id, except: session?.token)) }
     if session != nil { all.append(.audit(event(.sessionStarted, visit, record: machine.record, id: id))) }
-    all.append(.putFlow(machine.record))
     let (last, renewals) = (all, outcome.renewals)
     var result = try await asking { () async throws(StoreFault) in try await store.apply(first + renewals + last, at: visit.now) }
     if case .conflict(.recordChanged) = result, !renewals.isEmpty {
@@ -92,14 +106,17 @@ extension FlowEngine {
     }
     switch result {
     case .applied: pending.remove(id.hash)
+    // Attack: two right codes at once make one account. To say that it is registered now would tell the loser about the winner.
+    case .conflict(.identifierTaken) where outcome.isNew && rule == .any: throw visit.refusal(.stepNotOpen)
     case .conflict(let conflict): throw visit.refusal(conflict)
     }
     let isNewDevice = !keys.knows(visit.device, outcome.account.id, by: nil)
     tell(of: before.record, before: known, after: outcome.account, isNewDevice: isNewDevice, visit)
     var view = FlowView(
       id: id, flow: machine.record.name, status: .complete, expiresAt: machine.record.expiresAt, choices: [], step: nil,
-      passed: machine.record.passed, account: AccountView(outcome.account, isNew: outcome.isNew),
-      session: session.map { SessionView($0, token: secret) }, next: next, isOfBrowser: machine.record.browser != nil)
+      passed: passed, account: AccountView(outcome.account, isNew: outcome.isNew),
+      session: session.map { SessionView($0, token: secret) }, next: next,
+      isOfBrowser: machine.record.browser != nil && machine.record.browser == visit.client.browser)
     if session != nil { view.deviceToken = deviceToken(for: outcome.account.id, machine.record, visit) }
     return view
   }
@@ -115,7 +132,12 @@ extension FlowEngine {
     if let bound = try await loadAccount(record.account) { return bound }
     // An account that is gone is no reason to make another.
     if record.account != nil { throw visit.refusal(.denied) }
-    for identifier in record.proved { if let holder = try await holder(of: identifier) { return holder } }
+    // Nobody had it when it was proved. Attack: a code that was sent to a number before its owner came opens the account that the owner has made
+    // with it since.
+    for identifier in record.proved {
+      guard try await holder(of: identifier) != nil else { continue }
+      throw visit.refusal(record.accountRule == .new && identifier.kind != .federated ? .alreadyRegistered : .stepNotOpen)
+    }
     return nil
   }
 
@@ -138,6 +160,7 @@ extension FlowEngine {
       outcome.changes.append(.verifyIdentifier(account: account.id, identifier))
     }
     if let given = record.purpose.given, let new = record.proved.last(where: { $0.kind == given }) {
+      outcome.isChange = account.identifiers.contains { $0.identifier.kind == given && $0.identifier != new }
       outcome.account.identifiers.removeAll { $0.identifier.kind == given && $0.identifier != new }
       outcome.changes.append(.dropIdentifiers(account: account.id, given, except: new))
     }
@@ -158,17 +181,26 @@ extension FlowEngine {
   /// Attack: an account with a number, a PIN or a password of its own must not disappear into another by one code. Only what is nothing
   /// but an identity elsewhere and its address is joined; both sides of it are proved.
   private func joining(_ account: Account, _ record: FlowRecord, _ visit: Visit) async throws(Halt) -> Outcome {
-    guard let phone = record.proved.last(where: { $0.kind == .phone }), let holder = try await holder(of: phone), holder.id != account.id else {
-      return try await changing(account, record, visit)
-    }
+    var found: Account?
+    if let phone = record.proved.last(where: { $0.kind == .phone }) { found = try await holder(of: phone) }
+    let holder = found.flatMap { $0.id == account.id ? nil : $0 }
+    // Whose number it was when the code was sent, it still has to be.
+    guard holder.map(AccountVersion.init) == record.basis?.holder else { throw visit.refusal(.flowExpired) }
+    guard let holder else { return try await changing(account, record, visit) }
     if holder.isLocked { throw visit.refusal(.disabled) }
     let moving = account.identifiers.filter { $0.verifiedAt != nil }
+    // Attack: whoever gets hold of one code to the number adds an identity of their own to an account that a PIN or an app protects.
+    guard authority(over: holder, visit).factors.isEmpty else { throw visit.refusal(.alreadyRegistered) }
     guard account.credentials.isEmpty, moving.contains(where: { $0.identifier.kind == .federated }),
       !moving.contains(where: { $0.identifier.kind == .phone })
     else { throw visit.refusal(.alreadyRegistered) }
     var joined = holder
-    joined.identifiers = holder.identifiers.filter { held in !moving.contains { $0.identifier == held.identifier } } + moving
-    return Outcome(account: joined, changes: [.seen(account: holder.id)], lastChanges: [.absorbAccount(account.id, into: holder.id)])
+    joined.identifiers =
+      holder.identifiers.filter { held in !moving.contains { $0.identifier == held.identifier } }
+      + moving.map { HeldIdentifier(identifier: $0.identifier, verifiedAt: visit.now) }
+    return Outcome(
+      account: joined, changes: [.demandEpoch(AccountVersion(holder)), .seen(account: holder.id)],
+      lastChanges: [.absorbAccount(account.id, into: holder.id)])
   }
 
   private func making(_ record: FlowRecord, _ visit: Visit) async throws(Halt) -> Outcome {
@@ -217,7 +249,6 @@ extension FlowEngine {
   private func conclude(_ purpose: FlowPurpose, _ outcome: inout Outcome, _ record: FlowRecord, _ visit: Visit) async throws(Halt) {
     switch purpose {
     case .passwordReset:
-      outcome.changes.append(.endSessions(account: outcome.account.id, except: nil))
       try forgetTries(at: "password", record.proved.last { $0.kind == .email }, &outcome, record, visit)
       // Attack: who claimed the address first may have left a PIN behind for the day its owner recovers the account.
       let before = try await loadAccount(record.account)
@@ -229,7 +260,7 @@ extension FlowEngine {
     case .pinReset: try forgetTries(at: "pin", nil, &outcome, record, visit)
     case .secret(let provider, .reset): try forgetTries(at: provider, nil, &outcome, record, visit)
     case .changeEmail, .changePhone:
-      for step in record.passed where registry(visit)[step.provider] is any CodeProvider {
+      for step in record.passed + (record.basis?.introduced ?? []) where registry(visit)[step.provider] is any CodeProvider {
         try forgetTries(at: step.provider, nil, &outcome, record, visit)
       }
     default: break
@@ -265,8 +296,9 @@ extension FlowEngine {
   /// The same session with more proved and a new token. Its end stays: a step-up is no way to live for ever.
   private func growing(_ own: Session, of account: String, _ record: FlowRecord, _ visit: Visit) -> (Session, SessionToken) {
     let token = SessionToken(from: random)
-    // Earlier steps keep their own times; of one provider the latest counts.
-    let again = Set(record.passed.map(\.provider))
+    // Earlier steps keep their own times; of one provider the latest counts. Attack: an identity of the thief's own, passed for an account that then
+    // joined the victim's, is no second factor of the victim's.
+    let again = Set(own.account == account ? record.passed.map(\.provider) : own.passed.map(\.provider))
     let session = Session(
       id: own.id, token: token.hash, account: account, createdAt: own.createdAt, expiresAt: own.expiresAt, idle: own.idle, lastSeenAt: visit.now,
       passed: own.passed.filter { !again.contains($0.provider) } + record.passed, userAgent: own.userAgent)
@@ -286,6 +318,7 @@ extension Visit {
   func refusal(_ conflict: ApplyResult.Conflict) -> Halt {
     switch conflict {
     case .flowChanged, .recordChanged: refusal(.stepNotOpen)
+    case .epochChanged: refusal(.flowExpired)
     case .identifierTaken: refusal(.alreadyRegistered)
     case .accountUnavailable: refusal(.disabled)
     case .sessionEnded: refusal(.unauthenticated)

@@ -44,11 +44,11 @@ extension FlowEngine {
     var machine = before
     let name = policy.provider
     let purpose = machine.record.purpose.step(of: name)
-    try demandProof(before: purpose, machine.record, visit)
+    try await demandProof(before: purpose, machine.record, visit)
     let identifier: Identifier?
     do throws(InputProblem) { identifier = try provider.readIdentifier(input) } catch { throw visit.refusal(error) }
     try demandDeclared([identifier].compactMap(\.self), by: name, visit)
-    let own = try await loadAccount(machine.record.account)
+    let own = try await loadOwn(machine.record, visit)
     var account = own
     var isTaken = false
     if let identifier {
@@ -72,7 +72,9 @@ extension FlowEngine {
     }
     try await refuseWhileLocked(limits.verify(for: purpose).filter(\.key.isPersonal), visit)
     machine.opened(
-      StepRecord(provider: name, identifier: identifier, isSkippable: machine.due?.isSkippable ?? false, account: account?.id, challenge: nil))
+      StepRecord(
+        provider: name, identifier: identifier, isSkippable: machine.due?.isSkippable ?? false, account: account.map(AccountVersion.init),
+        challenge: nil))
     guard let step = machine.record.step else { throw visit.refusal(.stepNotOpen) }
     let lent = try await lend(provider, step, input, machine.record, id: id, visit)
     switch try await fulfil(name, lent, visit, { () async throws in try await provider.begin(lent.context, input) }) {
@@ -120,7 +122,7 @@ extension FlowEngine {
     // Attack: a code is judged right, and while its provider waits for one answer more the code is spent, or the secret replaced or removed, in
     // another flow. What counts is the record of the first judgement, not the one that is there when the last answer comes.
     let judged = step.judgedBy ?? KeptRecord.Judged(hash: lent.record)
-    try demandProof(before: context.purpose, before.record, visit)
+    try await demandProof(before: context.purpose, before.record, visit)
     let (limits, also) = try await admit(step, policy, before, id: id, visit)
     let charged = try await charge(limits.verify(for: context.purpose), for: .verify, timer: nil, visit)
     let refund = Change.settle(Settlement(reservation: charged.id, outcome: .refund, limits: charged.limits, timer: nil, now: visit.now))
@@ -133,17 +135,19 @@ extension FlowEngine {
     }
     switch answer {
     case .proved(let proof):
-      try await giving(back: refund, visit) { () throws(Halt) -> Void in try demandDeclared(proof.proved + proof.claimed, by: step.provider, visit) }
-      let account: String?
+      try await giving(back: refund, visit) { () throws(Halt) -> Void in
+        try demandDeclared(proof.proved + proof.attested + proof.claimed, by: step.provider, visit)
+      }
+      let whose: ProofSubject
       do {
-        account = try await subject(of: proof, step, before.record, visit)
+        whose = try await subject(of: proof, step, before.record, visit)
       } catch {
         _ = try await failed(charged, .denied, step, before, isNew: isNew, id: id, visit)
         throw error
       }
       return .proved(
         try await giving(back: refund, visit) { () throws(Halt) -> ProvedStep in
-          try passing(charged, step, proof, judgedBy: judged, for: context.purpose, account, also, nil, before, id: id, visit)
+          try passing(charged, step, proof, judgedBy: judged, for: context.purpose, whose, also, nil, before, id: id, visit)
         })
     case .refused(let reason):
       let outcome = try await giving(back: refund, visit) { () throws(Halt) -> Outcome in try self.outcome(reason, of: step.provider, visit) }
@@ -191,14 +195,39 @@ extension FlowEngine {
   ///
   /// Attack: an identity of the attacker's own, proved in a flow of somebody else. Where the account is known, what was proved must be
   /// the account's; an identity that is nobody's is joined to an account only by an address that both have proved.
-  private func subject(of proof: Proof, _ step: StepRecord, _ record: FlowRecord, _ visit: Visit) async throws(Halt) -> String? {
-    var holders: [String] = []
-    for identifier in proof.proved { if let holder = try await holder(of: identifier) { holders.append(holder.id) } }
+  private func subject(of proof: Proof, _ step: StepRecord, _ record: FlowRecord, _ visit: Visit) async throws(Halt) -> ProofSubject {
+    var holders: [(identifier: Identifier, account: Account)] = []
+    for identifier in proof.proved { if let holder = try await holder(of: identifier) { holders.append((identifier, holder)) } }
     if let known = record.account ?? step.account {
-      guard proof.proved.isEmpty || (!holders.isEmpty && holders.allSatisfy { $0 == known }) else { throw visit.refusal(.denied) }
-      return known
+      guard proof.proved.isEmpty || (!holders.isEmpty && holders.allSatisfy { $0.account.id == known }) else { throw visit.refusal(.denied) }
+      guard let epoch = record.account == nil ? step.epoch : record.basis?.epoch else { throw visit.refusal(.flowExpired) }
+      return ProofSubject(account: AccountVersion(id: known, epoch: epoch), held: holders.map(\.identifier))
     }
-    return holders.first
+    if let first = holders.first?.account {
+      return ProofSubject(account: AccountVersion(first), held: holders.filter { $0.account.id == first.id }.map(\.identifier))
+    }
+    return try await confirmation(of: proof, step, visit)
+  }
+
+  /// An identity that is nobody's comes with an address that another site has verified and does not vouch for today: where an account holds that
+  /// address, the account's own proof is asked for next, and only then is the identity joined to it.
+  ///
+  /// Attack: a former employee still has the account at the other site that was made with the company's address, and gets into the account of
+  /// whoever has the address now.
+  private func confirmation(of proof: Proof, _ step: StepRecord, _ visit: Visit) async throws(Halt) -> ProofSubject {
+    for identifier in proof.attested {
+      guard let account = try await holder(of: identifier) else { continue }
+      let able = registry(visit).all.filter { other in
+        let descriptor = other.descriptor
+        return descriptor.name != step.provider && visit.generation.policies[descriptor.name] != nil
+          && descriptor.identifierKinds.contains(identifier.kind) && !descriptor.identifierKinds.contains(.federated)
+          && isOpen(descriptor.name, to: account, in: .stepUp, visit)
+      }
+      // A code to the very address, or the password beside it. Attack: a code to the account's number would show the number to a stranger.
+      guard let chosen = able.first(where: { $0 is any CodeProvider }) ?? able.first else { throw visit.refusal(.alreadyRegistered) }
+      return ProofSubject(account: AccountVersion(account), confirmedBy: chosen.descriptor.name)
+    }
+    return ProofSubject()
   }
 
   /// A place to hash in, where the provider needs one. Taken before the charge: `busy` costs nobody a try.

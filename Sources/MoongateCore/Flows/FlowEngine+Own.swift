@@ -3,9 +3,6 @@ import MoongateSDK
 // What an account's own flows demand: a live session, and proof that is fresh enough.
 
 extension FlowEngine {
-  /// How old the latest proof may be when a PIN is made (exact.md, "The seeds' own calls").
-  private static let freshness: Duration = .seconds(600)
-
   /// An account's own flow is driven by the session that it was begun with, and by no other.
   ///
   /// Attacks: a flow begun with a stolen session, whose steps the owner is led to pass in a session of their own; a flow that outlives
@@ -15,20 +12,67 @@ extension FlowEngine {
     guard let own = visit.client.session, own.isLive(at: visit.now), own.session.id == started, own.account.id == record.account else {
       throw visit.refusal(.unauthenticated)
     }
+    // Attack: the flow of a thief's session waits until its owner has changed what it was begun under.
+    guard own.account.epoch == record.basis?.epoch else { throw visit.refusal(.flowExpired) }
+  }
+
+  /// A change goes on only while the session's proof is fresh. It is asked for when the flow is created and when a step of it is begun. After a
+  /// code was sent the age does not matter any more: the flow's lifetime bounds it. What was proved must still authorise changes at the end.
+  func demandChangeProof(_ record: FlowRecord, _ visit: Visit) throws(Halt) {
+    guard record.purpose.needsHeldProof, let own = visit.client.session else { return }
+    try demandHeldProof(of: own, visit, counting: record.passed)
   }
 
   /// A secret is set only by somebody who has proved enough just before.
   ///
-  /// Attacks: a stolen session makes the PIN that is missing; a flow that an operator wrote in the wrong order sets a password for whoever asks.
-  func demandProof(before purpose: StepPurpose, _ record: FlowRecord, _ visit: Visit) throws(Halt) {
+  /// Attacks: a stolen session makes the PIN that is missing; a flow that an operator wrote in the wrong order sets a password for whoever asks;
+  /// a number that a thief added yesterday replaces the PIN.
+  func demandProof(before purpose: StepPurpose, _ record: FlowRecord, _ visit: Visit) async throws(Halt) {
     guard purpose == .set else { return }
-    switch record.purpose {
-    case .pinSet, .secret(_, .set):
-      let passed = record.passed + (visit.client.session?.session.passed ?? [])
-      guard let latest = passed.map(\.at).max(), visit.now < latest + Self.freshness else { throw visit.refusal(.stepUpRequired) }
-    case .registerEmail: break
-    default: guard !record.passed.isEmpty, record.account != nil else { throw visit.refusal(.denied) }
-    }
+    if record.purpose.needsHeldProof { return try demandChangeProof(record, visit) }
+    if record.purpose == .registerEmail { return }
+    guard !record.passed.isEmpty, let account = try await loadOwn(record, visit) else { throw visit.refusal(.denied) }
+    if record.purpose.isReset { try demandResetProof(record, account, visit) }
+  }
+
+  /// A secret is made anew only by what the account held before: a verified identifier that is not too new, or a factor of its own.
+  func demandResetProof(_ record: FlowRecord, _ account: Account, _ visit: Visit) throws(Halt) {
+    let authority = self.authority(over: account, visit)
+    if record.passed.contains(where: authority.isHeld) { return }
+    // Who recovers an account that has proved nothing yet proves the address that it claims.
+    if record.purpose == .passwordReset, !account.identifiers.contains(where: { $0.verifiedAt != nil }) { return }
+    throw resetRefusal(nil, account, visit)
+  }
+
+  /// A reset begins only where one of the steps that it offers leads somewhere.
+  func demandResettable(_ offered: [ProviderName], _ purpose: FlowPurpose, _ account: Account, _ visit: Visit) throws(Halt) {
+    guard !offered.contains(where: { isOpen($0, to: account, in: purpose, visit) }) else { return }
+    throw resetRefusal(nil, account, visit)
+  }
+
+  /// Why nothing of these kinds, or nothing at all, can replace a secret of the account.
+  func resetRefusal(_ kinds: [IdentifierKind]?, _ account: Account, _ visit: Visit) -> Halt {
+    let waits = account.identifiers.filter { kinds?.contains($0.identifier.kind) ?? true }
+      .compactMap { account.isTooNewUntil($0, visit.generation.accounts, at: visit.now) }
+    if let until = waits.min() { return visit.refusal(.identifierTooNew, until: until) }
+    return visit.refusal(.denied, detail: "There is no address or number here that a code could go to.")
+  }
+
+  /// The account that the flow is known to be of, as it was when it became known; nil while that is nobody.
+  /// - Throws: 410 where the account has changed since (`Account.epoch`).
+  func loadOwn(_ record: FlowRecord, _ visit: Visit) async throws(Halt) -> Account? {
+    let account = try await loadAccount(record.account)
+    if let account, account.epoch != record.basis?.epoch { throw visit.refusal(.flowExpired) }
+    return account
+  }
+
+  /// The one of an account's identifiers that is meant where a code is asked for without saying where to: verified before claimed, and what may
+  /// authorise changes before what is too new. A reset takes nothing that is too new.
+  func meant(of kinds: [IdentifierKind], in account: Account, for purpose: FlowPurpose, _ visit: Visit) -> Identifier? {
+    let held = account.identifiers.filter { kinds.contains($0.identifier.kind) && purpose.accepts($0) }
+    let trusted = held.filter { account.isTooNewUntil($0, visit.generation.accounts, at: visit.now) == nil }
+    let found = trusted.first { $0.verifiedAt != nil } ?? (purpose.isReset ? nil : held.first { $0.verifiedAt != nil }) ?? trusted.first
+    return found?.identifier
   }
 
   /// The account that an identifier leads to where nobody has proved to be someone yet: who holds it verified, else, for a secret that is

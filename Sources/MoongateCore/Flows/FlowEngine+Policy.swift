@@ -192,7 +192,7 @@ extension FlowEngine {
     guard let provider = registry(visit)[name] else { return false }
     let kinds = provider.descriptor.identifierKinds
     if purpose.step(of: name) == .set || purpose.given.map(kinds.contains) ?? false { return true }
-    if provider is any CodeProvider { return purpose.meant(of: kinds, in: account) != nil }
+    if provider is any CodeProvider { return meant(of: kinds, in: account, for: purpose, visit) != nil }
     if kinds.contains(.federated) { return account.identifier(.federated)?.verifiedAt != nil }
     // What has a flow that makes it has to be made first.
     let isMade = provider.descriptor.hashesSecrets || visit.generation.flows[FlowPurpose.secret(name, .set).rawValue] != nil

@@ -6,11 +6,11 @@ extension FlowEngine {
   /// Redeems the one-time code of a complete flow, once, and makes the session.
   /// - Returns: nil where the flow is not complete: then the input is for its open step.
   func redeem(_ id: FlowID, _ input: ProviderInput, _ visit: Visit) async throws(Halt) -> FlowView? {
-    var machine = try await load(id, visit, completeToo: true)
+    var machine = try await load(id, visit, completeToo: true, as: .look)
     guard machine.record.status == .complete else { return nil }
-    guard let app = machine.record.app, let code = machine.record.appCode, let account = try await loadAccount(machine.record.account) else {
-      throw visit.refusal(.stepNotOpen)
-    }
+    guard let app = machine.record.app, let code = machine.record.appCode, let account = try await loadAccount(machine.record.account),
+      let epoch = machine.record.basis?.epoch
+    else { throw visit.refusal(.stepNotOpen) }
     let typed: (code: String, verifier: String)
     do throws(InputProblem) { typed = (try input.text("code"), try input.text("code_verifier")) } catch { throw visit.refusal(error) }
     guard visit.now < code.expiresAt else { throw visit.refusal(.codeExpired) }
@@ -21,7 +21,8 @@ extension FlowEngine {
     machine.redeemed()
     let (session, token) = newSession(of: account.id, machine.record, visit)
     let changes: [Change] = [
-      .putSession(session), .audit(event(.sessionStarted, visit, record: machine.record, id: id)), .putFlow(machine.record),
+      .demandEpoch(AccountVersion(id: account.id, epoch: epoch)), .putSession(session),
+      .audit(event(.sessionStarted, visit, record: machine.record, id: id)), .putFlow(machine.record),
     ]
     switch try await asking({ () async throws(StoreFault) in try await store.apply(changes, at: visit.now) }) {
     case .applied: break

@@ -68,7 +68,8 @@ extension FlowEngine {
       challenge.mac, of: code, flow: id.hash, provider: step.provider.rawValue, identifier: identifier?.value ?? "", purpose: before.record.name)
     guard isRight else { throw try await failed(charged, .invalidCode, step, before, id: id, visit) }
     let proof = Proof(proved: identifier.map { [$0] } ?? [])
-    let proved = try passing(charged, step, proof, for: .prove, step.account, also, limits.timer, before, id: id, visit)
+    let proved = try passing(charged, step, proof, for: .prove, subject(ofCode: step, before.record), also, limits.timer, before, id: id, visit)
+    try await demandOldEnough(proved, id: id, visit)
     guard let following else { return try await finish(proved.machine, proved.changes, refunding: [charged], id: id, visit) }
     return try await goOn(proved, following, input, id: id, visit)
   }
@@ -83,7 +84,8 @@ extension FlowEngine {
       let policy = visit.generation.policies[name],
       full.descriptor.submitFields.contains(where: { $0.name != "code" && input.fields[$0.name] != nil })
     else { return nil }
-    let ahead = StepRecord(provider: name, identifier: nil, isSkippable: false, account: step.account, challenge: nil)
+    let known = step.account.flatMap { id in step.epoch.map { AccountVersion(id: id, epoch: $0) } }
+    let ahead = StepRecord(provider: name, identifier: nil, isSkippable: false, account: known, challenge: nil)
     var lent = try await lend(full, ahead, input, machine.record, id: id, visit)
     // Attack: without a session nobody is proved yet, and "your name is no password" would tell the name.
     if machine.record.startedIn == nil { lent = lent.anonymous }
@@ -179,20 +181,50 @@ extension FlowEngine {
     }
   }
 
+  /// Whose proof a code is that was sent by the step.
+  private func subject(ofCode step: StepRecord, _ record: FlowRecord) -> ProofSubject {
+    guard let id = step.account, let epoch = record.account == nil ? step.epoch : record.basis?.epoch else {
+      return ProofSubject(holder: step.holder)
+    }
+    // What the account is to be given it does not have.
+    let isNew = record.purpose.given.map { $0 == step.identifier?.kind } ?? false
+    return ProofSubject(
+      account: AccountVersion(id: id, epoch: epoch), held: isNew ? [] : [step.identifier].compactMap(\.self), holder: step.holder)
+  }
+
+  /// Where the code of a reset went to an identifier that is too new, the person may know it now that the code was right. The flow is over.
+  private func demandOldEnough(_ proved: ProvedStep, id: FlowID, _ visit: Visit) async throws(Halt) {
+    let record = proved.machine.record
+    guard record.purpose.isReset, let account = try await loadAccount(record.account) else { return }
+    do throws(Halt) {
+      try demandResetProof(record, account, visit)
+    } catch {
+      var machine = proved.machine
+      machine.failed()
+      _ = try await store(machine, proved.changes, id: id, visit)
+      throw error
+    }
+  }
+
   /// The try was right: what follows from it, not stored yet.
   /// - Parameters:
-  ///   - account: whose step it was; nil where that is nobody yet.
+  ///   - subject: whose step it was.
   ///   - timer: of a code, to be cleared.
   ///   - judged: the provider's record that the proof was judged by.
   func passing(
     _ charged: Charged, _ step: StepRecord, _ proof: Proof, judgedBy judged: KeptRecord.Judged = .init(hash: nil), for purpose: StepPurpose,
-    _ account: String?, _ also: ProviderName?, _ timer: ResendTimer?, _ before: FlowMachine, id: FlowID, _ visit: Visit
+    _ subject: ProofSubject, _ also: ProviderName?, _ timer: ResendTimer?, _ before: FlowMachine, id: FlowID, _ visit: Visit
   ) throws(Halt) -> ProvedStep {
     var machine = before
     let name = step.provider
     // Setting a PIN is not passing it. Who makes an account by a password has nothing else to have passed.
     let isFactor = purpose != .set || machine.record.purpose == .registerEmail
-    machine.passed(name, proved: proof.proved, account: account, isFactor: isFactor, at: visit.now)
+    let main = subject.held.first ?? proof.proved.first
+    var passed = PassedProof(
+      PassedStep(provider: name, at: visit.now, identifier: main.map { keys.proofHash(of: $0) }), account: subject.account)
+    (passed.proved, passed.held) = (proof.proved + proof.attested, subject.held)
+    (passed.isFactor, passed.holder) = (isFactor, subject.holder)
+    machine.passed(passed)
     let kept: KeptRecord?
     switch proof.record {
     case .keep: kept = nil
@@ -200,7 +232,9 @@ extension FlowEngine {
     // Who only proves changes nothing but the record's form, such as a hash at today's cost.
     case .replace(let new) where purpose == .prove:
       kept = KeptRecord(sealed: try seal(new, for: name, id: id), judgedBy: judged, isRenewal: true)
-    case .replace(let new): kept = KeptRecord(sealed: try seal(new, for: name, id: id))
+    // Attack: a flow of the thief's that makes a PIN waits until the owner has made one, or comes in the very moment, and takes its place.
+    case .replace(let new):
+      kept = KeptRecord(sealed: try seal(new, for: name, id: id), judgedBy: machine.record.purpose.needsHeldProof ? judged : nil)
     case .replaceOnce(let new): kept = KeptRecord(sealed: try seal(new, for: name, id: id), judgedBy: judged)
     }
     machine.gathers { gathered in
@@ -210,6 +244,7 @@ extension FlowEngine {
       if let kept { gathered.records[name] = kept }
     }
     if let also { machine.requireNext(also) }
+    if let confirmedBy = subject.confirmedBy { machine.requireNext(confirmedBy) }
     var changes: [Change] = [
       .settle(Settlement(reservation: charged.id, outcome: .success, limits: charged.limits, timer: nil, now: visit.now)),
       .audit(event(.codeVerified, visit, record: machine.record, id: id, step: step)),

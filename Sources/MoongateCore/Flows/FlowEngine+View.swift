@@ -5,6 +5,13 @@ import MoongateSDK
 extension FlowEngine {
   /// The flow for its client. Never a token, never a code.
   func view(of record: FlowRecord, id: FlowID, _ visit: Visit) async throws(Halt) -> FlowView {
+    let isOfBrowser = record.browser != nil && record.browser == visit.client.browser
+    // Attack: who created an app's flow asks for it while somebody else goes on with it in a browser, and reads whom the code went to.
+    if record.app != nil, record.browser != nil, !isOfBrowser, record.status != .complete || record.appCode != nil {
+      return FlowView(
+        id: id, flow: record.name, status: record.status, expiresAt: record.expiresAt, choices: [], step: nil, passed: [], account: nil,
+        session: nil, next: nil, isOfBrowser: false)
+    }
     let due = record.status == .pending && record.position < record.steps.count ? record.steps[record.position] : nil
     // Attack: who began an app's flow and sent its link to a victim asks for it afterwards. Until the app has redeemed its code at its own
     // address, nothing is told of who completed it, and never the code.
@@ -14,7 +21,8 @@ extension FlowEngine {
       id: id, flow: record.name, status: record.status, expiresAt: record.expiresAt,
       choices: record.step == nil ? try await choices(due, of: record, visit) : [],
       step: try await step(of: record, id: id, visit), passed: record.passed, account: account.map { AccountView($0, isNew: record.isNewAccount) },
-      session: nil, next: isTold ? record.completedNext : nil, isOfBrowser: record.browser != nil)
+      session: nil, next: isTold ? record.completedNext : nil, isOfBrowser: isOfBrowser)
+    view.isUnderWay = !record.passed.isEmpty || record.basis?.introduced.isEmpty == false
     view.returnTo = record.returnTo
     return view
   }

@@ -64,11 +64,17 @@ package struct FlowEngine: Sendable {
   }
 
   /// What a flow would offer first to who asks. Nothing is begun: for pages that lead on to the step that it is about.
-  package func offers(_ name: String, client: ClientContext) async -> Result<[ProviderName], Refusal> {
+  /// - Parameter forChange: only what authorises a change of the account (`demandHeldProof`).
+  package func offers(_ name: String, forChange: Bool = false, client: ClientContext) async -> Result<[ProviderName], Refusal> {
     await answer(client, flow: nil) { visit throws(Halt) in
       let id = FlowID(from: random)
       let machine = try await draft(name, id: id, returnTo: nil, browser: nil, app: nil, visit)
-      return try await view(of: machine.record, id: id, visit).choices
+      let choices = try await view(of: machine.record, id: id, visit).choices
+      guard forChange, let account = client.session?.account else { return choices }
+      let authority = self.authority(over: account, visit)
+      let able = choices.filter(authority.canAuthorise)
+      guard !able.isEmpty else { throw unauthorised(authority, visit) }
+      return able
     }
   }
 
@@ -93,18 +99,22 @@ package struct FlowEngine: Sendable {
     let record = FlowRecord(
       id: id.hash, definition: definition, codes: visit.generation.policies.filter { choices.contains($0.key) }.mapValues(CodeTexts.init),
       createdAt: visit.now, returnTo: returnTo, browser: browser, network: client.address.networkKey,
-      account: session?.account.id, startedIn: session?.session.id, app: app)
+      account: session.map { AccountVersion($0.account) }, startedIn: session?.session.id, app: app)
     var machine = FlowMachine(record)
+    try demandChangeProof(record, visit)
     // A flow in which nothing applies proves nothing.
     guard case .offer(let offered) = try await advance(&machine, visit) else { throw visit.refusal(.denied) }
-    if offered.allSatisfy({ record.purpose.step(of: $0) == .set }) { try demandProof(before: .set, machine.record, visit) }
+    if offered.allSatisfy({ record.purpose.step(of: $0) == .set }) {
+      try await demandProof(before: .set, machine.record, visit)
+    }
+    if record.purpose.isReset, let session { try demandResettable(offered, record.purpose, session.account, visit) }
     return machine
   }
 
   /// The flow as it stands.
   package func view(_ id: FlowID, client: ClientContext) async -> Result<FlowView, Refusal> {
     await answer(client, flow: id) { visit throws(Halt) in
-      let machine = try await load(id, visit, completeToo: true)
+      let machine = try await load(id, visit, completeToo: true, as: .look)
       return try await view(of: machine.record, id: id, visit)
     }
   }
@@ -122,7 +132,7 @@ package struct FlowEngine: Sendable {
   /// Ends the flow.
   package func delete(_ id: FlowID, client: ClientContext) async -> Result<Void, Refusal> {
     await answer(client, flow: id) { visit throws(Halt) in
-      _ = try await load(id, visit)
+      _ = try await load(id, visit, as: .look)
       pending.remove(id.hash)
       _ = try await asking { () async throws(StoreFault) in try await store.apply([.deleteFlow(id.hash)], at: visit.now) }
     }
@@ -192,11 +202,10 @@ extension FlowEngine {
   }
 
   /// The flow, if it takes verbs and is this client's.
-  func load(_ id: FlowID, _ visit: Visit, completeToo: Bool = false) async throws(Halt) -> FlowMachine {
+  func load(_ id: FlowID, _ visit: Visit, completeToo: Bool = false, as use: FlowUse = .drive) async throws(Halt) -> FlowMachine {
     var found = pending.find(id.hash)
     if found == nil { found = try await asking { () async throws(StoreFault) in try await store.flow(id.hash) } }
-    // Attack: a flow's link, sent to a victim or read from a log, in another browser. It is as if there were none.
-    guard let record = found, record.browser == nil || record.browser == visit.client.browser else { throw visit.refusal(.flowNotFound) }
+    guard let stored = found, let record = try await bound(stored, to: visit.client, for: use, visit) else { throw visit.refusal(.flowNotFound) }
     try demandOwnSession(record, visit)
     let machine = FlowMachine(record)
     switch machine.closed(at: visit.now) {

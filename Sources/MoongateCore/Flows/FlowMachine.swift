@@ -31,6 +31,8 @@ package struct FlowMachine: Sendable {
   /// more, then it never was.
   package func closed(at now: Timestamp) -> Closed? {
     if now >= record.expiresAt { return now >= record.expiresAt + (record.expiresAt - record.createdAt) ? .gone : .expired }
+    // Begun by an older program, under weaker rules.
+    if record.basis == nil { return .expired }
     return record.status == .pending ? nil : .over
   }
 
@@ -76,15 +78,36 @@ package struct FlowMachine: Sendable {
   package mutating func gathers(_ change: (inout Gathered) -> Void) { change(&record.gathered) }
 
   /// The core, and nobody else, has found that the open step was proved (security.md 19).
-  /// - Parameter isFactor: false where a secret was only set: setting a PIN is not passing it.
-  package mutating func passed(
-    _ provider: ProviderName, proved: [Identifier], account: String?, isFactor: Bool = true, at now: Timestamp
-  ) {
-    if isFactor { record.passed.append(PassedStep(provider: provider, at: now)) }
-    record.proved += proved
-    if record.account == nil { record.account = account }
+  ///
+  /// A step that proves an identifier which is new to the account is kept in `ProofBasis.introduced` and is no factor. So are the steps that passed
+  /// before the account was known: what they proved was nobody's.
+  package mutating func passed(_ proof: PassedProof) {
+    var basis = record.basis ?? ProofBasis(epoch: nil)
+    if record.account == nil, let account = proof.account {
+      record.account = account.id
+      basis.epoch = account.epoch
+      basis.introduced += record.passed
+      record.passed = []
+    }
+    if record.account != nil, !proof.proved.isEmpty, proof.held.isEmpty {
+      basis.introduced.append(proof.step)
+    } else if proof.isFactor {
+      record.passed.append(proof.step)
+    }
+    basis.held += proof.held
+    basis.holder = proof.holder ?? basis.holder
+    record.basis = basis
+    record.proved += proof.proved
     record.step = nil
     record.position += 1
+  }
+
+  /// The account joins another one by an identifier that is new to it. What introduced the identifier proves what the other account holds, so
+  /// there it is a factor.
+  package mutating func joins(_ account: AccountVersion) {
+    record.passed = record.basis?.introduced ?? []
+    record.account = account.id
+    record.basis?.epoch = account.epoch
   }
 
   /// The step at hand was left out.
@@ -114,13 +137,15 @@ package struct FlowMachine: Sendable {
 
   /// The flow is complete.
   /// - Parameters:
+  ///   - account: as it is from now on.
   ///   - next: nil where an app takes over: the address that it goes to holds the code, which is told once.
   ///   - code: what its app redeems, where it has one.
-  package mutating func completed(account: String, isNew: Bool, next: String?, code: AppCode? = nil) {
+  package mutating func completed(account: AccountVersion, isNew: Bool, next: String?, code: AppCode? = nil) {
     record.appCode = code
     record.status = .complete
     record.step = nil
-    record.account = account
+    record.account = account.id
+    record.basis = ProofBasis(epoch: account.epoch)
     record.isNewAccount = isNew
     record.completedNext = next
     record.close()

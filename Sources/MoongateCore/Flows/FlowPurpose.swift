@@ -82,10 +82,20 @@ package enum FlowPurpose: RawRepresentable, Sendable, Hashable, CaseIterable {
     }
   }
 
-  /// Whether it makes anew what was forgotten: other sessions may be those of who knew it.
+  /// Whether it makes anew a secret that was forgotten.
   var isReset: Bool {
     switch self {
-    case .pinReset, .secret(_, .reset): true
+    case .passwordReset, .pinReset, .secret(_, .reset): true
+    default: false
+    }
+  }
+
+  /// Whether it adds or changes an identifier or a factor of an account whose owner proves nothing of the account in it. It begins only after a
+  /// recent proof of something that is held already (`FlowEngine.demandHeldProof`). `NAME_change` and `NAME_disable` prove the current factor themselves, and a
+  /// reset proves what it resets by.
+  package var needsHeldProof: Bool {
+    switch self {
+    case .changeEmail, .changePhone, .joinPhone, .pinSet, .secret(_, .set): true
     default: false
     }
   }
@@ -105,15 +115,9 @@ package enum FlowPurpose: RawRepresentable, Sendable, Hashable, CaseIterable {
   func accepts(_ held: HeldIdentifier) -> Bool {
     switch self {
     case .verifyEmail: held.verifiedAt == nil
-    case .signIn, .registerEmail, .passwordReset, .pinReset: true
+    case .signIn, .registerEmail, .passwordReset: true
     default: held.verifiedAt != nil
     }
-  }
-
-  /// The one of an account's identifiers that is meant where a code is asked for without saying where to: verified before claimed.
-  func meant(of kinds: [IdentifierKind], in account: Account) -> Identifier? {
-    let held = account.identifiers.filter { kinds.contains($0.identifier.kind) && accepts($0) }
-    return (held.first { $0.verifiedAt != nil } ?? held.first)?.identifier
   }
 }
 

@@ -47,8 +47,9 @@ package struct FlowRecord: Sendable, Equatable, Codable {
   /// How the code providers of its steps make and word their codes.
   package private(set) var codes: [ProviderName: CodeTexts]
   package let returnTo: String?
-  /// The hash of the browser's `moongate-flow` cookie, where the flow began in a browser.
-  package let browser: TokenHash?
+  /// The hash of the `moongate-flow` cookie of the browser that the flow is bound to: the one that it began in, or, where an app takes over what it
+  /// ends in, the first one that opened its pages. nil: the flow is driven by the API alone.
+  package var browser: TokenHash?
   /// The network that it began in.
   @Base64Coded package private(set) var network: [UInt8]
   /// The index of the step that is due.
@@ -61,6 +62,9 @@ package struct FlowRecord: Sendable, Equatable, Codable {
   package var account: String?
   /// What waits for the flow's end.
   package var gathered: Gathered
+  /// What the proofs of this flow relied on; nil in a flow that an older program began, which is over: under these rules it could end in a session
+  /// that they would not give.
+  package var basis: ProofBasis?
   /// The id of the session that it was begun with, where it is an account's own flow. Only that session drives it.
   package let startedIn: String?
   /// The app that takes over what it ends in, where there is one.
@@ -74,7 +78,7 @@ package struct FlowRecord: Sendable, Equatable, Codable {
 
   package init(
     id: TokenHash, definition: FlowDefinition, codes: [ProviderName: CodeTexts], createdAt: Timestamp, returnTo: String?, browser: TokenHash?,
-    network: [UInt8], account: String?, startedIn: String? = nil, app: AppReturn? = nil
+    network: [UInt8], account: AccountVersion?, startedIn: String? = nil, app: AppReturn? = nil
   ) {
     self.id = id
     name = definition.name
@@ -94,8 +98,9 @@ package struct FlowRecord: Sendable, Equatable, Codable {
     step = nil
     passed = []
     proved = []
-    self.account = account
+    self.account = account?.id
     gathered = Gathered()
+    basis = ProofBasis(epoch: account?.epoch)
     self.startedIn = startedIn
     self.app = app
     appCode = nil
@@ -132,6 +137,10 @@ package struct StepRecord: Sendable, Equatable, Codable {
   package let isSkippable: Bool
   /// The account that the identifier opens, where there is one.
   package let account: String?
+  /// `Account.epoch` of that account when the step was begun.
+  package let epoch: Int?
+  /// For a code to an identifier that the account is to be given: the other account that holds it, where there is one.
+  package var holder: AccountVersion?
   /// For code providers: what was issued last.
   package var challenge: Challenge?
   /// For full providers: what they asked to keep, sealed.
@@ -145,11 +154,14 @@ package struct StepRecord: Sendable, Equatable, Codable {
   /// For full providers: the record by which they judged first, where they have asked for more since. A step that is opened anew has none.
   package var judgedBy: KeptRecord.Judged?
 
-  package init(provider: ProviderName, identifier: Identifier?, isSkippable: Bool, account: String?, challenge: Challenge?, state: [UInt8] = []) {
+  package init(
+    provider: ProviderName, identifier: Identifier?, isSkippable: Bool, account: AccountVersion?, challenge: Challenge?, state: [UInt8] = []
+  ) {
     self.provider = provider
     self.identifier = identifier
     self.isSkippable = isSkippable
-    self.account = account
+    self.account = account?.id
+    epoch = account?.epoch
     self.challenge = challenge
     self.state = state
   }

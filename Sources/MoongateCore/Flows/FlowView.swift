@@ -17,8 +17,10 @@ package struct FlowView: Sendable {
   package var returnTo: String?
   /// What this device is to carry from now on (`DeviceToken`); there once, in the answer that made the session.
   package var deviceToken: SecretText?
-  /// Whether the flow is bound to a browser, which is then signed in by cookies.
+  /// Whether the flow is bound to the browser that asks, which is then signed in by cookies.
   package var isOfBrowser: Bool
+  /// Whether a step has passed, also one that is no factor. For pages; no answer of the API has it.
+  package var isUnderWay = false
 
   package init(
     id: FlowID, flow: String, status: FlowRecord.Status, expiresAt: Timestamp, choices: [ProviderName], step: StepView?, passed: [PassedStep],

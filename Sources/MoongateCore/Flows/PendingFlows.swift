@@ -39,6 +39,17 @@ final class PendingFlows: Sendable {
   /// Changes a flow that waits here; one that was taken out meanwhile stays out.
   func update(_ record: FlowRecord) { state.withLock { state in if state.flows[record.id] != nil { state.flows[record.id] = record } } }
 
+  /// Binds a flow that waits here to a browser. Of two browsers at once the first one has it.
+  /// - Returns: the flow as it is bound; nil where it does not wait here.
+  func bind(_ id: TokenHash, to browser: TokenHash) -> FlowRecord? {
+    state.withLock { state in
+      guard var record = state.flows[id] else { return nil }
+      if record.browser == nil { record.browser = browser }
+      state.flows[id] = record
+      return record
+    }
+  }
+
   func find(_ id: TokenHash) -> FlowRecord? { state.withLock { $0.flows[id] } }
 
   func remove(_ id: TokenHash) { _ = state.withLock { $0.flows.removeValue(forKey: id) } }

@@ -1,5 +1,6 @@
 import Crypto
 import Foundation
+import MoongateSDK
 import Synchronization
 
 /// The keys of one installation, all derived from its master keys, none of them in the database.
@@ -96,6 +97,9 @@ package final class KeyRing: Sendable {
   package func logHash(_ identifier: String) -> String {
     Base64URL.encode(HMAC<SHA256>.authenticationCode(for: Data(identifier.utf8), using: oldest.logs).prefix(9))
   }
+
+  /// The form in which a passed step keeps the identifier that it proved.
+  package func proofHash(of identifier: Identifier) -> String { logHash("\(identifier.kind.rawValue) \(identifier.value)") }
 
   /// The row of a counter in the ledger: what is counted by, without saying who it is.
   package func counterKey(_ parts: [[UInt8]]) -> [UInt8] {

@@ -80,10 +80,14 @@ package struct Session: Sendable, Equatable, Codable {
 package struct PassedStep: Sendable, Equatable, Codable {
   package let provider: ProviderName
   package let at: Timestamp
+  /// The identifier that was proved, as `KeyRing.proofHash`; nil where the step proved a secret, and in sessions that an older program began.
+  /// It authorises changes only while the account holds that identifier.
+  package let identifier: String?
 
-  package init(provider: ProviderName, at: Timestamp) {
+  package init(provider: ProviderName, at: Timestamp, identifier: String? = nil) {
     self.provider = provider
     self.at = at
+    self.identifier = identifier
   }
 }
 

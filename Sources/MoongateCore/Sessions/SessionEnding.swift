@@ -19,4 +19,13 @@ package struct SessionEnding: Sendable {
       detail: ["session": session.id])
     _ = try await store.apply([.endSession(session.token), .audit(event)], at: now)
   }
+
+  /// Signs the account out everywhere. Sign-ins and resets that are under way end too, as codes do that were sent before.
+  /// - Parameter address: who asked for it.
+  package func endAll(of account: String, by address: ClientAddress) async throws(StoreFault) {
+    let now = clock.now()
+    let event = AuditEvent(
+      id: DecisionID(from: random), at: now, kind: .sessionEnded, account: account, address: address.description, detail: ["sessions": "all"])
+    _ = try await store.apply([.raiseEpoch(account: account), .endSessions(account: account, except: nil), .audit(event)], at: now)
+  }
 }

@@ -117,14 +117,18 @@ package enum Change: Sendable {
   /// The account's record of the provider must still be the one whose sealed bytes have this hash; nil: there must be none. Otherwise nothing
   /// of the transaction is done.
   case demandProviderRecord(account: String, ProviderName, TokenHash?)
+  /// The account must still be of this epoch (`Account.epoch`). Otherwise nothing of the transaction is done.
+  case demandEpoch(AccountVersion)
+  /// What was proved to the account before is worth nothing from now on: `Account.epoch` grows by one.
+  case raiseEpoch(account: String)
   /// Holds the identifier as the account's own word: unverified, it opens nothing. Nothing where the account has it already.
   case claimIdentifier(account: String, Identifier)
   /// Takes all identifiers of a kind from the account, but for the one that takes their place.
   case dropIdentifiers(account: String, IdentifierKind, except: Identifier)
   /// Fills in names that the account does not have; nil leaves a name as it is.
   case nameAccount(account: String, firstName: String?, lastName: String?)
-  /// Makes one person of two accounts: what the first holds verified moves to the second, and the first is gone with all
-  /// that belongs to it. Conflicts where either is gone or locked.
+  /// Makes one person of two accounts: what the first holds verified moves to the second, where it counts as verified now, and the first is gone
+  /// with all that belongs to it. Conflicts where either is gone or locked.
   case absorbAccount(String, into: String)
   /// Ends these counters' locks and forgets their events: what they count has been replaced.
   case clearCounters([ResolvedLimit])
@@ -160,6 +164,8 @@ package enum ApplyResult: Sendable, Equatable {
     case sessionEnded
     /// A provider's record is another one than a proof was judged by.
     case recordChanged
+    /// The account has changed since it became known.
+    case epochChanged
   }
 }
 

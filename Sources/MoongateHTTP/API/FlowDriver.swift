@@ -22,7 +22,8 @@ struct FlowDriver: Sendable {
   func caller(_ exchange: Exchange) async throws(Refusal) -> ClientContext {
     ClientContext(
       decision: exchange.decision, address: exchange.client.address, userAgent: exchange.request.headers[.userAgent],
-      browser: exchange.credentials.browserHash, session: try await session(exchange), device: exchange.credentials.device)
+      browser: exchange.credentials.browserHash, session: try await session(exchange), device: exchange.credentials.device,
+      entryPoint: exchange.kind == .page ? .page : .api)
   }
 
   /// The live session that the request brought.
@@ -31,7 +32,7 @@ struct FlowDriver: Sendable {
     return try await exchange.asking { () async throws(StoreFault) in try await sessions.find(token) }
   }
 
-  /// Begins a flow. One whose creation carries an `Origin` is the browser's that sent it (exact.md, "JSON").
+  /// Begins a flow. One that a page begins, or whose creation carries an `Origin`, is the browser's that sent it (exact.md, "JSON").
   /// - Parameters:
   ///   - app: the app that takes over what it ends in.
   ///   - session: whose flow it is, where that is a session that the same request has begun.
@@ -41,7 +42,7 @@ struct FlowDriver: Sendable {
     var client = try await caller(exchange)
     if let session { client = client.with(session: session) }
     let returnTo = exchange.targets.accept(returnTo)
-    guard !exchange.credentials.origins.isEmpty else {
+    guard exchange.kind == .page || !exchange.credentials.origins.isEmpty else {
       return Driven(view: try await engine.create(name, returnTo: returnTo, browser: nil, app: app, client: client).get())
     }
     let browser = exchange.credentials.browser ?? SecretText(Base64URL.encode(random.bytes(32)))
@@ -74,10 +75,14 @@ struct FlowDriver: Sendable {
 
 extension ClientContext {
   fileprivate func with(browser: TokenHash) -> ClientContext {
-    ClientContext(decision: decision, address: address, userAgent: userAgent, browser: browser, session: session, device: device)
+    var client = self
+    client.browser = browser
+    return client
   }
 
   fileprivate func with(session: SessionSnapshot) -> ClientContext {
-    ClientContext(decision: decision, address: address, userAgent: userAgent, browser: browser, session: session, device: device)
+    var client = self
+    client.session = session
+    return client
   }
 }

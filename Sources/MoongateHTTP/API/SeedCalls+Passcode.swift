@@ -47,9 +47,8 @@ extension SeedCalls {
 
   private func requestReset(_ exchange: Exchange) async throws(Refusal) -> Response {
     let own = try await sessions.signedIn(exchange)
-    let hasEmail = own.account.identifiers.contains { $0.identifier.kind == .email && $0.verifiedAt != nil }
-    let isConfigured = exchange.gateway.providers.keys.contains { $0.rawValue == "email_code" }
-    let begun = try await run("pin_reset", hasEmail && isConfigured ? "email_code" : "phone_otp", [:], exchange)
+    let offered = try await driver.engine.offers("pin_reset", client: try await driver.caller(exchange)).get()
+    let begun = try await run("pin_reset", offered.contains("email_code") ? "email_code" : "phone_otp", [:], exchange)
     remembered.put(begun.view, under: [.reset(session: own.session.id)], for: own, at: clock.now())
     var response = Response.json(.members(["message": .text("Reset code sent")]))
     response.setCookies(begun.cookies)

@@ -45,8 +45,10 @@ struct AccountPage: Sendable {
 
   /// What a page that leads back here may say was done.
   private static let done: Set<String> = [
-    "pin_set", "pin_change", "pin_disable", "pin_reset", "verify_email", "change_email", "change_phone", "join_phone", "ended",
+    "pin_set", "pin_change", "pin_disable", "pin_reset", "verify_email", "change_email", "add_email", "change_phone", "join_phone", "ended",
   ]
+  /// What ends all other sessions of the account.
+  private static let endsOthers: Set<String> = ["pin_change", "pin_disable", "pin_reset", "change_email", "change_phone"]
 
   var endpoints: [Endpoint] {
     [
@@ -61,11 +63,15 @@ struct AccountPage: Sendable {
         guard let own = try await driver.session(exchange)?.session else {
           return exchange.leadOn(to: FormFields.address("/auth/login", ["return_to": "/auth/account"]))
         }
-        let all = try await exchange.asking { () async throws(StoreFault) in try await driver.sessions.sessions(of: own.account) }
         let isEverywhere = form["action"] == "everywhere"
-        // Among one's own only.
-        for session in all where isEverywhere || session.id == form["session"] {
-          try await exchange.asking { () async throws(StoreFault) in try await ending.end(session, by: exchange.client.address) }
+        if isEverywhere {
+          try await exchange.asking { () async throws(StoreFault) in try await ending.endAll(of: own.account, by: exchange.client.address) }
+        } else {
+          let all = try await exchange.asking { () async throws(StoreFault) in try await driver.sessions.sessions(of: own.account) }
+          // Among one's own only.
+          for session in all where session.id == form["session"] {
+            try await exchange.asking { () async throws(StoreFault) in try await ending.end(session, by: exchange.client.address) }
+          }
         }
         let isOver = isEverywhere || form["session"] == own.id
         guard isOver else { return exchange.leadOn(to: "/auth/account?done=ended") }
@@ -79,7 +85,10 @@ struct AccountPage: Sendable {
     let account = found.account
     let sessions = try await exchange.asking { () async throws(StoreFault) in try await driver.sessions.sessions(of: account.id) }
     let email = account.identifier(.email)
-    let done = try exchange.query()["done"].flatMap { Self.done.contains($0) ? words["done_" + $0] : doneElsewhere($0, words, exchange) }
+    let done = try exchange.query()["done"].flatMap { name -> String? in
+      guard Self.done.contains(name) else { return doneElsewhere(name, words, exchange) }
+      return words["done_" + (name == "add_email" ? "change_email" : name)] + (Self.endsOthers.contains(name) ? " " + words["others_signed_out"] : "")
+    }
     let model = Model(
       notice: done, isUnverified: email != nil && email?.verifiedAt == nil && offers("verify_email", exchange),
       verify: Self.way("/auth/email", "verify_email"), rows: rows(account, words, exchange),
@@ -92,7 +101,8 @@ struct AccountPage: Sendable {
     guard case .secret(let provider, let act) = FlowPurpose(flow: flow), let other = Stranger(provider, exchange.known(providers)) else {
       return nil
     }
-    return words.text(act == .set ? "done_set" : act == .disable ? "done_disable" : "done_change", ["name": other.title(words)])
+    let said = words.text(act == .set ? "done_set" : act == .disable ? "done_disable" : "done_change", ["name": other.title(words)])
+    return act == .set ? said : said + " " + words["others_signed_out"]
   }
 
   private func offers(_ flow: String, _ exchange: Exchange) -> Bool {
@@ -100,15 +110,18 @@ struct AccountPage: Sendable {
   }
 
   /// A page that comes back here.
-  private static func way(_ path: String, _ flow: String) -> String {
-    FormFields.address(path, ["flow": flow, "return_to": "/auth/account?done=\(flow)"])
+  /// - Parameter done: what was done then, by its name.
+  private static func way(_ path: String, _ flow: String, done: String? = nil) -> String {
+    FormFields.address(path, ["flow": flow, "return_to": "/auth/account?done=\(done ?? flow)"])
   }
 
   private func rows(_ account: Account, _ words: Words, _ exchange: Exchange) -> [Row] {
     let name = [account.firstName, account.lastName].compactMap { $0 }.joined(separator: " ")
     let link = { (label: String, path: String, flow: String, about: String) -> Link? in
       guard offers(flow, exchange) else { return nil }
-      return Link(label: words[label], address: Self.way(path, flow), name: "\(words[label]): \(words[about])")
+      // The first address takes no other one's place.
+      let done = label == "add" && flow == "change_email" ? "add_email" : nil
+      return Link(label: words[label], address: Self.way(path, flow, done: done), name: "\(words[label]): \(words[about])")
     }
     var rows: [Row] = []
     if !name.isEmpty { rows.append(Row(name: words["name"], value: name, badge: nil, isGood: true, links: [])) }

@@ -49,10 +49,10 @@ struct CallbackPage: Sendable {
     } catch {
       exchange.note(error)
       // The state is spent with the answer that came with it. What was proved before in this flow is not lost.
-      if before.passed.isEmpty { _ = await driver.engine.delete(id, client: caller) }
+      if !before.isUnderWay { _ = await driver.engine.delete(id, client: caller) }
       // The person began in the app, and is not left on a page of ours.
       if let app = called.app { return .seeOther(app.address(refused: NextPage.told(error.code))) }
-      let kept = before.passed.isEmpty ? nil : id
+      let kept = before.isUnderWay ? id : nil
       return .seeOther(NextPage.refused(error.code, flow: before.flow, by: provider, id: kept, returnTo: called.returnTo))
     }
   }

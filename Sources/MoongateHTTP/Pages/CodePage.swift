@@ -145,7 +145,7 @@ struct CodePage: Sendable {
   private func edit(_ view: FlowView, isEmail: Bool, id: String) -> String? {
     switch FlowPurpose(flow: view.flow) {
     case .changeEmail, .changePhone, .joinPhone: FormFields.address(path, ["flow": view.flow, "return_to": view.returnTo])
-    case .signIn, .passwordReset: view.passed.isEmpty ? FormFields.address(NextPage.page(of: view.flow), ["id": id]) : nil
+    case .signIn, .passwordReset: !view.isUnderWay ? FormFields.address(NextPage.page(of: view.flow), ["id": id]) : nil
     default: nil
     }
   }

@@ -29,6 +29,7 @@ struct ContactPage: Sendable {
     let back: String
     let wait: Countdown?
     let waitLabel: String
+    let confirms: String?
     let stressesSupport: Bool
   }
 
@@ -44,7 +45,10 @@ struct ContactPage: Sendable {
     guard exchange.generation.flows[flow] != nil else { throw exchange.refusal(.notFound) }
     let returnTo = exchange.targets.accept(query["return_to"])
     if flow == "verify_email", own.account.identifier(.email)?.verifiedAt != nil { return exchange.leadOn(to: returnTo ?? "/auth/account") }
-    return page(flow: flow, id: nil, returnTo: returnTo, own.account, typed: nil, nil, exchange)
+    let refusal = try await driver.refusal(ofChange: flow, exchange)
+    var response = page(flow: flow, id: nil, returnTo: returnTo, own.account, typed: nil, refusal, exchange)
+    if let refusal { response.addRefusalHeaders(refusal) }
+    return response
   }
 
   /// A flow of the account whose step could not be begun.
@@ -131,7 +135,9 @@ struct ContactPage: Sendable {
       id: id?.secret.reveal(), flow: flow, returnTo: returnTo, typed: typed, region: region ?? exchange.gateway.region, problem: problem,
       isInvalid: [.invalidPhone, .invalidEmail].contains(refusal?.code), back: NextPage.back(returnTo),
       wait: refusal?.retryAfter.map(Countdown.init),
-      waitLabel: words[refusal?.code == .resendTooSoon ? "resend_in" : "try_again_in"], stressesSupport: false)
+      waitLabel: words[refusal?.code == .resendTooSoon ? "resend_in" : "try_again_in"],
+      confirms: ChangeProof.address(after: refusal, backTo: FormFields.address(path, ["flow": asked, "return_to": returnTo])),
+      stressesSupport: false)
     // A flow that was begun by this very request has a page of its own only once a code was sent.
     let isBegun = exchange.request.method == .get || (exchange.request.head.path ?? "").contains("?")
     let address = isBegun ? nil : FormFields.address(path, ["flow": asked, "return_to": returnTo])

@@ -115,8 +115,8 @@ enum NextPage {
     }
     switch (view.step?.provider ?? (view.choices.count == 1 ? view.choices[0] : nil))?.rawValue {
     case "pin": return FormFields.address("/auth/pin", ["id": id])
-    case "email_code" where !view.passed.isEmpty || FlowPurpose(flow: view.flow) != .signIn: return FormFields.address("/auth/email", ["id": id])
-    case "phone_otp" where !view.passed.isEmpty || FlowPurpose(flow: view.flow) != .signIn: return FormFields.address("/auth/verify", ["id": id])
+    case "email_code" where view.isUnderWay || FlowPurpose(flow: view.flow) != .signIn: return FormFields.address("/auth/email", ["id": id])
+    case "phone_otp" where view.isUnderWay || FlowPurpose(flow: view.flow) != .signIn: return FormFields.address("/auth/verify", ["id": id])
     default: return FormFields.address(page(of: view.flow), ["id": id])
     }
   }
@@ -126,13 +126,14 @@ enum NextPage {
     if let due = view.step?.provider ?? (view.choices.count == 1 ? view.choices[0] : nil) { return Stranger.isOne(due) }
     // Where a flow begins, its own page offers the ways in.
     return view.choices.count > 1
-      && (!view.passed.isEmpty || view.choices.allSatisfy(Stranger.isOne)
+      && (view.isUnderWay || view.choices.allSatisfy(Stranger.isOne)
         || (FlowPurpose(flow: view.flow).needsSession && FlowPurpose(flow: view.flow) != .pinReset))
   }
 
-  /// Where a page that is left without having done anything leads back to: nothing was done there.
+  /// Where a page that is left without having done anything leads back to: nothing was done there, and a page of ours that wants it done first would
+  /// lead here again.
   static func back(_ returnTo: String?) -> String {
-    guard let returnTo, !returnTo.hasPrefix("/auth/account") else { return "/auth/account" }
+    guard let returnTo, !returnTo.hasPrefix("/auth/") else { return "/auth/account" }
     return returnTo
   }
 

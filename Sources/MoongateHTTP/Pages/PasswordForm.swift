@@ -30,7 +30,7 @@ struct PasswordForm: Sendable {
   /// Whether a password is what a flow waits for, and its owner is known.
   func isDue(in view: FlowView) -> Bool {
     let provider = view.step?.provider ?? (view.choices.count == 1 ? view.choices[0] : nil)
-    return provider?.rawValue == "password" && (!view.passed.isEmpty || FlowPurpose(flow: view.flow).needsSession)
+    return provider?.rawValue == "password" && (view.isUnderWay || FlowPurpose(flow: view.flow).needsSession)
   }
 
   func show(_ view: FlowView, _ exchange: Exchange) async throws(Refusal) -> Response {

@@ -54,7 +54,8 @@ struct PinPage: Sendable {
       // A flow of the operator's that asks for something else first.
       return exchange.leadOn(to: FormFields.address("/auth/login", ["flow": flow, "return_to": returnTo]))
     }
-    return try await page(Self.task(of: FlowPurpose(flow: flow)), flow: flow, view: nil, returnTo: returnTo, nil, exchange)
+    let refusal = try await driver.refusal(ofChange: flow, exchange)
+    return try await page(Self.task(of: FlowPurpose(flow: flow)), flow: flow, view: nil, returnTo: returnTo, refusal, exchange)
   }
 
   private static func task(of purpose: FlowPurpose) -> Task {
@@ -131,16 +132,21 @@ struct PinPage: Sendable {
 
   /// Sends the code of a reset: to the verified email, else to the phone.
   private func sendReset(_ sent: FormFields, _ returnTo: String?, _ exchange: Exchange) async throws(Refusal) -> Response {
-    let account = try await driver.session(exchange)?.account
+    let byEmail = try await goesByEmail(exchange)
     let outcome = await PageFlow(driver: driver).begin(
-      "pin_reset", nil, goesByEmail(account) ? "email_code" : "phone_otp", [:], returnTo: returnTo, exchange)
+      "pin_reset", nil, byEmail ? "email_code" : "phone_otp", [:], returnTo: returnTo, exchange)
     switch outcome.result {
     case .success(let begun): return exchange.leadOn(to: NextPage.address(of: begun.view), outcome.cookies)
     case .failure(let refusal): return try await refused(refusal, sent, "pin_reset", nil, returnTo, outcome.cookies, exchange)
     }
   }
 
-  private func goesByEmail(_ account: Account?) -> Bool { account?.identifier(.email)?.verifiedAt != nil }
+  /// Whether the code of a reset goes to the verified address, where that is not too new.
+  private func goesByEmail(_ exchange: Exchange) async throws(Refusal) -> Bool {
+    guard exchange.generation.flows["pin_reset"] != nil else { return false }
+    let offered = await driver.engine.offers("pin_reset", client: try await driver.caller(exchange))
+    return (try? offered.get())?.contains("email_code") ?? false
+  }
 
   private func refused(
     _ refusal: Refusal, _ sent: FormFields, _ flow: String, _ id: FlowID?, _ returnTo: String?, _ cookies: [String], _ exchange: Exchange
@@ -207,8 +213,8 @@ struct PinPage: Sendable {
     _ task: Task, flow: String, view: FlowView?, returnTo: String?, _ refusal: Refusal?, notice: String? = nil, _ exchange: Exchange
   ) async throws(Refusal) -> Response {
     let words = pages.words(exchange)
-    let account = try await driver.session(exchange)?.account
-    let byEmail = view?.step.map { $0.provider.rawValue == "email_code" } ?? goesByEmail(account)
+    let byEmail: Bool
+    if let step = view?.step { byEmail = step.provider.rawValue == "email_code" } else { byEmail = try await goesByEmail(exchange) }
     let field = { (name: String, label: String, autocomplete: String) in
       Field(name: name, label: words[label], autocomplete: autocomplete, isSecret: name != "code")
     }
@@ -250,10 +256,7 @@ struct PinPage: Sendable {
       state: refusal == nil ? "open" : isLocked ? "locked" : "wrong", notice: notice.map { words[$0] }, problem: problem, code: refusal?.code.name,
       wait: isLocked || isTooSoon ? refusal?.retryAfter.map(Countdown.init) : nil,
       waitLabel: words[isTooSoon ? "resend_in" : "try_again_in"], then: isTooSoon ? "enable" : "reload",
-      confirms: refusal?.code == .stepUpRequired
-        ? FormFields.address(
-          byEmail ? "/auth/email" : "/auth/verify",
-          ["flow": "step_up", "return_to": FormFields.address("/auth/pin", ["flow": flow, "return_to": returnTo])]) : nil,
+      confirms: ChangeProof.address(after: refusal, backTo: FormFields.address("/auth/pin", ["flow": flow, "return_to": returnTo])),
       checks: task == .change, isOff: isLocked, stressesSupport: isLocked)
     return pages.page(model, title: model.heading, status: refusal?.code.httpStatus ?? .ok, at: here, exchange)
   }

@@ -17,6 +17,8 @@ struct StepForm {
   var step: StepView?
   /// Whether nothing was proved before it in this flow.
   var isFirst = true
+  /// Whether the step authorises a change: only what does so is offered.
+  var isForChange = false
   /// The name of words.
   var notice: String?
   /// What a person comes back with from the provider's site, by its name.
@@ -149,9 +151,7 @@ extension StepModel {
     code = refusal?.code.name
     state = locked != nil ? "locked" : refusal == nil ? "open" : "wrong"
     wait = locked.map(Countdown.init)
-    confirms =
-      refusal?.code == .stepUpRequired
-      ? Stranger.address("step_up", with: nil, returnTo: Stranger.address(form.flow, with: form.provider, returnTo: form.returnTo)) : nil
+    confirms = ChangeProof.address(after: refusal, backTo: Stranger.address(form.flow, with: form.provider, returnTo: form.returnTo))
     let pause = isExpired ? nil : step?.resendAt.flatMap { now < $0 ? $0 - now : nil }
     canResend = stranger?.sendsCodes ?? false && step != nil && locked == nil && pause == nil
     countdown = locked == nil && stranger?.sendsCodes ?? false ? pause.map(Countdown.init) : nil

@@ -46,7 +46,8 @@ struct StepPage: Sendable {
       return exchange.leadOn(to: returnTo ?? "/auth/account")
     }
     let choices: [ProviderName]
-    switch await driver.engine.offers(name, client: try await driver.caller(exchange)) {
+    let isForChange = query["for"] == ChangeProof.purpose
+    switch await driver.engine.offers(name, forChange: isForChange, client: try await driver.caller(exchange)) {
     case .success(let offered): choices = offered
     case .failure(let refusal): return try await refused(refusal, FlowState(flow: name, returnTo: returnTo), typed, [], exchange)
     }
@@ -65,6 +66,7 @@ struct StepPage: Sendable {
     }
     var form = StepForm(flow: name, returnTo: returnTo, provider: chosen, choices: chosen == nil ? choices : [])
     form.refused = query["refused"]
+    form.isForChange = isForChange
     form.typed = typed
     return page(form, nil, exchange)
   }
@@ -91,7 +93,7 @@ struct StepPage: Sendable {
     if view.step == nil, view.choices.count == 1 { (form.provider, form.choices) = (view.choices[0], []) }
     form.id = view.id.secret.reveal()
     form.step = view.step
-    form.isFirst = view.passed.isEmpty
+    form.isFirst = !view.isUnderWay
     form.notice = notice
     form.refused = refused
     form.typed = typed
@@ -210,7 +212,9 @@ struct StepPage: Sendable {
     let told = form.refused.flatMap { stranger?.sentence(ofRefused: $0, words) == nil ? nil : $0 }
     let here =
       form.id.map { FormFields.address(Self.path, ["id": $0, "refused": told]) }
-      ?? Stranger.address(form.flow, with: form.provider, returnTo: form.returnTo, refused: told)
+      ?? (form.isForChange
+        ? ChangeProof.address(of: form.flow, backTo: form.returnTo)
+        : Stranger.address(form.flow, with: form.provider, returnTo: form.returnTo, refused: told))
     let model = StepModel(form, refusal, stranger, known, words, now: clock.now(), here: here)
     return pages.page(
       model, title: model.heading, status: refusal?.code.httpStatus ?? .ok, at: here, isTypedInto: model.confirms == nil, exchange)

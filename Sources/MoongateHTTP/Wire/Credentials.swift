@@ -7,7 +7,7 @@ struct Credentials: Sendable {
   /// The hash of the session's token, by cookie or `Authorization: Bearer`; nil where there is none, or nothing that could be one.
   let session: TokenHash?
   /// The value of the one `moongate-flow` cookie, where it has the form of one.
-  let browser: SecretText?
+  private(set) var browser: SecretText?
   /// What the device carries from sign-ins before, by cookie or the header `Moongate-Device`: any text; the core tells whether it is ours.
   let device: SecretText?
   /// Whether a cookie of ours is there, under any of its names and of any shape: then the browser sent the request, and
@@ -21,6 +21,9 @@ struct Credentials: Sendable {
 
   /// Cookie and Bearer that differ: nobody can say which of the two was meant.
   struct Contradiction: Error {}
+
+  /// A browser that opens a page of a flow without the cookie: a native app has sent it there. It is known from now on.
+  mutating func begin(_ browser: SecretText) { self.browser = browser }
 
   init(_ headers: HTTPFields, gateway: GatewaySettings) throws(Contradiction) {
     let carried = CarriedCredentials(cookies: headers[values: .cookie], authorizations: headers[values: .authorization], settings: gateway)

@@ -6,6 +6,8 @@ import MoongateCore
 /// One request, with what was found out about it before its handler runs. It lives as long as the request.
 struct Exchange: Sendable {
   let request: Request
+  /// Whether a page asks or the API.
+  let kind: Endpoint.Kind
   /// What stood in the place of each `{}`.
   let parameters: [String]
   /// The generation that serves this request to its end.

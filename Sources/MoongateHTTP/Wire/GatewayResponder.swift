@@ -28,6 +28,7 @@ package struct GatewayResponder: HTTPResponder {
     let elsewhere = CrossOrigin.covers(path) ? CrossOrigin(generation.gateway) : nil
     var kind = path.hasPrefix("/api/") || path.hasPrefix("/.well-known/") ? Endpoint.Kind.call : .page
     var response: Response
+    var cookies: [String] = []
     do throws(Refusal) {
       let refuse = { (code: RefusalCode) in recorder.record(Refusal(code, decision: decision), from: client.address, fault: nil) }
       switch table.find(request.method, path) {
@@ -41,7 +42,7 @@ package struct GatewayResponder: HTTPResponder {
         }
       case .found(let endpoint, let parameters):
         kind = endpoint.kind
-        let credentials: Credentials
+        var credentials: Credentials
         do throws(Credentials.Contradiction) {
           credentials = try Credentials(request.headers, gateway: generation.gateway)
         } catch {
@@ -49,8 +50,13 @@ package struct GatewayResponder: HTTPResponder {
             Refusal(.badRequest, decision: decision, detail: "The request's cookie and its Authorization name different sessions."),
             from: client.address, fault: nil)
         }
+        if kind == .page, credentials.browser == nil, request.opensFlow {
+          let browser = SecretText(Base64URL.encode(random.bytes(32)))
+          credentials.begin(browser)
+          cookies.append(GatewayCookies(generation.gateway).begin(browser))
+        }
         let exchange = Exchange(
-          request: request, parameters: parameters, generation: generation, client: client, credentials: credentials, decision: decision,
+          request: request, kind: kind, parameters: parameters, generation: generation, client: client, credentials: credentials, decision: decision,
           recorder: recorder, reader: reader)
         try guarded(exchange, kind)
         response = try await endpoint.handle(exchange)
@@ -58,6 +64,7 @@ package struct GatewayResponder: HTTPResponder {
     } catch {
       response = answer(error, as: kind, to: request, generation: generation)
     }
+    response.setCookies(cookies)
     elsewhere?.mark(&response, for: request)
     return request.method == .head ? response.createHeadResponse() : response
   }
@@ -70,6 +77,13 @@ package struct GatewayResponder: HTTPResponder {
 }
 
 extension Request {
+  /// Whether the address names a flow: a page of one, or where another site sends a person back to. A look ahead (HEAD) opens nothing.
+  fileprivate var opensFlow: Bool {
+    guard method == .get, let target = head.path, let mark = target.firstIndex(of: "?") else { return false }
+    let fields = target[target.index(after: mark)...].split(separator: "&")
+    return fields.contains { $0.hasPrefix("id=") || $0.hasPrefix("state=") }
+  }
+
   /// Whether a browser asks: its `Accept` names `text/html` (http.md).
   var wantsHTML: Bool {
     headers[values: .accept].contains { value in

@@ -130,9 +130,12 @@ package struct VirtualGateway: Sendable {
   package func makeSession(of account: String) async throws(StoreFault) -> TokenHash {
     let now = clock.now()
     let token = SessionToken(from: random).hash
+    let proved = try await store.account(account)?.identifiers.first { $0.verifiedAt != nil }?.identifier
     let session = Session(
       id: "se_" + Base64URL.encode(random.bytes(12)), token: token, account: account, createdAt: now, expiresAt: now + .seconds(43_200),
-      idle: .seconds(43_200), lastSeenAt: now, passed: [PassedStep(provider: "phone_otp", at: now)], userAgent: nil)
+      idle: .seconds(43_200), lastSeenAt: now,
+      passed: [PassedStep(provider: "phone_otp", at: now, identifier: proved.map { keys.proofHash(of: $0) })],
+      userAgent: nil)
     _ = try await store.apply([.putSession(session)], at: now)
     return token
   }

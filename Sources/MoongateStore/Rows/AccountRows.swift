@@ -96,6 +96,17 @@ enum AccountRows {
     try rows.demand("SELECT 1 FROM account WHERE id = ?1 AND is_locked = 0", [.text(account)], orElse: .accountUnavailable)
   }
 
+  /// Conflicts where the account has changed since, or is gone.
+  static func demand(_ version: AccountVersion, _ rows: some SQLTransaction) throws {
+    try rows.demand(
+      "SELECT 1 FROM account WHERE id = ?1 AND coalesce(epoch, 0) = ?2", [.text(version.id), SQLValue(version.epoch)], orElse: .epochChanged)
+  }
+
+  static func raiseEpoch(of account: String, _ news: Announcements, _ rows: some SQLTransaction) throws {
+    try rows.run("UPDATE account SET epoch = coalesce(epoch, 0) + 1 WHERE id = ?1", [.text(account)])
+    news.add(account: account)
+  }
+
   static func seen(_ account: String, at now: Timestamp, _ rows: some SQLTransaction) throws {
     try rows.run("UPDATE account SET last_seen_at = ?1 WHERE id = ?2 AND last_seen_at < ?1", [SQLValue(now), .text(account)])
   }

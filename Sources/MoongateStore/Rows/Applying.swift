@@ -73,10 +73,12 @@ struct PreparedChange: Sendable {
     case .demandProviderRecord(let account, let provider, let hash):
       let sealed = try AccountRows.record(of: account, for: provider, rows)
       guard sealed.map({ TokenHash(of: $0) }) == hash else { throw ChangeConflict(.recordChanged) }
+    case .demandEpoch(let version): try AccountRows.demand(version, rows)
+    case .raiseEpoch(let account): try AccountRows.raiseEpoch(of: account, news, rows)
     case .claimIdentifier(let account, let identifier): try IdentifierRows.claim(identifier, of: account, news, rows)
     case .dropIdentifiers(let account, let kind, let kept): try IdentifierRows.drop(kind, of: account, except: kept, news, rows)
     case .nameAccount(let account, let first, let last): try AccountRows.name(account, first: first, last: last, news, rows)
-    case .absorbAccount(let account, let heir): try IdentifierRows.absorb(account, into: heir, news, rows)
+    case .absorbAccount(let account, let heir): try IdentifierRows.absorb(account, into: heir, at: now, news, rows)
     case .clearCounters(let limits):
       for var counter in try Ledger(limits, nil, at: now, rows).counters { try counter.forget(at: now, rows) }
     case .seen(let account): try AccountRows.seen(account, at: now, rows)
@@ -101,8 +103,9 @@ struct PreparedChange: Sendable {
     case .clearTimer(let key): holding.add(timer: key)
     case .verifyIdentifier(let account, _), .putProviderRecord(let account, _, _), .demandProviderRecord(let account, _, _),
       .claimIdentifier(let account, _), .dropIdentifiers(let account, _, _), .nameAccount(let account, _, _), .seen(let account),
-      .setLocked(let account, _), .deleteAccount(let account, _), .endSessions(let account, _):
+      .setLocked(let account, _), .deleteAccount(let account, _), .endSessions(let account, _), .raiseEpoch(let account):
       holding.add(account: account)
+    case .demandEpoch(let version): holding.add(account: version.id)
     case .absorbAccount(let account, let heir):
       holding.add(account: account)
       holding.add(account: heir)

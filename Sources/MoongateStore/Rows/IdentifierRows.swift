@@ -58,8 +58,8 @@ enum IdentifierRows {
     news.add(account: account)
   }
 
-  /// Moves what the account holds verified to its heir; the account is gone.
-  static func absorb(_ account: String, into heir: String, _ news: Announcements, _ rows: some SQLTransaction) throws {
+  /// Moves what the account holds verified to its heir, to whom it is new; the account is gone.
+  static func absorb(_ account: String, into heir: String, at now: Timestamp, _ news: Announcements, _ rows: some SQLTransaction) throws {
     try AccountRows.demandAvailable(account, rows)
     try AccountRows.demandAvailable(heir, rows)
     let moved = try rows.rows(
@@ -70,9 +70,9 @@ enum IdentifierRows {
         "DELETE FROM identifier WHERE account = ?1 AND kind = ?2 AND value = ?3", [.text(heir), .text(try row.text(1)), .text(try row.text(2))])
       try rows.run(
         """
-        UPDATE identifier SET account = ?1, position = (SELECT coalesce(max(position), -1) + 1 FROM identifier WHERE account = ?1)
+        UPDATE identifier SET account = ?1, verified_at = ?4, position = (SELECT coalesce(max(position), -1) + 1 FROM identifier WHERE account = ?1)
         WHERE account = ?2 AND position = ?3
-        """, [.text(heir), .text(account), .integer(try row.integer(0))])
+        """, [.text(heir), .text(account), .integer(try row.integer(0)), SQLValue(now)])
     }
     try SessionRows.end(of: account, except: nil, news, rows)
     try rows.run("DELETE FROM account WHERE id = ?1", [.text(account)])
@@ -107,6 +107,7 @@ enum IdentifierRows {
       try rows.run(
         "DELETE FROM identifier WHERE account = ?1 AND kind = ?2 AND value = ?3 AND verified_at IS NULL", [.text(account)] + identifier.named)
       try rows.run("DELETE FROM provider_record WHERE account = ?1 AND provider = 'password'", [.text(account)])
+      try AccountRows.raiseEpoch(of: account, news, rows)
       try SessionRows.end(of: account, except: nil, news, rows)
     }
   }

@@ -9,6 +9,7 @@ import Testing
   private let phone = ProviderName(test: "phone_otp")
   private let pin = ProviderName(test: "pin")
   private let mail = ProviderName(test: "email_code")
+  private let known = AccountVersion(id: "ac_1", epoch: 3)
 
   private func machine(_ steps: StepRule...) -> FlowMachine {
     FlowMachine(
@@ -21,9 +22,9 @@ import Testing
   @Test func stepsPassInOrderAndThenItIsComplete() {
     var flow = machine(.test(phone), .test(pin))
     #expect(flow.next == .offer([phone]))
-    flow.passed(phone, proved: [], account: "ac_1", at: now)
+    flow.passed(PassedProof(PassedStep(provider: phone, at: now), account: known))
     #expect(flow.next == .offer([pin]))
-    flow.passed(pin, proved: [], account: nil, at: now)
+    flow.passed(PassedProof(PassedStep(provider: pin, at: now)))
     #expect(flow.next == .complete)
     #expect(flow.record.account == "ac_1")
     #expect(flow.record.passed.map(\.provider) == [phone, pin])
@@ -46,12 +47,12 @@ import Testing
 
   @Test func whatAPolicyAsksForComesNextAndOnce() {
     var flow = machine(.test(phone), .test(mail))
-    flow.passed(phone, proved: [], account: "ac_1", at: now)
+    flow.passed(PassedProof(PassedStep(provider: phone, at: now), account: known))
     flow.requireNext(pin)
     flow.requireNext(pin)
     flow.requireNext(phone)
     #expect(flow.next == .offer([pin]))
-    flow.passed(pin, proved: [], account: nil, at: now)
+    flow.passed(PassedProof(PassedStep(provider: pin, at: now)))
     #expect(flow.next == .offer([mail]))
   }
 
@@ -63,12 +64,43 @@ import Testing
     #expect(machine(.test(phone)).closed(at: now + .seconds(seconds)) == closed)
   }
 
+  /// Attack: a number of the thief's own is proved, and counts where a fresh code is asked for.
+  @Test func anIdentifierThatIsNewToTheAccountIsNoFactor() {
+    let number = Identifier(kind: .phone, value: "+911", display: "+911")
+    var flow = machine(.test(phone), .test(pin), .test(mail))
+    flow.passed(PassedProof(PassedStep(provider: phone, at: now)))
+    #expect(flow.record.passed.map(\.provider) == [phone], "nobody is known yet")
+    flow.passed(PassedProof(PassedStep(provider: pin, at: now), account: known))
+    #expect(flow.record.passed.map(\.provider) == [pin], "what passed before was proved to be nobody's")
+    #expect(flow.record.basis?.epoch == 3)
+    var new = PassedProof(PassedStep(provider: mail, at: now))
+    new.proved = [number]
+    flow.passed(new)
+    #expect(flow.record.passed.map(\.provider) == [pin])
+    #expect(flow.record.basis?.introduced.map(\.provider) == [phone, mail])
+  }
+
+  @Test func aFlowOfAnOlderProgramHasExpired() {
+    var flow = machine(.test(phone))
+    flow = FlowMachine(flow.record.withoutBasis)
+    #expect(flow.closed(at: now) == .expired)
+  }
+
   @Test func aCompleteOrFailedFlowIsOver() {
     var flow = machine(.test(phone))
-    flow.completed(account: "ac_1", isNew: false, next: "/home")
+    flow.completed(account: known, isNew: false, next: "/home")
     #expect(flow.closed(at: now) == .over)
     var other = machine(.test(phone))
     other.failed()
     #expect(other.closed(at: now) == .over)
+  }
+}
+
+extension FlowRecord {
+  /// As a program stores it that knows no `basis`.
+  fileprivate var withoutBasis: FlowRecord {
+    var record = self
+    record.basis = nil
+    return record
   }
 }

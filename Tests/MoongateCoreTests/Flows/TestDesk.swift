@@ -129,11 +129,12 @@ struct TestDesk: Sendable {
 
   /// A client.
   func client(
-    _ address: [UInt8] = [192, 0, 2, 1], browser: TokenHash? = nil, session: SessionSnapshot? = nil, device: SecretText? = nil
+    _ address: [UInt8] = [192, 0, 2, 1], browser: TokenHash? = nil, session: SessionSnapshot? = nil, device: SecretText? = nil,
+    at entryPoint: ClientContext.EntryPoint = .api
   ) -> ClientContext {
     ClientContext(
       decision: DecisionID(from: SystemRandom()), address: ClientAddress(bytes: address) ?? .unspecified, userAgent: "test", browser: browser,
-      session: session, device: device)
+      session: session, device: device, entryPoint: entryPoint)
   }
 
   /// A new flow.

@@ -83,9 +83,11 @@ struct ToyGoogle: FullProvider {
     guard step.state == Array("nonce".utf8), let sub = try input.optionalText("sub") else { return .refused(.oauthCancelled) }
     let email = try input.optionalText("email").map { Identifier(kind: .email, value: "+" + $0, display: $0) }
     let isVerified = input.fields["verified"] == .flag(true)
+    let isAttested = input.fields["attested"] == .flag(true)
     return .proved(
       Proof(
-        proved: [Identifier(kind: .federated, value: "google \(sub)", display: sub)] + (isVerified ? [email].compactMap(\.self) : []),
+        proved: [Identifier(kind: .federated, value: "google \(sub)", display: sub)] + (isVerified && !isAttested ? [email].compactMap(\.self) : []),
+        attested: isVerified && isAttested ? [email].compactMap(\.self) : [],
         claimed: isVerified ? [] : [email].compactMap(\.self), firstName: "Asha", lastName: "Rao"))
   }
 }
@@ -173,12 +175,13 @@ extension TestDesk {
   }
 
   /// Somebody who comes back from Google.
-  func google(_ flow: String = "login", sub: String, email: String? = nil, verified: Bool = true, by client: ClientContext) async throws
-    -> Result<FlowView, Refusal>
-  {
+  /// - Parameter attested: whether Google has verified the address and is not authoritative for it.
+  func google(
+    _ flow: String = "login", sub: String, email: String? = nil, verified: Bool = true, attested: Bool = false, by client: ClientContext
+  ) async throws -> Result<FlowView, Refusal> {
     let id = try await engine.create(flow, returnTo: nil, browser: nil, client: client).get().id
     _ = try await engine.begin(id, provider: "google_oauth", fields: [:], client: client).get()
-    var fields: [String: InputValue] = ["sub": .text(sub), "verified": .flag(verified)]
+    var fields: [String: InputValue] = ["sub": .text(sub), "verified": .flag(verified), "attested": .flag(attested)]
     fields["email"] = email.map { .text($0) }
     return await engine.submit(id, fields: fields, client: client)
   }

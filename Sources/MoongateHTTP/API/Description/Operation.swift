@@ -60,11 +60,12 @@ extension [RefusalCode] {
   static let sending: [RefusalCode] =
     steps + [
       .sendLimit, .resendTooSoon, .deliveryFailed, .accountNotFound, .alreadyRegistered, .invalidPhone, .invalidEmail, .stepUpRequired,
+      .identifierTooNew,
     ]
   /// Of a step that judges something.
   static let judging: [RefusalCode] =
     steps + [
       .invalidCode, .invalidPIN, .invalidPassword, .oauthFailed, .oauthCancelled, .codeExpired, .alreadyRegistered, .alreadySet, .noPIN, .weakPIN,
-      .pinMismatch, .weakPassword, .stepUpRequired, .emailNotVerified, .accountNotFound,
+      .pinMismatch, .weakPassword, .stepUpRequired, .identifierTooNew, .emailNotVerified, .accountNotFound,
     ]
 }

@@ -16,7 +16,7 @@ extension Operation {
     body: Schema.body(
       ["flow": Schema.text],
       perhaps: ["return_to": Schema.optionalText, "code_challenge": Schema.optionalText, "redirect_to": Schema.optionalText]),
-    status: 201, content: flow, refusals: [.denied, .unauthenticated, .stepUpRequired, .policyError, .disabled])
+    status: 201, content: flow, refusals: [.denied, .unauthenticated, .stepUpRequired, .identifierTooNew, .policyError, .disabled])
   static let viewFlow = Operation(
     id: "viewFlow", summary: "The flow as it stands; never a token", tag: .flows, path: ["flow"], status: 200, content: flow,
     refusals: [.flowNotFound, .flowExpired, .unauthenticated, .policyError])

@@ -1,0 +1,24 @@
+import MoongateSDK
+
+// What a flow relied on, judged again when it completes.
+
+extension FlowEngine {
+  /// What the flow relied on must still be the account's.
+  func demandHeld(_ record: FlowRecord, by account: Account?, _ visit: Visit) throws(Halt) {
+    guard let account else { return }
+    // Attack: the thief's change of the number was begun before the owner made a PIN, and is completed after it.
+    if record.purpose.needsHeldProof, let own = visit.client.session {
+      let authority = self.authority(over: account, visit)
+      guard (own.session.passed + record.passed).contains(where: authority.authorises) else { throw unauthorised(authority, visit) }
+    }
+    let isHeld = record.basis?.held.allSatisfy { proved in account.identifiers.contains { $0.identifier == proved } } ?? false
+    guard isHeld, account.epoch == record.basis?.epoch else { throw visit.refusal(.flowExpired) }
+  }
+
+  /// Whether the flow resets a secret, or changes or removes one that the account has.
+  func replacesSecret(of account: Account?, _ record: FlowRecord) -> Bool {
+    guard let account else { return false }
+    return record.purpose.isReset
+      || record.gathered.records.keys.contains { record.purpose.step(of: $0) != .prove && account.credentials.contains($0) }
+  }
+}

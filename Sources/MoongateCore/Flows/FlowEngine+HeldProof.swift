@@ -1,0 +1,56 @@
+import MoongateSDK
+
+// Changes of an account need a recent proof of something that the account already holds.
+
+extension FlowEngine {
+  /// Refuses a change unless the session has passed, within `change_within`, something that its account already holds.
+  ///
+  /// Attack: a stolen session adds a number or a PIN of the thief's own, and locks the owner out with it.
+  /// - Parameters:
+  ///   - session: as the store has it at the request.
+  ///   - passed: further steps that count, such as those of the flow that is under way.
+  /// - Throws: 403 `step_up_required` with the provider and the flow that authorise the change; 403 `identifier_too_new` with the time to wait
+  ///   where all that the account could prove was added too recently.
+  func demandHeldProof(of session: SessionSnapshot, _ visit: Visit, counting passed: [PassedStep] = []) throws(Halt) {
+    let authority = self.authority(over: session.account, visit)
+    guard !(session.session.passed + passed).contains(where: authority.accepts) else { return }
+    throw unauthorised(authority, visit)
+  }
+
+  /// The providers that authorise a change of the account at this moment, each with the flow in which a session passes it: those of `step_up`
+  /// first, in its order.
+  func changeProofs(_ authority: ChangeAuthority, _ visit: Visit) -> [(provider: ProviderName, flow: String)] {
+    let stepUp = FlowPurpose.stepUp.rawValue
+    let flows = visit.generation.flows.values.filter { flow in
+      flow.needsSession(by: registry(visit)) && [.stepUp, .pinUnlock, .signIn].contains(FlowPurpose(flow: flow.name))
+    }
+    let ordered = flows.sorted { ($0.name == stepUp ? 0 : 1, $0.name) < ($1.name == stepUp ? 0 : 1, $1.name) }
+    var found: [(provider: ProviderName, flow: String)] = []
+    for flow in ordered {
+      // A flow of several steps would ask for more than the change needs.
+      guard flow.steps.count == 1, let step = flow.steps.first, step.when == nil else { continue }
+      for provider in step.choices where authority.canAuthorise(provider) && !found.contains(where: { $0.provider == provider }) {
+        found.append((provider, flow.name))
+      }
+    }
+    return found
+  }
+
+  /// What is known of an account where its changes are judged.
+  func authority(over account: Account, _ visit: Visit) -> ChangeAuthority {
+    let registry = registry(visit)
+    let usable = registry.all.map(\.descriptor.name).filter { visit.generation.policies[$0] != nil }
+    let descriptors = usable.compactMap { name in registry.descriptor(name).map { (name, $0) } }
+    return ChangeAuthority(
+      account: account, rules: visit.generation.accounts, descriptors: Dictionary(descriptors) { first, _ in first }, keys: keys, now: visit.now)
+  }
+
+  /// The refusal of a change for which nothing has been proved.
+  func unauthorised(_ authority: ChangeAuthority, _ visit: Visit) -> Halt {
+    guard let named = changeProofs(authority, visit).first else {
+      if let until = authority.firstTrustedAt { return visit.refusal(.identifierTooNew, until: until) }
+      return visit.refusal(.stepUpRequired)
+    }
+    return .refused(Refusal(.stepUpRequired, decision: visit.client.decision, provider: named.provider, flow: named.flow))
+  }
+}

@@ -1,0 +1,259 @@
+"""What a change of an account takes, and what ends with it; which browser a flow belongs to."""
+
+import concurrent.futures
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+import screens
+from house import House, problem, wait_for
+from mockgoogle import Visitor, choose, pkce
+from screens import Screen
+
+PIN = "482915"
+
+
+@pytest.fixture(scope="module")
+def open_house(tmp_path_factory):
+    """A house in which one address may send often."""
+    house = House(tmp_path_factory.mktemp("house"))
+    house.edit("policies/phone_otp.lua", screens.many)
+    try:
+        yield house.start()
+    finally:
+        house.stop()
+
+
+def bearer(token):
+    return {"headers": {"Authorization": f"Bearer {token}"}}
+
+
+def token_of(done):
+    return done["session"]["token"]
+
+
+def code_to(house, address, seen):
+    return wait_for(lambda: next((e["code"] for e in house.outbox() if e["to"] == address and e["code"] and e["id"] not in seen), None), "a code")
+
+
+def passes(house, flow, provider, fields, token=None):
+    """Runs a flow of one code; the answer to its last call."""
+    own = bearer(token) if token else {}
+    seen = {entry["id"] for entry in house.outbox()}
+    created = house.api("POST", "/flows", {"flow": flow}, **own)
+    if created.status_code != 201:
+        return created
+    path = f"/flows/{created.json()['id']}"
+    begun = house.api("POST", path + "/begin", {"provider": provider, **fields}, **own)
+    if begun.status_code != 200 or begun.json()["status"] == "complete":
+        return begun
+    to = next(iter(fields.values()), None)
+    code = wait_for(
+        lambda: next((e["code"] for e in house.outbox() if e["id"] not in seen and e["code"] and to in (None, e["to"])), None), "a code")
+    return house.api("POST", path + "/submit", {"code": code}, **own)
+
+
+def with_pin(house, phone):
+    """A new account with a PIN; the token of its session, in which the PIN was set and not passed."""
+    token = token_of(house.register(phone))
+    flow = house.api("POST", "/flows", {"flow": "pin_set"}, **bearer(token)).json()["id"]
+    done = house.api("POST", f"/flows/{flow}/begin", {"provider": "pin", "new_pin": PIN}, **bearer(token))
+    assert done.status_code == 200, done.text
+    return token_of(done.json())
+
+
+def unlocked(house, token):
+    flow = house.api("POST", "/flows", {"flow": "pin_unlock"}, **bearer(token)).json()["id"]
+    return token_of(house.api("POST", f"/flows/{flow}/begin", {"provider": "pin", "pin": PIN}, **bearer(token)).json())
+
+
+# Flows and browsers.
+
+
+def test_a_flow_of_the_api_does_not_exist_for_pages(open_house, number):
+    """Attack: the attacker creates the flow, sends its link, the victim types the code, the attacker completes the flow."""
+    house = open_house
+    house.register(number)
+    flow = house.flow("login")
+    assert house.begin(flow, number).status_code == 200
+    victim = Visitor(house)
+    for page in ("verify", "email", "pin", "step", "login"):
+        answer = victim.get(f"/auth/{page}?id={flow}")
+        # The page to sign in by has an empty form for a flow that is none.
+        assert answer.status_code == (200 if page == "login" else 404), (page, answer.status_code)
+        assert number[-4:] not in answer.text
+    for page, fields in (("verify", {"code": house.code(number)}), ("email", {"code": "123456"})):
+        assert victim.post(f"/auth/{page}?id={flow}", **fields).status_code == 404
+        assert victim.post(f"/auth/{page}?id={flow}", action="resend").status_code == 404
+    assert victim.post("/auth/step", id=flow, code="123456").status_code == 404
+    assert victim.post("/auth/pin", id=flow, flow="pin_reset", action="resend").status_code == 404
+    assert house.submit(flow, house.code(number)).json()["status"] == "complete", "the API goes on with it"
+
+
+def test_the_first_browser_that_opens_an_apps_flow_has_it(empty_house, number):
+    house = empty_house
+    house.edit("gateway.lua", lambda text: text.replace('-- redirect_hosts = { "app.example.com" },', 'redirect_hosts = { "app.example.com" },'))
+    house.start()
+    verifier, challenge = pkce()
+    created = house.api("POST", "/flows", {"flow": "enter", "code_challenge": challenge, "redirect_to": "https://app.example.com/in"})
+    flow = created.json()["id"]
+    mine, other = Visitor(house), Visitor(house)
+    assert mine.get(f"/auth/login?id={flow}").status_code == 200
+    begun = mine.post("/auth/login", id=flow, phone=number, **{"with": "phone"})
+    assert begun.status_code == 303 and flow in begun.headers["Location"], begun.headers
+    assert other.get(begun.headers["Location"]).status_code == 404
+    # The creator knows nothing of whom the code went to, and drives it no more.
+    seen = house.api("GET", f"/flows/{flow}").json()
+    assert seen["status"] == "pending" and seen["step"] is None and seen["passed"] == [] and seen["account"] is None
+    assert number[-4:] not in house.api("GET", f"/flows/{flow}").text
+    for verb, body in (("submit", {"code": house.code(number)}), ("resend", {}), ("skip", {}), ("begin", {"provider": "phone_otp", "phone": number})):
+        problem(house.api("POST", f"/flows/{flow}/{verb}", body), 404, "flow_not_found")
+    done = mine.post(f"/auth/verify?id={flow}", code=house.code(number))
+    back = urlsplit(done.headers["Location"])
+    assert done.status_code == 303 and back.netloc == "app.example.com"
+    assert house.api("GET", f"/flows/{flow}").json()["account"] is None
+    redeemed = house.api("POST", f"/flows/{flow}/submit", {"code": parse_qs(back.query)["code"][0], "code_verifier": verifier})
+    assert redeemed.status_code == 200 and redeemed.json()["account"]["phone"] == number
+    assert "Set-Cookie" not in redeemed.headers
+
+
+# What a change takes.
+
+
+def test_an_account_with_a_passcode_changes_by_its_passcode(open_house, number, other_number):
+    """Attack: a stolen session, or a stolen SIM, replaces the number of an account that a PIN protects."""
+    house = open_house
+    token = with_pin(house, number)
+    for flow in ("change_phone", "change_email", "totp_set"):
+        refused = problem(house.api("POST", "/flows", {"flow": flow}, **bearer(token)), 403, "step_up_required")
+        assert (refused["provider"], refused["flow"]) == ("pin", "step_up"), refused
+    again = token_of(passes(house, "step_up", "phone_otp", {}, token).json())
+    problem(house.api("POST", "/flows", {"flow": "change_phone"}, **bearer(again)), 403, "step_up_required")
+    new = other_number()
+    done = passes(house, "change_phone", "phone_otp", {"phone": new}, unlocked(house, again))
+    assert done.status_code == 200 and done.json()["account"]["phone"] == new
+
+
+def test_a_new_number_is_no_factor(open_house, number, other_number):
+    """Attack: with a stolen session the thief proves a number of their own, and passes for the owner from then on."""
+    house = open_house
+    email = f"new{number[-5:]}@example.org"
+    token = token_of(house.register(number))
+    done = passes(house, "change_email", "email_code", {"email": email}, token).json()
+    assert [step["provider"] for step in done["session"]["passed"]] == ["phone_otp"] and done["session"]["aal"] == 1
+    changed = passes(house, "change_phone", "phone_otp", {"phone": other_number()}, token_of(done)).json()
+    # What was passed was a code to the number that is the account's no more; and the address is too new to authorise anything.
+    refused = problem(house.api("POST", "/flows", {"flow": "change_phone"}, **bearer(token_of(changed))), 403, "step_up_required")
+    assert refused["provider"] == "phone_otp" or refused["provider"] == "email_code"
+
+
+def test_an_identifier_that_is_too_new_resets_nothing(open_house, number):
+    """Attack: an address that was added with a stolen session replaces the PIN and the password."""
+    house = open_house
+    email = f"fresh{number[-5:]}@example.org"
+    token = token_of(house.register(number))
+    token = token_of(passes(house, "change_email", "email_code", {"email": email}, token).json())
+    flow = house.api("POST", "/flows", {"flow": "pin_reset"}, **bearer(token)).json()
+    assert flow["choices"] == ["phone_otp"]
+    refused = problem(house.api("POST", f"/flows/{flow['id']}/begin", {"provider": "email_code"}, **bearer(token)), 403, "identifier_too_new")
+    assert 86_000 < refused["retry_after"] <= 86_400
+    problem(passes(house, "password_reset", "email_code", {"email": email}), 403, "identifier_too_new")
+    assert passes(house, "login", "email_code", {"email": email}).status_code == 200, "it signs in"
+
+
+# What ends with a change.
+
+
+def test_a_change_ends_codes_flows_and_other_sessions(open_house, number, other_number):
+    """Attack: a code that was sent before the owner replaced the number brings the old number back."""
+    house = open_house
+    token = token_of(house.register(number))
+    other = token_of(passes(house, "login", "phone_otp", {"phone": number}).json())
+    parked = house.flow("login")
+    assert house.begin(parked, number).status_code == 200
+    code = house.code(number)
+    new = other_number()
+    changed = passes(house, "change_phone", "phone_otp", {"phone": new}, token)
+    assert changed.status_code == 200, changed.text
+    problem(house.submit(parked, code), 410, "flow_expired")
+    problem(house.api("GET", "/session", **bearer(other)), 401, "unauthenticated")
+    kept = house.api("GET", "/session", **bearer(token_of(changed.json()))).json()
+    assert kept["account"]["phone"] == new
+    problem(passes(house, "login", "phone_otp", {"phone": number}), 404, "account_not_found")
+
+
+def test_an_addition_ends_nothing(open_house, number):
+    house = open_house
+    token = token_of(house.register(number))
+    other = token_of(passes(house, "login", "phone_otp", {"phone": number}).json())
+    assert passes(house, "change_email", "email_code", {"email": f"more{number[-5:]}@example.org"}, token).status_code == 200
+    assert house.api("GET", "/session", **bearer(other)).status_code == 200
+
+
+def test_the_loser_of_a_race_learns_nothing(open_house, number):
+    house = open_house
+    flow = house.flow("enter")
+    assert house.begin(flow, number).status_code == 200
+    code = house.code(number)
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: house.submit(flow, code), range(8)))
+    assert sorted(answer.status_code for answer in answers) == [200] + [409] * 7
+    assert {answer.json()["code"] for answer in answers if answer.status_code == 409} == {"step_not_open"}
+
+
+# Google.
+
+
+@pytest.mark.parametrize("domain, joins", [("", False), ("elsewhere.example", False), ("corp.example", True)])
+def test_an_address_that_google_does_not_vouch_for_joins_by_the_accounts_own_proof(open_house, number, domain, joins):
+    """Attack: a former employee's account at Google, made with an address that somebody else has now."""
+    house = open_house
+    email = f"person{number[-5:]}@corp.example"
+    own = token_of(house.register(number))
+    account = passes(house, "change_email", "email_code", {"email": email}, own).json()["account"]["id"]
+    visitor = Visitor(house)
+    seen = {entry["id"] for entry in house.outbox()}
+    back = visitor.get(choose(visitor.continues(), account="other", name="Dora Fox", email=email, verified="1", hd=domain))
+    if joins:
+        assert visitor.account()["id"] == account
+        return
+    assert visitor.account() is None
+    assert back.status_code == 303 and back.headers["Location"].startswith("/auth/email?id="), back.headers
+    assert "6-digit" in visitor.get(back.headers["Location"]).text
+    done = visitor.post(back.headers["Location"], code=code_to(house, email, seen))
+    assert done.status_code == 303, done.text
+    assert visitor.account()["id"] == account
+
+
+# In a browser.
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_a_person_confirms_once_and_is_led_back(open_house, number, other_number, tmp_path, scripts):
+    """Adding a passcode right after signing in needs nothing more; then the number changes by the passcode, asked for once."""
+    house = open_house
+    driver = screens.start(tmp_path / "chromium", scripts=scripts)
+    try:
+        screen = Screen(driver, house)
+        screen.opens("/auth/register").fills("phone", number)
+        seen = {entry["id"] for entry in house.outbox()}
+        screen.presses("Send OTP").at("/auth/verify").enters(code_to(house, number, seen)).at("/profile-setup")
+        screen.opens("/auth/account").presses("Set up: Passcode").at("/auth/pin")
+        if scripts:
+            screen.keys(PIN).reads("Confirm passcode").keys(PIN)
+        else:
+            screen.fills("new_pin", PIN).fills("confirm", PIN).presses("Save passcode")
+        screen.at("/auth/account").reads("Passcode saved.")
+        screen.presses("Change: Phone").at("/auth/verify").reads("Please prove once more that it is you.")
+        screen.presses("Confirm it's you").at("/auth/pin")
+        if scripts:
+            screen.keys(PIN)
+        else:
+            screen.fills("pin", PIN).presses("Unlock")
+        new = other_number()
+        screen.at("/auth/verify").fills("phone", new)
+        seen = {entry["id"] for entry in house.outbox()}
+        screen.presses("Send code").reads("Verify Phone Number").enters(code_to(house, new, seen))
+        screen.at("/auth/account").reads("Phone number changed.", "Your other devices are signed out.")
+    finally:
+        driver.quit()

@@ -1,0 +1,85 @@
+import Crypto
+import MoongateSDK
+import MoongateStore
+import MoongateTesting
+import Testing
+
+@testable import MoongateCore
+
+/// Which browser a flow is bound to.
+@Suite struct FlowBindingTests {
+  private let mine = TokenHash(of: "mine".utf8)
+  private let other = TokenHash(of: "other".utf8)
+  private let verifier = String(repeating: "v", count: 43)
+
+  private var app: AppReturn? {
+    AppReturn(challenge: Base64URL.encode(SHA256.hash(data: Array(verifier.utf8))), address: "https://app.example.com/back")
+  }
+
+  /// Attack: a flow that was created by the API, whose link the victim opens, and in which the victim types the code.
+  @Test(arguments: [false, true]) func pagesKnowNoFlowOfTheAPI(isBegun: Bool) async throws {
+    let desk = try await TestDesk.full()
+    let id = try await desk.engine.create("login", returnTo: nil, browser: nil, client: desk.client()).get().id
+    if isBegun { _ = try await desk.engine.begin(id, provider: "email_code", fields: ["phone": .text("911111")], client: desk.client()).get() }
+    for browser in [mine, nil] {
+      let page = desk.client(browser: browser, at: .page)
+      #expect(await desk.engine.view(id, client: page).refusal?.code == .flowNotFound)
+      #expect(await desk.engine.begin(id, provider: "phone_otp", fields: ["phone": .text("911111")], client: page).refusal?.code == .flowNotFound)
+      #expect(await desk.engine.submit(id, fields: ["code": .text("123456")], client: page).refusal?.code == .flowNotFound)
+      #expect(await desk.engine.resend(id, client: page).refusal?.code == .flowNotFound)
+      #expect(await desk.engine.skip(id, client: page).refusal?.code == .flowNotFound)
+      #expect(await desk.engine.delete(id, client: page).refusal?.code == .flowNotFound)
+    }
+    #expect(try await desk.engine.view(id, client: desk.client()).get().status == .pending, "the API goes on with it")
+  }
+
+  @Test(arguments: [false, true]) func theFirstBrowserThatOpensAnAppsFlowHasIt(isBegun: Bool) async throws {
+    let desk = try await TestDesk.full()
+    let id = try await desk.engine.create("enter", returnTo: nil, browser: nil, app: app, client: desk.client()).get().id
+    if isBegun { _ = try await desk.engine.begin(id, provider: "phone_otp", fields: ["phone": .text("911111")], client: desk.client()).get() }
+    let page = desk.client(browser: mine, at: .page)
+    #expect(try await desk.engine.view(id, client: page).get().status == .pending)
+    #expect(await desk.engine.view(id, client: desk.client(browser: other, at: .page)).refusal?.code == .flowNotFound)
+    // Attack: the creator drives it on while the victim types.
+    let creator = desk.client()
+    #expect(await desk.engine.begin(id, provider: "phone_otp", fields: ["phone": .text("922222")], client: creator).refusal?.code == .flowNotFound)
+    #expect(await desk.engine.submit(id, fields: ["code": .text("123456")], client: creator).refusal?.code == .flowNotFound)
+    #expect(await desk.engine.resend(id, client: creator).refusal?.code == .flowNotFound)
+    #expect(await desk.engine.skip(id, client: creator).refusal?.code == .flowNotFound)
+    _ = try await desk.engine.begin(id, provider: "phone_otp", fields: ["phone": .text("933333")], client: page).get()
+    // Attack: the creator asks whom the code went to.
+    let seen = try await desk.engine.view(id, client: creator).get()
+    #expect(seen.status == .pending && seen.step == nil && seen.choices.isEmpty && seen.passed.isEmpty && seen.account == nil && seen.next == nil)
+    let done = try await desk.engine.submit(id, fields: ["code": .text(desk.code)], client: page).get()
+    #expect(done.session == nil)
+    let after = try await desk.engine.view(id, client: creator).get()
+    #expect(after.status == .complete && after.account == nil && after.passed.isEmpty && after.next == nil)
+    let code = String(try #require(done.next).split(separator: "=").last ?? "")
+    let redeemed = try await desk.engine.submit(id, fields: ["code": .text(code), "code_verifier": .text(verifier)], client: creator).get()
+    #expect(redeemed.session?.token != nil && redeemed.account?.phone == "+933333")
+    #expect(!redeemed.isOfBrowser, "the app is not signed in by cookies")
+  }
+
+  @Test func ofManyBrowsersAtOnceOneHasIt() async throws {
+    for isShared in [false, true] {
+      let desk = try await TestDesk(sharesFlows: isShared)
+      let id = try await desk.engine.create("login", returnTo: nil, browser: nil, app: app, client: desk.client()).get().id
+      let opened = await withTaskGroup(of: Bool.self) { group in
+        for number in 0..<20 {
+          let page = desk.client(browser: TokenHash(of: "\(number)".utf8), at: .page)
+          group.addTask { await desk.engine.view(id, client: page).refusal == nil }
+        }
+        return await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+      }
+      #expect(opened == 1)
+    }
+  }
+
+  @Test func itsCreatorMayEndIt() async throws {
+    let desk = try await TestDesk.full()
+    let id = try await desk.engine.create("login", returnTo: nil, browser: nil, app: app, client: desk.client()).get().id
+    _ = try await desk.engine.view(id, client: desk.client(browser: mine, at: .page)).get()
+    try await desk.engine.delete(id, client: desk.client()).get()
+    #expect(await desk.engine.view(id, client: desk.client(browser: mine, at: .page)).refusal?.code == .flowNotFound)
+  }
+}
