@@ -82,9 +82,8 @@ extension StoreConformance {
       let first = AccountVersion(id: "ac_1", epoch: 0)
       #expect(try await bench.apply(.demandEpoch(first), .raiseEpoch(account: "ac_1")) == .applied(locks: []))
       #expect(try await bench.store.account("ac_1")?.epoch == 1)
-      let refused = try await bench.apply(.nameAccount(account: "ac_1", firstName: "Asha", lastName: nil), .demandEpoch(first))
-      #expect(refused == .conflict(.epochChanged))
-      #expect(try await bench.store.account("ac_1")?.firstName == nil)
+      #expect(try await bench.apply(.claimIdentifier(account: "ac_1", bench.email()), .demandEpoch(first)) == .conflict(.epochChanged))
+      #expect(try await bench.store.account("ac_1")?.identifiers.count == 1)
       #expect(try await bench.apply(.demandEpoch(AccountVersion(id: "ac_9", epoch: 0))) == .conflict(.epochChanged), "one that is gone")
     },
     StoreConformance("of many changes that demand the same epoch and raise it one is done") { bench async throws in

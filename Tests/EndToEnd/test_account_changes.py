@@ -6,6 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 import screens
+from authenticator import App
 from house import House, problem, wait_for
 from mockgoogle import Visitor, choose, pkce
 from screens import Screen
@@ -159,6 +160,32 @@ def test_an_identifier_that_is_too_new_resets_nothing(open_house, number):
     assert 86_000 < refused["retry_after"] <= 86_400
     problem(passes(house, "password_reset", "email_code", {"email": email}), 403, "identifier_too_new")
     assert passes(house, "login", "email_code", {"email": email}).status_code == 200, "it signs in"
+
+
+def set_up_app(house, token):
+    """Sets an authenticator app up; the app, and the session's token."""
+    flow = house.api("POST", "/flows", {"flow": "totp_set"}, **bearer(token)).json()["id"]
+    begun = house.api("POST", f"/flows/{flow}/begin", {"provider": "totp"}, **bearer(token)).json()
+    app = App(next(part["text"] for part in begun["step"]["show"] if part["kind"] == "qr"))
+    assert house.api("POST", f"/flows/{flow}/submit", {"code": app.code(-1)}, **bearer(token)).status_code == 200
+    done = house.api("POST", f"/flows/{flow}/submit", {}, **bearer(token))
+    assert done.json()["status"] == "complete", done.text
+    return app, token_of(done.json())
+
+
+@pytest.mark.parametrize("has_pin", [True, False])
+def test_a_passcode_is_not_reset_past_an_authenticator(open_house, number, has_pin):
+    """Attack: with a session and a SIM card the thief makes a passcode anew, and the passcode authorises what the code may not."""
+    house = open_house
+    token = unlocked(house, with_pin(house, number)) if has_pin else token_of(house.register(number))
+    app, token = set_up_app(house, token)
+    refused = problem(house.api("POST", "/flows", {"flow": "pin_reset"}, **bearer(token)), 403, "step_up_required")
+    assert refused["provider"] == "totp"
+    flow = house.api("POST", "/flows", {"flow": "step_up"}, **bearer(token)).json()["id"]
+    assert house.api("POST", f"/flows/{flow}/begin", {"provider": "totp"}, **bearer(token)).status_code == 200
+    proved = house.api("POST", f"/flows/{flow}/submit", {"code": app.code()}, **bearer(token))
+    assert proved.status_code == 200, proved.text
+    assert house.api("POST", "/flows", {"flow": "pin_reset"}, **bearer(token_of(proved.json()))).status_code == 201
 
 
 # What ends with a change.

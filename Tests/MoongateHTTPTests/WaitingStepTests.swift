@@ -108,7 +108,7 @@ import Testing
       let change = try await person.open("totp_change").id
       #expect(try await person.submit(change, code: person.next(app))["status"] as? String == "pending")
       #expect(try await person.tries("totp_disable", person.next(app))["status"] as? String == "complete")
-      #expect(try await person.submit(change).problem() == "step_not_open")
+      #expect(try await person.submit(change).problem() == "flow_expired")
       #expect(try await person.open("step_up").answer.problem() == "not_set_up")
     }
   }

@@ -12,9 +12,27 @@ struct ChangeAuthority: Sendable {
   let descriptors: [ProviderName: ProviderDescriptor]
   let keys: KeyRing
   let now: Timestamp
+  /// A factor that is about to be made anew, and says nothing until then.
+  var replaced: ProviderName?
 
   /// The account's own factors: secrets that are kept for it and that do not also say who it is, as an email address beside a password does.
-  var factors: Set<ProviderName> { account.credentials.filter { descriptors[$0]?.identifierKinds.isEmpty ?? false } }
+  var factors: Set<ProviderName> {
+    account.credentials.filter { $0 != replaced && descriptors[$0]?.identifierKinds.isEmpty ?? false }
+  }
+
+  /// The same where one of the account's factors is about to be made anew.
+  init(replacing factor: ProviderName, in authority: ChangeAuthority) {
+    self = authority
+    replaced = factor
+  }
+
+  init(account: Account, rules: AccountRules, descriptors: [ProviderName: ProviderDescriptor], keys: KeyRing, now: Timestamp) {
+    self.account = account
+    self.rules = rules
+    self.descriptors = descriptors
+    self.keys = keys
+    self.now = now
+  }
 
   /// Whether a step by the provider can authorise a change at this moment.
   func canAuthorise(_ provider: ProviderName) -> Bool {

@@ -7,7 +7,9 @@ extension FlowEngine {
   func demandHeld(_ record: FlowRecord, by account: Account?, _ visit: Visit) throws(Halt) {
     guard let account else { return }
     // Attack: the thief's change of the number was begun before the owner made a PIN, and is completed after it.
-    if record.purpose.needsHeldProof, let own = visit.client.session {
+    // (A secret that has been made meanwhile is not replaced: the transaction demands the record that was judged.)
+    let isMade = record.purpose.setSecret.map(account.credentials.contains) ?? false
+    if record.purpose.needsHeldProof, !isMade, let own = visit.client.session {
       let authority = self.authority(over: account, visit)
       guard (own.session.passed + record.passed).contains(where: authority.authorises) else { throw unauthorised(authority, visit) }
     }

@@ -20,7 +20,8 @@ extension FlowEngine {
   /// goes to the app's own address.
   func bound(_ record: FlowRecord, to client: ClientContext, for use: FlowUse, _ visit: Visit) async throws(Halt) -> FlowRecord? {
     if let browser = record.browser {
-      let isAppOutside = record.app != nil && client.entryPoint == .api && use == .look
+      // A flow that is over takes no verb from anybody, and may say so.
+      let isAppOutside = record.app != nil && client.entryPoint == .api && (use == .look || record.status != .pending)
       return browser == client.browser || isAppOutside ? record : nil
     }
     guard client.entryPoint == .page else { return record }

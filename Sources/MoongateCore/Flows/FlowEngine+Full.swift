@@ -147,7 +147,8 @@ extension FlowEngine {
       }
       return .proved(
         try await giving(back: refund, visit) { () throws(Halt) -> ProvedStep in
-          try passing(charged, step, proof, judgedBy: judged, for: context.purpose, whose, also, nil, before, id: id, visit)
+          if context.purpose == .set { try demandChangeProof(before.record, visit, isJudged: true) }
+          return try passing(charged, step, proof, judgedBy: judged, for: context.purpose, whose, also, nil, before, id: id, visit)
         })
     case .refused(let reason):
       let outcome = try await giving(back: refund, visit) { () throws(Halt) -> Outcome in try self.outcome(reason, of: step.provider, visit) }

@@ -18,9 +18,19 @@ extension FlowEngine {
 
   /// A change goes on only while the session's proof is fresh. It is asked for when the flow is created and when a step of it is begun. After a
   /// code was sent the age does not matter any more: the flow's lifetime bounds it. What was proved must still authorise changes at the end.
-  func demandChangeProof(_ record: FlowRecord, _ visit: Visit) throws(Halt) {
-    guard record.purpose.needsHeldProof, let own = visit.client.session else { return }
-    try demandHeldProof(of: own, visit, counting: record.passed)
+  /// - Parameter isJudged: whether the provider has taken what was sent. Before that, a secret that is there already is the provider's to refuse
+  ///   (`already_set`): to step up first would lead to nothing.
+  func demandChangeProof(_ record: FlowRecord, _ visit: Visit, isJudged: Bool = false) throws(Halt) {
+    guard let own = visit.client.session else { return }
+    if !isJudged, let secret = record.purpose.setSecret, own.account.credentials.contains(secret) { return }
+    if record.purpose.needsHeldProof { return try demandHeldProof(of: own, visit, counting: record.passed) }
+    guard let secret = record.purpose.resetSecret else { return }
+    // Attack: with a session and a SIM card the thief "resets" a PIN that an account with an authenticator app does not have, or has beside it,
+    // and the new PIN authorises what the code alone may not.
+    let others = ChangeAuthority(replacing: secret, in: authority(over: own.account, visit))
+    if own.account.credentials.contains(secret), others.factors.isEmpty { return }
+    guard !(own.session.passed + record.passed).contains(where: others.accepts) else { return }
+    throw unauthorised(others, visit)
   }
 
   /// A secret is set only by somebody who has proved enough just before.

@@ -90,6 +90,24 @@ package enum FlowPurpose: RawRepresentable, Sendable, Hashable, CaseIterable {
     }
   }
 
+  /// The provider whose secret a session's flow makes where there is none; nil in every other flow.
+  var setSecret: ProviderName? {
+    switch self {
+    case .pinSet: "pin"
+    case .secret(let provider, .set): provider
+    default: nil
+    }
+  }
+
+  /// The provider whose secret a session's flow makes anew; nil in every other flow.
+  var resetSecret: ProviderName? {
+    switch self {
+    case .pinReset: "pin"
+    case .secret(let provider, .reset): provider
+    default: nil
+    }
+  }
+
   /// Whether it adds or changes an identifier or a factor of an account whose owner proves nothing of the account in it. It begins only after a
   /// recent proof of something that is held already (`FlowEngine.demandHeldProof`). `NAME_change` and `NAME_disable` prove the current factor themselves, and a
   /// reset proves what it resets by.

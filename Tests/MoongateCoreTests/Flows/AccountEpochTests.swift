@@ -10,6 +10,13 @@ import Testing
 @Suite struct AccountEpochTests {
   private func signedIn(_ desk: TestDesk, _ view: FlowView) async throws -> SessionSnapshot { try #require(try await desk.session(view)) }
 
+  /// A flow with a code to the number.
+  private func begun(_ desk: TestDesk, _ flow: String) async throws -> FlowID {
+    let id = try await desk.flow(flow)
+    _ = try await desk.engine.begin(id, provider: "phone_otp", fields: ["phone": .text("911111")], client: desk.client()).get()
+    return id
+  }
+
   private func withPIN(_ desk: TestDesk, _ number: String = "911111") async throws -> SessionSnapshot {
     let own = try await signedIn(desk, try await desk.pass("register", TestDesk.phone, number, by: desk.client()))
     let set = try await signedIn(desk, try await desk.secret("pin_set", ["new_secret": "1"], by: desk.client(session: own)).get())
@@ -20,7 +27,7 @@ import Testing
   @Test func aCodeThatWasSentBeforeTheChangeIsDead() async throws {
     let desk = try await TestDesk.full()
     let own = try await signedIn(desk, try await desk.pass("register", TestDesk.phone, "911111", by: desk.client()))
-    let thief = try await desk.begun("login", phone: "911111")
+    let thief = try await begun(desk, "login")
     let code = desk.code
     _ = try await desk.pass("change_phone", TestDesk.phone, "922222", by: desk.client(session: own))
     #expect(await desk.submit(thief, code).refusal?.code == .flowExpired)
@@ -34,7 +41,7 @@ import Testing
       $0.flows["login"] = .test("login", account: .existing, steps: [.test(TestDesk.phone), .test(TestDesk.pin)])
     }
     let own = try await withPIN(desk)
-    let thief = try await desk.begun("login", phone: "911111")
+    let thief = try await begun(desk, "login")
     _ = try await desk.submit(thief, desk.code).get()
     _ = try await desk.engine.begin(thief, provider: "pin", fields: [:], client: desk.client()).get()
     _ = try await desk.secret("pin_change", ["secret": "1", "new_secret": "2"], by: desk.client(session: own)).get()
@@ -98,7 +105,7 @@ import Testing
   @Test func signingOutEverywhereEndsWhatIsUnderWay() async throws {
     let desk = try await TestDesk.full()
     let own = try await signedIn(desk, try await desk.pass("register", TestDesk.phone, "911111", by: desk.client()))
-    let thief = try await desk.begun("login", phone: "911111")
+    let thief = try await begun(desk, "login")
     let ending = SessionEnding(store: desk.store, clock: desk.clock, random: SystemRandom())
     try await ending.endAll(of: own.account.id, by: desk.client().address)
     #expect(try await desk.store.sessions(of: own.account.id).isEmpty)
@@ -111,7 +118,7 @@ import Testing
     let own = try await signedIn(desk, try await desk.pass("register", TestDesk.phone, "911111", by: desk.client()))
     let accounts = AccountDesk(
       store: desk.store, providers: try ProviderRegistry([]), keys: desk.keys, clock: desk.clock, random: SystemRandom())
-    let thief = try await desk.begun("login", phone: "911111")
+    let thief = try await begun(desk, "login")
     _ = try await accounts.disable(own.account.id)
     #expect(await desk.submit(thief, desk.code).refusal?.code == .disabled)
     _ = try await accounts.unlock(own.account.id)
@@ -125,7 +132,7 @@ import Testing
     let verifier = String(repeating: "v", count: 43)
     let app = AppReturn(challenge: Base64URL.encode(SHA256.hash(data: Array(verifier.utf8))), address: "https://app.example.com/back")
     let id = try await desk.engine.create("login", returnTo: nil, browser: nil, app: app, client: desk.client()).get().id
-    _ = try await desk.begin(id, phone: "911111").get()
+    _ = try await desk.engine.begin(id, provider: "phone_otp", fields: ["phone": .text("911111")], client: desk.client()).get()
     let next = try #require(try await desk.submit(id, desk.code).get().next)
     _ = try await desk.pass("change_phone", TestDesk.phone, "922222", by: desk.client(session: own))
     let fields: [String: InputValue] = ["code": .text(String(next.split(separator: "=").last ?? "")), "code_verifier": .text(verifier)]
@@ -136,7 +143,7 @@ import Testing
   @Test func aFlowOfAnOlderProgramEnds() async throws {
     let desk = try await TestDesk.full()
     _ = try await desk.pass("register", TestDesk.phone, "911111", by: desk.client())
-    let id = try await desk.begun("login", phone: "911111")
+    let id = try await begun(desk, "login")
     var record = try #require(try await desk.store.flow(id.hash))
     record.basis = nil
     _ = try await desk.store.apply([.putFlow(record)], at: desk.clock.now())
@@ -147,9 +154,9 @@ import Testing
   /// Attack: two right codes at once. One makes the account; to tell the other that the number is registered would tell it about the winner.
   @Test func theLoserOfARaceIsToldThatTheStepIsNotOpen() async throws {
     let desk = try await TestDesk.full()
-    let first = try await desk.begun("enter", phone: "911111")
+    let first = try await begun(desk, "enter")
     let firstCode = desk.code
-    let second = try await desk.begun("enter", phone: "911111")
+    let second = try await begun(desk, "enter")
     let secondCode = desk.code
     let refusals = try await withThrowingTaskGroup(of: Refusal?.self) { group in
       for _ in 0..<5 { group.addTask { await desk.submit(first, firstCode).refusal } }

@@ -185,7 +185,8 @@ import Testing
     let desk = try await TestDesk.full()
     _ = try await desk.pass("register", TestDesk.phone, "911111", by: desk.client())
     let google = try #require(try await desk.session(try await desk.google(sub: "asha", by: desk.client()).get()))
-    let own = try #require(try await desk.session(try await desk.secret("pin_set", ["new_secret": "1"], by: desk.client(session: google)).get()))
+    let set = try #require(try await desk.session(try await desk.secret("pin_set", ["new_secret": "1"], by: desk.client(session: google)).get()))
+    let own = try #require(try await desk.session(try await desk.secret("pin_unlock", ["secret": "1"], by: desk.client(session: set)).get()))
     let client = desk.client(session: own)
     let id = try await desk.engine.create("join_phone", returnTo: nil, browser: nil, client: client).get().id
     _ = try await desk.engine.begin(id, provider: nil, fields: ["phone": .text("911111")], client: client).get()

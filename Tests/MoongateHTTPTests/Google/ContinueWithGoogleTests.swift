@@ -67,7 +67,7 @@ import Testing
     }
   }
 
-  @Test("a verified address joins the account that has it verified; an unverified one joins nothing") func joining() async throws {
+  @Test("an address that Google vouches for joins the account that has it verified; an unverified one joins nothing") func joining() async throws {
     try await world.run { client in
       let first = Browser(client)
       _ = try await first.returns(
@@ -76,7 +76,8 @@ import Testing
       // Another identity at Google, of the same address: the same person.
       let second = Browser(client)
       let away = try await second.continuesWithGoogle()
-      let verified = try await world.google.choose(away, ["account": "other", "name": "Asha R", "email": "ASHA@example.com", "verified": "1"])
+      let verified = try await world.google.choose(
+        away, ["account": "other", "name": "Asha R", "email": "ASHA@example.com", "verified": "1", "hd": "example.com"])
       #expect(try await second.returns(verified).header("Location") == "/home")
       #expect(try await second.account()?["id"] as? String == account)
       // Attack: an identity that only says that it has the address.
