@@ -69,10 +69,11 @@ let package = Package(
       name: "MoongateCore", dependencies: ["MoongateSDK", "CArgon2", crypto, logging], exclude: ["README.md", "Flows/flow.mermaid"],
       swiftSettings: strict),
     .target(name: "CSpawn"),
+    .target(name: "CLinux"),
     .target(name: "MoongateExec", dependencies: ["MoongateSDK", "CSpawn", logging], swiftSettings: strict),
     .target(name: "CArgon2", linkerSettings: [.linkedLibrary("argon2"), .linkedLibrary("crypt")]),
     .target(name: "CLua", linkerSettings: [.linkedLibrary("lua5.4")]),
-    .target(name: "MoongatePolicy", dependencies: ["MoongateSDK", "MoongateCore", "CLua", crypto, logging], swiftSettings: strict),
+    .target(name: "MoongatePolicy", dependencies: ["MoongateSDK", "MoongateCore", "CLua", "CLinux", crypto, logging], swiftSettings: strict),
     .target(name: "CPostgres", linkerSettings: [.linkedLibrary("pq"), .linkedLibrary("ssl"), .linkedLibrary("crypto")]),
     .target(
       name: "MoongateStore", dependencies: ["MoongateSDK", "MoongateCore", "CPostgres", grdb, sqlite, crypto, logging], exclude: ["README.md"],
@@ -102,7 +103,7 @@ let package = Package(
       name: "MoongateCommand",
       dependencies: [
         "MoongateSDK", "MoongateConformance", "MoongateCore", "MoongatePolicy", "MoongateStore", "MoongateDelivery", "MoongateProxy", "MoongateHTTP",
-        "MoongateMockGoogle", "MoongateExec", "GoogleOAuth", "PIN", "Password", "PhoneOTP", "EmailCode", "TOTP", jwt, arguments, lifecycle,
+        "MoongateMockGoogle", "MoongateExec", "CLinux", "GoogleOAuth", "PIN", "Password", "PhoneOTP", "EmailCode", "TOTP", jwt, arguments, lifecycle,
         unixSignals, logging, hummingbird, hummingbirdCore, nioCore, nioPosix, nioSSL, metrics,
       ],
       path: "Sources/moongate", exclude: ["Main"], swiftSettings: strict),

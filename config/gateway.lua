@@ -4,7 +4,8 @@ return gateway {
   -- The public listener: pages, API, and what is passed on to your services. One address and port.
   listen = "127.0.0.1:8080",
 
-  -- Health, metrics, reload, locks, the outbox. Whoever reaches it may do all of that: keep it on loopback.
+  -- Health, metrics, reload, locks, the outbox. Whoever reaches it may do all of that: keep it on loopback. An address that other machines
+  -- reach needs a token: admin = { address = "10.0.0.5:9901", token = env "MOONGATE_ADMIN_TOKEN" }
   admin = "127.0.0.1:9901",
 
   -- How people reach the gateway. It decides the cookie's name and attributes and where redirects may lead. Outside your
@@ -13,6 +14,9 @@ return gateway {
 
   -- Optional: the gateway speaks TLS itself, with these PEM files. Leave it out behind a proxy that does.
   -- tls = { cert = "tls/cert.pem", key = "tls/key.pem" },
+
+  -- For how long browsers are told to use https alone, where public_url is https; false: they are not told.
+  -- hsts = "365d",
 
   -- Accounts, sessions, counters and locks: a file of SQLite. For several gateways one PostgreSQL: env "MOONGATE_STORE", which holds
   -- postgres://user:password@host/database?sslmode=verify-full
@@ -51,12 +55,12 @@ return gateway {
 
   -- The steps that flows may use, and what each needs.
   providers = {
-    -- Codes by SMS. outbox() sends nothing and shows them at http://127.0.0.1:9901/outbox.
+    -- Codes by SMS. outbox() sends nothing and shows them at http://127.0.0.1:9901/outbox: only while public_url is on this machine.
     phone_otp = { sms = outbox() },
     -- Codes by mail.
     email_code = { mail = outbox() },
-    -- Sign-in by Google, and here by the gateway's own mock of it, where anyone may be anyone: it works only while public_url is on this
-    -- machine, and its secret is made at the first start. For Google itself take `issuer` out and put in the id and the secret that it gave you.
+    -- Sign-in by Google, and here by the gateway's own mock of it, where anyone may be anyone: it works only while public_url and listen are on
+    -- this machine, and its secret is made at the first start. For Google itself take `issuer` out and put in the id and the secret that it gave you.
     google_oauth = {
       issuer = "http://localhost:8080/mock-google",
       client_id = "moongate-demo",

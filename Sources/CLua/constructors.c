@@ -119,7 +119,7 @@ static const struct {
   lua_CFunction function;
 } constructors[] = {
   {"gateway", take_table}, {"routes", take_table}, {"tests", take_table},   {"any_of", take_table},
-  {"webhook", take_table}, {"twilio", take_table}, {"smtp", take_table},    {"outbox", take_nothing},
+  {"webhook", take_table}, {"twilio", take_table}, {"smtp", take_table},    {"outbox", take_table_or_nothing},
   {"exec", take_table},
   {"env", take_text},      {"file", take_text},    {"policy", take_title},  {"flow", take_title},
   // The words of a case.

@@ -17,10 +17,12 @@ package struct ProxyDependencies: Sendable {
   package let random: any RandomSource
   package let audit: AuditTrail
   package let logger: Logger
+  let policyFaults: PolicyFaultLog
 
+  /// - Parameter policyFaults: where errors of `decide` go; nil: into the log by themselves.
   package init(
     generation: ActiveGeneration, sessions: SessionDirectory, watch: SessionWatch, activity: any SessionStore, keys: KeyRing,
-    clock: any GatewayClock, random: any RandomSource, audit: AuditTrail, logger: Logger
+    clock: any GatewayClock, random: any RandomSource, audit: AuditTrail, logger: Logger, policyFaults: PolicyFaultLog? = nil
   ) {
     self.generation = generation
     self.sessions = sessions
@@ -31,6 +33,7 @@ package struct ProxyDependencies: Sendable {
     self.random = random
     self.audit = audit
     self.logger = logger
+    self.policyFaults = policyFaults ?? PolicyFaultLog(logger: logger, clock: clock)
   }
 }
 

@@ -16,6 +16,11 @@ package final class ScratchFolder: Sendable {
   /// The path of something inside.
   package func path(_ name: String) -> String { path + "/" + name }
 
+  /// Says who may use a file, as `chmod` does.
+  package func setMode(_ mode: Int, of name: String) throws {
+    try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path(name))
+  }
+
   /// Writes a file, and the folders above it.
   package func write(_ text: String, to name: String) throws {
     let file = URL(fileURLWithPath: path(name))

@@ -15,8 +15,13 @@ struct AdminClient {
   private static let most = 1 << 20
 
   private let address: ListenAddress
+  private let token: SecretText?
 
-  init(_ address: ListenAddress) { self.address = address }
+  /// - Parameter gateway: says where it listens, and by what token it lets callers in.
+  init(_ gateway: GatewaySettings) {
+    address = gateway.admin
+    token = gateway.adminToken
+  }
 
   /// One request of HTTP/1.1 on a connection of its own.
   /// - Returns: nil where nothing listens.
@@ -31,11 +36,15 @@ struct AdminClient {
     } catch {
       return nil
     }
-    let request = "GET \(path) HTTP/1.1\r\nHost: \(address)\r\nAccept: application/json\r\nConnection: close\r\n\r\n"
+    let authorization = token.map { "Authorization: Bearer \($0.reveal())\r\n" } ?? ""
+    let request = "GET \(path) HTTP/1.1\r\nHost: \(address)\r\nAccept: application/json\r\n\(authorization)Connection: close\r\n\r\n"
     guard let received = try? await Self.exchange(request, on: channel), let end = received.range(of: Data("\r\n\r\n".utf8)),
       let head = String(data: received[..<end.lowerBound], encoding: .utf8),
       let status = head.split(separator: " ").dropFirst().first.flatMap({ Int($0) })
     else { throw StartProblem("What listens at \(address) does not answer.", status: .couldNotRun) }
+    guard status != 401 else {
+      throw StartProblem("The admin listener at \(address) wants another token than the one that gateway.lua names.", status: .couldNotRun)
+    }
     return Answer(status: status, body: received[end.upperBound...])
   }
 

@@ -10,11 +10,15 @@ struct ConfigurationFolder: Sendable {
   let path: String
   private let providers: ProviderRegistry
   private let loader: ConfigurationLoader
+  private let places: Gateway.Places
 
-  /// - Parameter programs: starts those that gateway.lua names.
-  init(path: String, providers: ProviderRegistry, programs: ProgramLoading? = nil) {
+  /// - Parameters:
+  ///   - programs: starts those that gateway.lua names.
+  ///   - places: where the gateway listens instead of where gateway.lua says.
+  init(path: String, providers: ProviderRegistry, programs: ProgramLoading? = nil, places: Gateway.Places = Gateway.Places()) {
     self.path = path
     self.providers = providers
+    self.places = places
     loader = ConfigurationLoader(providers: providers.all.map(\.descriptor), pages: { PageRenderer.problems(of: $0) }, programs: programs)
   }
 
@@ -37,7 +41,7 @@ struct ConfigurationFolder: Sendable {
       let generation = loaded.generation
       if generation.id == active { return .success(generation) }
       let problems =
-        GoogleDemo.problems(of: generation.gateway) + OpenedStore.problems(of: generation.gateway)
+        places.problems(of: generation.gateway) + OpenedStore.problems(of: generation.gateway)
         + [riskProblem(of: generation)].compactMap(\.self) + (await failures(of: loaded))
       if problems.isEmpty { return .success(generation) }
       return .failure(RefusedConfiguration(id: generation.id, problems: problems, isFolderMissing: false))

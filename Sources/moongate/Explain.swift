@@ -30,7 +30,7 @@ struct Explain: AsyncParsableCommand {
   }
 
   private func find(_ settings: GatewaySettings) async throws -> Decision? {
-    if let answer = try await AdminClient(settings.admin).get("/decisions/\(id)") {
+    if let answer = try await AdminClient(settings).get("/decisions/\(id)") {
       guard answer.status == 200 else { return nil }
       do { return try JSONDecoder().decode(Decision.self, from: answer.body) } catch {
         throw StartProblem("What answers at \(settings.admin) is not this gateway's admin listener.", status: .couldNotRun)

@@ -27,8 +27,21 @@ struct Gateway {
 
   /// Where this gateway listens, among several that share a folder; nil: where gateway.lua says.
   struct Places {
-    let listen: ListenAddress?
-    let admin: ListenAddress?
+    var listen: ListenAddress?
+    var admin: ListenAddress?
+
+    /// What a configuration that is safe where gateway.lua listens would open to other machines where this gateway does.
+    func problems(of gateway: GatewaySettings) -> [ConfigurationProblem] {
+      var problems = GoogleDemo.problems(of: gateway, listen: listen ?? gateway.listen)
+      if let admin, !admin.isLoopback, gateway.adminToken == nil {
+        let location = gateway.locations["admin"] ?? SourceLocation(file: "gateway.lua", line: 0)
+        let message =
+          "other machines reach \(admin) (--admin), and the admin listener does whatever it is asked: give it a token, as in "
+          + "admin = { address = \"\(gateway.admin)\", token = env \"MOONGATE_ADMIN_TOKEN\" }"
+        problems.append(ConfigurationProblem(location: location, path: "admin", message: message))
+      }
+      return problems
+    }
   }
 
   /// Loads and opens all that the gateway needs. Listens nowhere yet.
@@ -39,7 +52,7 @@ struct Gateway {
     let registry = try Providers.registry()
     let programs = ProgramHouse(logger: logger)
     self.programs = programs
-    let folder = ConfigurationFolder(path: path, providers: registry, programs: try programs.loading())
+    let folder = ConfigurationFolder(path: path, providers: registry, programs: try programs.loading(), places: places)
     let watcher = ConfigurationWatcher(folder: path, also: { programs.watched })
     if let first = folder.generation() { try GoogleDemo.makeSecret(for: first.gateway) }
     let generation = try await Self.load(folder)
@@ -54,13 +67,16 @@ struct Gateway {
     let random = SystemRandom()
     let generations = ActiveGeneration(generation, at: clock.now())
     let audit = AuditTrail(store: store, logger: logger)
+    let securityLog = SecurityLog(logger: Logger(label: "security"))
+    store.memory.recorded.subscribe { securityLog.note($0) }
+    let policyFaults = PolicyFaultLog(logger: logger, clock: clock)
     let outbox = Outbox(clock: clock)
     let web = SiteClient()
     let engine = FlowEngine(
       store: store, generations: generations, providers: registry,
       delivery: CountedDeliveries(base: Deliveries(outbox: outbox, clock: clock, random: random, web: web, logger: logger)), web: web,
       hashing: HashingPool(keys: key.keys, random: random), clock: clock, random: random, keys: key.keys, audit: audit, logger: logger,
-      sharesFlows: settings.store.isShared)
+      policyFaults: policyFaults, sharesFlows: settings.store.isShared)
     let watch = SessionWatch(store: store, logger: logger)
     let pause = LookPause()
     opened.listen { pause.end() }
@@ -74,7 +90,7 @@ struct Gateway {
     let proxy = Proxy(
       ProxyDependencies(
         generation: generations, sessions: SessionDirectory(store: store, clock: clock), watch: watch, activity: store, keys: key.keys,
-        clock: clock, random: random, audit: audit, logger: logger),
+        clock: clock, random: random, audit: audit, logger: logger, policyFaults: policyFaults),
       ownPrefixes: google.map { [$0.path] } ?? [], accessLog: accessLog,
       page: { refusal, languages in pages.html(for: refusal, languages: languages, generation: generations.current) })
     let eventLoops = MultiThreadedEventLoopGroup.singleton
@@ -97,6 +113,7 @@ struct Gateway {
     // The last one is the first to be shut down: no new requests, then all that requests need.
     services = [
       Background { await audit.run() },
+      Background { await policyFaults.run() },
       Background { await OwnThread.run(at: nil) { await watch.run { pause.block(for: $0) } } },
       heartbeat,
       PruneLoop(store: store, clock: clock, logger: logger),

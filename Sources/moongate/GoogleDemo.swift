@@ -22,7 +22,8 @@ enum GoogleDemo {
   }
 
   /// What would let anyone in as anyone, or send secrets in the clear; and secrets whose file is not there and is not the demo's own.
-  static func problems(of gateway: GatewaySettings) -> [ConfigurationProblem] {
+  /// - Parameter listen: where the public listener listens, or is to.
+  static func problems(of gateway: GatewaySettings, listen: ListenAddress) -> [ConfigurationProblem] {
     let place = { (setting: String) in gateway.locations[setting] ?? SourceLocation(file: "gateway.lua", line: 0) }
     var problems: [ConfigurationProblem] = []
     for (name, settings) in gateway.providers.sorted(by: { $0.key < $1.key }) {
@@ -33,13 +34,24 @@ enum GoogleDemo {
     }
     guard let issuer = gateway.providers[provider]?.texts["issuer"] else { return problems }
     let path = "providers.google_oauth.issuer"
-    if isOn(gateway), !isLoopback(gateway.publicURL.host) {
+    if isOn(gateway), !gateway.publicURL.isLoopback {
       problems.append(
         ConfigurationProblem(
           location: place(path), path: path,
           message:
             "mock Google lets anyone sign in as anyone, so it works only where public_url is on this machine: leave `issuer` out for Google itself"))
-    } else if !issuer.hasPrefix("https://"), !isLoopback(URLComponents(string: issuer)?.host ?? "") {
+    } else if isOn(gateway), !listen.isLoopback {
+      // Attack: public_url is only what the gateway calls itself. Whoever reaches the listener asks it with `Host: localhost`, and signs in
+      // there as anybody.
+      problems.append(
+        ConfigurationProblem(
+          location: place(path), path: path,
+          message:
+            """
+            mock Google lets anyone sign in as anyone, and other machines reach the listener on \(listen): listen on 127.0.0.1, or leave `issuer` out \
+            for Google itself (for tests there is `moongate mock-google`)
+            """))
+    } else if !issuer.hasPrefix("https://"), !Loopback.contains(URLComponents(string: issuer)?.host ?? "") {
       problems.append(
         ConfigurationProblem(
           location: place(path), path: path, message: "\"\(issuer)\" is no issuer, such as \"https://login.example.com\": it must begin with https://"
@@ -77,9 +89,4 @@ enum GoogleDemo {
   }
 
   private static func issuer(_ gateway: GatewaySettings) -> String { gateway.publicURL.description + path }
-
-  private static func isLoopback(_ host: String) -> Bool {
-    host == "localhost" || host.hasSuffix(".localhost") || host == "[::1]" || host == "::1"
-      || IPAddressText.parseV4(Array(host.utf8))?.first == 127
-  }
 }

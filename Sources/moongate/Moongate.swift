@@ -49,6 +49,7 @@ struct ConfigurationOption: ParsableArguments {
 enum CommandLineCall {
   static func run() async {
     do {
+      try ProcessMemory.protect()
       var command = try RootCommand.parseAsRoot()
       if var asynchronous = command as? any AsyncParsableCommand {
         try await asynchronous.run()

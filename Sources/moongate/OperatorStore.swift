@@ -1,4 +1,5 @@
 import Foundation
+import Logging
 import MoongateCore
 import MoongatePolicy
 import MoongateSDK
@@ -30,6 +31,9 @@ struct OperatorStore {
       throw StartProblem(error is StoreFault ? "The store cannot be read: \(error)" : "\(error)", status: .couldNotRun)
     }
     store = opened.store
+    // What an operator does is seen where the command was given, too.
+    let log = SecurityLog(logger: Logger(label: "security") { LineLog(label: $0, level: .notice) })
+    store.memory.recorded.subscribe { log.note($0) }
     clock = opened.clock
     desk = AccountDesk(store: store, providers: try Providers.registry(), keys: keys, clock: opened.clock, random: SystemRandom())
   }

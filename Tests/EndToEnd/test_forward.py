@@ -158,6 +158,26 @@ def test_the_service_sees_our_headers_and_no_forged_ones(proxy, setting):
     assert status == 200 and "forged" not in body.decode() and not any(value for name, value in reached(body) if name in IDENTITY)
 
 
+RESERVED = ["Forwarded", "X-Forwarded", "X-Real-IP", "X-Client-IP", "True-Client-IP", "X-Remote-User", "Proxy", "X-Rewrite-URL", "X-HTTP-Method",
+            "X-HTTP-Method-Override", "X-Method-Override", "Moongate-Device", "HTTP2-Settings", "X-Original-URL", "X-Original-Method", "X-WEBAUTH-USER",
+            "X-WEBAUTH-ROLE", "X-Forwarded-User", "X-Forwarded-Email", "X-Forwarded-Groups", "X-Forwarded-Prefix", "X-Forwarded-Preferred-Username"]
+
+
+def test_what_services_believe_of_a_proxy_comes_from_no_client(proxy, setting):
+    """Attack: another user, address or method than the one that was judged, for services and frameworks that believe such headers."""
+    spellings = RESERVED + [name.replace("-", "_") for name in RESERVED] + [name.lower() for name in RESERVED]
+    for path in ("/in/x", "/open/x"):
+        status, _, body = proxy.raw("GET", path, [setting.cookie, *[f"{name}: forged-{index}" for index, name in enumerate(spellings)]])
+        assert status == 200, body
+        assert [field for field in json.loads(body)["fields"] if "forged" in field] == []
+
+
+def test_an_apps_device_header_reaches_the_gateway(proxy, setting):
+    """It is the client's own to send, to the gateway's API: a device that has passed before keeps its own counters."""
+    status, _, body = proxy.raw("GET", "/api/auth/session", [setting.cookie, "Moongate-Device: x"])
+    assert status == 200, body
+
+
 def test_a_header_that_connection_names_is_still_ours(proxy, setting):
     """Attack: `Connection: Remote-User` has a proxy drop what it has just set. Nobody is taken for somebody else by it."""
     status, _, body = proxy.raw("GET", "/in/x", [setting.cookie, "Remote-User: forged", "Connection: Remote-User, X-Moongate-Assertion"])

@@ -51,7 +51,10 @@ import Testing
 
   @Test(arguments: examples) func loads(_ example: Example) throws {
     #expect(["gateway.lua", "routes.lua"].contains(example.file) || example.file.wholeMatch(of: /(policies|flows|tests)\/[a-z_]+\.lua/) != nil)
-    let environment = ["MOONGATE_KEY": String(repeating: "k", count: 32), "MOONGATE_STORE": "postgres://moongate@127.0.0.1/moongate"]
+    let environment = [
+      "MOONGATE_KEY": String(repeating: "k", count: 32), "MOONGATE_STORE": "postgres://moongate@127.0.0.1/moongate",
+      "MOONGATE_ADMIN_TOKEN": String(repeating: "t", count: 32),
+    ]
     let providers = ShippedProviders.all.map(\.descriptor)
     switch try Self.folder(example).load(providers, environment: environment, programs: try StubPrograms.loading()) {
     case .success: break

@@ -251,7 +251,8 @@ import Testing
 
   @Test func warningsChangeNothing() throws {
     let folder = try TestFolder([
-      "gateway.lua": TestFolder.gateway.replacing("http://localhost:8080", with: "http://auth.example.com"),
+      "gateway.lua": TestFolder.gateway.replacing("http://localhost:8080", with: "http://auth.example.com")
+        .replacing("outbox()", with: "outbox { allow_public = true }"),
       "routs.lua": "return routes {}",
       "policies/phone_otp.lua":
         "return policy \"phone_otp\" {\n  limits = {\n    a = { on = \"verify\", per = \"email\", max = 5, window = \"1h\", lock = { \"1h\", \"15m\" } },\n  },\n  code = { ttl = \"30s\" },\n}",
@@ -259,6 +260,8 @@ import Testing
     #expect(
       try folder.generation().warnings.map(\.description) == [
         "gateway.lua:2: public_url: codes, PINs and cookies would travel unencrypted: use https outside this machine",
+        "gateway.lua:4: providers.email_code.mail: outbox sends nothing and shows every code on the admin listener, and public_url is http://auth.example.com: for tests only",
+        "gateway.lua:4: providers.phone_otp.sms: outbox sends nothing and shows every code on the admin listener, and public_url is http://auth.example.com: for tests only",
         "policies/phone_otp.lua:2: limits: no limit on send counts per phone, email, identifier or account: one person can be tried without end; add one with per = \"identifier\"",
         "policies/phone_otp.lua:2: limits: the default limits `hard`, `send`, `send_ip` and `verify` are replaced and no longer there",
         "policies/phone_otp.lua:3: limits.a.lock: a later lock is shorter than the one before it: sort the list so that each is longer",

@@ -232,10 +232,11 @@ import Testing
         trusted_proxies = { "10.1.2.3/8", "::1", "192.0.2.1" }, redirect_hosts = { "App.example.com", "b.example.com:8443" }, cookie_domain = "example.com",
         service = "Demo", brand = { name = "Demo", logo = "logo.svg", primary = "#0D7377", support = "mailto:a@b" }, risk_budget = "0.5% per 30d",
         limits = { connections = 10, per_ip = { connections = 5, requests = "100/s" } }, cors_origins = { "https://spa.example.com" },
-        providers = { phone_otp = { sms = outbox() }, email_code = { mail = outbox(), sender = "a@b", api_key = file "key.txt" } },
+        providers = { phone_otp = { sms = outbox { allow_public = true } }, email_code = { mail = outbox { allow_public = true }, sender = "a@b", api_key = file "key.txt" } },
       }
       """, "key.txt": "s3cret\n", "logo.svg": "<svg/>",
     ])
+    try folder.scratch.setMode(0o600, of: "key.txt")
     guard case .success(let generation) = folder.load(environment: ["KEY": "k"]) else {
       Issue.record("\(folder.problems(environment: ["KEY": "k"]))")
       return

@@ -4,6 +4,8 @@ import MoongateSDK
 package struct GatewaySettings: Sendable {
   package var listen: ListenAddress
   package var admin: ListenAddress
+  /// What calls of the admin listener must carry as `Authorization: Bearer`; nil: it asks nobody who they are.
+  package var adminToken: SecretText?
   /// How people reach the gateway: decides the cookie's name and attributes and where redirects may go.
   package var publicURL: PublicURL
   /// Certificate and key, where the gateway itself speaks TLS.
@@ -28,14 +30,20 @@ package struct GatewaySettings: Sendable {
   package var connectionLimits: ConnectionLimits
   /// Origins that may call `/api/auth` from a browser.
   package var corsOrigins: [String]
+  /// For how long browsers are told to use https alone (RFC 6797), where `publicURL` is https; nil: they are not told.
+  package var hsts: Duration?
   /// Where each setting stands, by its path (`providers.phone_otp.sms`), for problems that are found later.
   package var locations: [String: SourceLocation]
+
+  /// Of `hsts`, where nothing is said: a year.
+  package static let usualHSTS: Duration = .seconds(365 * 86_400)
 
   package init(
     listen: ListenAddress, admin: ListenAddress, publicURL: PublicURL, tls: TLSFiles? = nil, store: StoreLocation, key: KeyLocation, region: String,
     trustedProxies: [AddressBlock] = [], redirectHosts: [String] = [], cookieDomain: String? = nil, service: String, brand: Brand = Brand(),
     riskBudget: Double? = nil, providers: [ProviderName: ProviderSettings], connectionLimits: ConnectionLimits = ConnectionLimits(),
-    corsOrigins: [String] = [], locations: [String: SourceLocation] = [:]
+    corsOrigins: [String] = [], adminToken: SecretText? = nil, hsts: Duration? = GatewaySettings.usualHSTS,
+    locations: [String: SourceLocation] = [:]
   ) {
     self.listen = listen
     self.admin = admin
@@ -53,8 +61,16 @@ package struct GatewaySettings: Sendable {
     self.providers = providers
     self.connectionLimits = connectionLimits
     self.corsOrigins = corsOrigins
+    self.adminToken = adminToken
+    self.hsts = hsts
     self.locations = locations
   }
+}
+
+extension GatewaySettings {
+  /// The value of `Strict-Transport-Security` (RFC 6797 section 6.1) that answers carry; nil where they carry none. Browsers do not believe it
+  /// of an answer that came in the clear (section 8.1), so nobody is locked out of a host that has no https.
+  package var strictTransportSecurity: String? { publicURL.isSecure ? hsts.map { "max-age=\($0.components.seconds)" } : nil }
 }
 
 /// `host:port` to listen on; an IPv6 host stands in brackets where it is written out.

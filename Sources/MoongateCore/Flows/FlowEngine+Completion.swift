@@ -84,6 +84,7 @@ extension FlowEngine {
     var all = sessionChanges + outcome.lastChanges
     if let session, purpose.isReset { all.append(.endSessions(account: outcome.account.id, except: session.token)) }
     if session != nil { all.append(.audit(event(.sessionStarted, visit, record: machine.record, id: id))) }
+    all += changeEvents(machine.record, before: known, after: outcome.account, id: id, visit)
     all.append(.putFlow(machine.record))
     let (last, renewals) = (all, outcome.renewals)
     var result = try await asking { () async throws(StoreFault) in try await store.apply(first + renewals + last, at: visit.now) }

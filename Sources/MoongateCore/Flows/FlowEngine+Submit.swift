@@ -137,6 +137,7 @@ extension FlowEngine {
     for lock in locks {
       var event = event(.locked, visit, record: record, id: id, step: step)
       event.detail["limit"] = lock.limit.name
+      event.detail["lock"] = Base64URL.encode(lock.limit.counter)
       event.detail["until"] = lock.until.map { String($0.seconds) } ?? "an operator turns it on"
       audit.record(event)
     }

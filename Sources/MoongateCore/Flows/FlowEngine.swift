@@ -16,6 +16,7 @@ package struct FlowEngine: Sendable {
   let keys: KeyRing
   let audit: AuditTrail
   let logger: Logger
+  let policyFaults: PolicyFaultLog
   let pending = PendingFlows()
   let deliveries = BackgroundDeliveries()
   private let sharesFlows: Bool
@@ -26,11 +27,12 @@ package struct FlowEngine: Sendable {
   /// - Parameters:
   ///   - web: how providers reach other sites; nobody by default.
   ///   - hashing: where providers hash secrets; a gateway without such providers needs no places.
+  ///   - policyFaults: where errors of policies go; nil: into the log by themselves.
   ///   - sharesFlows: whether what one gateway creates another may begin: flows are then stored from their creation on, and not kept in memory.
   package init(
     store: any Store, generations: ActiveGeneration, providers: ProviderRegistry, delivery: any DeliveryService,
     web: any WebClient = UnreachableWeb(), hashing: any HashingPlaces = NoHashingPlaces(), clock: any GatewayClock, random: any RandomSource,
-    keys: KeyRing, audit: AuditTrail, logger: Logger, sharesFlows: Bool = false
+    keys: KeyRing, audit: AuditTrail, logger: Logger, policyFaults: PolicyFaultLog? = nil, sharesFlows: Bool = false
   ) {
     self.store = store
     self.generations = generations
@@ -43,6 +45,7 @@ package struct FlowEngine: Sendable {
     self.keys = keys
     self.audit = audit
     self.logger = logger
+    self.policyFaults = policyFaults ?? PolicyFaultLog(logger: logger, clock: clock)
     self.sharesFlows = sharesFlows
   }
 
@@ -175,7 +178,7 @@ extension FlowEngine {
         detail["fault"] = fault.description
         detail["kind"] = fault.kind.rawValue
         if detail["at"] == nil { detail["at"] = fault.location?.description }
-        logger.error("a policy failed", metadata: ["decision": "\(client.decision)", "fault": "\(fault)"])
+        policyFaults.report(fault, rule: detail["rule"], decision: client.decision)
       }
       audit.record(
         AuditEvent(

@@ -5,8 +5,8 @@ import MoongateCore
 import NIOCore
 import ServiceLifecycle
 
-/// The operator's listener: health, policy, locks, events, outbox. It asks nobody who they are, so it belongs on loopback
-/// or behind something that does.
+/// The operator's listener: health, policy, locks, events, outbox. Where gateway.lua names a token it asks for that; otherwise it asks
+/// nobody who they are, and listens on loopback alone.
 package struct AdminApplication: Service, CustomStringConvertible {
   /// Answers the operator's requests.
   package let responder: GatewayResponder
@@ -32,13 +32,13 @@ package struct AdminApplication: Service, CustomStringConvertible {
   ) {
     let address = address ?? generations.current.gateway.admin
     self.address = address
+    let entrance = AdminGuard(listen: address, startToken: generations.current.gateway.adminToken)
     let endpoints: [[Endpoint]] = [
-      HealthCalls(store: store).endpoints, PolicyCalls(generations: generations, nodes: nodes, reload: reload).endpoints,
+      HealthCalls(store: store, entrance: entrance).endpoints, PolicyCalls(generations: generations, nodes: nodes, reload: reload).endpoints,
       MetricCalls(generations: generations, audit: audit, others: metrics).endpoints, LockCalls(store: store, audit: audit, clock: clock).endpoints,
       EventCalls(audit: audit).endpoints, AccountCalls(desk: accounts).endpoints,
       OutboxCalls(entries: outbox, pages: pages).endpoints, pages.endpoints,
     ]
-    let entrance = AdminGuard(listen: address)
     responder = GatewayResponder(
       table: EndpointTable(endpoints.flatMap { $0 }), generations: generations, random: random,
       recorder: RefusalRecorder(audit: audit, clock: clock, logger: logger), reader: BodyReader(), pages: pages,

@@ -4,6 +4,7 @@ import MoongateCore
 /// `/healthz` and `/readyz`.
 struct HealthCalls: Sendable {
   let store: any Store
+  let entrance: AdminGuard
 
   var endpoints: [Endpoint] {
     [
@@ -11,7 +12,10 @@ struct HealthCalls: Sendable {
       Endpoint(.call, .get, "/healthz") { _ throws(Refusal) in .json(.members(["status": .text("ok")])) },
       Endpoint(.call, .get, "/readyz") { exchange throws(Refusal) in
         var reasons: [String] = []
-        do throws(StoreFault) { _ = try await store.latestMoment() } catch { reasons.append("The store does not answer: \(error.description)") }
+        do throws(StoreFault) { _ = try await store.latestMoment() } catch {
+          // Whoever asks without the token learns that something is wrong; the fault names hosts and databases.
+          reasons.append(entrance.lets(exchange) ? "The store does not answer: \(error.description)" : "The store does not answer.")
+        }
         guard reasons.isEmpty else {
           return .json(.members(["status": .text("not ready"), "reasons": .list(reasons.map { .text($0) })]), status: .serviceUnavailable)
         }

@@ -55,7 +55,9 @@ enum EditorGlobals {
     Function("exec", [("program", "moongate.Program")], "moongate.Exec", "A provider that is another program, in any language."),
     Function("env", [("name", "string")], "moongate.Secret", "A secret from the environment."),
     Function("file", [("path", "string")], "moongate.Secret", "A secret from a file."),
-    Function("outbox", [], "moongate.Delivery", "Sends nothing: keeps messages in memory and shows them on the admin listener."),
+    Function(
+      "outbox", [("settings?", "moongate.Outbox")], "moongate.Delivery",
+      "Sends nothing: keeps messages in memory and shows them on the admin listener."),
     Function("webhook", [("settings", "moongate.Webhook")], "moongate.Delivery", "Posts messages to a site."),
     Function("twilio", [("settings", "moongate.Twilio")], "moongate.Delivery", "Sends SMS by Twilio."),
     Function("smtp", [("settings", "moongate.SMTP")], "moongate.Delivery", "Sends mail by a mail server."),

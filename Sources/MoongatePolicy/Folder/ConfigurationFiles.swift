@@ -140,7 +140,8 @@ struct ConfigurationFiles: Sendable {
   }
 
   /// Reads a regular file of at most `largestFile` bytes.
-  static func read(_ path: String) -> Result<[UInt8], Failure> {
+  /// - Parameter isSecret: whether a file that its group or others may use is refused.
+  static func read(_ path: String, isSecret: Bool = false) -> Result<[UInt8], Failure> {
     // O_NONBLOCK: a named pipe in the folder must not hang the gateway.
     let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard descriptor >= 0 else {
@@ -153,6 +154,11 @@ struct ConfigurationFiles: Sendable {
     var status = stat()
     guard fstat(descriptor, &status) == 0 else { return .failure(Failure(errno: errno)) }
     guard status.st_mode & S_IFMT == S_IFREG else { return .failure(Failure("it is no regular file")) }
+    // Attack: any other user of this machine, or a service that was broken into, reads the secret.
+    guard !isSecret || !FilePermissions.isShared(status, descriptor) else {
+      let mode = String(status.st_mode & 0o777, radix: 8)
+      return .failure(Failure("has mode \(mode): its group or others may read it. Run: chmod 600 \(path)"))
+    }
     var bytes: [UInt8] = []
     while true {
       let chunk = [UInt8](unsafeUninitializedCapacity: 65_536) { buffer, count in count = max(0, readBytes(descriptor, buffer)) }

@@ -6,6 +6,8 @@ struct DeliveryReader {
   /// The configuration folder, for relative paths.
   let folder: String
   let secrets: SecretReader
+  /// Nil where it cannot be read.
+  let publicURL: PublicURL?
   let problems: Problems
 
   /// - Parameter channel: what is to leave by it.
@@ -15,7 +17,7 @@ struct DeliveryReader {
         node.location, path, "must say how messages leave, as in outbox(), smtp { … }, webhook { … } or twilio { … }, not \(node.value.described)")
       return nil
     }
-    if name == "outbox" { return .outbox }
+    if name == "outbox" { return outbox(node, arguments.first, path, for: channel) }
     guard let body = arguments.first else { return nil }
     switch (name, channel) {
     case ("smtp", .mail): return smtp(body, path).map { .smtp($0) }
@@ -25,6 +27,22 @@ struct DeliveryReader {
     default: problems.add(node.location, path, "\(name) sends SMS, not mail; use smtp { … }, webhook { … } or outbox()")
     }
     return nil
+  }
+
+  /// Attack: the demo's outbox in a gateway that other people reach. Nobody gets a code, and whoever reaches the admin listener gets all.
+  private func outbox(_ node: LuaNode, _ body: LuaNode?, _ path: String, for channel: MessageChannel) -> DeliverySettings? {
+    let before = problems.all.count
+    let isAllowed = body.flatMap { TableReader($0, .outbox, path: path, problems: problems) }?.flag("allow_public") ?? false
+    guard problems.all.count == before else { return nil }
+    guard let publicURL, !publicURL.isLoopback else { return .outbox }
+    let what = "sends nothing and shows every code on the admin listener, and public_url is \(publicURL)"
+    guard isAllowed else {
+      let others = channel == .mail ? "smtp { … } or webhook { … }" : "webhook { … } or twilio { … }"
+      problems.add(node.location, path, "outbox() \(what): use \(others), or for a test outbox { allow_public = true }")
+      return nil
+    }
+    problems.warn(node.location, path, "outbox \(what): for tests only")
+    return .outbox
   }
 
   // MARK: mail
@@ -54,7 +72,7 @@ struct DeliveryReader {
       problems.add(node.location, reader.path("starttls"), "belongs to smtp://; what begins with smtps:// is TLS from its first byte")
     }
     guard problems.all.count == before, let server, let from else { return nil }
-    let isLocal = GatewayReader.isLoopback(server.host)
+    let isLocal = Loopback.contains(server.host)
     let isRequired = starttls?.1 ?? !isLocal
     if !server.isImplicit, !isRequired, !isLocal, let (node, _) = starttls {
       problems.warn(node.location, reader.path("starttls"), "codes would travel unencrypted: leave it out, or use smtps://")
@@ -139,7 +157,7 @@ struct DeliveryReader {
       problems.add(node.location, path, "\"\(text)\" is no address of a site, such as \"https://sms.example.com/send\"")
       return nil
     }
-    if !isSecure, !GatewayReader.isLoopback(host.name) {
+    if !isSecure, !Loopback.contains(host.name) {
       problems.warn(node.location, path, "codes would travel unencrypted: use https outside this machine")
     }
     return text

@@ -13,7 +13,7 @@ struct GatewayReader {
     let before = problems.all.count
     guard let reader = TableReader(node, .gateway, path: "", problems: problems) else { return nil }
     let listen = address(reader, "listen")
-    let admin = address(reader, "admin")
+    let admin = readAdmin(reader)
     let publicURL = reader.take("public_url").flatMap { origin($0, "public_url") }
     let tls = readTLS(reader)
     let store = readStore(reader)
@@ -25,24 +25,20 @@ struct GatewayReader {
     let service = reader.text("service")
     let brand = readBrand(reader)
     let risk = readRiskBudget(reader)
-    let providers = readProviders(reader)
+    let providers = readProviders(reader, publicURL)
     let limits = readLimits(reader)
     let origins = readOrigins(reader)
-    if let publicURL, !publicURL.isSecure, !Self.isLoopback(publicURL.host), let node = reader.said("public_url") {
+    let hsts = readHSTS(reader)
+    if let publicURL, !publicURL.isSecure, !publicURL.isLoopback, let node = reader.said("public_url") {
       problems.warn(node.location, "public_url", "codes, PINs and cookies would travel unencrypted: use https outside this machine")
     }
     guard problems.all.count == before, let listen, let admin, let publicURL, let store, let key, let region, let service, let limits else {
       return nil
     }
     return GatewaySettings(
-      listen: listen, admin: admin, publicURL: publicURL, tls: tls, store: store, key: key, region: region, trustedProxies: trusted,
+      listen: listen, admin: admin.address, publicURL: publicURL, tls: tls, store: store, key: key, region: region, trustedProxies: trusted,
       redirectHosts: redirectHosts, cookieDomain: cookieDomain, service: service, brand: brand, riskBudget: risk, providers: providers,
-      connectionLimits: limits, corsOrigins: origins, locations: Self.locations(node))
-  }
-
-  static func isLoopback(_ host: String) -> Bool {
-    // 127.example.com is a name like any other.
-    host == "localhost" || host.hasSuffix(".localhost") || IPAddressText.parseV4(Array(host.utf8))?.first == 127 || host == "[::1]"
+      connectionLimits: limits, corsOrigins: origins, adminToken: admin.token, hsts: hsts, locations: Self.locations(node))
   }
 
   /// Where each setting stands, two levels deep.
@@ -57,10 +53,10 @@ struct GatewayReader {
 
   // MARK: addresses
 
-  private func address(_ reader: TableReader, _ name: String) -> ListenAddress? {
-    guard let node = reader.take(name), let text = Field.text(node, name, problems) else { return nil }
+  func address(_ reader: TableReader, _ name: String) -> ListenAddress? {
+    guard let node = reader.take(name), let text = Field.text(node, reader.path(name), problems) else { return nil }
     guard let address = ListenAddress(text) else {
-      problems.add(node.location, name, "\"\(text)\" is no address to listen on, such as \"127.0.0.1:8080\" or \"[::1]:8080\"")
+      problems.add(node.location, reader.path(name), "\"\(text)\" is no address to listen on, such as \"127.0.0.1:8080\" or \"[::1]:8080\"")
       return nil
     }
     return address
@@ -143,7 +139,11 @@ struct GatewayReader {
     for name in ["cert", "key"] {
       guard let node = tls.take(name), let path = Field.text(node, "tls.\(name)", problems) else { continue }
       switch ConfigurationFiles.read(resolved(path)) {
-      case .success: files.append(resolved(path))
+      case .success:
+        files.append(resolved(path))
+        if name == "key", FilePermissions.isOpenToOthers(resolved(path)) {
+          problems.warn(node.location, "tls.key", "\(path): every user of this machine may read it. Run: chmod 600 \(resolved(path))")
+        }
       case .failure(let failure): problems.add(node.location, "tls.\(name)", "\(path): \(failure.sentence)")
       }
     }
@@ -172,12 +172,11 @@ struct GatewayReader {
 
   private func readRegion(_ reader: TableReader) -> String? {
     guard let node = reader.take("region"), let text = Field.text(node, "region", problems) else { return nil }
-    if text.utf8.count == 2, text.utf8.allSatisfy({ (65...90).contains($0) }) { return text }
-    let upper = text.uppercased()
+    if CountryCode.contains(text) { return text }
     problems.add(
       node.location, "region",
       "\"\(text)\" is no country in two capital letters (ISO 3166-1)"
-        + (upper != text && upper.utf8.count == 2 ? "; did you mean `\(upper)`?" : ", such as \"IN\""))
+        + (CountryCode.meant(by: text).map { "; did you mean `\($0)`?" } ?? ", such as \"IN\""))
     return nil
   }
 
@@ -252,7 +251,7 @@ struct GatewayReader {
     return names.contains { $0 == nil } ? nil : Set(names.compactMap(\.self))
   }
 
-  private func readProviders(_ reader: TableReader) -> [ProviderName: ProviderSettings] {
+  private func readProviders(_ reader: TableReader, _ publicURL: PublicURL?) -> [ProviderName: ProviderSettings] {
     guard let node = reader.take("providers"), let table = TableReader(node, nil, path: "providers", problems: problems)
     else { return [:] }
     var all: [ProviderName: ProviderSettings] = [:]
@@ -264,9 +263,8 @@ struct GatewayReader {
           "this program has no provider `\(name)`\(Suggestion.phrase(for: name, among: catalog.descriptors.map(\.name.rawValue)))")
         continue
       }
-      if let settings = ProviderSettingsReader(folder: folder, secrets: secrets, problems: problems).read(ExecReader.settings(node), descriptor) {
-        all[descriptor.name] = settings
-      }
+      let settings = ProviderSettingsReader(folder: folder, secrets: secrets, publicURL: publicURL, problems: problems)
+      if let settings = settings.read(ExecReader.settings(node), descriptor) { all[descriptor.name] = settings }
     }
     return all
   }

@@ -7,6 +7,8 @@ struct ProviderSettingsReader {
   /// The configuration folder, for relative paths.
   let folder: String
   let secrets: SecretReader
+  /// Nil where it cannot be read.
+  let publicURL: PublicURL?
   let problems: Problems
 
   /// - Returns: nil where it is no table; otherwise what of it could be read.
@@ -30,7 +32,8 @@ struct ProviderSettingsReader {
           settings.secrets[field.name] = secrets.read(node, path, problems)
         }
       case .messages(let channel):
-        settings.deliveries[field.name] = DeliveryReader(folder: folder, secrets: secrets, problems: problems).read(node, path, for: channel)
+        let reader = DeliveryReader(folder: folder, secrets: secrets, publicURL: publicURL, problems: problems)
+        settings.deliveries[field.name] = reader.read(node, path, for: channel)
       case .number(let bounds): settings.values[field.name] = Field.number(node, path, problems, in: bounds).map { .number($0) }
       case .flag: settings.values[field.name] = Field.flag(node, path, problems).map { .flag($0) }
       case .choice(let words): settings.values[field.name] = Field.choice(node, path, problems, among: words).map { .text($0) }

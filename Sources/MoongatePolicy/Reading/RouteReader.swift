@@ -182,6 +182,12 @@ struct RouteReader {
     return nil
   }
 
+  /// What belongs to the connection, or is written by the gateway for each request.
+  private static let framing: [StaticString] = [
+    "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
+    "content-length", "host", "cookie", "expect",
+  ]
+
   private func readHeaders(_ reader: TableReader) -> [(name: String, value: String)] {
     guard let node = reader.take("headers"), let table = TableReader(node, nil, path: reader.path("headers"), problems: problems)
     else { return [] }
@@ -192,7 +198,7 @@ struct RouteReader {
         problems.add(node.location, table.path, "\"\(name)\" is no header's name")
         continue
       }
-      guard !ReservedHeaders.contains(name) else {
+      guard !ReservedHeaders.contains(name), !Self.framing.contains(where: { ReservedHeaders.equal($0, name) }) else {
         problems.add(node.location, table.path(name), "the gateway itself sets or removes this header")
         continue
       }
@@ -213,22 +219,5 @@ struct RouteReader {
       return nil
     }
     return count * unit
-  }
-}
-
-/// Headers that a route may not set: those that carry identity or framing (http.md, "Proxy").
-enum ReservedHeaders {
-  private static let exact: Set<String> = [
-    "forwarded", "x-real-ip", "x-rewrite-url", "x-http-method-override", "proxy", "true-client-ip", "x-client-ip", "x-remote-user", "connection",
-    "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade", "content-length",
-    "host", "cookie", "expect",
-  ]
-  private static let prefixes = ["remote-", "x-forwarded-", "x-moongate-", "x-original-"]
-
-  /// As an upstream may read the name: in any case, and with any other byte for a hyphen (CGI makes `_` of all).
-  static func contains(_ name: String) -> Bool {
-    let plain = String(
-      decoding: name.lowercased().utf8.map { (48...57).contains($0) || (97...122).contains($0) ? $0 : UInt8(ascii: "-") }, as: UTF8.self)
-    return exact.contains(plain) || prefixes.contains(where: plain.hasPrefix)
   }
 }

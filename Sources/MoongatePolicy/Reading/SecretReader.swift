@@ -25,7 +25,7 @@ struct SecretReader {
       return SecretText(value)
     case .tagged("file", let arguments):
       guard case .text(let name)? = arguments.first?.value else { break }
-      switch ConfigurationFiles.read(name.hasPrefix("/") ? name : "\(folder)/\(name)") {
+      switch ConfigurationFiles.read(name.hasPrefix("/") ? name : "\(folder)/\(name)", isSecret: true) {
       case .success(let bytes):
         var text = String(decoding: bytes, as: UTF8.self)
         while let last = text.unicodeScalars.last, last == "\n" || last == "\r" { text.unicodeScalars.removeLast() }

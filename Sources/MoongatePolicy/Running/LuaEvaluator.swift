@@ -94,9 +94,19 @@ final class LuaEvaluator: PolicyEvaluator {
     guard status == CLUA_OK else {
       let failure = state.failure(status)
       let line = failure.line > 0 ? failure.line : function.location.line
-      throw PolicyFault(kind: failure.kind, location: SourceLocation(file: function.location.file, line: line), message: failure.message)
+      throw PolicyFault(
+        kind: failure.kind, location: SourceLocation(file: function.location.file, line: line), message: told(failure.message, facts))
     }
-    return try read(value, function.location)
+    do throws(PolicyFault) { return try read(value, function.location) } catch {
+      throw PolicyFault(kind: error.kind, location: error.location, message: told(error.message, facts))
+    }
+  }
+
+  /// A message without what names the person whom the function was asked about.
+  ///
+  /// Attack (or accident): `error("no " .. f.phone.e164)`. Logs are read by people who may not see numbers.
+  private func told(_ message: String, _ facts: borrowing Facts) -> String {
+    answers.box.evidence(copy facts).filter { $0.namesPerson && !$0.value.isEmpty }.reduce(message) { $0.replacing($1.value, with: "[redacted]") }
   }
 
   func verdict(of function: FunctionName, given facts: Facts) -> Verdict {

@@ -2,6 +2,10 @@ import MoongateCore
 
 /// The ways for messages to leave, field by field.
 extension TableShape {
+  static let outbox = TableShape(
+    name: "Outbox", summary: "Messages that are shown and not sent.",
+    entries: [.optional("allow_public", "boolean", "whether it may be used where public_url is not this machine", .flag(false))])
+
   static let smtp = TableShape(
     name: "SMTP", summary: "A mail server.",
     entries: [

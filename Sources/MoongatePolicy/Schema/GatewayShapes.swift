@@ -7,7 +7,7 @@ extension TableShape {
     name: "Gateway", summary: "The gateway itself: where it listens, where its state lies, how messages leave.",
     entries: [
       .optional("listen", "string", "an address, such as \"127.0.0.1:8080\"", .text("127.0.0.1:8080")),
-      .optional("admin", "string", "an address, such as \"127.0.0.1:8080\"", .text("127.0.0.1:9901")),
+      .optional("admin", "string|moongate.Admin", "an address, such as \"127.0.0.1:9901\"", .text("127.0.0.1:9901")),
       .required("public_url", "string", "how people reach the gateway, such as \"https://auth.example.com\""),
       .optional("tls", "moongate.TLS", "a table with cert and key"),
       .optional("store", "string|moongate.Secret", "where state is kept, such as \"sqlite:data/moongate.db\"", .text("sqlite:data/moongate.db")),
@@ -17,11 +17,19 @@ extension TableShape {
       .optional("redirect_hosts", "string[]", "a list of hosts"),
       .optional("cookie_domain", "string", "a domain, such as \"example.com\""),
       .optional("cors_origins", "string[]", "a list of origins"),
+      .optional("hsts", "moongate.Duration|false", "how long browsers are to use https alone, or false", .text("365d")),
       .optional("service", "string", "what messages call us", .text("Moongate")),
       .optional("brand", "moongate.Brand", "what pages show"),
       .optional("risk_budget", "string", "a probability, such as \"0.1% per 30d\""),
       .optional("limits", "moongate.ConnectionLimits", "bounds on connections"),
       .required("providers", "moongate.Providers", "a table of providers, as in { phone_otp = { sms = outbox() } }"),
+    ])
+
+  static let admin = TableShape(
+    name: "Admin", summary: "An admin listener that other machines reach.",
+    entries: [
+      .required("address", "string", "an address, such as \"10.0.0.5:9901\""),
+      .optional("token", "moongate.Secret", "what each call must carry as Authorization: Bearer, as in env \"MOONGATE_ADMIN_TOKEN\""),
     ])
 
   static let tls = TableShape(

@@ -99,7 +99,8 @@ extension TableShape {
 
   /// Every shape that does not depend on the providers of the program.
   static let all: [TableShape] = [
-    .gateway, .tls, .brand, .connectionLimits, .addressLimits, .program, .smtp, .webhook, .twilio, .policy, .code, .timers, .limit, .flow, .step,
+    .gateway, .admin, .tls, .brand, .connectionLimits, .addressLimits, .program, .outbox, .smtp, .webhook, .twilio, .policy, .code, .timers, .limit,
+    .flow, .step,
     .session, .next, .route, .requirement, .caseAccount, .caseClient, .caseSend, .caseWrong, .caseWait, .caseRequest, .caseExpect,
   ]
 }

@@ -4,8 +4,6 @@ import NIOCore
 /// Answers to proxies that ask whether a request may pass (http.md, "Forward-auth"): judged by the routes like a request of
 /// its own, on the event loop, from the remembered session; a yes is bytes that lie ready.
 extension ClientConnection {
-  private static let nobody = CachedSession.forwardAnswerForNobody()
-
   /// - Parameters:
   ///   - ownHost: the Host of the proxy's request.
   ///   - answer: the store's, where this is the second time.
@@ -77,15 +75,18 @@ extension ClientConnection {
         return refuse(
           code, detail: found.merging(detail(question, head, nil)) { mine, _ in mine }, provider: provider, flow: flow,
           account: session?.snapshot.account.id)
+      case .fail(let fault, let found):
+        let notes = found.merging(detail(question, head, nil)) { mine, _ in mine }
+        return refuse(.policyError, detail: notes, account: session?.snapshot.account.id, fault: fault)
       case .pass: if let session { noteArrival(session, request, time.now) }
       }
     }
-    guard let session else { return self.answer(Self.nobody) }
+    guard let session else { return self.answer(plan.forwardAnswerForNobody) }
     loop.sessions.used(session, now: time.now)
     do {
       self.answer(
         try session.forwardAnswer(
-          by: loop.proxy.assertions, issuer: plan.issuer, audience: route.route.host ?? question.host.host.name, now: time.now))
+          by: loop.proxy.assertions, plan, audience: route.route.host ?? question.host.host.name, now: time.now))
     } catch {
       refuse(.policyError, detail: detail(question, head, "the assertion cannot be signed: \(error)"))
     }

@@ -66,6 +66,8 @@ extension ClientConnection {
         return redirect(to: location)
       case .refuse(let code, let detail, let provider, let flow):
         return refuse(code, detail: detail, provider: provider, flow: flow, account: session?.snapshot.account.id, head: head)
+      case .fail(let fault, let detail):
+        return refuse(.policyError, detail: detail, account: session?.snapshot.account.id, head: head, fault: fault)
       case .pass: break
       }
     }

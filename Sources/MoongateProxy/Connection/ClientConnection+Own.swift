@@ -147,6 +147,7 @@ extension ClientConnection {
       out.writeString("\(field.name.rawName): \(field.value)\r\n")
     }
     if !isInterim {
+      out.writeBytes(loop.currentPlan().securityLine)
       switch exchange.framing {
       case .none, .untilClose: break
       case .length(let length): out.writeString("Content-Length: \(length)\r\n")

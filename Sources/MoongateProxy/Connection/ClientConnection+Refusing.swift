@@ -10,14 +10,17 @@ extension ClientConnection {
   ///   - detail: for the operator, under `/decisions/{id}`.
   ///   - head: for the operator too: host and path, never the query.
   ///   - sentence: for the person, in place of the code's own.
+  ///   - fault: of the policy that could not be run; the log tells of it.
   ///   - unread: whether bytes follow of which it is not known where they end.
   func refuse(
     _ code: RefusalCode, detail: [String: String] = [:], provider: ProviderName? = nil, flow: String? = nil, account: String? = nil,
-    head: RequestHead? = nil, retryAfter: Duration? = nil, sentence: String? = nil, unread: Bool = false
+    head: RequestHead? = nil, retryAfter: Duration? = nil, sentence: String? = nil, fault: PolicyFault? = nil, unread: Bool = false
   ) {
-    let detail = head.map { self.detail($0).merging(detail) { $1 } } ?? detail
+    var detail = head.map { self.detail($0).merging(detail) { $1 } } ?? detail
+    if let fault { detail["fault"] = fault.description }
     let decision = record(code, detail: detail, account: account)
     exchange.decision = decision
+    if let fault { loop.proxy.dependencies.policyFaults.report(fault, rule: detail["rule"], decision: decision) }
     exchange.outcome = code.status < 500 ? .refused : .failed
     let refusal = Refusal(code, decision: decision, detail: sentence, retryAfter: retryAfter, provider: provider, flow: flow)
     var fields: [(String, String)] = [("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff")]
@@ -82,6 +85,7 @@ extension ClientConnection {
     var out = context?.channel.allocator.buffer(capacity: body.count + 512) ?? ByteBuffer()
     out.writeString("HTTP/1.1 \(status) \(Self.reason(status))\r\n")
     for (name, value) in fields { out.writeString("\(name): \(value)\r\n") }
+    out.writeBytes(loop.currentPlan().securityLine)
     out.writeString("Content-Length: \(body.count)\r\n")
     endHead(&out)
     if !exchange.isHead { out.writeBytes(body) }

@@ -8,6 +8,8 @@ enum Judgement {
   /// To another page: the value of Location.
   case redirect(String)
   case refuse(RefusalCode, detail: [String: String] = [:], provider: ProviderName? = nil, flow: String? = nil)
+  /// `decide` could not be run to its end.
+  case fail(PolicyFault, detail: [String: String])
 }
 
 /// The facts of one request that a judgement rests on; texts are made only when they are asked for.
@@ -48,7 +50,7 @@ struct Judge {
       if request.mayRedirect { return .redirect(location(Self.page(of: provider), flow: flow, with: Self.named(provider), request)) }
       return .refuse(.stepUpRequired, detail: detail.isEmpty ? required(by: route.route) : detail, provider: provider, flow: flow)
     case .denied(let reason): return .refuse(.policyReason(reason), detail: detail)
-    case .failed(let fault): return .refuse(.policyError, detail: detail.merging(["fault": fault.description]) { first, _ in first })
+    case .failed(let fault): return .fail(fault, detail: detail)
     }
   }
 

@@ -51,6 +51,10 @@ final class GenerationPlan {
   let cookieName: StaticString
   let issuer: String
   let trustedProxies: [AddressBlock]
+  /// What every answer of the gateway's own says of https, as a line (RFC 6797 section 6.1); empty where it says nothing.
+  let securityLine: [UInt8]
+  /// A yes to a proxy that asks about a request of nobody's.
+  private(set) lazy var forwardAnswerForNobody = CachedSession.forwardAnswer(nil, assertion: Array("X-Moongate-Assertion: \r\n".utf8), securityLine)
   /// Of `limits.per_ip`; nil: no limit.
   let requestsPerSecondPerAddress: Int?
   private var evaluator: (any PolicyEvaluator)?
@@ -64,6 +68,7 @@ final class GenerationPlan {
     let settings = generation.gateway
     issuer = settings.publicURL.description
     trustedProxies = settings.trustedProxies
+    securityLine = settings.strictTransportSecurity.map { Array("Strict-Transport-Security: \($0)\r\n".utf8) } ?? []
     requestsPerSecondPerAddress = settings.connectionLimits.requestsPerSecondPerAddress
   }
 

@@ -47,8 +47,8 @@ final class CachedSession {
     let audience: String
     let minute: Int64
     let line: [UInt8]
-    /// The whole answer to a proxy that asks; made when one does.
-    var answer: ByteBuffer?
+    /// The whole answer to a proxy that asks; made when one does, by a generation of this version.
+    var answer: (version: UInt64, bytes: ByteBuffer)?
   }
 
   init(key: SessionKey, snapshot: SessionSnapshot) {
@@ -70,24 +70,25 @@ final class CachedSession {
   }
 
   /// A yes to a proxy that asks, made once per audience and minute: a head that ends with its empty line.
-  func forwardAnswer(by keys: AssertionKeys, issuer: String, audience: String, now: Timestamp) throws -> ByteBuffer {
-    let place = try signed(by: keys, issuer: issuer, audience: audience, now: now)
-    if let known = assertions[place].answer { return known }
-    let made = Self.forwardAnswer(snapshot.account, assertion: assertions[place].line)
-    assertions[place].answer = made
+  func forwardAnswer(by keys: AssertionKeys, _ plan: GenerationPlan, audience: String, now: Timestamp) throws -> ByteBuffer {
+    let place = try signed(by: keys, issuer: plan.issuer, audience: audience, now: now)
+    if let known = assertions[place].answer, known.version == plan.version { return known.bytes }
+    let made = Self.forwardAnswer(snapshot.account, assertion: assertions[place].line, plan.securityLine)
+    assertions[place].answer = (plan.version, made)
     return made
   }
 
-  /// The same for nobody: the five headers are there, and empty.
-  static func forwardAnswerForNobody() -> ByteBuffer { forwardAnswer(nil, assertion: Array("X-Moongate-Assertion: \r\n".utf8)) }
-
-  private static func forwardAnswer(_ account: Account?, assertion: [UInt8]) -> ByteBuffer {
+  /// - Parameters:
+  ///   - account: nil for nobody: the headers are there, and empty.
+  ///   - more: lines that every answer has.
+  static func forwardAnswer(_ account: Account?, assertion: [UInt8], _ more: [UInt8]) -> ByteBuffer {
     var out = ByteBuffer()
     out.writeStaticString("HTTP/1.1 200 OK\r\n")
     for (name, value) in account.map(identity) ?? ["Remote-User", "Remote-Email", "Remote-Phone", "Remote-Name"].map({ ($0, "") }) {
       out.writeString("\(name): \(value)\r\n")
     }
     out.writeBytes(assertion)
+    out.writeBytes(more)
     // Without a length it would be chunked, and the proxies that ask would not use their connection again.
     out.writeStaticString("Cache-Control: no-store\r\nContent-Length: 0\r\n\r\n")
     return out

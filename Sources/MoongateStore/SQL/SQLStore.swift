@@ -28,6 +28,8 @@ package enum FingerprintReplacement: Sendable, Equatable {
 package struct SQLStoreMemory: Sendable {
   let pruning = Pruning()
   let decoded = DecodedFlows()
+  /// Tells which lines of the audit trail this process has stored.
+  package let recorded = RecordedEvents()
 
   package init() {}
 }
@@ -59,6 +61,7 @@ extension SQLStore {
       for traces in prepared.compactMap(\.traces) { try await delete(traces, at: now) }
       if prepared.contains(where: { $0.forgotten != nil }) { await database.forgetDeleted() }
       for change in prepared { if let (record, encoded) = change.flow { memory.decoded.keep(record, encoded: encoded) } }
+      memory.recorded.tell(changes.compactMap { if case .audit(let event) = $0 { event } else { nil } })
       return .applied(locks: locks)
     } catch let error as ChangeConflict {
       return .conflict(error.conflict)
@@ -194,6 +197,7 @@ extension SQLStore {
     try await write(at: latest) { rows in
       for (event, json) in encoded { try EventRows.append(event, encoded: json, rows) }
     }
+    memory.recorded.tell(events)
   }
 
   package func events(limit: Int) async throws(StoreFault) -> [AuditEvent] {

@@ -51,7 +51,8 @@ import Testing
       "X-Original-Method",
       "X-Rewrite-URL", "X-HTTP-Method-Override", "Proxy", "True-Client-IP", "X-Client-IP", "X-Remote-User", "X-Tenant", "x_tenant", "Keep-Alive",
       "TE", "Trailer",
-      "Proxy-Connection", "Proxy-Authorization", "X-Mine",
+      "Proxy-Connection", "Proxy-Authorization", "X-Mine", "X-Forwarded", "X-HTTP-Method", "x_http_method", "X-Method-Override", "X-WEBAUTH-USER",
+      "x_webauth_role", "Moongate-Device", "moongate_device", "HTTP2-Settings",
     ]
     let forged = names.flatMap { ["\($0): mallory", "\($0): mallory"] }.joined(separator: "\r\n")
     let text =

@@ -21,6 +21,7 @@ final class TestGateway: Sendable {
   let keys: KeyRing
   let active: ActiveGeneration
   let audit: AuditTrail
+  let log = CapturedLog()
   private let channel: any Channel
   private let watching: Task<Void, Never>
 
@@ -30,7 +31,7 @@ final class TestGateway: Sendable {
   ) async throws {
     var generation = TestGeneration(gateway: settings, routes: routes, flows: [], policies: [])
     generation.verdicts = verdicts
-    let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+    let logger = log.logger
     let clock = ManualClock()
     let sessions = FakeSessions()
     let active = ActiveGeneration(generation, at: clock.now())

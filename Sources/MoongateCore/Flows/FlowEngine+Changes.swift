@@ -1,0 +1,56 @@
+import MoongateSDK
+
+// What a completed flow has changed in an account that was there, as lines of the audit trail.
+
+extension FlowEngine {
+  /// Lines about identifiers and factors that are not what they were. Goes by the accounts and not by what the flow is for: no way to change one
+  /// has to be remembered here.
+  /// - Parameters:
+  ///   - before: the account as it was; nil where it was made.
+  ///   - after: the account as it is.
+  func changeEvents(_ record: FlowRecord, before: Account?, after: Account, id: FlowID, _ visit: Visit) -> [Change] {
+    guard let before else { return [] }
+    return (identifierEvents(record, before, after, id, visit) + factorEvents(record, before, after, id, visit)).map { .audit($0) }
+  }
+
+  private func identifierEvents(_ record: FlowRecord, _ before: Account, _ after: Account, _ id: FlowID, _ visit: Visit) -> [AuditEvent] {
+    let verified = { (account: Account) in account.identifiers.filter { $0.verifiedAt != nil }.map(\.identifier) }
+    // Two accounts have become one: what the first held is new to the other.
+    let old = before.id == after.id ? verified(before) : []
+    let new = before.id == after.id ? verified(after) : verified(before)
+    var gone = old.filter { !new.contains($0) }
+    var events: [AuditEvent] = []
+    for added in new where !old.contains(added) {
+      let replaced = gone.firstIndex { $0.kind == added.kind }.map { gone.remove(at: $0) }
+      var event = line(replaced == nil ? .identifierAdded : .identifierChanged, about: added, record, id, visit)
+      event.detail["before"] = replaced.map { keys.logHash($0.value) }
+      events.append(event)
+    }
+    return events + gone.map { line(.identifierRemoved, about: $0, record, id, visit) }
+  }
+
+  private func line(_ kind: AuditEvent.Kind, about identifier: Identifier, _ record: FlowRecord, _ id: FlowID, _ visit: Visit) -> AuditEvent {
+    var event = event(kind, visit, record: record, id: id)
+    event.identifier = keys.logHash(identifier.value)
+    event.detail["identifier_kind"] = identifier.kind.rawValue
+    return event
+  }
+
+  private func factorEvents(_ record: FlowRecord, _ before: Account, _ after: Account, _ id: FlowID, _ visit: Visit) -> [AuditEvent] {
+    let written = Set(record.gathered.records.keys.filter { record.purpose.step(of: $0) != .prove })
+    // What was only proved may have been written anew (at another cost, with the last code's time), and is what it was.
+    return written.union(before.credentials).union(after.credentials).sorted().compactMap { provider in
+      let kind: AuditEvent.Kind? =
+        switch (before.credentials.contains(provider), after.credentials.contains(provider)) {
+        case (false, true): .factorSet
+        case (true, false): .factorRemoved
+        case (true, true): written.contains(provider) ? .factorChanged : nil
+        case (false, false): nil
+        }
+      guard let kind else { return nil }
+      var event = event(kind, visit, record: record, id: id)
+      event.provider = provider
+      return event
+    }
+  }
+}

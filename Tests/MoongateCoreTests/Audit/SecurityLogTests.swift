@@ -1,0 +1,99 @@
+import Logging
+import MoongateSDK
+import MoongateTesting
+import Testing
+
+@testable import MoongateCore
+
+/// What an operator sees of sign-ins, locks and changes.
+@Suite struct SecurityLogTests {
+  private let log = CapturedLog()
+
+  /// Everything that the desk's store has stored, as lines of the log.
+  private func watched(_ desk: TestDesk) -> TestDesk {
+    let security = SecurityLog(logger: log.logger)
+    desk.store.memory.recorded.subscribe { security.note($0) }
+    return desk
+  }
+
+  /// The lines of one kind.
+  private func lines(_ kind: AuditEvent.Kind) -> [String] { log.lines.filter { $0.hasPrefix("notice \(kind.rawValue) ") } }
+
+  /// What stands behind `name=` in a line.
+  private func value(_ name: String, _ line: String) -> String? {
+    line.split(separator: " ").first { $0.hasPrefix("\(name)=") }.map { String($0.dropFirst(name.utf8.count + 1)) }
+  }
+
+  @Test func aSignInIsALineWithItsDecision() async throws {
+    let desk = watched(try await TestDesk())
+    let account = try await desk.registered()
+    _ = try await desk.submit(try await desk.begun(), desk.code).get()
+    #expect(lines(.accountCreated).count == 1 && lines(.sessionStarted).count == 2)
+    let line = try #require(lines(.sessionStarted).last)
+    #expect(value("account", line) == account.id && value("flow", line) == "login" && value("address", line) == "192.0.2.1")
+    let decision = try #require(value("decision", line))
+    #expect(try await desk.audit.event(DecisionID(text: decision))?.kind == .sessionStarted)
+    // security.md 13: neither code nor number.
+    #expect(!log.lines.contains { $0.contains("919999999999") || $0.contains(desk.code) })
+  }
+
+  @Test func aLockAndItsEndAreLines() async throws {
+    let desk = watched(try await TestDesk())
+    try await desk.registered()
+    let id = try await desk.begun()
+    for _ in 0..<5 { _ = await desk.submit(id, desk.wrong) }
+    try await desk.audit.flush()
+    let line = try #require(lines(.locked).first)
+    #expect(value("limit", line) == "verify" && value("provider", line) == "phone_otp")
+    #expect(value("until", line) == String((desk.clock.now() + .seconds(900)).seconds))
+    #expect(value("identifier", line) == desk.keys.logHash("+919999999999"))
+    // The lock's name in the line is the one by which an operator lifts it.
+    let lock = try #require(value("lock", line))
+    let operators = AccountDesk(
+      store: desk.store, providers: try ProviderRegistry([]), keys: desk.keys, clock: desk.clock, random: SystemRandom())
+    #expect(try await operators.clearLock(lock) == .done)
+    #expect(lines(.lockLifted).count == 1 && value("lock", try #require(lines(.lockLifted).first)) == lock)
+    #expect(value("decision", try #require(lines(.lockLifted).first)) != nil)
+  }
+
+  @Test func whatAnOperatorDoesIsALine() async throws {
+    let desk = watched(try await TestDesk())
+    let account = try await desk.registered().id
+    let operators = AccountDesk(
+      store: desk.store, providers: try ProviderRegistry([]), keys: desk.keys, clock: desk.clock, random: SystemRandom())
+    _ = try await operators.lock(account)
+    _ = try await operators.unlock(account)
+    _ = try await operators.disable(account)
+    _ = try await operators.endSessions(of: account)
+    _ = try await operators.delete(account)
+    for kind in [AuditEvent.Kind.accountLocked, .accountUnlocked, .accountDisabled, .sessionEnded, .accountDeleted] {
+      #expect(lines(kind).count == 1, "\(kind)")
+      #expect(value("decision", try #require(lines(kind).first))?.hasPrefix("dc_") == true)
+    }
+  }
+
+  @Test func changesOfIdentifiersAndFactorsAreLines() async throws {
+    let desk = watched(try await TestDesk.full())
+    let first = try await desk.pass("register", TestDesk.phone, "919999999999", by: desk.client())
+    let own = try #require(try await desk.session(first))
+    let set = try await desk.secret("pin_set", ["new_secret": "1"], by: desk.client(session: own)).get()
+    #expect(lines(.factorSet).map { value("provider", $0) } == ["pin"])
+    let owner = try #require(try await desk.session(set))
+    _ = try await desk.pass("change_phone", TestDesk.phone, "918888888888", by: desk.client(session: owner))
+    let line = try #require(lines(.identifierChanged).first)
+    #expect(lines(.identifierChanged).count == 1 && lines(.identifierAdded).isEmpty && lines(.identifierRemoved).isEmpty)
+    #expect(value("identifier", line) == desk.keys.logHash("+918888888888") && value("before", line) == desk.keys.logHash("+919999999999"))
+    #expect(value("account", line) == own.account.id && value("identifier_kind", line) == "phone" && value("flow", line) == "change_phone")
+    #expect(lines(.factorChanged).isEmpty && lines(.factorRemoved).isEmpty)
+    #expect(!log.lines.contains { $0.contains("918888888888") || $0.contains("919999999999") })
+  }
+
+  /// Refusals are in the audit trail; the log of a gateway under attack must stay readable.
+  @Test func refusalsAreNoLines() async throws {
+    let desk = watched(try await TestDesk())
+    let id = try await desk.begun("register")
+    for _ in 0..<3 { _ = await desk.submit(id, desk.wrong) }
+    try await desk.audit.flush()
+    #expect(log.lines.isEmpty)
+  }
+}

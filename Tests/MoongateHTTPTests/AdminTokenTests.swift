@@ -1,0 +1,129 @@
+import HTTPTypes
+import Hummingbird
+import HummingbirdTesting
+import MoongateCore
+import MoongateHTTP
+import MoongateSDK
+import MoongateStore
+import MoongateTesting
+import NIOCore
+import NIOPosix
+import PhoneOTP
+import Synchronization
+import Testing
+
+/// An admin listener that other machines reach asks for its token.
+@Suite struct AdminTokenTests {
+  private static let token = "0123456789abcdef-the-operators-token"
+  private static let open = ListenAddress(host: "0.0.0.0", port: 9901)
+
+  private func gateway(token: String? = Self.token, store: (any Store)? = nil) throws -> TestGateway {
+    var generation = TestGeneration.gateway(for: [PhoneOTP()])
+    generation.gateway.adminToken = token.map { SecretText($0) }
+    return try TestGateway(providers: [PhoneOTP()], generation: generation, store: store)
+  }
+
+  private func application(_ gateway: TestGateway, listen: ListenAddress = Self.open) throws -> AdminApplication {
+    AdminApplication(
+      store: gateway.store, accounts: gateway.desk, generations: gateway.generations, audit: gateway.audit, clock: gateway.clock,
+      random: gateway.random, pages: try PageRenderer(logger: gateway.log.logger), address: listen,
+      eventLoops: MultiThreadedEventLoopGroup.singleton, logger: gateway.log.logger, reload: { [] }, outbox: { [] })
+  }
+
+  private func ask(
+    _ gateway: TestGateway, _ application: AdminApplication, _ path: String, _ method: HTTPRequest.Method = .get,
+    host: String = "gateway.internal:9901",
+    authorization: [String] = []
+  ) async throws -> Response {
+    var head = HTTPRequest(method: method, scheme: "http", authority: host, path: path)
+    for value in authorization { head.headerFields.append(HTTPField(name: .authorization, value: value)) }
+    return try await application.responder.respond(
+      to: Request(head: head, body: .init(buffer: .init())), context: ConnectionContext(source: .testing(gateway)))
+  }
+
+  static let calls: [(HTTPRequest.Method, String)] = [
+    (.get, "/policy"), (.post, "/policy/reload"), (.get, "/metrics"), (.get, "/locks"), (.delete, "/locks/x"), (.get, "/events"),
+    (.get, "/decisions/dc_x"),
+    (.get, "/outbox"), (.get, "/accounts"), (.delete, "/accounts/ac_x"), (.post, "/accounts/ac_x/lock"),
+  ]
+
+  /// Attack: whoever reaches the port deletes accounts and reads codes.
+  @Test(arguments: calls) func nothingIsDoneWithoutTheToken(_ method: HTTPRequest.Method, _ path: String) async throws {
+    let gateway = try gateway()
+    let application = try application(gateway)
+    let wrong: [[String]] = [
+      [], ["Bearer"], ["Bearer "], ["Bearer \(Self.token)x"], ["Bearer \(Self.token.dropLast())"], ["Basic \(Self.token)"], [Self.token],
+      ["Bearer  \(Self.token)"], ["Bearer \(Self.token) "], ["Bearer \(Self.token.uppercased())"], ["Bearer \(Self.token)", "Bearer \(Self.token)"],
+    ]
+    for authorization in wrong {
+      let answer = try await ask(gateway, application, path, method, authorization: authorization)
+      #expect(answer.status == .unauthorized, "\(authorization)")
+      #expect(answer.headers[.wwwAuthenticate] == "Bearer")
+    }
+    let right = try await ask(gateway, application, path, method, authorization: ["bearer \(Self.token)"])
+    #expect(right.status != .unauthorized && right.status != .forbidden, "\(right.status)")
+    #expect(!gateway.log.lines.contains { $0.contains(Self.token) })
+  }
+
+  @Test func healthIsForEverybodyAndSaysLittle() async throws {
+    let store = try SQLiteStore.memory()
+    let gateway = try gateway(store: store)
+    let application = try application(gateway)
+    for host in ["gateway.internal:9901", "10.0.0.5:9901"] {
+      for path in ["/healthz", "/readyz"] { #expect(try await ask(gateway, application, path, host: host).status == .ok) }
+    }
+    // A name that begins like them is not one of them.
+    #expect(try await ask(gateway, application, "/healthz/").status != .ok)
+    #expect(try await ask(gateway, application, "/policy?/healthz").status == .unauthorized)
+    try store.close()
+    // Attack: the fault names the database's host and user to whoever asks.
+    #expect(try await body(try await ask(gateway, application, "/readyz")).contains(#"["The store does not answer."]"#))
+    let told = try await body(try await ask(gateway, application, "/readyz", authorization: ["Bearer \(Self.token)"]))
+    #expect(told.contains("The store does not answer: "))
+  }
+
+  private struct Collector: ResponseBodyWriter {
+    let take: @Sendable (ByteBuffer) -> Void
+
+    mutating func write(_ buffer: ByteBuffer) async throws { take(buffer) }
+    consuming func finish(_ trailingHeaders: HTTPFields?) async throws {}
+  }
+
+  private func body(_ response: Response) async throws -> String {
+    let text = Mutex("")
+    try await response.body.write(Collector { part in text.withLock { $0 += String(buffer: part) } })
+    return text.withLock { $0 }
+  }
+
+  /// Attack: the token is taken back in gateway.lua, and the listener stays open to all until the next start.
+  @Test func anOpenListenerKeepsTheTokenThatItBeganWith() async throws {
+    let gateway = try gateway()
+    let application = try application(gateway)
+    var next = TestGeneration.gateway(for: [PhoneOTP()])
+    next.id = "without"
+    gateway.generations.activate(next, at: gateway.clock.now())
+    #expect(try await ask(gateway, application, "/policy").status == .unauthorized)
+    #expect(try await ask(gateway, application, "/policy", authorization: ["Bearer \(Self.token)"]).status == .ok)
+    next.id = "other"
+    next.gateway.adminToken = SecretText("another-token-of-some-length")
+    gateway.generations.activate(next, at: gateway.clock.now())
+    #expect(try await ask(gateway, application, "/policy", authorization: ["Bearer \(Self.token)"]).status == .unauthorized)
+    #expect(try await ask(gateway, application, "/policy", authorization: ["Bearer another-token-of-some-length"]).status == .ok)
+  }
+
+  @Test func anOpenListenerWithoutATokenAnswersNobody() async throws {
+    let gateway = try gateway(token: nil)
+    let application = try application(gateway)
+    for host in ["10.0.0.5:9901", "localhost:9901", "127.0.0.1:9901"] {
+      #expect(try await ask(gateway, application, "/policy", host: host).status == .unauthorized)
+    }
+    #expect(try await ask(gateway, application, "/healthz", host: "10.0.0.5:9901").status == .ok)
+  }
+
+  @Test func onLoopbackTheTokenIsAskedForToo() async throws {
+    let gateway = try gateway()
+    let application = try application(gateway, listen: ListenAddress(host: "127.0.0.1", port: 9901))
+    #expect(try await ask(gateway, application, "/policy", host: "127.0.0.1:9901").status == .unauthorized)
+    #expect(try await ask(gateway, application, "/policy", host: "127.0.0.1:9901", authorization: ["Bearer \(Self.token)"]).status == .ok)
+  }
+}
