@@ -4,11 +4,10 @@ happens to accounts is in the log."""
 import json
 import os
 import re
+import shutil
 import signal
-import socket
 import stat
 import subprocess
-import sys
 import time
 
 import pytest
@@ -18,6 +17,22 @@ from house import BIN, House, problem, wait_for, wrong
 from test_start import refused, run
 
 TOKEN = "0123456789abcdef-the-operators-token"
+
+
+@pytest.fixture
+def empty_house(tmp_path):
+    """Without the folder's cases, which each check and each start would play."""
+    house = House(tmp_path)
+    shutil.rmtree(house.config / "tests")
+    try:
+        yield house
+    finally:
+        house.stop()
+
+
+@pytest.fixture
+def house(empty_house):
+    return empty_house.start()
 
 
 def told(house, *arguments, **env):
@@ -119,7 +134,6 @@ def test_an_outbox_behind_a_public_address_is_refused(empty_house):
     house = empty_house
     house.edit("gateway.lua", lambda text: re.sub(r"\n    google_oauth = \{.*?\n    \},", "", text.replace(
         f'public_url = "{house.url}"', 'public_url = "https://auth.example.com"'), flags=re.S))
-    house.edit("flows/login.lua", lambda text: text)
     pattern = r"gateway\.lua:\d+: providers\.phone_otp\.sms: outbox\(\) .*https://auth\.example\.com.*allow_public = true"
     is_refused_everywhere(house, pattern)
     house.edit("gateway.lua", lambda text: text.replace("outbox()", "outbox { allow_public = true }"))
@@ -190,18 +204,6 @@ def _with_cores(house, folder, env):
     return Program(BIN / "moongate", "serve", "--config", house.config, env=env, cwd=folder, preexec_fn=allow)
 
 
-READER = """
-import os, sys
-pid = sys.argv[1]
-for name in ("environ", "mem", "maps"):
-    try:
-        open(f"/proc/{pid}/{name}", "rb").read(1)
-        print(name, "read")
-    except OSError as error:
-        print(name, error.strerror)
-"""
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to run the gateway as another user")
 def test_another_process_of_the_same_user_reads_no_memory(empty_house):
     """Attack: a service of the same user that was broken into reads keys and tokens out of the gateway's memory, or its environment."""
@@ -216,10 +218,11 @@ def test_another_process_of_the_same_user_reads_no_memory(empty_house):
     from processes import Program
     house.serve = lambda **env: Program(BIN / "moongate", "serve", "--config", house.config, env=env, user=nobody, group=nobody, extra_groups=[])
     house.start(SECRET_OF_A_TEST="s3cret")
-    read = subprocess.run(
-        [sys.executable, "-c", READER, str(house.gateway.process.pid)], capture_output=True, text=True, timeout=20, user=nobody, group=nobody,
-        extra_groups=[])
-    assert read.stdout.split("\n")[:3] == ["environ Permission denied", "mem Permission denied", "maps Permission denied"], read
+    for name in ("environ", "mem", "maps"):
+        read = subprocess.run(
+            ["/usr/bin/head", "-c", "1", f"/proc/{house.gateway.process.pid}/{name}"], capture_output=True, text=True, timeout=20, user=nobody,
+            group=nobody, extra_groups=[])
+        assert read.returncode == 1 and "Permission denied" in read.stderr, f"{name}: {read}"
     assert os.stat(f"/proc/{house.gateway.process.pid}/environ").st_uid == 0
     limits = open(f"/proc/{house.gateway.process.pid}/limits").read()
     assert re.search(r"Max core file size +0 +0 ", limits), limits

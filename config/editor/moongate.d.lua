@@ -19,7 +19,7 @@
 ---The gateway itself: where it listens, where its state lies, how messages leave.
 ---@class (exact) moongate.Gateway
 ---@field listen? string an address, such as "127.0.0.1:8080" (default: "127.0.0.1:8080")
----@field admin? string an address, such as "127.0.0.1:8080" (default: "127.0.0.1:9901")
+---@field admin? string|moongate.Admin an address, such as "127.0.0.1:9901" (default: "127.0.0.1:9901")
 ---@field public_url string how people reach the gateway, such as "https://auth.example.com"
 ---@field tls? moongate.TLS a table with cert and key
 ---@field store? string|moongate.Secret where state is kept, such as "sqlite:data/moongate.db" (default: "sqlite:data/moongate.db")
@@ -29,11 +29,17 @@
 ---@field redirect_hosts? string[] a list of hosts
 ---@field cookie_domain? string a domain, such as "example.com"
 ---@field cors_origins? string[] a list of origins
+---@field hsts? moongate.Duration|false how long browsers are to use https alone, or false (default: "365d")
 ---@field service? string what messages call us (default: "Moongate")
 ---@field brand? moongate.Brand what pages show
 ---@field risk_budget? string a probability, such as "0.1% per 30d"
 ---@field limits? moongate.ConnectionLimits bounds on connections
 ---@field providers moongate.Providers a table of providers, as in { phone_otp = { sms = outbox() } }
+
+---An admin listener that other machines reach.
+---@class (exact) moongate.Admin
+---@field address string an address, such as "10.0.0.5:9901"
+---@field token? moongate.Secret what each call must carry as Authorization: Bearer, as in env "MOONGATE_ADMIN_TOKEN"
 
 ---The gateway's own certificate.
 ---@class (exact) moongate.TLS
@@ -62,6 +68,10 @@
 ---@field [integer] string the program, then its arguments
 ---@field env? table<string, string|moongate.Secret> what its environment holds, as in { TOKEN = env "SMS_TOKEN" }
 ---@field timeout? moongate.Duration how long it may take for one call, at most "30s" (default: "5s")
+
+---Messages that are shown and not sent.
+---@class (exact) moongate.Outbox
+---@field allow_public? boolean whether it may be used where public_url is not this machine (default: false)
 
 ---A mail server.
 ---@class (exact) moongate.SMTP
@@ -464,8 +474,9 @@ function env(name) end
 function file(path) end
 
 ---Sends nothing: keeps messages in memory and shows them on the admin listener.
+---@param settings? moongate.Outbox
 ---@return moongate.Delivery
-function outbox() end
+function outbox(settings) end
 
 ---Posts messages to a site.
 ---@param settings moongate.Webhook
