@@ -10,7 +10,8 @@ struct ConfigurationFolder: Sendable {
   let path: String
   private let providers: ProviderRegistry
   private let loader: ConfigurationLoader
-  private let places: Gateway.Places
+  /// Tells nothing of where the gateway listens.
+  private let anywhere: ConfigurationLoader
 
   /// - Parameters:
   ///   - programs: starts those that gateway.lua names.
@@ -18,8 +19,10 @@ struct ConfigurationFolder: Sendable {
   init(path: String, providers: ProviderRegistry, programs: ProgramLoading? = nil, places: Gateway.Places = Gateway.Places()) {
     self.path = path
     self.providers = providers
-    self.places = places
-    loader = ConfigurationLoader(providers: providers.all.map(\.descriptor), pages: { PageRenderer.problems(of: $0) }, programs: programs)
+    let descriptors = providers.all.map(\.descriptor)
+    loader = ConfigurationLoader(
+      providers: descriptors, pages: { PageRenderer.problems(of: $0) }, gateway: { places.problems(of: $0) }, programs: programs)
+    anywhere = ConfigurationLoader(providers: descriptors, pages: { PageRenderer.problems(of: $0) }, programs: programs)
   }
 
   /// How long the cases of a candidate may take together (exact.md).
@@ -32,7 +35,7 @@ struct ConfigurationFolder: Sendable {
   }
 
   /// The folder's generation, whatever it grants and whether its cases hold; nil where its files have problems.
-  func generation() -> (any PolicyGeneration)? { try? loader.read(folder: path).get().generation }
+  func generation() -> (any PolicyGeneration)? { try? anywhere.read(folder: path).get().generation }
 
   private func judge(unless active: String?) async -> Result<any PolicyGeneration, RefusedConfiguration> {
     switch loader.read(folder: path) {
@@ -41,7 +44,7 @@ struct ConfigurationFolder: Sendable {
       let generation = loaded.generation
       if generation.id == active { return .success(generation) }
       let problems =
-        places.problems(of: generation.gateway) + OpenedStore.problems(of: generation.gateway)
+        OpenedStore.problems(of: generation.gateway)
         + [riskProblem(of: generation)].compactMap(\.self) + (await failures(of: loaded))
       if problems.isEmpty { return .success(generation) }
       return .failure(RefusedConfiguration(id: generation.id, problems: problems, isFolderMissing: false))

@@ -1,5 +1,6 @@
 import Foundation
 import MoongateCore
+import MoongateTesting
 import Testing
 
 @testable import MoongatePolicy
@@ -139,11 +140,13 @@ import Testing
 
   @Test func anAccessListSaysWhoItReallyIs() {
     let nobody = UInt32.max
-    let own = [(tag: UInt8(0x01), permissions: UInt8(4), id: nobody), (0x02, 4, 999), (0x04, 0, nobody), (0x10, 4, nobody), (0x20, 0, nobody)]
+    let own: [(tag: UInt8, permissions: UInt8, id: UInt32)] = [
+      (0x01, 4, nobody), (0x02, 4, 999), (0x04, 0, nobody), (0x10, 4, nobody), (0x20, 0, nobody),
+    ]
     #expect(!FilePermissions.isShared(list(own), user: 999))
     #expect(FilePermissions.isShared(list(own), user: 1000), "another user may read it")
     #expect(!FilePermissions.isShared(list(own.map { ($0.tag, $0.permissions, $0.tag == 2 ? 0 : $0.id) }), user: 1000), "root may read everything")
-    for (index, tag) in [(2, UInt8(0x04)), (4, 0x20)] {
+    for (index, tag) in [(2, 0x04), (4, 0x20)] as [(Int, UInt8)] {
       var open = own
       open[index] = (tag, 4, nobody)
       #expect(FilePermissions.isShared(list(open), user: 999), "\(tag)")

@@ -25,11 +25,9 @@ extension AuditEvent.Kind {
   /// Whether it says who came in, what opens an account, or what an operator did.
   package var isSecurityEvent: Bool {
     switch self {
-    case .sessionStarted, .sessionEnded, .locked, .lockLifted, .accountCreated, .accountLocked, .accountUnlocked, .accountDisabled, .accountDeleted,
-      .accountsImported, .identifierAdded, .identifierChanged, .identifierRemoved, .factorSet, .factorChanged, .factorRemoved:
-      true
     // Generations have lines of their own.
     case .flowBegun, .codeSent, .deliveryFailed, .codeVerified, .stepSkipped, .refused, .generationActive, .generationRefused, .client: false
+    default: true
     }
   }
 }

@@ -33,17 +33,21 @@ package struct ConfigurationLoader: Sendable {
   private let providers: [ProviderDescriptor]
   private let environment: [String: String]
   private let pageProblems: @Sendable ([PageFile]) -> [ConfigurationProblem]
+  private let gatewayProblems: @Sendable (GatewaySettings) -> [ConfigurationProblem]
   private let programs: ProgramLoading?
 
   /// - Parameters:
   ///   - providers: all that the program has.
   ///   - environment: for `env "NAME"`.
   ///   - pages: says what is wrong with the files of `pages/`.
+  ///   - gateway: says what else is wrong with gateway.lua.
   ///   - programs: starts those that gateway.lua names; nil where there is nobody to.
   package init(
     providers: [ProviderDescriptor], environment: [String: String] = ProcessInfo.processInfo.environment,
-    pages: @escaping @Sendable ([PageFile]) -> [ConfigurationProblem] = { _ in [] }, programs: ProgramLoading? = nil
+    pages: @escaping @Sendable ([PageFile]) -> [ConfigurationProblem] = { _ in [] },
+    gateway: @escaping @Sendable (GatewaySettings) -> [ConfigurationProblem] = { _ in [] }, programs: ProgramLoading? = nil
   ) {
+    gatewayProblems = gateway
     self.programs = programs
     self.providers = providers
     self.environment = environment
@@ -85,6 +89,8 @@ package struct ConfigurationLoader: Sendable {
         candidates = started
         catalog.configured = GatewayReader.configured(node, catalog)
         gateway = GatewayReader(folder: folder, catalog: catalog, secrets: secrets, problems: problems).read(node)
+        problems.tellUnsafe()
+        if let gateway { problems.add(gatewayProblems(gateway)) }
       }
     } else if !unreadable.contains("gateway.lua") {
       problems.add(SourceLocation(file: "gateway.lua", line: 0), "", "is missing: every configuration folder has one")

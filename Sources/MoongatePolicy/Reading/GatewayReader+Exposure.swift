@@ -12,23 +12,23 @@ extension GatewayReader {
     guard let node = reader.take("admin") else { return nil }
     guard case .table = node.value else {
       guard let address = address(reader, "admin") else { return nil }
-      return judged(address, token: nil, at: node)
+      return judge(address, token: nil, at: node)
     }
     guard let table = TableReader(node, .admin, path: "admin", problems: problems) else { return nil }
     let before = problems.all.count
     let address = address(table, "address")
     let token = table.take("token").flatMap { readToken($0, table.path("token")) }
     guard problems.all.count == before, let address else { return nil }
-    return judged(address, token: token, at: table.said("address") ?? node)
+    return judge(address, token: token, at: table.said("address") ?? node)
   }
 
-  private func judged(_ address: ListenAddress, token: SecretText?, at node: LuaNode) -> (address: ListenAddress, token: SecretText?)? {
+  private func judge(_ address: ListenAddress, token: SecretText?, at node: LuaNode) -> (address: ListenAddress, token: SecretText?) {
     if address.isLoopback || token != nil { return (address, token) }
-    problems.add(
+    problems.addUnsafe(
       node.location, "admin",
       "other machines reach \(address), and the admin listener does whatever it is asked: listen on 127.0.0.1, or ask for a token, as in "
         + "{ address = \"\(address)\", token = env \"MOONGATE_ADMIN_TOKEN\" }")
-    return nil
+    return (address, token)
   }
 
   private func readToken(_ node: LuaNode, _ path: String) -> SecretText? {

@@ -5,12 +5,24 @@ import MoongateCore
 final class Problems {
   private(set) var all: [ConfigurationProblem] = []
   private(set) var warnings: [ConfigurationProblem] = []
+  /// What can be read and must not be served. Kept apart until a file is read, so that it does not hide what else is wrong with it.
+  private var unsafe: [ConfigurationProblem] = []
 
   func add(_ location: SourceLocation, _ path: String, _ message: String) {
     all.append(ConfigurationProblem(location: location, path: path, message: message))
   }
 
   func add(_ problems: [ConfigurationProblem]) { all += problems }
+
+  func addUnsafe(_ location: SourceLocation, _ path: String, _ message: String) {
+    unsafe.append(ConfigurationProblem(location: location, path: path, message: message))
+  }
+
+  /// Makes problems like any other of those.
+  func tellUnsafe() {
+    all += unsafe
+    unsafe = []
+  }
 
   func warn(_ location: SourceLocation, _ path: String, _ message: String) {
     warnings.append(ConfigurationProblem(location: location, path: path, message: message))

@@ -1,5 +1,6 @@
 import Logging
 import MoongateSDK
+import MoongateStore
 import MoongateTesting
 import Testing
 
@@ -52,8 +53,8 @@ import Testing
     let operators = AccountDesk(
       store: desk.store, providers: try ProviderRegistry([]), keys: desk.keys, clock: desk.clock, random: SystemRandom())
     #expect(try await operators.clearLock(lock) == .done)
-    #expect(lines(.lockLifted).count == 1 && value("lock", try #require(lines(.lockLifted).first)) == lock)
-    #expect(value("decision", try #require(lines(.lockLifted).first)) != nil)
+    #expect(lines(.lockLifted).map { value("lock", $0) } == [lock])
+    #expect(lines(.lockLifted).allSatisfy { value("decision", $0)?.hasPrefix("dc_") == true })
   }
 
   @Test func whatAnOperatorDoesIsALine() async throws {
@@ -68,7 +69,7 @@ import Testing
     _ = try await operators.delete(account)
     for kind in [AuditEvent.Kind.accountLocked, .accountUnlocked, .accountDisabled, .sessionEnded, .accountDeleted] {
       #expect(lines(kind).count == 1, "\(kind)")
-      #expect(value("decision", try #require(lines(kind).first))?.hasPrefix("dc_") == true)
+      #expect(lines(kind).allSatisfy { value("decision", $0)?.hasPrefix("dc_") == true })
     }
   }
 
