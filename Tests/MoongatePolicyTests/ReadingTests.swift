@@ -109,7 +109,7 @@ import Testing
     #expect(try limits("limits = { flows = { count = 2000, bytes = \"1GiB\" } },").flows == FlowBound(count: 2_000, bytes: 1 << 30))
     #expect(try limits("limits = { flows = { count = 2000 } },").flows == FlowBound(count: 2_000, bytes: 64 << 20))
     for (text, sentence) in [
-      ("limits = { flows = { count = 0 } },", "limits.flows.count: must be a whole number from 1000 to 10000000, not 0"),
+      ("limits = { flows = { count = 0 } },", "limits.flows.count: must be a whole number from 1000 to 10000000, not the number 0"),
       ("limits = { flows = { bytes = \"64MB\" } },", "limits.flows.bytes: \"64MB\" is no size; write \"64KiB\", \"64MiB\" or \"1GiB\""),
       ("limits = { flows = { bytes = \"1KiB\" } },", "limits.flows.bytes: must be from 1048576 to 1099511627776 bytes, not \"1KiB\""),
       ("limits = { flows = { cuont = 5000 } },", "limits.flows.cuont: unknown field; did you mean `count`?"),

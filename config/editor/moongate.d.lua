@@ -53,16 +53,22 @@
 ---@field primary? string a colour, such as "#0D7377"
 ---@field support? string a link: mailto: or https:
 
----Bounds on connections.
+---Bounds on connections, and on flows in which nobody has proved anything.
 ---@class (exact) moongate.ConnectionLimits
 ---@field connections? integer a whole number (default: 50000)
 ---@field per_ip? moongate.AddressLimits bounds per address
 ---@field body_rate? string|false the least of a body in each window, such as "1KiB/10s", or false (default: "1KiB/10s")
+---@field flows? moongate.FlowLimits bounds on flows in which nobody has proved anything
 
----Bounds on one client address; none where nothing is said.
+---Bounds on one client address; requests are unlimited where nothing is said.
 ---@class (exact) moongate.AddressLimits
----@field connections? integer a whole number
+---@field connections? integer a whole number (default: 1000)
 ---@field requests? string a rate, such as "100/s"
+
+---How many flows there may be in which nobody has proved anything. Beyond it the address with the most loses its oldest.
+---@class (exact) moongate.FlowLimits
+---@field count? integer a whole number, from 1000 (default: 100000)
+---@field bytes? string a size, such as "64MiB" (default: "64MiB")
 
 ---A provider that is another program, started and supervised by the gateway; its own settings stand beside these.
 ---@class moongate.Program
@@ -117,7 +123,7 @@
 
 ---At most `max` events in any `window`, counted `per` key.
 ---@class (exact) moongate.Limit
----@field on "send"|"verify" `send` or `verify`
+---@field on "send"|"verify"|"begin"|"register" `send`, `verify`, `begin` or `register`
 ---@field per "phone"|"email"|"identifier"|"account"|"ip"|"network"|"country"|"prefix"|"device"|"flow"|"challenge"|"provider"|"global" what is counted by
 ---@field max integer|moongate.Vary how many, from 1
 ---@field window? moongate.Duration|moongate.Vary a duration, such as "15m"

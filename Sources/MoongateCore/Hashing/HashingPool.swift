@@ -42,19 +42,18 @@ package final class HashingPool: HashingPlaces {
   package var hasRoom: Bool { shares.hasRoom }
 
   package func slot(for address: [UInt8]) async -> (any SecretHasher)? {
-    let began = steady()
-    var isWaiting = false
-    defer { if isWaiting { shares.stopWaiting(address) } }
+    var since: ContinuousClock.Instant?
+    defer { if since != nil { shares.stopWaiting(address) } }
     while true {
       switch shares.enter(address) {
       case .entered: return HashingSlot(hashing: hashing, place: HashingPlace(self, of: address), line: line)
       case .full: return nil
       case .overShare:
-        if !isWaiting {
+        if since == nil {
           guard shares.startWaiting(address) else { return nil }
-          isWaiting = true
+          since = steady()
         }
-        guard steady() - began < Self.longestWaitForShare, !Task.isCancelled else { return nil }
+        guard let since, steady() - since < Self.longestWaitForShare, !Task.isCancelled else { return nil }
         try? await Task.sleep(for: Self.pause)
       }
     }

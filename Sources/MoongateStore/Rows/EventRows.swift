@@ -16,7 +16,9 @@ enum EventRows {
   /// The number of the newest event that is too many for the quota; nil where all of its events are within it.
   static func surplus(_ quota: AuditQuota, _ rows: some SQLTransaction) throws -> Int64? {
     try rows.row(
-      "SELECT number FROM event WHERE quota = ?1 ORDER BY number DESC LIMIT 1 OFFSET ?2", [SQLValue(quota.rawValue), SQLValue(quota.most)]
+      // As a range, so that its index is what it is read by, however few of all events are of the quota.
+      "SELECT number FROM event WHERE quota >= ?1 AND quota <= ?1 ORDER BY quota DESC, number DESC LIMIT 1 OFFSET ?2",
+      [SQLValue(quota.rawValue), SQLValue(quota.most)]
     )?.integer(0)
   }
 
@@ -24,8 +26,10 @@ enum EventRows {
   /// - Returns: how many were removed.
   static func remove(_ quota: AuditQuota, through number: Int64, limit: Int, _ rows: some SQLTransaction) throws -> Int {
     try rows.changes(
-      "DELETE FROM event WHERE number IN (SELECT number FROM event WHERE quota = ?1 AND number <= ?2 ORDER BY number LIMIT ?3)",
-      [SQLValue(quota.rawValue), .integer(number), SQLValue(limit)])
+      """
+      DELETE FROM event WHERE number IN (
+        SELECT number FROM event WHERE quota >= ?1 AND quota <= ?1 AND number <= ?2 ORDER BY quota, number LIMIT ?3)
+      """, [SQLValue(quota.rawValue), .integer(number), SQLValue(limit)])
   }
 
   /// Newest first.

@@ -75,7 +75,7 @@ import Testing
     _ = try await desk.pass("login", TestDesk.phone, "911111", by: desk.client())
     desk.clock.advance(by: .seconds(300))
     let codes = desk.delivery.messages.filter { $0.to == "+922222" }.compactMap(\.code)
-    #expect(try await desk.engine.submit(id, fields: ["code": .text(codes[0])], client: client).get().account?.isNew == true)
+    #expect(try await desk.engine.submit(id, fields: ["code": .text(codes[0])], client: client).get().account?.isNewUser == true)
   }
 
   // MARK: begins

@@ -94,7 +94,7 @@ import Testing
         "gateway.lua:2: public_url: codes, PINs and cookies would travel unencrypted: use https outside this machine",
         "policies/phone_otp.lua:2: code.ttl: is shorter than the longest wait of timers.resend_after: a code is dead before a new one may be asked for",
         "policies/phone_otp.lua:4: limits: no limit on send counts per phone, email, identifier or account: one person can be tried without end; add one with per = \"identifier\"",
-        "policies/phone_otp.lua:4: limits: the default limits `hard`, `send` and `send_ip` are replaced and no longer there",
+        "policies/phone_otp.lua:4: limits: the default limits `hard`, `send`, `send_day`, `send_ip`, `send_network`, `send_prefix` and `sms_global` are replaced and no longer there",
         "policies/phone_otp.lua:6: limits.net.lock: a later lock is shorter than the one before it: sort the list so that each is longer",
       ])
   }

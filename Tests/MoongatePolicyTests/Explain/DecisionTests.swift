@@ -149,6 +149,6 @@ import Testing
     let refused = try await decision(
       await gateway.begin(id, provider: nil, fields: ["phone": .text(Self.number)], by: gateway.client()), gateway)
     #expect(
-      refused.code == "account_not_found" && refused.detail["rule"] == "unknown_account" && refused.detail["at"] == "Plugins/PhoneOTP/policy.lua:12")
+      refused.code == "account_not_found" && refused.detail["rule"] == "unknown_account" && refused.detail["at"] == "Plugins/PhoneOTP/policy.lua:17")
   }
 }

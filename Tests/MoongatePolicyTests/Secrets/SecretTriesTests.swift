@@ -19,6 +19,9 @@ import Testing
     }
   }
 
+  /// An address begins sixty steps an hour: a flood has more than one.
+  private static func address(_ index: Int) -> [UInt8] { [10, 0, 0, UInt8(index / 50)] }
+
   /// 1.
   @Test func twoHundredWrongPINsAtOnceAreFiveComparisons() async throws {
     let (bench, places) = try Self.counted()
@@ -36,7 +39,7 @@ import Testing
   @Test func twoHundredWrongPasswordsAtOnceAreFiveComparisons() async throws {
     let (bench, places) = try Self.counted()
     try await bench.person()
-    let told = try await Self.all(200) { index in await bench.login("guess number \(index)").told }
+    let told = try await Self.all(200) { index in await bench.login("guess number \(index)", from: Self.address(index)).told }
     #expect(places.verified == 5)
     #expect(told == ["invalid_password": 4, "too_many_attempts": 196])
   }
@@ -157,7 +160,7 @@ import Testing
     try await busy.person()
     let session = try await busy.session()
     let pins = try await Self.all(100) { _ in await busy.enter("pin_unlock", "pin", ["pin": "402917"], by: busy.client(session)).told }
-    let passwords = try await Self.all(100) { _ in await busy.login("wrong one").told }
+    let passwords = try await Self.all(100) { index in await busy.login("wrong one", from: Self.address(index)).told }
     #expect(pins == ["busy": 100] && passwords == ["busy": 100])
     #expect(try await busy.store.locks(at: busy.clock.now()).isEmpty)
     let free = try SecretsBench(store: busy.store)
@@ -170,7 +173,7 @@ import Testing
     let pool = HashingPool(keys: try SecretsBench.keys(), random: SeededRandom(seed: 3), cost: .cheap, threads: 1, queue: 1)
     let bench = try SecretsBench(places: pool)
     try await bench.person()
-    let told = try await Self.all(300) { _ in await bench.login("wrong one").told }
+    let told = try await Self.all(300) { index in await bench.login("wrong one", from: Self.address(index)).told }
     #expect(told["invalid_password", default: 0] <= 4)
     #expect(told.keys.allSatisfy { ["invalid_password", "too_many_attempts", "busy"].contains($0) }, "\(told)")
     bench.clock.advance(by: .seconds(86_400))

@@ -104,8 +104,10 @@ final class SecretsBench: Sendable {
   }
 
   /// Signing in by password.
-  func login(_ password: String, as address: String = SecretsBench.address) async -> Result<FlowView, Refusal> {
-    await enter("login_password", "password", ["email": address, "password": password], by: client())
+  func login(
+    _ password: String, as address: String = SecretsBench.address, from client: [UInt8] = [203, 0, 113, 1]
+  ) async -> Result<FlowView, Refusal> {
+    await enter("login_password", "password", ["email": address, "password": password], by: self.client(from: client))
   }
 }
 

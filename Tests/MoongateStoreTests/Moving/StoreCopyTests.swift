@@ -154,11 +154,11 @@ import Testing
 
   @Test func anOlderSchemaIsNotCopied() throws {
     try Self.makeFirst(source)
-    let refusal = CopyRefusal.olderSchema(name: "sqlite:\(source)", found: 1, known: 4)
+    let refusal = CopyRefusal.olderSchema(name: "sqlite:\(source)", found: 1, known: Schema.version)
     #expect(throws: refusal) { try vault(source).copy(to: vault(target)) { _ in } }
     #expect(
       refusal.description
-        == "The schema of sqlite:\(source) is 1, and this program's is 4: bring it up to date first, by `moongate store migrate`.")
+        == "The schema of sqlite:\(source) is 1, and this program's is \(Schema.version): bring it up to date first, by `moongate store migrate`.")
   }
 
   /// A store as the first version of the schema has it.
