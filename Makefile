@@ -127,7 +127,7 @@ looks: test-deps $(VENV)/ready
 # llhttp with other dice every time, and memory under slow readers. Needs any build first.
 soak: test-deps $(VENV)/ready
 	@$(call need,$(SOAK_PACKAGES))
-	export MOONGATE_BIN=$$($(SWIFT_BUILD) --show-bin-path) MOONGATE_API_SECONDS=600 MOONGATE_API_EXAMPLES=500 MOONGATE_API_PHASES=coverage,fuzzing
+	export MOONGATE_BIN=$$($(SWIFT_BUILD) --show-bin-path) MOONGATE_API_SECONDS=600 MOONGATE_API_EXAMPLES=500 MOONGATE_API_PHASES=examples,coverage,fuzzing,stateful
 	export MOONGATE_FRAMING_SECONDS=300 MOONGATE_FRAMING_SEED=$$RANDOM
 	$(VENV)/bin/python -m pytest Tests/EndToEnd/soak_wire.py Tests/EndToEnd/test_framing.py Tests/EndToEnd/test_description.py -v -rP --durations=0
 	python3 Tests/Bench/slow_readers.py

@@ -21,7 +21,7 @@ extension Operation {
   static let register = Operation(
     id: "register", summary: "Make an account of an email address and a password; a code goes to the address", tag: .apps,
     body: Schema.body(
-      ["email": Schema.email, "password": Schema.newPassword], perhaps: ["first_name": Schema.optionalInput, "last_name": Schema.optionalInput]),
+      ["email": Schema.email, "password": Schema.newPassword, "first_name": Schema.name, "last_name": Schema.name]),
     status: 201,
     content: .json(signedIn), refusals: .sending + .judging)
   static let login = Operation(

@@ -14,7 +14,7 @@ extension Operation {
     id: "createFlow", summary: "Begin a flow, such as a sign-in", tag: .flows,
     body: Schema.body(
       ["flow": Schema.input],
-      perhaps: ["return_to": Schema.optionalInput, "code_challenge": Schema.optionalInput, "redirect_to": Schema.optionalInput]),
+      perhaps: ["return_to": Schema.optionalInput, "code_challenge": Schema.nullable(Schema.challenge), "redirect_to": Schema.optionalInput]),
     status: 201, content: flow, refusals: [.denied, .unauthenticated, .stepUpRequired, .identifierTooNew, .policyError, .disabled])
   static let viewFlow = Operation(
     id: "viewFlow", summary: "The flow as it stands; never a token", tag: .flows, path: ["flow"], status: 200, content: flow,

@@ -21,6 +21,10 @@ enum Schema {
   /// Every character is one like any other.
   static let password: JSONValue = .members(["type": .text("string"), "minLength": .number(1), "maxLength": .number(1024)])
   static let newPassword: JSONValue = .members(["type": .text("string"), "minLength": .number(8), "maxLength": .number(1024)])
+  /// The SHA-256 of a verifier in base64url (RFC 7636 section 4.2).
+  static let challenge = input(pattern: "^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$")
+  /// A person's name.
+  static let name: JSONValue = .members(["type": .text("string"), "minLength": .number(1), "maxLength": .number(100)])
   /// An id that an answer named.
   static let id = input(pattern: "^[A-Za-z0-9_-]{1,128}$")
   /// Behind a `?`: control characters are refused (`FormFields`).
