@@ -77,6 +77,7 @@ struct Gateway {
         clock: clock, random: random, audit: audit, logger: logger),
       ownPrefixes: google.map { [$0.path] } ?? [], accessLog: accessLog,
       page: { refusal, languages in pages.html(for: refusal, languages: languages, generation: generations.current) })
+    store.memory.committed.subscribe { changes in await proxy.forget(changes) }
     let eventLoops = MultiThreadedEventLoopGroup.singleton
     let server = PublicServer.builder(proxy: proxy, tls: tls)
     let heartbeat = Heartbeat(store: store, generations: generations, keys: key.keys, address: listen, clock: clock, random: random)
@@ -100,6 +101,7 @@ struct Gateway {
       Background { await OwnThread.run(at: nil) { await watch.run { pause.block(for: $0) } } },
       heartbeat,
       PruneLoop(store: store, clock: clock, logger: logger),
+      UnverifiedAccountsLoop(store: store, generations: generations, clock: clock, random: random, logger: logger),
       FileReload(reload: reload, watcher: watcher), SignalReload(reload: reload, accessLog: accessLog, logger: logger),
       CertificateReload(reload: reload), KeyReload(settings.key, keys: key.keys, logger: logger),
       Listener(name: "admin", address: admin, service: adminApplication),

@@ -24,7 +24,7 @@ import Testing
     let vault = try StoreVault(.sqlite(path: path))
     #expect(try vault.version() == 1)
     #expect(try vault.migrate() == 1)
-    #expect(try vault.version() == 4 && vault.migrate() == 4)
+    #expect(try vault.version() == 5 && vault.migrate() == 5)
     let store = try SQLiteStore(path: path, keyFingerprint: [1])
     #expect(try await store.account("ac_1")?.firstName == "Asha")
     #expect(try await store.account("ac_1")?.epoch == 0)

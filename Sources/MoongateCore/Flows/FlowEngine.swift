@@ -22,6 +22,8 @@ package struct FlowEngine: Sendable {
   private let created = CreatedFlows()
   /// Those who wait for tries before theirs to be settled.
   let waiting = Places(1_000)
+  /// Those whose account is being exported.
+  let exports = Places(2)
 
   /// - Parameters:
   ///   - web: how providers reach other sites; nobody by default.
@@ -222,7 +224,7 @@ extension FlowEngine {
   func advance(_ machine: inout FlowMachine, _ visit: Visit) async throws(Halt) -> FlowMachine.Action {
     while true {
       switch machine.next {
-      case .offer, .complete: return machine.next
+      case .offer, .chooseAccount, .complete: return machine.next
       case .askWhether(let function):
         // A function that the active generation does not have any more cannot excuse anyone: the step applies.
         let isKnown = visit.generation.flows[machine.record.name]?.steps.contains { $0.when == function } ?? false

@@ -5,6 +5,13 @@ package protocol HashingPlaces: Sendable {
   /// A place: it is held until the hasher, and what it has been given to do, is gone.
   /// - Returns: nil where all places are taken: 503 `busy`, and nothing is charged.
   func slot() -> (any SecretHasher)?
+  /// A place whose hasher gives the hashes that it makes this salt.
+  func slot(salt: [UInt8]?) -> (any SecretHasher)?
+}
+
+extension HashingPlaces {
+  /// Where hashes cost nothing, it does not matter which of them are made together.
+  package func slot(salt: [UInt8]?) -> (any SecretHasher)? { slot() }
 }
 
 /// A place for everyone, where whoever asks waits: for policy cases and the simulator, whose hashing is cheap and whose run must be the

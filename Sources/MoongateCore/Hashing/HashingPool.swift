@@ -33,9 +33,11 @@ package final class HashingPool: HashingPlaces {
 
   deinit { line.close() }
 
-  package func slot() -> (any SecretHasher)? {
+  package func slot() -> (any SecretHasher)? { slot(salt: nil) }
+
+  package func slot(salt: [UInt8]?) -> (any SecretHasher)? {
     guard places.enter() else { return nil }
-    return HashingSlot(hashing: hashing, place: HashingPlace(self), line: line)
+    return HashingSlot(hashing: hashing, place: HashingPlace(self), line: line, salt: salt)
   }
 
   fileprivate func leave() { places.leave() }
@@ -57,12 +59,16 @@ private struct HashingSlot: SecretHasher {
   let hashing: SecretHashing
   let place: HashingPlace
   let line: HashingLine
+  let salt: [UInt8]?
+  let last = LastHash()
 
   func hash(_ secret: [UInt8]) async throws -> String {
-    try await line.run(place) { [hashing] () throws(HashingFault) in try hashing.hash(secret) }
+    try await line.run(place) { [hashing, salt] () throws(HashingFault) in try hashing.hash(secret, salt: salt) }
   }
 
   func verify(_ secret: [UInt8], against hash: String?) async throws -> HashVerdict {
-    try await line.run(place) { [hashing] () throws(HashingFault) in try hashing.verify(secret, against: hash) }
+    try await line.run(place) { [hashing, salt, last] () throws(HashingFault) in
+      try hashing.verify(secret, against: hash, salt: salt, remembering: last)
+    }
   }
 }

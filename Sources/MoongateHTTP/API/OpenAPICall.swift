@@ -37,7 +37,7 @@ struct OpenAPICall: Sendable {
       "paths": .object(paths.map { JSONMember(name: $0.path, value: .object($0.operations)) }),
       "components": .members([
         "securitySchemes": .members(["session": .members(["type": .text("http"), "scheme": .text("bearer")])]),
-        "schemas": .object(Components.schemas.map { JSONMember(name: $0.key, value: $0.value) }),
+        "schemas": .object((Array(Components.schemas) + Array(Components.export)).map { JSONMember(name: $0.key, value: $0.value) }),
       ]),
     ])
   }

@@ -158,7 +158,7 @@ import Testing
     #expect(throws: refusal) { try vault(source).copy(to: vault(target)) { _ in } }
     #expect(
       refusal.description
-        == "The schema of sqlite:\(source) is 1, and this program's is 3: bring it up to date first, by `moongate store migrate`.")
+        == "The schema of sqlite:\(source) is 1, and this program's is 5: bring it up to date first, by `moongate store migrate`.")
   }
 
   /// A store as the first version of the schema has it.

@@ -8,7 +8,7 @@ extension Operation {
     "provider": Schema.optionalText, "phone": Schema.text, "region": Schema.text, "email": Schema.text, "code": Schema.text, "pin": Schema.text,
     "new_pin": Schema.text,
     "password": Schema.text, "first_name": Schema.optionalText, "last_name": Schema.optionalText, "id_token": Schema.text,
-    "code_verifier": Schema.text,
+    "code_verifier": Schema.text, "account": Schema.text,
   ]
 
   static let createFlow = Operation(
@@ -24,7 +24,9 @@ extension Operation {
     id: "beginStep", summary: "Begin a step: send a code, ask for a PIN, lead to another site", tag: .flows, path: ["flow"],
     body: Schema.body([:], perhaps: inputs), status: 200, content: flow, refusals: .sending + .judging)
   static let submitStep = Operation(
-    id: "submitStep", summary: "Send what the step asks for", tag: .flows, path: ["flow"], body: Schema.body([:], perhaps: inputs), status: 200,
+    id: "submitStep",
+    summary: "Send what the step asks for; of a field of the kind choice, the value of one of its choices", tag: .flows, path: ["flow"],
+    body: Schema.body([:], perhaps: inputs), status: 200,
     content: flow, refusals: .judging)
   static let resendCode = Operation(
     id: "resendCode", summary: "Send another code; the one before it is dead", tag: .flows, path: ["flow"], body: Schema.body([:]), status: 200,
