@@ -32,8 +32,9 @@ package struct PublicApplication: Service, CustomStringConvertible {
     let driver = FlowDriver(engine: engine, sessions: SessionDirectory(store: store, clock: clock), random: random)
     let ending = SessionEnding(store: store, clock: clock, random: random)
     let sessions = SessionCalls(driver: driver, ending: ending)
+    let account = OwnAccountCalls(driver: driver)
     let api: [[Endpoint]] = [
-      FlowCalls(driver: driver).endpoints, sessions.endpoints, PhoneFormatCall(providers: providers, pages: pages).endpoints,
+      FlowCalls(driver: driver).endpoints, sessions.endpoints, account.endpoints, PhoneFormatCall(providers: providers, pages: pages).endpoints,
       SeedCalls(driver: driver, sessions: sessions, clock: clock).endpoints, ClientEventCall(driver: driver, clock: clock, audit: audit).endpoints,
     ]
     let described = OpenAPICall(describing: api.flatMap { $0 }, regions: PhoneFormatCall.regions(of: providers))
@@ -45,6 +46,7 @@ package struct PublicApplication: Service, CustomStringConvertible {
       CodePage("/auth/verify", driver, pages, clock: clock).endpoints, CodePage("/auth/email", driver, pages, clock: clock).endpoints,
       PinPage(driver: driver, pages: pages).endpoints, LogoutPage(driver: driver, ending: ending, pages: pages).endpoints,
       AccountPage(driver: driver, ending: ending, pages: pages, providers: providers).endpoints,
+      AccountEndPage(driver: driver, pages: pages, calls: account).endpoints, ChoosePage(driver: driver, pages: pages).endpoints,
       StepPage(driver: driver, pages: pages, providers: providers, clock: clock).endpoints,
       ErrorPage(pages: pages, audit: audit).endpoints, pages.endpoints,
     ]

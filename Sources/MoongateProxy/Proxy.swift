@@ -131,6 +131,14 @@ package final class Proxy: Sendable {
     return made
   }
 
+  /// Forgets sessions that this process has ended or changed. Returns when every event loop has: a request that is decoded after that asks the
+  /// store, and is not answered by what the store said before.
+  package func forget(_ changes: SessionChanges) async {
+    let forgotten = loops.withLock { Array($0.values) }.map { bound in bound.eventLoop.submit { bound.value.apply(changes) } }
+    // An event loop that has ended serves nobody.
+    for loop in forgotten { try? await loop.get() }
+  }
+
   private func apply(_ changes: SessionChanges) {
     for bound in loops.withLock({ Array($0.values) }) {
       bound.eventLoop.execute { bound.value.apply(changes) }

@@ -35,11 +35,18 @@ package final class SpreadStore: Store {
   package func accounts(after id: String?, limit: Int) async throws(StoreFault) -> [Account] { try await next.accounts(after: id, limit: limit) }
   package func accounts(naming identifier: Identifier) async throws(StoreFault) -> [Account] { try await next.accounts(naming: identifier) }
   package func account(holding identifier: Identifier) async throws(StoreFault) -> Account? { try await next.account(holding: identifier) }
-  package func account(claiming identifier: Identifier, having provider: ProviderName) async throws(StoreFault) -> Account? {
-    try await next.account(claiming: identifier, having: provider)
+  package func accounts(claiming identifier: Identifier, having provider: ProviderName?, limit: Int) async throws(StoreFault) -> [String] {
+    try await next.accounts(claiming: identifier, having: provider, limit: limit)
   }
   package func providerRecord(of account: String, for provider: ProviderName) async throws(StoreFault) -> [UInt8]? {
     try await next.providerRecord(of: account, for: provider)
+  }
+  package func factors(of account: String) async throws(StoreFault) -> [StoredFactor] { try await next.factors(of: account) }
+  package func expireUnverified(unusedSince moment: Timestamp, at now: Timestamp) async throws(StoreFault) -> ExpiredAccounts {
+    try await next.expireUnverified(unusedSince: moment, at: now)
+  }
+  package func events(about account: String, traces: [String], limit: Int) async throws(StoreFault) -> [AuditEvent] {
+    try await next.events(about: account, traces: traces, limit: limit)
   }
   package func session(_ token: TokenHash) async throws(StoreFault) -> SessionSnapshot? { try await next.session(token) }
   package func sessions(of account: String) async throws(StoreFault) -> [Session] { try await next.sessions(of: account) }

@@ -6,19 +6,88 @@ import Testing
 
 extension StoreConformance {
   static let changing: [StoreConformance] = [
-    StoreConformance("the newest claimant with a record is found; a proof makes it no claim any more") { bench async throws in
+    StoreConformance("claimants with a record are found, oldest first; a proof makes it no claim any more") { bench async throws in
       let password = ProviderName(test: "password")
-      #expect(try await bench.store.account(claiming: bench.email(), having: password) == nil)
-      for id in ["ac_1", "ac_2", "ac_3"] {
+      func claimants(_ provider: ProviderName?, _ limit: Int = 10, of address: Identifier? = nil) async throws -> [String] {
+        try await bench.store.accounts(claiming: address ?? bench.email(), having: provider, limit: limit)
+      }
+      #expect(try await claimants(password) == [])
+      for id in ["ac_9", "ac_2", "ac_3"] {
         bench.clock.advance(by: .seconds(1))
         try await bench.apply(.createAccount(bench.account(id, claimed: [bench.email()])))
         if id != "ac_3" { try await bench.apply(.putProviderRecord(account: id, password, sealed: [1])) }
       }
-      #expect(try await bench.store.account(claiming: bench.email(), having: password)?.id == "ac_2", "the third has no password")
-      #expect(try await bench.store.account(claiming: bench.email(), having: ProviderName(test: "pin")) == nil)
-      #expect(try await bench.store.account(claiming: bench.email("other@example.com"), having: password) == nil)
+      #expect(try await claimants(password) == ["ac_9", "ac_2"], "the third has no password")
+      #expect(try await claimants(nil) == ["ac_9", "ac_2", "ac_3"])
+      #expect(try await claimants(nil, 1) == ["ac_9"])
+      #expect(try await claimants(ProviderName(test: "pin")) == [])
+      #expect(try await claimants(password, of: bench.email("other@example.com")) == [])
       try await bench.apply(.verifyIdentifier(account: "ac_2", bench.email()))
-      #expect(try await bench.store.account(claiming: bench.email(), having: password) == nil)
+      #expect(try await claimants(password) == [])
+      #expect(try await claimants(nil) == [], "and the others have lost it")
+    },
+    StoreConformance("an account that is reclaimed keeps its identifier and the records that are named, nothing else") { bench async throws in
+      let (pin, password) = (ProviderName(test: "pin"), ProviderName(test: "password"))
+      try await bench.apply(
+        .createAccount(bench.account("ac_1", claimed: [bench.email(), bench.phone()])), .putProviderRecord(account: "ac_1", pin, sealed: [1]),
+        .putProviderRecord(account: "ac_1", password, sealed: [2]), .putSession(bench.session("se_1", of: "ac_1")))
+      let before = try await bench.store.sessionChanges(after: .max).latest
+      let reclaim = Change.reclaimAccount("ac_1", by: bench.email(), keeping: [password])
+      #expect(try await bench.apply(reclaim) == .conflict(.recordChanged), "it is not proved")
+      #expect(try await bench.store.account("ac_1")?.identifiers.count == 2)
+      #expect(try await bench.apply(.verifyIdentifier(account: "ac_1", bench.email()), reclaim) == .applied(locks: []))
+      let left = try #require(try await bench.store.account("ac_1"))
+      #expect(left.identifiers.map(\.identifier) == [bench.email()] && left.credentials == [password])
+      #expect(try await bench.store.sessions(of: "ac_1").isEmpty)
+      #expect(try await bench.store.sessionChanges(after: before).accounts.contains("ac_1"))
+      // Whoever has proved something else meanwhile is its owner too.
+      try await bench.apply(.verifyIdentifier(account: "ac_1", bench.phone()))
+      #expect(try await bench.apply(reclaim) == .conflict(.recordChanged))
+      #expect(try await bench.apply(.reclaimAccount("ac_9", by: bench.email(), keeping: [])) == .conflict(.recordChanged))
+    },
+    StoreConformance("records tell when they were made and changed") { bench async throws in
+      let pin = ProviderName(test: "pin")
+      try await bench.apply(.createAccount(bench.account("ac_1")), .putProviderRecord(account: "ac_1", pin, sealed: [1]))
+      let made = bench.now
+      bench.clock.advance(by: .seconds(60))
+      try await bench.apply(.putProviderRecord(account: "ac_1", pin, sealed: [2]))
+      #expect(try await bench.store.factors(of: "ac_1") == [StoredFactor(provider: pin, addedAt: made, changedAt: bench.now)])
+      #expect(try await bench.store.factors(of: "ac_2").isEmpty)
+    },
+    StoreConformance("accounts that never proved anything go once nobody uses them; all others stay") { bench async throws in
+      try await bench.apply(.createAccount(bench.account("ac_old", claimed: [bench.email()])))
+      try await bench.apply(.createAccount(bench.account("ac_evicted", claimed: [bench.email("evicted@example.com")])))
+      try await bench.apply(.createAccount(bench.account("ac_own", verified: [bench.phone("+911111111111")])))
+      try await bench.apply(.verifyIdentifier(account: "ac_own", bench.email("evicted@example.com")))
+      try await bench.apply(.createAccount(bench.account("ac_proved", claimed: [bench.email("proved@example.com")])))
+      try await bench.apply(.verifyIdentifier(account: "ac_proved", bench.email("proved@example.com")))
+      try await bench.apply(
+        .createAccount(bench.account("ac_signed_in", claimed: [bench.email()])), .putSession(bench.session("se_1", of: "ac_signed_in")))
+      let cut = bench.now
+      bench.clock.advance(by: .seconds(60))
+      try await bench.store.touch([bench.session("se_1", of: "ac_signed_in").token: bench.now])
+      try await bench.apply(.createAccount(bench.account("ac_new", claimed: [bench.email()])))
+      let before = try await bench.store.sessionChanges(after: .max).latest
+      let first = try await bench.store.expireUnverified(unusedSince: cut, at: bench.now)
+      #expect(first == ExpiredAccounts(removed: 2, hasMore: false))
+      #expect(try await bench.store.accounts(after: nil, limit: 10).map(\.id) == ["ac_new", "ac_own", "ac_proved", "ac_signed_in"])
+      #expect(Set(try await bench.store.sessionChanges(after: before).accounts) == ["ac_old", "ac_evicted"])
+      #expect(try await bench.store.expireUnverified(unusedSince: cut, at: bench.now).removed == 0, "another gateway finds nothing")
+      #expect(try await bench.store.account("ac_signed_in")?.lastSeenAt == bench.now, "to be signed in is to use it")
+    },
+    StoreConformance("a person's events are found by account and by identifier, newest first, and nobody else's") { bench async throws in
+      func event(_ id: String, account: String?, identifier: String?) -> AuditEvent {
+        AuditEvent(id: DecisionID(text: id), at: bench.now, kind: .refused, account: account, identifier: identifier, detail: ["about": "ac_1"])
+      }
+      try await bench.store.append([
+        event("dc_1", account: "ac_1", identifier: "trace"), event("dc_2", account: nil, identifier: "trace"),
+        event("dc_3", account: "ac_2", identifier: nil),
+        event("dc_4", account: "ac_1", identifier: nil), event("dc_5", account: nil, identifier: "other"),
+      ])
+      let found = { (limit: Int) in try await bench.store.events(about: "ac_1", traces: ["trace"], limit: limit).map(\.id.text) }
+      #expect(try await found(10) == ["dc_4", "dc_2", "dc_1"])
+      #expect(try await found(1) == ["dc_4"])
+      #expect(try await bench.store.events(about: "ac_3", traces: [], limit: 10).isEmpty)
     },
     StoreConformance("a claim is held unverified, once, and opens nothing") { bench async throws in
       try await bench.apply(.createAccount(bench.account("ac_1", verified: [bench.phone()])))

@@ -77,6 +77,13 @@ extension StoreConformance {
       #expect(try await bench.store.event(DecisionID(text: "dc_3")) == event("dc_3", account: "ac_2", identifier: "other"))
       #expect(try await bench.store.account("ac_2") != nil)
       #expect(try await bench.apply(.deleteAccount("ac_1", traces: [])) == .conflict(.accountUnavailable))
+      // Attack: an account that claims somebody's address is deleted by whoever made it, and with it the other's sign-in under way.
+      for id in ["ac_5", "ac_6"] { try await bench.apply(.createAccount(bench.account(id, claimed: [address]))) }
+      var shared = bench.flow("shared")
+      shared.step = StepRecord(provider: ProviderName(test: "phone_otp"), identifier: address, isSkippable: false, account: nil, challenge: nil)
+      try await bench.apply(.putFlow(shared))
+      #expect(try await bench.apply(.deleteAccount("ac_5", traces: [])) == .applied(locks: []))
+      #expect(try await bench.store.flow(shared.id) != nil)
       // The number is free again.
       #expect(try await bench.apply(.createAccount(bench.account("ac_4", verified: [phone]))) == .applied(locks: []))
     },

@@ -93,6 +93,7 @@ struct Gateway {
         clock: clock, random: random, audit: audit, logger: logger, policyFaults: policyFaults),
       ownPrefixes: google.map { [$0.path] } ?? [], accessLog: accessLog,
       page: { refusal, languages in pages.html(for: refusal, languages: languages, generation: generations.current) })
+    store.memory.committed.subscribe { changes in await proxy.forget(changes) }
     let eventLoops = MultiThreadedEventLoopGroup.singleton
     let server = PublicServer.builder(proxy: proxy, tls: tls)
     let heartbeat = Heartbeat(store: store, generations: generations, keys: key.keys, address: listen, clock: clock, random: random)
@@ -119,6 +120,7 @@ struct Gateway {
       PruneLoop(store: store, clock: clock, logger: logger),
       FlowEviction(store: store, generations: generations, clock: clock, logger: logger),
       MemoryRelease(),
+      UnverifiedAccountsLoop(store: store, generations: generations, clock: clock, random: random, logger: logger),
       FileReload(reload: reload, watcher: watcher), SignalReload(reload: reload, accessLog: accessLog, logger: logger),
       CertificateReload(reload: reload), KeyReload(settings.key, keys: key.keys, logger: logger),
       Listener(name: "admin", address: admin, service: adminApplication),

@@ -11,7 +11,9 @@ import Testing
   static let calls: Set<String> = [
     "post /api/auth/flows", "get /api/auth/flows/{flow}", "delete /api/auth/flows/{flow}", "post /api/auth/flows/{flow}/begin",
     "post /api/auth/flows/{flow}/submit", "post /api/auth/flows/{flow}/resend", "post /api/auth/flows/{flow}/skip", "get /api/auth/session",
-    "delete /api/auth/session", "get /api/auth/sessions", "delete /api/auth/sessions/{session}", "get /api/auth/phone/format",
+    "delete /api/auth/session", "get /api/auth/sessions", "delete /api/auth/sessions/{session}", "delete /api/auth/sessions",
+    "get /api/auth/account/export", "delete /api/auth/account",
+    "get /api/auth/phone/format",
     "post /api/auth/client-events", "get /api/auth/openapi.json", "post /api/auth/send-otp", "post /api/auth/verify-otp", "post /api/auth/register",
     "post /api/auth/login", "post /api/auth/verify-email", "post /api/auth/resend-verification", "post /api/auth/set-passcode",
     "post /api/auth/change-passcode", "post /api/auth/verify-passcode", "post /api/auth/request-passcode-reset", "post /api/auth/reset-passcode",

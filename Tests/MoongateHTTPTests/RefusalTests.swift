@@ -119,7 +119,8 @@ import Testing
   @Test(arguments: [
     (HTTPRequest.Method.get, "/api/auth/flows", "POST"), (.put, "/api/auth/flows/x", "DELETE, GET, HEAD"),
     (.post, "/api/auth/session", "DELETE, GET, HEAD"),
-    (.get, "/api/auth/flows/x/begin", "POST"), (.delete, "/api/auth/phone/format", "GET, HEAD"), (.options, "/api/auth/sessions", "GET, HEAD"),
+    (.get, "/api/auth/flows/x/begin", "POST"), (.delete, "/api/auth/phone/format", "GET, HEAD"),
+    (.options, "/api/auth/sessions", "DELETE, GET, HEAD"),
     (.get, "/api/auth/send-otp", "POST"), (.get, "/api/auth/send-otp/", "POST"), (.delete, "/auth/login", "GET, HEAD, POST"),
     (.trace, "/api/auth/session", "DELETE, GET, HEAD"),
   ])

@@ -88,18 +88,10 @@ package struct AccountDesk: Sendable {
     return try await apply([.endSessions(account: account, except: nil), .raiseEpoch(account: account)], .sessionEnded, account)
   }
 
-  /// Removes the account and all that tells of the person: identifiers, names, records, sessions, flows under way; lines of the audit
-  /// trail stay without account, identifier, address and facts. Counters and timers are rows of keyed hashes that name nobody; they stay
-  /// until they expire, since to be deleted must not be a way out of a lock.
+  /// Removes the account and all that tells of the person (`AccountDeletion`).
   package func delete(_ account: String) async throws(StoreFault) -> Outcome {
     guard let found = try await store.account(account) else { return .unknown }
-    let traces = found.identifiers.map { keys.logHash($0.identifier.value) }
-    let now = clock.now()
-    let event = AuditEvent(id: DecisionID(from: random), at: now, kind: .accountDeleted, detail: [:])
-    switch try await store.apply([.deleteAccount(account, traces: traces), .audit(event)], at: now) {
-    case .applied: return .done
-    case .conflict: return .unknown
-    }
+    return try await AccountDeletion(store: store, keys: keys, random: random).delete(found, at: clock.now()) ? .done : .unknown
   }
 
   private func apply(_ changes: [Change], _ kind: AuditEvent.Kind, _ account: String) async throws(StoreFault) -> Outcome {

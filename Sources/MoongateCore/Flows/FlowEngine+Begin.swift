@@ -117,13 +117,17 @@ extension FlowEngine {
     let name = policy.provider
     let purpose = machine.record.purpose
     let found =
-      purpose == .passwordReset && own == nil ? try await recoverable(by: identifier, visit) : try await holder(of: identifier)
-    let account = own ?? found
-    if account?.isLocked ?? false { throw visit.refusal(.disabled) }
+      purpose == .passwordReset && own == nil
+      ? try await recoverable(by: identifier, visit) : IdentifierOwners(holder: try await holder(of: identifier))
+    let account = own ?? found.only
+    try demandUnlocked(account, policy, machine.record, visit)
     try demandRight(to: identifier, of: own, machine.record, visit)
     let conceals = policy.unknownAccount == .conceal
     let open = machine.record.step.flatMap { $0.provider == name && $0.identifier == identifier ? $0 : nil }
-    var subject = subject(policy, identifier, account: counted(identifier, account?.id, machine.record), flow: id.hash, visit)
+    let hides = hides(policy, machine.record)
+    var subject = subject(
+      policy, identifier, account: counted(identifier, (own ?? found.holder)?.id, machine.record), claimants: found.claimants.map(\.id),
+      flow: id.hash, visit)
     // Attack: accounts that claim strangers' addresses, each with a device that knows it. Only what the account has verified is sent to without ceilings.
     subject.isTrusted = subject.isTrusted && account?.identifiers.contains { $0.identifier == identifier && $0.verifiedAt != nil } ?? false
     let facts = facts(machine.record, subject: subject, account: account, visit)
@@ -131,8 +135,8 @@ extension FlowEngine {
     let limits = try limits(policy, subject, facts: facts, expiredAt: expiredAt, visit)
     if isBegin { try await count(limits.begin, as: .begin, visit) }
 
-    let isTaken = own.map { own in found.map { $0.id != own.id } ?? false && purpose != .joinPhone }
-    let isKnown = found != nil
+    let isTaken = own.map { own in found.holder.map { $0.id != own.id } ?? false && purpose != .joinPhone }
+    let isKnown = !found.isEmpty
     let isWanted = isTaken.map { !$0 } ?? (machine.record.accountRule == .any || isKnown == (machine.record.accountRule == .existing))
     if !isWanted, !conceals { throw try await revealing(isKnown ? .alreadyRegistered : .accountNotFound, name, limits.send, .send, visit) }
 
@@ -142,16 +146,14 @@ extension FlowEngine {
       machine.requireNext(first)
       return try await store(machine, [], id: id, visit)
     }
-    try await refuseWhileLocked(limits.verify.filter(\.key.isPersonal), visit)
+    let isOff = try await refuseWhileLocked(limits.verify.filter(\.key.isPersonal), hidesDisabled: hides, visit)
 
-    let charged = try await charge(limits.send, for: .send, timer: limits.timer, visit)
-    let settlement = { (outcome: Settlement.Outcome) in
-      Change.settle(Settlement(reservation: charged.id, outcome: outcome, limits: limits.send, timer: limits.timer, now: visit.now))
-    }
+    let charged = try await charge(limits.send, for: .send, timer: limits.timer, hidesDisabled: hides, visit)
+    let settlement = { (outcome: Settlement.Outcome) in charged.settled(outcome, timer: limits.timer, visit) }
     let texts = machine.record.codes[name] ?? CodeTexts(policy)
     let code = texts.rule.make(from: random)
-    // Nobody is told the code of an unknown person whom the policy conceals: no answer to it can be right.
-    let reaches = isWanted || isKnown
+    // Nobody is told the code of an unknown person whom the policy conceals, or of one whom a limit has turned off: no answer to it can be right.
+    let reaches = (isWanted || isKnown) && !isOff && !charged.isOff
     // Both are made, whichever is kept: the same work for the same time.
     let answerable = keys.codeMAC(
       code, flow: id.hash, provider: name.rawValue, identifier: identifier.value, purpose: machine.record.name)
@@ -159,9 +161,10 @@ extension FlowEngine {
     let challenge = Challenge(
       mac: reaches ? answerable : unanswerable, issuedAt: visit.now, expiresAt: visit.now + texts.rule.lifetime, rule: texts.rule)
     var step = StepRecord(
-      provider: name, identifier: identifier, isSkippable: machine.due?.isSkippable ?? false, account: account.map(AccountVersion.init),
-      challenge: challenge)
-    if let found, found.id != account?.id { step.holder = AccountVersion(found) }
+      provider: name, identifier: identifier, isSkippable: machine.due?.isSkippable ?? false,
+      account: (own ?? found.holder).map(AccountVersion.init), challenge: challenge)
+    if let own, let holder = found.holder, holder.id != own.id { step.holder = AccountVersion(holder) }
+    if !found.claimants.isEmpty { step.claimants = found.claimants.map(AccountVersion.init) }
     machine.opened(step)
     let deliver = deliverer(provider, code, texts, identifier, visit)
     var changes = [settlement(.success), .audit(event(.codeSent, visit, record: machine.record, id: id, step: step))]

@@ -25,7 +25,11 @@ private struct Outcome: Sendable {
 extension FlowEngine {
   /// Goes on after a step was passed or skipped: to the next one, or to the end.
   func carryOn(_ machine: inout FlowMachine, id: FlowID, _ visit: Visit, changes: [Change]) async throws(Halt) -> FlowView {
-    guard try await advance(&machine, visit) == .complete else { return try await store(machine, changes, id: id, visit) }
+    guard try await advance(&machine, visit) == .complete else {
+      // Where it was hidden until now. No further step is begun for them.
+      if machine.record.startedIn == nil { try demandUnlocked(try await loadAccount(machine.record.account), visit) }
+      return try await store(machine, changes, id: id, visit)
+    }
     return try await complete(machine, id: id, visit, changes: changes)
   }
 
@@ -52,6 +56,8 @@ extension FlowEngine {
       throw visit.refusal(.alreadyRegistered)
     }
     guard known != nil || rule != .existing else { throw visit.refusal(.denied) }
+    let claimed = try await admittedClaims(machine.record, visit)
+    machine.gathers { $0.claimed = claimed }
     var outcome: Outcome
     if let known {
       outcome = purpose == .joinPhone ? try await joining(known, machine.record, visit) : try await changing(known, machine.record, visit)
@@ -59,7 +65,9 @@ extension FlowEngine {
     } else {
       try await countRegistration(machine.record, visit)
       outcome = try await making(machine.record, visit)
-      outcome.changes.append(.audit(event(.accountCreated, visit, record: machine.record, id: id)))
+      var created = event(.accountCreated, visit, record: machine.record, id: id)
+      created.account = outcome.account.id
+      outcome.changes.append(.audit(created))
     }
     outcome.isChange = outcome.isChange || replacesSecret(of: known, machine.record)
     try hand(machine.record.gathered, to: &outcome, id: id, visit)
@@ -250,13 +258,10 @@ extension FlowEngine {
     switch purpose {
     case .passwordReset:
       try forgetTries(at: "password", record.proved.last { $0.kind == .email }, &outcome, record, visit)
-      // Attack: who claimed the address first may have left a PIN behind for the day its owner recovers the account.
-      let before = try await loadAccount(record.account)
-      guard let before, !before.identifiers.contains(where: { $0.verifiedAt != nil }) else { return }
-      for provider in before.credentials.sorted() where record.gathered.records[provider] == nil {
-        outcome.account.credentials.remove(provider)
-        outcome.changes.append(.putProviderRecord(account: outcome.account.id, provider, sealed: nil))
-      }
+      guard let before = try await loadAccount(record.account), let (account, change) = try reclaimed(outcome.account, before: before, record, visit)
+      else { return }
+      outcome.account = account
+      outcome.changes.append(change)
     case .pinReset: try forgetTries(at: "pin", nil, &outcome, record, visit)
     case .secret(let provider, .reset): try forgetTries(at: provider, nil, &outcome, record, visit)
     case .changeEmail, .changePhone:

@@ -59,7 +59,7 @@ extension FlowEngine {
     do throws(InputProblem) { identifier = try provider.readIdentifier(input) } catch { throw visit.refusal(error) }
     try demandDeclared([identifier].compactMap(\.self), by: name, visit)
     let own = try await loadOwn(machine.record, visit)
-    var account = own
+    var owners = IdentifierOwners(holder: own)
     var isTaken = false
     if let identifier {
       if let own {
@@ -68,24 +68,26 @@ extension FlowEngine {
         // Whoever has the address already has no part in what is being made.
         isTaken = try await holder(of: identifier) != nil && machine.record.accountRule == .new
       } else {
-        account = try await owner(of: identifier, claimedWith: name, visit)
+        owners = try await self.owners(of: identifier, claimedWith: name, visit)
       }
     }
-    if account?.isLocked ?? false { throw visit.refusal(.disabled) }
+    try demandUnlocked(owners.only, policy, machine.record, visit)
     let conceals = policy.unknownAccount == .conceal
-    let subject = subject(policy, identifier, account: account?.id, flow: id.hash, visit)
-    let facts = facts(machine.record, subject: subject, account: account, visit)
+    let subject = subject(policy, identifier, account: owners.holder?.id, claimants: owners.claimants.map(\.id), flow: id.hash, visit)
+    let facts = facts(machine.record, subject: subject, account: owners.only, visit)
     let limits = try limits(policy, subject, facts: facts, expiredAt: nil, visit)
     if isBegin { try await count(limits.begin, as: .begin, visit) }
     if isTaken, !conceals { throw try await revealing(.alreadyRegistered, name, limits.verify, .verify, visit) }
-    if account == nil, identifier != nil, purpose == .prove, machine.record.accountRule == .existing, !conceals {
+    if owners.isEmpty, identifier != nil, purpose == .prove, machine.record.accountRule == .existing, !conceals {
       throw try await revealing(.accountNotFound, name, limits.verify, .verify, visit)
     }
-    try await refuseWhileLocked(limits.verify(for: purpose).filter(\.key.isPersonal), visit)
-    machine.opened(
-      StepRecord(
-        provider: name, identifier: identifier, isSkippable: machine.due?.isSkippable ?? false, account: account.map(AccountVersion.init),
-        challenge: nil))
+    try await refuseWhileLocked(
+      limits.verify(for: purpose).filter(\.key.isPersonal), hidesDisabled: hides(policy, machine.record), visit)
+    var begun = StepRecord(
+      provider: name, identifier: identifier, isSkippable: machine.due?.isSkippable ?? false, account: owners.holder.map(AccountVersion.init),
+      challenge: nil)
+    if !owners.claimants.isEmpty { begun.claimants = owners.claimants.map(AccountVersion.init) }
+    machine.opened(begun)
     guard let step = machine.record.step else { throw visit.refusal(.stepNotOpen) }
     let lent = try await lend(provider, step, input, machine.record, id: id, visit)
     switch try await fulfil(name, lent, visit, { () async throws in try await provider.begin(lent.context, input) }) {
@@ -115,10 +117,8 @@ extension FlowEngine {
   ) async throws(Halt) -> FlowView {
     let lent = try await lend(provider, step, input, before.record, id: id, visit)
     do throws(InputProblem) { try provider.check(lent.context, input) } catch { throw visit.refusal(error) }
-    let place = try await hashingPlace(for: provider, policy, step, before.record, visit)
-    switch try await judgement(
-      of: provider, input, lent.lending(place.hasher), step, policy, before, isNew: isNew, id: id, visit)
-    {
+    let place = try await hashingPlace(for: provider, lent.context, policy, step, before.record, visit)
+    switch try await judgement(of: provider, input, lent, place.hasher, step, policy, before, isNew: isNew, id: id, visit) {
     case .proved(var proved):
       if place.isRegistration { proved.machine.countsRegistration(by: step.provider) }
       return try await finish(proved.machine, proved.changes, refunding: [proved.charged], id: id, visit)
@@ -128,40 +128,53 @@ extension FlowEngine {
 
   /// Charges a try and lets the provider judge it. Nothing but the try's settlement is stored.
   func judgement(
-    of provider: any FullProvider, _ input: ProviderInput, _ lent: LentStep, _ step: StepRecord, _ policy: ProviderPolicy, _ before: FlowMachine,
-    isNew: Bool, id: FlowID, _ visit: Visit
+    of provider: any FullProvider, _ input: ProviderInput, _ lent: LentStep, _ slot: (any SecretHasher)?, _ step: StepRecord,
+    _ policy: ProviderPolicy, _ before: FlowMachine, isNew: Bool, id: FlowID, _ visit: Visit
   ) async throws(Halt) -> Judgement {
-    let context = lent.context
-    // Attack: a code is judged right, and while its provider waits for one answer more the code is spent, or the secret replaced or removed, in
-    // another flow. What counts is the record of the first judgement, not the one that is there when the last answer comes.
-    let judged = step.judgedBy ?? KeptRecord.Judged(hash: lent.record)
-    try await demandProof(before: context.purpose, before.record, visit)
-    let (limits, also) = try await admit(step, policy, before, id: id, visit)
-    let charged = try await charge(limits.verify(for: context.purpose), for: .verify, timer: nil, visit)
-    let refund = Change.settle(Settlement(reservation: charged.id, outcome: .refund, limits: charged.limits, timer: nil, now: visit.now))
+    let purpose = lent.context.purpose
+    try await demandProof(before: purpose, before.record, visit)
+    let limits: StepLimits
+    var candidates: [Candidate]
+    if step.claimants == nil {
+      let (admitted, also) = try await admit(step, policy, before, id: id, visit)
+      (limits, candidates) = (admitted, [Candidate(step: step, lent: lent, also: also)])
+    } else {
+      (limits, candidates) = try await admitClaimants(provider, input, step, policy, before, id: id, visit)
+    }
+    let charged: Charged
+    (charged, candidates) = try await charge(limits.verify(for: purpose), candidates, step, policy, before, visit)
+    // What a limit has turned off is compared with nothing, in the same time.
+    if charged.isOff { candidates = [Candidate(step: step, lent: lent.ofNobody, also: nil)] }
+    let refund = charged.settled(.refund, visit)
     let answer: StepAnswer
+    let candidate: Candidate
     do {
-      answer = try await fulfil(step.provider, lent, visit) { () async throws in try await provider.submit(context, input) }
+      (answer, candidate) = try await ask(provider, input, about: candidates, with: slot, visit)
     } catch {
       try await settle([refund], visit)
       throw error
     }
+    // Attack: a code is judged right, and while its provider waits for one answer more the code is spent, or the secret replaced or removed, in
+    // another flow. What counts is the record of the first judgement, not the one that is there when the last answer comes.
+    let judged = step.judgedBy ?? KeptRecord.Judged(hash: candidate.lent.record)
     switch answer {
     case .proved(let proof):
       try await giving(back: refund, visit) { () throws(Halt) -> Void in
+        // Who has proved to be someone may be told.
+        if charged.isOff { throw visit.refusal(.disabled) }
         try demandDeclared(proof.proved + proof.attested + proof.claimed, by: step.provider, visit)
       }
       let whose: ProofSubject
       do {
-        whose = try await subject(of: proof, step, before.record, visit)
+        whose = try await subject(of: proof, candidate.step, before.record, visit)
       } catch {
         _ = try await failed(charged, .denied, step, before, isNew: isNew, id: id, visit)
         throw error
       }
       return .proved(
         try await giving(back: refund, visit) { () throws(Halt) -> ProvedStep in
-          if context.purpose == .set { try demandChangeProof(before.record, visit, isJudged: true) }
-          return try passing(charged, step, proof, judgedBy: judged, for: context.purpose, whose, also, nil, before, id: id, visit)
+          if purpose == .set { try demandChangeProof(before.record, visit, isJudged: true) }
+          return try passing(charged, step, proof, judgedBy: judged, for: purpose, whose, candidate.also, nil, before, id: id, visit)
         })
     case .refused(let reason):
       let outcome = try await giving(back: refund, visit) { () throws(Halt) -> Outcome in try self.outcome(reason, of: step.provider, visit) }
@@ -176,6 +189,7 @@ extension FlowEngine {
     case .ask(let fields, let state, let shown):
       let machine = try await giving(back: refund, visit) { () throws(Halt) -> FlowMachine in
         var machine = before
+        machine.isAbout(candidate.step.claimants)
         machine.waits(
           for: fields, showing: try seal(shown, for: step.provider, id: id), at: nil, state: try seal(state, for: step.provider, id: id),
           judgedBy: judged)
@@ -186,6 +200,7 @@ extension FlowEngine {
       let machine = try await giving(back: refund, visit) { () throws(Halt) -> FlowMachine in
         try demandSite(site, by: step.provider, visit)
         var machine = before
+        machine.isAbout(candidate.step.claimants)
         machine.waits(for: nil, at: site, state: try seal(state, for: step.provider, id: id), judgedBy: judged)
         return machine
       }
@@ -249,13 +264,13 @@ extension FlowEngine {
   /// Attack: registrations without end, each of which costs a hash. Where the hash is of an account that is about to be made, that account is counted
   /// before it; those that are too many wait for no place.
   func hashingPlace(
-    for provider: any FullProvider, _ policy: ProviderPolicy, _ step: StepRecord, _ record: FlowRecord, _ visit: Visit
+    for provider: any FullProvider, _ context: StepContext, _ policy: ProviderPolicy, _ step: StepRecord, _ record: FlowRecord, _ visit: Visit
   ) async throws(Halt) -> HashingGrant {
     guard provider.descriptor.hashesSecrets else { return HashingGrant() }
     guard hashing.hasRoom else { throw visit.refusal(.busy) }
     var grant = HashingGrant()
     if record.makesAccount(setting: step) { grant.isRegistration = try await countRegistration(by: policy, step.identifier, record, visit) }
-    grant.hasher = await hashing.slot(for: visit.client.address.countingKey)
+    grant.hasher = await hashing.slot(for: visit.client.address.countingKey, salt: salt(for: provider, context))
     guard grant.hasher != nil else { throw visit.refusal(.busy) }
     return grant
   }

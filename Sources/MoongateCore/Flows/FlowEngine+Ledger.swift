@@ -8,6 +8,8 @@ struct Charged: Sendable {
   let limits: [ResolvedLimit]
   /// The try's own place in each limit, from 1: of 200 at once each has another (exact.md).
   let places: [Int]
+  /// Whether a limit that turns the person's credential off was left out, because nobody may learn that it did. Then nothing is right.
+  var isOff = false
 
   /// How many tries are left after this one, over all limits.
   var left: Int? { zip(limits, places).map { $0.max - $1 }.min() }
@@ -18,17 +20,29 @@ extension FlowEngine {
   private static let patience: Duration = .seconds(2)
 
   /// Charges one try, or one send, against all limits before any work is done for it.
+  /// - Parameter hidesDisabled: whether a limit that has turned something of the person off is left out, as if it were not there.
   /// - Throws: the refusal where a limit or the timer is against it; nothing is charged then.
-  func charge(_ limits: [ResolvedLimit], for action: LimitAction, timer: ResendTimer?, _ visit: Visit) async throws(Halt) -> Charged {
+  func charge(
+    _ limits: [ResolvedLimit], for action: LimitAction, timer: ResendTimer?, hidesDisabled: Bool = false, _ visit: Visit
+  ) async throws(Halt) -> Charged {
     if !action.hasOutcome { visit.notes.note("act", action.rawValue) }
+    var limits = limits
+    var isOff = false
     let id = ReservationID(from: random)
     let started = ContinuousClock.now
     var pause: Duration = .milliseconds(10)
     while true {
       let request = ReservationRequest(id: id, now: max(visit.now, clock.now()), limits: limits, timer: timer, isSettled: !action.hasOutcome)
       switch try await asking({ () async throws(StoreFault) in try await store.reserve(request) }) {
-      case .reserved(let places, _): return Charged(id: id, limits: limits, places: places)
+      case .reserved(let places, _): return Charged(id: id, limits: limits, places: places, isOff: isOff)
       case .refused(let refusal):
+        // Attack: "turned off" tells that there is something. Without this limit the try is counted as an unknown person's is.
+        if hidesDisabled, refusal.reason == .disabled, let off = refusal.limit, off.turnsPersonOff, limits.contains(off) {
+          visit.decided(by: off, used: nil, lockedUntil: nil)
+          limits.removeAll { $0 == off }
+          isOff = true
+          continue
+        }
         // For whoever asks why; where the store does not say, the refusal stands all the same.
         if let states = try? await store.counters(limits, at: visit.now) { visit.notes.uncharged(limits, states) }
         throw halt(refusal, of: action, visit)
@@ -74,15 +88,20 @@ extension FlowEngine {
   }
 
   /// While a lock of verifying stands, nothing is sent and nothing is compared.
-  func refuseWhileLocked(_ limits: [ResolvedLimit], _ visit: Visit) async throws(Halt) {
-    guard !limits.isEmpty else { return }
+  /// - Parameter hidesDisabled: as of `charge`.
+  /// - Returns: whether something of the person is turned off that was left out.
+  @discardableResult
+  func refuseWhileLocked(_ limits: [ResolvedLimit], hidesDisabled: Bool = false, _ visit: Visit) async throws(Halt) -> Bool {
+    guard !limits.isEmpty else { return false }
     let states = try await asking { () async throws(StoreFault) in try await store.counters(limits, at: visit.now) }
     visit.notes.uncharged(limits, states)
     for (limit, state) in zip(limits, states) where state.isDisabled || state.isLocked(at: visit.now) {
       visit.decided(by: limit, used: state.used, lockedUntil: state.isLocked(at: visit.now) ? state.lockedUntil : nil)
     }
-    if states.contains(where: \.isDisabled) { throw visit.refusal(.disabled) }
+    let isHidden = zip(limits, states).contains { $1.isDisabled && hidesDisabled && $0.turnsPersonOff }
+    if zip(limits, states).contains(where: { $1.isDisabled && !(hidesDisabled && $0.turnsPersonOff) }) { throw visit.refusal(.disabled) }
     if let until = states.compactMap(\.lockedUntil).max(), visit.now < until { throw visit.refusal(.tooManyAttempts, until: until) }
+    return isHidden
   }
 
   /// Settles, and nothing else.

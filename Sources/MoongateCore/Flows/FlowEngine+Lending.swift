@@ -124,6 +124,13 @@ extension LentStep {
     return lent
   }
 
+  /// The same, about nobody.
+  var ofNobody: LentStep {
+    var lent = LentStep(context: context, record: nil, redaction: redaction)
+    lent.context.account = nil
+    return lent
+  }
+
   /// The same, as it is before anybody is proved: what the account is called is nobody's to know.
   var anonymous: LentStep {
     var lent = self

@@ -85,26 +85,8 @@ extension FlowEngine {
     return found?.identifier
   }
 
-  /// The account that an identifier leads to where nobody has proved to be someone yet: who holds it verified, else, for a secret that is
-  /// theirs, the newest that claims it.
-  func owner(of identifier: Identifier, claimedWith provider: ProviderName?, _ visit: Visit) async throws(Halt) -> Account? {
-    if let holder = try await holder(of: identifier) { return holder }
-    guard let provider else { return nil }
-    return try await asking { () async throws(StoreFault) in try await store.account(claiming: identifier, having: provider) }
-  }
-
   /// The account that holds the identifier verified.
   func holder(of identifier: Identifier) async throws(Halt) -> Account? {
     try await asking { () async throws(StoreFault) in try await store.account(holding: identifier) }
-  }
-
-  /// The account whose forgotten password a code to the address may replace.
-  ///
-  /// Attack: someone makes an account that they can open otherwise, claims a stranger's address on it, and waits until the stranger recovers
-  /// "their" password there. An account that holds something else verified is not given to who proves an address that it only claims.
-  func recoverable(by identifier: Identifier, _ visit: Visit) async throws(Halt) -> Account? {
-    if let holder = try await holder(of: identifier) { return holder }
-    let claimant = try await owner(of: identifier, claimedWith: "password", visit)
-    return claimant.flatMap { account in account.identifiers.contains { $0.verifiedAt != nil } ? nil : account }
   }
 }

@@ -92,19 +92,21 @@ extension FlowEngine {
 
   /// Whom a step counts against.
   func subject(
-    _ policy: ProviderPolicy, _ identifier: Identifier?, account: String?, challenge: Challenge? = nil, flow: TokenHash, _ visit: Visit
+    _ policy: ProviderPolicy, _ identifier: Identifier?, account: String?, claimants: [String] = [], challenge: Challenge? = nil, flow: TokenHash,
+    _ visit: Visit
   ) -> StepSubject {
     StepSubject(
       provider: policy.provider, identifier: identifier, account: account, conceals: policy.unknownAccount == .conceal, flow: flow,
-      challenge: challenge, address: visit.client.address, device: visit.device?.id,
-      isOwnDevice: keys.knows(visit.device, account, by: policy.provider), isTrusted: keys.knows(visit.device, account, by: nil))
+      challenge: challenge, address: visit.client.address, device: visit.device?.id, isClaimed: !claimants.isEmpty,
+      isOwnDevice: (claimants + [account].compactMap(\.self)).contains { keys.knows(visit.device, $0, by: policy.provider) },
+      isTrusted: keys.knows(visit.device, account, by: nil))
   }
 
   /// Whom an open step counts against.
   func subject(of step: StepRecord, _ policy: ProviderPolicy, _ record: FlowRecord, _ visit: Visit) -> StepSubject {
     subject(
-      policy, step.identifier, account: counted(step.identifier, step.account ?? record.account, record), challenge: step.challenge, flow: record.id,
-      visit)
+      policy, step.identifier, account: counted(step.identifier, step.account ?? record.account, record), claimants: (step.claimants ?? []).map(\.id),
+      challenge: step.challenge, flow: record.id, visit)
   }
 
   /// The account that a step's tries count against. A code to an address or number that the account is to be given says nothing of the one that

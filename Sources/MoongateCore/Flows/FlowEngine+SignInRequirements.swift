@@ -15,7 +15,10 @@ extension FlowEngine {
     // Attack: whoever has proved nothing must not learn which factors an account has. And an account's own flow keeps its session.
     guard machine.record.startedIn == nil, !machine.record.passed.isEmpty, !requirements.isEmpty else { return false }
     // An account that is made here has nothing yet that it could prove.
-    guard let account = try await loadOwn(machine.record, visit) else { return false }
+    guard var account = try await loadOwn(machine.record, visit) else { return false }
+    // Attack: an account that somebody made in the victim's name, with an authenticator app of their own. Whoever recovers an account in which nothing
+    // was ever verified does not take over its secrets, so none of them can be required.
+    if machine.record.purpose == .passwordReset, !account.identifiers.contains(where: { $0.verifiedAt != nil }) { account.credentials = [] }
     // It is refused when it completes.
     if account.isLocked || machine.record.endingRule == .new { return false }
     for (index, requirement) in requirements.enumerated() where !machine.record.hasMet(requirement) {

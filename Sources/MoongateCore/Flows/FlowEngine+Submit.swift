@@ -19,6 +19,7 @@ extension FlowEngine {
       let input = ProviderInput(fields: fields, defaultRegion: visit.generation.gateway.region)
       if fields["code_verifier"] != nil, let view = try await redeem(id, input, visit) { return view }
       let machine = try await load(id, visit)
+      if let choice = machine.record.accountChoice { return try await choose(choice, input, machine, id: id, visit) }
       guard let step = machine.record.step, let policy = visit.generation.policies[step.provider],
         let provider = registry(visit)[step.provider]
       else {
@@ -58,17 +59,25 @@ extension FlowEngine {
   ) async throws(Halt) -> FlowView {
     let (limits, also) = try await admit(step, policy, before, id: id, visit)
     if visit.now >= challenge.expiresAt {
-      try await refuseWhileLocked(limits.verify, visit)
+      try await refuseWhileLocked(limits.verify, hidesDisabled: hides(policy, before.record), visit)
       throw visit.refusal(.codeExpired)
     }
     // Charge first, then compare: a thousand parallel guesses get as many comparisons as the policy says.
-    let charged = try await charge(limits.verify, for: .verify, timer: nil, visit)
+    let charged = try await charge(limits.verify, for: .verify, timer: nil, hidesDisabled: hides(policy, before.record), visit)
     let identifier = step.identifier
     let isRight = keys.isMAC(
       challenge.mac, of: code, flow: id.hash, provider: step.provider.rawValue, identifier: identifier?.value ?? "", purpose: before.record.name)
-    guard isRight else { throw try await failed(charged, .invalidCode, step, before, id: id, visit) }
+    guard isRight, !charged.isOff else { throw try await failed(charged, .invalidCode, step, before, id: id, visit) }
     let proof = Proof(proved: identifier.map { [$0] } ?? [])
-    let proved = try passing(charged, step, proof, for: .prove, subject(ofCode: step, before.record), also, limits.timer, before, id: id, visit)
+    let found: (subject: ProofSubject, choice: AccountChoice?)
+    do throws(Halt) {
+      found = try await whoseCode(step, before.record, visit)
+    } catch {
+      try await settle([charged.settled(.refund, visit)], visit)
+      throw error
+    }
+    var proved = try passing(charged, step, proof, for: .prove, found.subject, also, limits.timer, before, id: id, visit)
+    if let choice = found.choice { proved.machine.asks(toChoose: choice) }
     try await demandOldEnough(proved, id: id, visit)
     guard let following else { return try await finish(proved.machine, proved.changes, refunding: [charged], id: id, visit) }
     return try await goOn(proved, following, input, id: id, visit)
@@ -90,7 +99,7 @@ extension FlowEngine {
     // Attack: without a session nobody is proved yet, and "your name is no password" would tell the name.
     if machine.record.startedIn == nil { lent = lent.anonymous }
     do throws(InputProblem) { try full.check(lent.context, input) } catch { throw visit.refusal(error) }
-    return Following(provider: full, policy: policy, place: try await hashingPlace(for: full, policy, ahead, machine.record, visit))
+    return Following(provider: full, policy: policy, place: try await hashingPlace(for: full, lent.context, policy, ahead, machine.record, visit))
   }
 
   /// The code was right: on to the secret that came with it. What goes wrong there leaves the code's step passed and the next one due.
@@ -113,8 +122,7 @@ extension FlowEngine {
       let lent = try await lend(following.provider, opened.step, input, opened.machine.record, id: id, visit)
       do throws(InputProblem) { try following.provider.check(lent.context, input) } catch { throw visit.refusal(error) }
       let judged = try await judgement(
-        of: following.provider, input, lent.lending(following.place.hasher), opened.step, following.policy, opened.machine, isNew: false, id: id,
-        visit)
+        of: following.provider, input, lent, following.place.hasher, opened.step, following.policy, opened.machine, isNew: false, id: id, visit)
       switch judged {
       case .proved(var second):
         if following.place.isRegistration { second.machine.countsRegistration(by: following.policy.provider) }
@@ -137,7 +145,9 @@ extension FlowEngine {
     let record = machine.record
     let settlement = Settlement(reservation: charged.id, outcome: .failure, limits: charged.limits, timer: nil, now: visit.now)
     let locks = try await settleFailure(settlement, keeping: isNew ? record : nil, visit)
-    try await tell(of: locks, account: step.account ?? record.account, visit)
+    for account in step.claimants?.map(\.id) ?? [step.account ?? record.account].compactMap(\.self) {
+      try await tell(of: locks, account: account, visit)
+    }
     for lock in locks {
       var event = event(.locked, visit, record: record, id: id, step: step)
       event.detail["limit"] = lock.limit.name
@@ -153,9 +163,11 @@ extension FlowEngine {
       visit.decided(by: tightest, used: nil, lockedUntil: locks.first { $0.limit.name == tightest.name }?.until)
     }
     // The place decides, not the order in which tries that ran at once were settled: of 200 under max = 5 four answer 401.
+    let isHidden = visit.generation.policies[step.provider].map { hides($0, record) } ?? false
+    let charged = isHidden ? charged.withoutTurningOff : charged
     guard let left = charged.left else { return visit.refusal(code) }
     if left >= 1 { return visit.refusal(code, attemptsLeft: left) }
-    if locks.contains(where: { $0.until == nil }) { return visit.refusal(.disabled) }
+    if !isHidden, locks.contains(where: { $0.until == nil }) { return visit.refusal(.disabled) }
     if let until = locks.compactMap(\.until).max() { return visit.refusal(.tooManyAttempts, until: until) }
     // It was the last one, and its lock waits for others before it that are still being judged; or there is no lock.
     let full = zip(charged.limits, charged.places).filter { $0.max <= $1 }.map(\.0)
@@ -185,7 +197,7 @@ extension FlowEngine {
   }
 
   /// Whose proof a code is that was sent by the step.
-  private func subject(ofCode step: StepRecord, _ record: FlowRecord) -> ProofSubject {
+  func subject(ofCode step: StepRecord, _ record: FlowRecord) -> ProofSubject {
     guard let id = step.account, let epoch = record.account == nil ? step.epoch : record.basis?.epoch else {
       return ProofSubject(holder: step.holder)
     }
@@ -251,7 +263,9 @@ extension FlowEngine {
     if let also { machine.requireNext(also) }
     if let confirmedBy = subject.confirmedBy { machine.requireNext(confirmedBy) }
     var changes: [Change] = [
-      .settle(Settlement(reservation: charged.id, outcome: .success, limits: charged.limits, timer: nil, now: visit.now)),
+      // Attack: whoever claims the address of another signs in there now and then, so that their wrong guesses at the other's password are never so
+      // many in a row that they turn it off. What is right for one of several claimants says nothing of the tries at the others.
+      charged.settled(step.challenge == nil && (step.claimants?.count ?? 0) > 1 ? .refund : .success, visit),
       .audit(event(.codeVerified, visit, record: machine.record, id: id, step: step)),
     ]
     if let timer { changes.append(.clearTimer(timer.key)) }

@@ -19,7 +19,7 @@ extension FlowEngine {
     let account = isTold ? try await loadAccount(record.account) : nil
     var view = FlowView(
       id: id, flow: record.name, status: record.status, expiresAt: record.expiresAt,
-      choices: record.step == nil ? try await choices(due, of: record, visit) : [],
+      choices: record.step == nil && record.accountChoice == nil ? try await choices(due, of: record, visit) : [],
       step: try await step(of: record, id: id, visit), passed: record.passed, account: account.map { AccountView($0, isNew: record.isNewAccount) },
       session: nil, next: isTold ? record.completedNext : nil, isOfBrowser: isOfBrowser)
     view.isUnderWay = !record.passed.isEmpty || record.basis?.introduced.isEmpty == false
@@ -39,6 +39,12 @@ extension FlowEngine {
   }
 
   private func step(of record: FlowRecord, id: FlowID, _ visit: Visit) async throws(Halt) -> StepView? {
+    if let choice = record.accountChoice {
+      var view = StepView(
+        provider: choice.provider, fields: [], sentTo: nil, expiresAt: nil, resendAt: nil, attemptsLeft: nil, resendsLeft: nil, isSkippable: false)
+      view.accounts = try await options(choice)
+      return view
+    }
     guard let step = record.step, let provider = registry(visit)[step.provider] else { return nil }
     var view = StepView(
       provider: step.provider, fields: step.challenge.map { [$0.rule.field] } ?? step.fields ?? provider.descriptor.submitFields,
@@ -53,8 +59,9 @@ extension FlowEngine {
     let timer = step.challenge == nil ? nil : limits.timer
     let standing = try await asking { () async throws(StoreFault) in try await store.standing(limits.all, timer, at: visit.now) }
     let states = standing.counters
-    let send = zip(limits.send, states.prefix(limits.send.count))
-    let verify = zip(limits.verify, states.dropFirst(limits.send.count))
+    let isTold = { (limit: ResolvedLimit) in !hides(policy, record) || !limit.turnsPersonOff }
+    let send = zip(limits.send, states.prefix(limits.send.count)).filter { isTold($0.0) }
+    let verify = zip(limits.verify, states.dropFirst(limits.send.count)).filter { isTold($0.0) }
     view.attemptsLeft = verify.map { $1.isLocked(at: visit.now) || $1.isDisabled ? 0 : max(0, $0.max - $1.used) }.min()
     view.lockedUntil = verify.compactMap { $1.isLocked(at: visit.now) ? $1.lockedUntil : nil }.max()
     guard let challenge = step.challenge else { return view }

@@ -22,6 +22,8 @@ package struct FlowEngine: Sendable {
   private let sharesFlows: Bool
   /// Those who wait for tries before theirs to be settled.
   let waiting = Places(1_000)
+  /// Those whose account is being exported.
+  let exports = Places(2)
 
   /// - Parameters:
   ///   - web: how providers reach other sites; nobody by default.
@@ -214,7 +216,7 @@ extension FlowEngine {
   func advance(_ machine: inout FlowMachine, _ visit: Visit) async throws(Halt) -> FlowMachine.Action {
     while true {
       switch machine.next {
-      case .offer: return machine.next
+      case .offer, .chooseAccount: return machine.next
       case .complete: guard try await requireNext(&machine, visit) else { return .complete }
       case .askWhether(let function):
         // A function that the active generation does not have any more cannot excuse anyone: the step applies.

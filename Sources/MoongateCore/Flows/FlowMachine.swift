@@ -9,6 +9,8 @@ package struct FlowMachine: Sendable {
     case askWhether(FunctionName)
     /// Wait for the client to begin one of these.
     case offer([ProviderName])
+    /// Wait until the person has chosen one of the accounts that claim what they have proved.
+    case chooseAccount
     /// Everything that had to be proved is: make the session.
     case complete
   }
@@ -41,6 +43,7 @@ package struct FlowMachine: Sendable {
 
   /// What comes next. Call again after each answer.
   package var next: Action {
+    if record.accountChoice != nil { return .chooseAccount }
     guard let due else { return .complete }
     if let when = due.when { return .askWhether(when) }
     return .offer(due.choices)
@@ -59,6 +62,9 @@ package struct FlowMachine: Sendable {
 
   /// A step was begun, or its code was sent anew: what was open before is dead.
   package mutating func opened(_ step: StepRecord) { record.step = step }
+
+  /// The open step is about these of the accounts that it could be about; nil where it is no such step.
+  package mutating func isAbout(_ claimants: [AccountVersion]?) { record.step?.claimants = claimants }
 
   /// The open step asks for something more, or leads to another site.
   /// - Parameters:
@@ -114,10 +120,21 @@ package struct FlowMachine: Sendable {
     record.basis?.epoch = account.epoch
   }
 
+  /// What was proved is claimed by several accounts.
+  package mutating func asks(toChoose choice: AccountChoice) { record.accountChoice = choice }
+
+  /// The person has chosen one of them: what was proved is what it claims.
+  package mutating func chose(_ account: AccountVersion, by identifier: Identifier) {
+    record.account = account.id
+    record.basis?.epoch = account.epoch
+    record.basis?.held.append(identifier)
+    record.accountChoice = nil
+  }
+
   /// The step at hand was left out.
   /// - Returns: false where it may not be.
   package mutating func skipped() -> Bool {
-    guard let due, due.isSkippable else { return false }
+    guard let due, due.isSkippable, record.accountChoice == nil else { return false }
     record.step = nil
     record.position += 1
     return true

@@ -56,6 +56,8 @@ package struct FlowRecord: Sendable, Equatable, Codable {
   package var position: Int
   /// The step that was begun.
   package var step: StepRecord?
+  /// Set while the person has to choose among several accounts.
+  package var accountChoice: AccountChoice?
   package var passed: [PassedStep]
   /// What was proved along the way, in order.
   package var proved: [Identifier]
@@ -165,6 +167,8 @@ package struct StepRecord: Sendable, Equatable, Codable {
   package let epoch: Int?
   /// For a code to an identifier that the account is to be given: the other account that holds it, where there is one.
   package var holder: AccountVersion?
+  /// Where nobody has proved the identifier: the accounts that claim it and that the step may be about.
+  package var claimants: [AccountVersion]?
   /// For code providers: what was issued last.
   package var challenge: Challenge?
   /// For full providers: what they asked to keep, sealed.
@@ -188,6 +192,21 @@ package struct StepRecord: Sendable, Equatable, Codable {
     epoch = account?.epoch
     self.challenge = challenge
     self.state = state
+  }
+}
+
+/// Several accounts claim what the person has just proved: they choose one of them.
+package struct AccountChoice: Sendable, Equatable, Codable {
+  /// The provider that proved the identifier.
+  package let provider: ProviderName
+  package let identifier: Identifier
+  /// As they were when the code was sent, oldest first.
+  package let accounts: [AccountVersion]
+
+  package init(provider: ProviderName, identifier: Identifier, accounts: [AccountVersion]) {
+    self.provider = provider
+    self.identifier = identifier
+    self.accounts = accounts
   }
 }
 

@@ -58,6 +58,8 @@ package struct StepView: Sendable, Equatable {
   package var lockedUntil: Timestamp?
   /// For the person to see beside the fields.
   package var shown: [Shown] = []
+  /// The accounts of which the person has to choose one, as the field `account`.
+  package var accounts: [AccountOption] = []
 
   package init(
     provider: ProviderName, fields: [InputField], sentTo: String?, expiresAt: Timestamp?, resendAt: Timestamp?, attemptsLeft: Int?,

@@ -4,5 +4,5 @@ import MoongateSDK
 package struct NoHashingPlaces: HashingPlaces {
   package init() {}
 
-  package func slot(for address: [UInt8]) async -> (any SecretHasher)? { nil }
+  package func slot(for address: [UInt8], salt: [UInt8]?) async -> (any SecretHasher)? { nil }
 }

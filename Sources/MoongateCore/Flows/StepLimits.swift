@@ -13,6 +13,8 @@ struct StepSubject: Sendable {
   let address: ClientAddress
   /// The device's id, where it carries a token of ours.
   var device: [UInt8]?
+  /// Whether accounts claim the identifier that nobody has proved: they have one counter.
+  var isClaimed = false
   /// Whether this device has passed this provider for the account before: it has counters of its own then.
   var isOwnDevice = false
   /// Whether this device has passed any provider for the account before: limits that count many people together do not apply to what it begins and
@@ -31,8 +33,9 @@ struct StepSubject: Sendable {
     case .account:
       if let account {
         Array(account.utf8)
-      } else if conceals, let identifier {
-        // Attack: an account's limit that only known people have would tell who is known.
+      } else if conceals || isClaimed, let identifier {
+        // Attack: an account's limit that only known people have would tell who is known; one for each account that claims an address would multiply
+        // the tries at it.
         Array("nobody \(identifier.kind.rawValue) \(identifier.value)".utf8)
       } else {
         nil

@@ -5,13 +5,16 @@ package protocol HashingPlaces: Sendable {
   /// Whether any place is free at the moment.
   var hasRoom: Bool { get }
   /// A place: it is held until the hasher, and what it has been given to do, is gone. Waits a moment where only this client has too many of them.
-  /// - Parameter address: whose place it is (`ClientAddress.countingKey`).
+  /// - Parameters:
+  ///   - address: whose place it is (`ClientAddress.countingKey`).
+  ///   - salt: of the hashes that it makes; nil: a random one for each.
   /// - Returns: nil where all places are taken, or the client's own share for too long: 503 `busy`, and nothing is charged.
-  func slot(for address: [UInt8]) async -> (any SecretHasher)?
+  func slot(for address: [UInt8], salt: [UInt8]?) async -> (any SecretHasher)?
 }
 
 extension HashingPlaces {
   package var hasRoom: Bool { true }
+  package func slot(for address: [UInt8]) async -> (any SecretHasher)? { await slot(for: address, salt: nil) }
 }
 
 /// A place for everyone, where whoever asks waits: for policy cases and the simulator, whose hashing is cheap and whose run must be the
@@ -21,7 +24,7 @@ package struct HashingInPlace: HashingPlaces, SecretHasher {
 
   package init(_ hashing: SecretHashing) { self.hashing = hashing }
 
-  package func slot(for address: [UInt8]) async -> (any SecretHasher)? { self }
+  package func slot(for address: [UInt8], salt: [UInt8]?) async -> (any SecretHasher)? { self }
 
   package func hash(_ secret: [UInt8]) async throws -> String { try hashing.hash(secret) }
 

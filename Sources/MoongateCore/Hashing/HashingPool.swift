@@ -41,12 +41,12 @@ package final class HashingPool: HashingPlaces {
 
   package var hasRoom: Bool { shares.hasRoom }
 
-  package func slot(for address: [UInt8]) async -> (any SecretHasher)? {
+  package func slot(for address: [UInt8], salt: [UInt8]?) async -> (any SecretHasher)? {
     var since: ContinuousClock.Instant?
     defer { if since != nil { shares.stopWaiting(address) } }
     while true {
       switch shares.enter(address) {
-      case .entered: return HashingSlot(hashing: hashing, place: HashingPlace(self, of: address), line: line)
+      case .entered: return HashingSlot(hashing: hashing, place: HashingPlace(self, of: address), line: line, salt: salt)
       case .full: return nil
       case .overShare:
         if since == nil {
@@ -83,12 +83,16 @@ private struct HashingSlot: SecretHasher {
   let hashing: SecretHashing
   let place: HashingPlace
   let line: HashingLine
+  let salt: [UInt8]?
+  let last = LastHash()
 
   func hash(_ secret: [UInt8]) async throws -> String {
-    try await line.run(place) { [hashing] () throws(HashingFault) in try hashing.hash(secret) }
+    try await line.run(place) { [hashing, salt] () throws(HashingFault) in try hashing.hash(secret, salt: salt) }
   }
 
   func verify(_ secret: [UInt8], against hash: String?) async throws -> HashVerdict {
-    try await line.run(place) { [hashing] () throws(HashingFault) in try hashing.verify(secret, against: hash) }
+    try await line.run(place) { [hashing, salt, last] () throws(HashingFault) in
+      try hashing.verify(secret, against: hash, salt: salt, remembering: last)
+    }
   }
 }

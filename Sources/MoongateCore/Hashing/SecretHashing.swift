@@ -15,13 +15,19 @@ package struct SecretHashing: Sendable {
 
   /// A PHC string with a fresh salt of 16 bytes. The secret is keyed with the pepper before, so that a copy of the database
   /// alone cannot be guessed against, not even for the million PINs that there are.
-  package func hash(_ secret: [UInt8]) throws(HashingFault) -> String {
+  /// - Parameter salt: in place of a fresh one: 16 bytes that nobody outside can know.
+  package func hash(_ secret: [UInt8], salt: [UInt8]? = nil) throws(HashingFault) -> String {
     let (input, pepper) = keys.peppered(secret)
-    return try Argon2Hash(input, cost: cost, pepper: pepper, salt: random.bytes(16)).description
+    return try Argon2Hash(input, cost: cost, pepper: pepper, salt: salt ?? random.bytes(16)).description
   }
 
   /// Compares in constant time. Without a hash the same work is done for nothing.
-  package func verify(_ secret: [UInt8], against text: String?) throws(HashingFault) -> HashVerdict {
+  /// - Parameters:
+  ///   - salt: of the hash that may have to be made anew; nil: a fresh one.
+  ///   - last: what this secret was compared with before: stored hashes that share cost and salt take the work of one.
+  package func verify(
+    _ secret: [UInt8], against text: String?, salt: [UInt8]? = nil, remembering last: LastHash = LastHash()
+  ) throws(HashingFault) -> HashVerdict {
     guard let text else {
       let (input, pepper) = keys.peppered(secret)
       let made = try Argon2Hash(input, cost: cost, pepper: pepper, salt: [UInt8](repeating: 0, count: 16))
@@ -32,14 +38,12 @@ package struct SecretHashing: Sendable {
     case .argon2(let stored):
       // One that another pepper was in, which is not in the ring, cannot be judged.
       guard let input = stored.pepper.map({ keys.peppered(secret, by: $0) }) ?? secret else { throw .unreadable(.illFormed) }
-      let made = try Argon2Hash(
-        input, kind: stored.kind, version: stored.version, cost: stored.cost, pepper: stored.pepper, salt: stored.salt,
-        length: stored.digest.count)
-      guard KeyRing.equal(made.digest, stored.digest) else { return .wrong }
-      return .right(rehashed: stored.isCurrent(cost, pepper: keys.pepperName) ? nil : try hash(secret))
+      let made = try last.hash(of: input, like: stored)
+      guard KeyRing.equal(made, stored.digest) else { return .wrong }
+      return .right(rehashed: stored.isCurrent(cost, pepper: keys.pepperName) ? nil : try hash(secret, salt: salt))
     case .bcrypt(let stored):
       guard try Self.bcrypt(secret, matches: stored) else { return .wrong }
-      return .right(rehashed: try hash(secret))
+      return .right(rehashed: try hash(secret, salt: salt))
     }
   }
 

@@ -20,12 +20,15 @@ package struct SessionEnding: Sendable {
     _ = try await store.apply([.endSession(session.token), .audit(event)], at: now)
   }
 
-  /// Signs the account out everywhere. Sign-ins and resets that are under way end too, as codes do that were sent before.
-  /// - Parameter address: who asked for it.
-  package func endAll(of account: String, by address: ClientAddress) async throws(StoreFault) {
+  /// Signs the account out everywhere, or everywhere else. Sign-ins and resets that are under way end too, as codes do that were sent before.
+  /// - Parameters:
+  ///   - kept: the session that goes on; nil: none does.
+  ///   - address: who asked for it.
+  package func endAll(of account: String, except kept: Session? = nil, by address: ClientAddress) async throws(StoreFault) {
     let now = clock.now()
     let event = AuditEvent(
-      id: DecisionID(from: random), at: now, kind: .sessionEnded, account: account, address: address.description, detail: ["sessions": "all"])
-    _ = try await store.apply([.raiseEpoch(account: account), .endSessions(account: account, except: nil), .audit(event)], at: now)
+      id: DecisionID(from: random), at: now, kind: .sessionEnded, account: account, address: address.description,
+      detail: ["sessions": kept == nil ? "all" : "all others"])
+    _ = try await store.apply([.raiseEpoch(account: account), .endSessions(account: account, except: kept?.token), .audit(event)], at: now)
   }
 }

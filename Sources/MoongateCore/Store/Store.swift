@@ -1,7 +1,7 @@
 import MoongateSDK
 
 /// All that a store must do: a few verbs, each of them atomic and durable when it returns.
-package protocol Store: LedgerStore, FlowStore, AccountStore, SessionStore, AuditStore, NodeStore {
+package protocol Store: LedgerStore, FlowStore, AccountStore, SessionStore, AuditStore, AuditSearch, NodeStore {
   /// The latest moment that the store has recorded: the clock begins no earlier.
   func latestMoment() async throws(StoreFault) -> Timestamp
 
@@ -70,11 +70,31 @@ package protocol AccountStore: Sendable {
   func accounts(naming identifier: Identifier) async throws(StoreFault) -> [Account]
   /// The account that holds the identifier verified.
   func account(holding identifier: Identifier) async throws(StoreFault) -> Account?
-  /// The newest account that claims the identifier without having proved it, among those for which the provider keeps something.
-  func account(claiming identifier: Identifier, having provider: ProviderName) async throws(StoreFault) -> Account?
+  /// The ids of the accounts that claim the identifier without having proved it, oldest first.
+  /// - Parameters:
+  ///   - provider: only those for which this provider keeps something; nil: all.
+  ///   - limit: at most so many, 1 or more.
+  func accounts(claiming identifier: Identifier, having provider: ProviderName?, limit: Int) async throws(StoreFault) -> [String]
   /// What a full provider keeps for the account, sealed; nil where it keeps nothing. `Account.credentials` are the
   /// providers that do.
   func providerRecord(of account: String, for provider: ProviderName) async throws(StoreFault) -> [UInt8]?
+  /// The providers that keep something for the account, by name, each with its times.
+  func factors(of account: String) async throws(StoreFault) -> [StoredFactor]
+  /// Removes accounts that never proved an identifier and that nobody has used since a moment, with all that belongs to them, a bounded number at a
+  /// time. Lines of the audit trail stay as they are: the trail forgets them by itself.
+  func expireUnverified(unusedSince moment: Timestamp, at now: Timestamp) async throws(StoreFault) -> ExpiredAccounts
+}
+
+/// What a step of removing unverified accounts came to.
+package struct ExpiredAccounts: Sendable, Equatable {
+  package let removed: Int
+  /// Whether there may be more to remove.
+  package let hasMore: Bool
+
+  package init(removed: Int, hasMore: Bool) {
+    self.removed = removed
+    self.hasMore = hasMore
+  }
 }
 
 /// The sessions.
@@ -96,6 +116,15 @@ package protocol AuditStore: Sendable {
   /// - Parameter limit: at most so many, 1 or more.
   func events(limit: Int) async throws(StoreFault) -> [AuditEvent]
   func event(_ id: DecisionID) async throws(StoreFault) -> AuditEvent?
+}
+
+/// What the audit trail tells of one person. Apart from `AuditStore`, whose other users write and list.
+package protocol AuditSearch: Sendable {
+  /// The events of an account, or about one of its identifiers, newest first.
+  /// - Parameters:
+  ///   - traces: `KeyRing.logHash` of the identifiers.
+  ///   - limit: at most so many, 1 or more.
+  func events(about account: String, traces: [String], limit: Int) async throws(StoreFault) -> [AuditEvent]
 }
 
 /// A store that could not do its work. Says what for the log; clients get 503 `store_unavailable`.
@@ -128,6 +157,9 @@ package enum Change: Sendable {
   case raiseEpoch(account: String)
   /// Holds the identifier as the account's own word: unverified, it opens nothing. Nothing where the account has it already.
   case claimIdentifier(account: String, Identifier)
+  /// Leaves the account nothing but the identifier and the records of some providers: other identifiers, other records and all sessions go.
+  /// Conflicts where the account does not hold the identifier verified, or holds another one verified: somebody else has proved to be its owner.
+  case reclaimAccount(String, by: Identifier, keeping: Set<ProviderName>)
   /// Takes all identifiers of a kind from the account, but for the one that takes their place.
   case dropIdentifiers(account: String, IdentifierKind, except: Identifier)
   /// Fills in names that the account does not have; nil leaves a name as it is.

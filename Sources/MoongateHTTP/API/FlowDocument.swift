@@ -38,7 +38,8 @@ extension JSONValue {
   private static func step(_ step: StepView) -> JSONValue {
     let locked = step.lockedUntil.map { [JSONMember(name: "locked_until", value: .text($0.text))] } ?? []
     let members: KeyValuePairs<String, JSONValue> = [
-      "provider": .text(step.provider.rawValue), "fields": .list(step.fields.map(field)), "sent_to": .optional(step.sentTo),
+      "provider": .text(step.provider.rawValue), "fields": .list(step.fields.map(field) + choice(of: step.accounts)),
+      "sent_to": .optional(step.sentTo),
       "expires_at": .optional(step.expiresAt?.text), "resend_at": .optional(step.resendAt?.text), "attempts_left": .optional(step.attemptsLeft),
       "resends_left": .optional(step.resendsLeft), "skippable": .flag(step.isSkippable), "redirect_to": .optional(step.redirectTo),
     ]
@@ -54,6 +55,15 @@ extension JSONValue {
     case .qr(let text): .members(["kind": .text("qr"), "text": .text(text)])
     case .list(let lines): .members(["kind": .text("list"), "items": .list(lines.map { .text($0) })])
     }
+  }
+
+  /// The field by which one of several accounts is chosen; none where there is nothing to choose.
+  private static func choice(of accounts: [AccountOption]) -> [JSONValue] {
+    if accounts.isEmpty { return [] }
+    let choices = accounts.map { option -> JSONValue in
+      .members(["value": .text(option.value), "created_at": .text(option.createdAt.text), "last_used_at": .text(option.lastUsedAt.text)])
+    }
+    return [.members(["name": .text("account"), "kind": .text("choice"), "choices": .list(choices)])]
   }
 
   private static func field(_ field: InputField) -> JSONValue {

@@ -40,7 +40,8 @@ struct OpenAPICall: Sendable {
       "components": .members([
         "securitySchemes": .members(["session": .members(["type": .text("http"), "scheme": .text("bearer")])]),
         "schemas": .object(
-          Components.schemas.map { JSONMember(name: $0.key, value: $0.value) } + [JSONMember(name: "Region", value: Schema.oneOf(regions))]),
+          (Array(Components.schemas) + Array(Components.export)).map { JSONMember(name: $0.key, value: $0.value) }
+            + [JSONMember(name: "Region", value: Schema.oneOf(regions))]),
       ]),
     ])
   }

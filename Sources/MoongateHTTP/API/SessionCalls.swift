@@ -19,6 +19,7 @@ struct SessionCalls: Sendable {
         let all = try await sessions(of: own.account, exchange)
         return .json(.list(all.map { document($0, isCurrent: $0.id == own.id) }))
       },
+      Endpoint(.call, .delete, "/api/auth/sessions", .endSessions) { exchange throws(Refusal) in try await endOthers(exchange) },
       Endpoint(.call, .delete, "/api/auth/sessions/{}", .endSession) { exchange throws(Refusal) in
         let own = try await signedIn(exchange).session
         // Among one's own only: whether there is such a session of somebody else is not told.
@@ -38,6 +39,20 @@ struct SessionCalls: Sendable {
     try await end(try await signedIn(exchange).session, exchange)
     var response = Response.nothing
     response.setCookies(GatewayCookies(exchange.gateway).signOut())
+    return response
+  }
+
+  /// Ends all other sessions of the account; `?all=true`: the one of the request too.
+  private func endOthers(_ exchange: Exchange) async throws(Refusal) -> Response {
+    let all = try exchange.query()["all"] ?? "false"
+    guard ["true", "false"].contains(all) else { throw exchange.refusal(.invalidInput, detail: "all must be true or false.", field: "all") }
+    let own = try await signedIn(exchange).session
+    let kept = all == "true" ? nil : own
+    try await exchange.asking { () async throws(StoreFault) in
+      try await ending.endAll(of: own.account, except: kept, by: exchange.client.address)
+    }
+    var response = Response.nothing
+    if kept == nil { response.setCookies(GatewayCookies(exchange.gateway).signOut()) }
     return response
   }
 

@@ -40,12 +40,15 @@ struct AccountPage: Sendable {
     let verify: String
     let rows: [Row]
     let places: [Place]
+    /// Whether there are sessions besides this one.
+    let hasOthers: Bool
     var stressesSupport = false
   }
 
   /// What a page that leads back here may say was done.
   private static let done: Set<String> = [
     "pin_set", "pin_change", "pin_disable", "pin_reset", "verify_email", "change_email", "add_email", "change_phone", "join_phone", "ended",
+    "ended_elsewhere", "confirmed",
   ]
   /// What ends all other sessions of the account.
   private static let endsOthers: Set<String> = ["pin_change", "pin_disable", "pin_reset", "change_email", "change_phone"]
@@ -64,16 +67,18 @@ struct AccountPage: Sendable {
           return exchange.leadOn(to: FormFields.address("/auth/login", ["return_to": "/auth/account"]))
         }
         let isEverywhere = form["action"] == "everywhere"
-        if isEverywhere {
-          try await exchange.asking { () async throws(StoreFault) in try await ending.endAll(of: own.account, by: exchange.client.address) }
-        } else {
-          let all = try await exchange.asking { () async throws(StoreFault) in try await driver.sessions.sessions(of: own.account) }
-          // Among one's own only.
-          for session in all where session.id == form["session"] {
-            try await exchange.asking { () async throws(StoreFault) in try await ending.end(session, by: exchange.client.address) }
+        if isEverywhere || form["action"] == "elsewhere" {
+          try await exchange.asking { () async throws(StoreFault) in
+            try await ending.endAll(of: own.account, except: isEverywhere ? nil : own, by: exchange.client.address)
           }
+          return isEverywhere ? LogoutPage.leave(to: "/auth/login", exchange) : exchange.leadOn(to: "/auth/account?done=ended_elsewhere")
         }
-        let isOver = isEverywhere || form["session"] == own.id
+        let all = try await exchange.asking { () async throws(StoreFault) in try await driver.sessions.sessions(of: own.account) }
+        // Among one's own only.
+        for session in all where session.id == form["session"] {
+          try await exchange.asking { () async throws(StoreFault) in try await ending.end(session, by: exchange.client.address) }
+        }
+        let isOver = form["session"] == own.id
         guard isOver else { return exchange.leadOn(to: "/auth/account?done=ended") }
         return LogoutPage.leave(to: "/auth/login", exchange)
       },
@@ -92,7 +97,7 @@ struct AccountPage: Sendable {
     let model = Model(
       notice: done, isUnverified: email != nil && email?.verifiedAt == nil && offers("verify_email", exchange),
       verify: Self.way("/auth/email", "verify_email"), rows: rows(account, words, exchange),
-      places: sessions.map { place($0, isCurrent: $0.id == found.session.id, words) })
+      places: sessions.map { place($0, isCurrent: $0.id == found.session.id, words) }, hasOthers: sessions.count > 1)
     return pages.page(model, title: words["account_page"], exchange)
   }
 

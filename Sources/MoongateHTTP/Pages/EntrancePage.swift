@@ -83,6 +83,7 @@ struct EntrancePage: Sendable {
       form.region = EntranceForm.region(query["region"])
       return page(form, exchange)
     }
+    if ChoosePage.isDue(in: view) { return exchange.leadOn(to: ChoosePage.address(of: view)) }
     if passwords.isDue(in: view) { return try await passwords.show(view, exchange) }
     let isEmail = view.step?.provider.rawValue == "email_code"
     var form = EntranceForm(

@@ -109,6 +109,7 @@ enum NextPage {
   static func address(of view: FlowView) -> String {
     if view.status == .complete { return view.next ?? "/" }
     let id = view.id.secret.reveal()
+    if ChoosePage.isDue(in: view) { return ChoosePage.address(of: view) }
     if isOfStep(view) { return FormFields.address("/auth/step", ["id": id]) }
     if let step = view.step, step.sentTo != nil, step.fields.contains(where: { $0.name == "code" }) {
       return FormFields.address(view.flow == "pin_reset" ? "/auth/pin" : codePage(of: step.provider), ["id": id])

@@ -43,11 +43,18 @@ struct ObservedStore: Store {
   func accounts(after id: String?, limit: Int) async throws(StoreFault) -> [Account] { try await observed.accounts(after: id, limit: limit) }
   func accounts(naming identifier: Identifier) async throws(StoreFault) -> [Account] { try await observed.accounts(naming: identifier) }
   func account(holding identifier: Identifier) async throws(StoreFault) -> Account? { try await observed.account(holding: identifier) }
-  func account(claiming identifier: Identifier, having provider: ProviderName) async throws(StoreFault) -> Account? {
-    try await observed.account(claiming: identifier, having: provider)
+  func accounts(claiming identifier: Identifier, having provider: ProviderName?, limit: Int) async throws(StoreFault) -> [String] {
+    try await observed.accounts(claiming: identifier, having: provider, limit: limit)
   }
   func providerRecord(of account: String, for provider: ProviderName) async throws(StoreFault) -> [UInt8]? {
     try await observed.providerRecord(of: account, for: provider)
+  }
+  func factors(of account: String) async throws(StoreFault) -> [StoredFactor] { try await observed.factors(of: account) }
+  func expireUnverified(unusedSince moment: Timestamp, at now: Timestamp) async throws(StoreFault) -> ExpiredAccounts {
+    try await observed.expireUnverified(unusedSince: moment, at: now)
+  }
+  func events(about account: String, traces: [String], limit: Int) async throws(StoreFault) -> [AuditEvent] {
+    try await observed.events(about: account, traces: traces, limit: limit)
   }
   func session(_ token: TokenHash) async throws(StoreFault) -> SessionSnapshot? { try await observed.session(token) }
   func sessions(of account: String) async throws(StoreFault) -> [Session] { try await observed.sessions(of: account) }

@@ -12,7 +12,7 @@ final class CountedHashing: HashingPlaces, SecretHasher {
   /// How many secrets have been hashed or compared.
   var count: Int { done.load(ordering: .relaxed) }
 
-  func slot(for address: [UInt8]) async -> (any SecretHasher)? { self }
+  func slot(for address: [UInt8], salt: [UInt8]?) async -> (any SecretHasher)? { self }
 
   func hash(_ secret: [UInt8]) async throws -> String {
     done.add(1, ordering: .relaxed)

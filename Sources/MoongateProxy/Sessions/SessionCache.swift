@@ -26,14 +26,27 @@ final class SessionCache {
   private let eventLoop: any EventLoop
   private var live: [SessionKey: CachedSession] = [:]
   private var dead: Set<SessionKey> = []
-  private var asking: [SessionKey: [(Answer) -> Void]] = [:]
-  private var queue: [SessionKey] = []
+  private var asking: [SessionKey: Question] = [:]
+  private var queue: [Question] = []
   private var working = 0
   private var waiting = 0
   /// Goes up with every change: an answer that was asked for before it may be out of date and is not kept.
   private var changes: UInt64 = 0
   private var counted = LoopNumbers.Cache()
   private var activity: [TokenHash: Timestamp] = [:]
+
+  /// A question to the store, with those who wait for its answer.
+  private final class Question {
+    let key: SessionKey
+    var callbacks: [(Answer) -> Void]
+    /// `changes` when the store was asked; nil: not yet.
+    var asked: UInt64?
+
+    init(_ key: SessionKey, _ callback: @escaping (Answer) -> Void) {
+      self.key = key
+      callbacks = [callback]
+    }
+  }
 
   init(dependencies: ProxyDependencies, eventLoop: any EventLoop) {
     self.dependencies = dependencies
@@ -74,21 +87,25 @@ final class SessionCache {
     }
     counted.asked += 1
     waiting += 1
-    if asking[key] != nil {
-      asking[key]?.append(callback)
+    // Attack: a request that begins after a sign-out joins a question from before it, and is answered that the session lives.
+    if let question = asking[key], question.asked ?? changes == changes {
+      question.callbacks.append(callback)
       return
     }
-    asking[key] = [callback]
+    let question = Question(key, callback)
+    asking[key] = question
     guard working < Self.mostAsking else {
-      queue.append(key)
+      queue.append(question)
       return
     }
-    start(key)
+    start(question)
   }
 
-  private func start(_ key: SessionKey) {
+  private func start(_ question: Question) {
     working += 1
+    let key = question.key
     let asked = changes
+    question.asked = asked
     let hash = key.tokenHash
     let promise = eventLoop.makePromise(of: SessionSnapshot?.self)
     let directory = dependencies.sessions
@@ -111,7 +128,8 @@ final class SessionCache {
         self.counted.unavailable += 1
         answer = .unavailable
       }
-      let callbacks = self.asking.removeValue(forKey: key) ?? []
+      if self.asking[key] === question { self.asking[key] = nil }
+      let callbacks = question.callbacks
       self.waiting -= callbacks.count
       if !self.queue.isEmpty { self.start(self.queue.removeFirst()) }
       for callback in callbacks { callback(answer) }

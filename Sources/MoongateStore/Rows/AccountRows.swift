@@ -5,13 +5,6 @@ import MoongateSDK
 enum AccountRows {
   private static let byID = AccountReads("?1")
   private static let byHolding = AccountReads("(SELECT account FROM identifier WHERE kind = ?1 AND value = ?2 AND verified_at IS NOT NULL)")
-  private static let byClaim = AccountReads(
-    """
-    (SELECT claimant.id FROM identifier AS claim JOIN account AS claimant ON claimant.id = claim.account
-      WHERE claim.kind = ?1 AND claim.value = ?2 AND claim.verified_at IS NULL
-        AND EXISTS (SELECT 1 FROM provider_record AS kept WHERE kept.account = claimant.id AND kept.provider = ?3)
-      ORDER BY claimant.created_at DESC, claimant.id LIMIT 1)
-    """)
 
   static func find(_ id: String, _ rows: some SQLTransaction) throws -> Account? { try byID.account([.text(id)], rows) }
 
@@ -28,9 +21,19 @@ enum AccountRows {
     try byHolding.account(identifier.named, rows)
   }
 
-  /// The newest account that claims the identifier unverified, among those for which the provider keeps something.
-  static func claimant(of identifier: Identifier, having provider: ProviderName, _ rows: some SQLTransaction) throws -> Account? {
-    try byClaim.account(identifier.named + [.text(provider.rawValue)], rows)
+  /// Those that claim the identifier unverified, oldest first.
+  /// - Parameter provider: only those for which it keeps something; nil: all.
+  static func claimants(
+    of identifier: Identifier, having provider: ProviderName?, limit: Int, _ rows: some SQLTransaction
+  ) throws -> [String] {
+    let having = provider.map { _ in " AND EXISTS (SELECT 1 FROM provider_record AS kept WHERE kept.account = claimant.id AND kept.provider = ?4)" }
+    return try rows.rows(
+      """
+      SELECT claimant.id FROM identifier AS claim JOIN account AS claimant ON claimant.id = claim.account
+      WHERE claim.kind = ?1 AND claim.value = ?2 AND claim.verified_at IS NULL\(having ?? "")
+      ORDER BY claimant.created_at, claimant.id LIMIT ?3
+      """, identifier.named + [SQLValue(max(0, limit))] + (provider.map { [.text($0.rawValue)] } ?? [])
+    ).map { try $0.text(0) }
   }
 
   /// In their order, from the one after `id`.
@@ -57,15 +60,24 @@ enum AccountRows {
     try rows.row("SELECT sealed FROM provider_record WHERE account = ?1 AND provider = ?2", [.text(account), .text(provider.rawValue)])?.bytes(0)
   }
 
+  static func factors(of account: String, _ rows: some SQLTransaction) throws -> [StoredFactor] {
+    try rows.rows("SELECT provider, created_at, changed_at FROM provider_record WHERE account = ?1 ORDER BY provider", [.text(account)]).compactMap {
+      guard let provider = ProviderName(rawValue: try $0.text(0)) else { return nil }
+      return StoredFactor(provider: provider, addedAt: try $0.optionalMoment(1), changedAt: try $0.optionalMoment(2))
+    }
+  }
+
   /// Replaces what the provider keeps; nil removes it.
-  static func put(_ sealed: [UInt8]?, of account: String, for provider: ProviderName, _ news: Announcements, _ rows: some SQLTransaction) throws {
+  static func put(
+    _ sealed: [UInt8]?, of account: String, for provider: ProviderName, at now: Timestamp, _ news: Announcements, _ rows: some SQLTransaction
+  ) throws {
     try demandPresent(account, rows)
     if let sealed {
       try rows.run(
         """
-        INSERT INTO provider_record (account, provider, sealed) VALUES (?1, ?2, ?3)
-        ON CONFLICT (account, provider) DO UPDATE SET sealed = excluded.sealed
-        """, [.text(account), .text(provider.rawValue), .bytes(sealed)])
+        INSERT INTO provider_record (account, provider, sealed, created_at, changed_at) VALUES (?1, ?2, ?3, ?4, ?4)
+        ON CONFLICT (account, provider) DO UPDATE SET sealed = excluded.sealed, changed_at = excluded.changed_at
+        """, [.text(account), .text(provider.rawValue), .bytes(sealed), SQLValue(now)])
     } else {
       try rows.run("DELETE FROM provider_record WHERE account = ?1 AND provider = ?2", [.text(account), .text(provider.rawValue)])
     }
@@ -105,6 +117,11 @@ enum AccountRows {
   static func raiseEpoch(of account: String, _ news: Announcements, _ rows: some SQLTransaction) throws {
     try rows.run("UPDATE account SET epoch = coalesce(epoch, 0) + 1 WHERE id = ?1", [.text(account)])
     news.add(account: account)
+  }
+
+  /// It has proved an identifier: from now on it is kept, whoever uses it.
+  static func proved(_ account: String, _ rows: some SQLTransaction) throws {
+    try rows.run("UPDATE account SET is_unproved = NULL WHERE id = ?1 AND is_unproved = 1", [.text(account)])
   }
 
   static func seen(_ account: String, at now: Timestamp, _ rows: some SQLTransaction) throws {

@@ -11,6 +11,11 @@ final class Announcements {
 
   func add(account: String) { if !accounts.contains(account) { accounts.append(account) } }
 
+  /// The same for the process that makes the changes. It has no number: it is no place to ask from.
+  var changes: SessionChanges {
+    SessionChanges(latest: 0, tokens: tokens.map { TokenHash(bytes: $0) }, accounts: accounts, isIncomplete: false)
+  }
+
   /// Writes them down. Nothing may follow in the transaction.
   func write(at now: Timestamp, _ rows: some SQLTransaction) throws {
     if tokens.isEmpty, accounts.isEmpty { return }

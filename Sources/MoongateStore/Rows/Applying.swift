@@ -27,9 +27,11 @@ struct PreparedChange: Sendable {
   var flow: (FlowRecord, encoded: [UInt8])? { if case .putFlow(let record) = change { (record.next, encoded) } else { nil } }
 
   /// Applies them one after the other.
-  /// - Returns: the locks that they began.
+  /// - Returns: the locks that they began, and what they did to sessions and accounts.
   /// - Throws: `ChangeConflict`.
-  static func apply(_ changes: [Self], at now: Timestamp, _ rows: some SQLTransaction) throws -> [LockBegun] {
+  static func apply(
+    _ changes: [Self], at now: Timestamp, _ rows: some SQLTransaction
+  ) throws -> (locks: [LockBegun], sessions: SessionChanges) {
     var holding = Holding()
     for change in changes { change.hold(&holding) }
     // What can be read at once goes with the locks, in one round trip.
@@ -49,7 +51,7 @@ struct PreparedChange: Sendable {
       }
     }
     try news.write(at: now, rows)
-    return locks
+    return (locks, news.changes)
   }
 
   private var settlement: Settlement? { if case .settle(let settlement) = change { settlement } else { nil } }
@@ -69,13 +71,14 @@ struct PreparedChange: Sendable {
     case .deleteFlow(let id, let version): try FlowRows.delete(id, version: version, rows)
     case .createAccount(let account): try IdentifierRows.create(account, news, rows)
     case .verifyIdentifier(let account, let identifier): try IdentifierRows.verify(identifier, of: account, at: now, news, rows)
-    case .putProviderRecord(let account, let provider, let sealed): try AccountRows.put(sealed, of: account, for: provider, news, rows)
+    case .putProviderRecord(let account, let provider, let sealed): try AccountRows.put(sealed, of: account, for: provider, at: now, news, rows)
     case .demandProviderRecord(let account, let provider, let hash):
       let sealed = try AccountRows.record(of: account, for: provider, rows)
       guard sealed.map({ TokenHash(of: $0) }) == hash else { throw ChangeConflict(.recordChanged) }
     case .demandEpoch(let version): try AccountRows.demand(version, rows)
     case .raiseEpoch(let account): try AccountRows.raiseEpoch(of: account, news, rows)
     case .claimIdentifier(let account, let identifier): try IdentifierRows.claim(identifier, of: account, news, rows)
+    case .reclaimAccount(let account, let identifier, let kept): try IdentifierRows.reclaim(account, by: identifier, keeping: kept, news, rows)
     case .dropIdentifiers(let account, let kind, let kept): try IdentifierRows.drop(kind, of: account, except: kept, news, rows)
     case .nameAccount(let account, let first, let last): try AccountRows.name(account, first: first, last: last, news, rows)
     case .absorbAccount(let account, let heir): try IdentifierRows.absorb(account, into: heir, at: now, news, rows)
@@ -102,8 +105,8 @@ struct PreparedChange: Sendable {
     case .clearCounters(let limits): holding.add(limits)
     case .clearTimer(let key): holding.add(timer: key)
     case .verifyIdentifier(let account, _), .putProviderRecord(let account, _, _), .demandProviderRecord(let account, _, _),
-      .claimIdentifier(let account, _), .dropIdentifiers(let account, _, _), .nameAccount(let account, _, _), .seen(let account),
-      .setLocked(let account, _), .deleteAccount(let account, _), .endSessions(let account, _), .raiseEpoch(let account):
+      .claimIdentifier(let account, _), .reclaimAccount(let account, _, _), .dropIdentifiers(let account, _, _), .nameAccount(let account, _, _),
+      .seen(let account), .setLocked(let account, _), .deleteAccount(let account, _), .endSessions(let account, _), .raiseEpoch(let account):
       holding.add(account: account)
     case .demandEpoch(let version): holding.add(account: version.id)
     case .absorbAccount(let account, let heir):

@@ -13,10 +13,16 @@ enum Deleting {
     try Trail(account: account, traces: traces).blank(from: place, to: .max, rows)
   }
 
-  /// The values of an account's identifiers; nil where there is no such account.
+  /// The values of the identifiers that are an account's alone; nil where there is no such account.
   static func names(of account: String, _ rows: some SQLTransaction) throws -> [String]? {
     let found = try rows.rows([
-      SQLRead("SELECT 1 FROM account WHERE id = ?1", [.text(account)]), SQLRead("SELECT value FROM identifier WHERE account = ?1", [.text(account)]),
+      SQLRead("SELECT 1 FROM account WHERE id = ?1", [.text(account)]),
+      // Not what others claim as well: their flows go on.
+      SQLRead(
+        """
+        SELECT value FROM identifier WHERE account = ?1 AND (verified_at IS NOT NULL OR NOT EXISTS (
+          SELECT 1 FROM identifier AS other WHERE other.kind = identifier.kind AND other.value = identifier.value AND other.account <> ?1))
+        """, [.text(account)]),
     ])
     return found[0].isEmpty ? nil : try found[1].map { try $0.text(0) }
   }
@@ -71,14 +77,27 @@ struct Trail: Sendable {
     return first...last
   }
 
+  /// The events that are theirs, newest first.
+  func events(from first: Int64, to last: Int64, _ rows: some SQLTransaction) throws -> [AuditEvent] {
+    let found = try naming(from: first, to: last, rows).map { (number: $0.number, event: try JSON.decode(AuditEvent.self, $0.json)) }
+    let own = found.filter { _, event in event.account == account || event.identifier.map(traces.contains) ?? false }
+    // One that has both the account and an identifier is found twice.
+    let unique = Dictionary(own.map { ($0.number, $0.event) }) { first, _ in first }
+    return unique.sorted { $0.key > $1.key }.map(\.value)
+  }
+
   /// The numbers of events that name them, and what the events are without them.
   func blanks(from first: Int64, to last: Int64, _ rows: some SQLTransaction) throws -> [(number: Int64, json: [UInt8])] {
+    try naming(from: first, to: last, rows).map { ($0.number, try JSON.decode(AuditEvent.self, $0.json).anonymous.json) }
+  }
+
+  private func naming(from first: Int64, to last: Int64, _ rows: some SQLTransaction) throws -> [(number: Int64, json: [UInt8])] {
     let texts = try ([account] + traces).map { try JSON.encode($0) }
     let sql = rows.dialect.words(
       sqlite: "SELECT number, event FROM event WHERE number >= ?1 AND number <= ?2 AND instr(event, ?3) > 0",
       postgres: "SELECT number, event FROM event WHERE number >= ?1 AND number <= ?2 AND position(CAST(?3 AS BYTEA) IN event) > 0")
     let found = try rows.rows(texts.map { SQLRead(sql, [.integer(first), .integer(last), .bytes($0)]) })
-    return try found.flatMap { try $0.map { (try $0.integer(0), try JSON.decode(AuditEvent.self, try $0.bytes(1)).anonymous.json) } }
+    return try found.flatMap { try $0.map { (try $0.integer(0), try $0.bytes(1)) } }
   }
 
   /// Takes them out of the events.

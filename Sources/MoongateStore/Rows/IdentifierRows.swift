@@ -5,10 +5,10 @@ import MoongateSDK
 enum IdentifierRows {
   static func create(_ account: Account, _ news: Announcements, _ rows: some SQLTransaction) throws {
     try rows.run(
-      "INSERT INTO account (id, first_name, last_name, created_at, last_seen_at, is_locked) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+      "INSERT INTO account (id, first_name, last_name, created_at, last_seen_at, is_locked, is_unproved) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
       [
         .text(account.id), SQLValue(account.firstName), SQLValue(account.lastName), SQLValue(account.createdAt), SQLValue(account.lastSeenAt),
-        SQLValue(account.isLocked),
+        SQLValue(account.isLocked), account.identifiers.contains { $0.verifiedAt != nil } ? .null : .integer(1),
       ])
     for (position, held) in account.identifiers.enumerated() {
       if held.verifiedAt != nil {
@@ -32,6 +32,7 @@ enum IdentifierRows {
     }
     if found[2].isEmpty { throw ChangeConflict(.accountUnavailable) }
     try evict(try found[1].map { try $0.text(0) }, from: identifier, news, rows)
+    try AccountRows.proved(account, rows)
     if found[3].isEmpty {
       try insert(HeldIdentifier(identifier: identifier, verifiedAt: now), of: account, position: nil, rows)
     } else {
@@ -58,6 +59,23 @@ enum IdentifierRows {
     news.add(account: account)
   }
 
+  /// Takes everything from the account that whoever claimed the identifier before its owner came may have put there.
+  static func reclaim(
+    _ account: String, by identifier: Identifier, keeping kept: Set<ProviderName>, _ news: Announcements, _ rows: some SQLTransaction
+  ) throws {
+    let verified = try rows.rows("SELECT kind, value FROM identifier WHERE account = ?1 AND verified_at IS NOT NULL", [.text(account)])
+    guard try verified.count == 1 && verified[0].text(0) == identifier.kind.rawValue && verified[0].text(1) == identifier.value else {
+      throw ChangeConflict(.recordChanged)
+    }
+    try rows.run("DELETE FROM identifier WHERE account = ?1 AND verified_at IS NULL", [.text(account)])
+    for row in try rows.rows("SELECT provider FROM provider_record WHERE account = ?1", [.text(account)]) {
+      let provider = try row.text(0)
+      if kept.contains(where: { $0.rawValue == provider }) { continue }
+      try rows.run("DELETE FROM provider_record WHERE account = ?1 AND provider = ?2", [.text(account), .text(provider)])
+    }
+    try SessionRows.end(of: account, except: nil, news, rows)
+  }
+
   /// Moves what the account holds verified to its heir, to whom it is new; the account is gone.
   static func absorb(_ account: String, into heir: String, at now: Timestamp, _ news: Announcements, _ rows: some SQLTransaction) throws {
     try AccountRows.demandAvailable(account, rows)
@@ -74,6 +92,7 @@ enum IdentifierRows {
         WHERE account = ?2 AND position = ?3
         """, [.text(heir), .text(account), .integer(try row.integer(0)), SQLValue(now)])
     }
+    if !moved.isEmpty { try AccountRows.proved(heir, rows) }
     try SessionRows.end(of: account, except: nil, news, rows)
     try rows.run("DELETE FROM account WHERE id = ?1", [.text(account)])
     news.add(account: heir)

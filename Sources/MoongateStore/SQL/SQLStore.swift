@@ -31,6 +31,8 @@ package struct SQLStoreMemory: Sendable {
   let origins = FlowOrigins()
   /// Tells which lines of the audit trail this process has stored.
   package let recorded = RecordedEvents()
+  /// Tells this process's own changes of sessions before `apply` returns.
+  package let committed = CommittedSessionChanges()
 
   package init() {}
 }
@@ -58,7 +60,8 @@ extension SQLStore {
   package func apply(_ changes: [Change], at now: Timestamp) async throws(StoreFault) -> ApplyResult {
     do {
       let prepared = try await blankingTrail(of: try changes.map(PreparedChange.init), at: now)
-      let locks = try await database.write(at: now) { rows in try PreparedChange.apply(prepared, at: now, rows) }
+      let (locks, sessions) = try await database.write(at: now) { rows in try PreparedChange.apply(prepared, at: now, rows) }
+      await memory.committed.tell(sessions)
       for traces in prepared.compactMap(\.traces) { try await delete(traces, at: now) }
       if prepared.contains(where: { $0.forgotten != nil }) { await database.forgetDeleted() }
       for change in prepared {
@@ -184,12 +187,28 @@ extension SQLStore {
     try await read { rows in try AccountRows.holder(of: identifier, rows) }
   }
 
-  package func account(claiming identifier: Identifier, having provider: ProviderName) async throws(StoreFault) -> Account? {
-    try await read { rows in try AccountRows.claimant(of: identifier, having: provider, rows) }
+  package func accounts(claiming identifier: Identifier, having provider: ProviderName?, limit: Int) async throws(StoreFault) -> [String] {
+    try await read { rows in try AccountRows.claimants(of: identifier, having: provider, limit: limit, rows) }
   }
 
   package func providerRecord(of account: String, for provider: ProviderName) async throws(StoreFault) -> [UInt8]? {
     try await read { rows in try AccountRows.record(of: account, for: provider, rows) }
+  }
+
+  package func factors(of account: String) async throws(StoreFault) -> [StoredFactor] {
+    try await read { rows in try AccountRows.factors(of: account, rows) }
+  }
+
+  package func expireUnverified(unusedSince moment: Timestamp, at now: Timestamp) async throws(StoreFault) -> ExpiredAccounts {
+    let (expired, sessions) = try await write(at: now) { rows in
+      let news = Announcements()
+      let (removed, hasMore) = try UnprovedAccounts.expire(unusedSince: moment, news, rows)
+      try news.write(at: now, rows)
+      return (ExpiredAccounts(removed: removed, hasMore: hasMore), news.changes)
+    }
+    await memory.committed.tell(sessions)
+    if expired.removed > 0 { await database.forgetDeleted() }
+    return expired
   }
 
   package func session(_ token: TokenHash) async throws(StoreFault) -> SessionSnapshot? {
@@ -226,6 +245,20 @@ extension SQLStore {
     var events: [AuditEvent] = []
     for json in try await read({ rows in try EventRows.latest(limit, rows) }) { events.append(try decode(AuditEvent.self, json)) }
     return events
+  }
+
+  package func events(about account: String, traces: [String], limit: Int) async throws(StoreFault) -> [AuditEvent] {
+    let trail = Trail(account: account, traces: traces)
+    guard let bounds = try await read({ rows in try Trail.bounds(rows) }) else { return [] }
+    var events: [AuditEvent] = []
+    var last = bounds.upperBound
+    // A stretch at a time: it holds up nobody.
+    while last >= bounds.lowerBound, events.count < limit {
+      let first = max(bounds.lowerBound, last - Trail.stretch + 1)
+      events += try await read { [last] rows in try trail.events(from: first, to: last, rows) }
+      last = first - 1
+    }
+    return Array(events.prefix(limit))
   }
 
   package func event(_ id: DecisionID) async throws(StoreFault) -> AuditEvent? {

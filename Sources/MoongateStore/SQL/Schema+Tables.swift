@@ -40,8 +40,8 @@ extension Schema {
     table(
       "timer", key: "key", "key:bytes sequence sent_at resend_at reservation:bytes previous_sequence previous_sent_at previous_resend_at"),
     table("flow", key: "number", "number hash:bytes version forgotten_at record:bytes origin:text size"),
-    table("account", key: "id", "id:text first_name:text last_name:text created_at last_seen_at is_locked epoch"),
-    table("provider_record", key: "account provider", "account:text provider:text sealed:bytes"),
+    table("account", key: "id", "id:text first_name:text last_name:text created_at last_seen_at is_locked epoch is_unproved"),
+    table("provider_record", key: "account provider", "account:text provider:text sealed:bytes created_at changed_at"),
     table(
       "identifier", key: "account position", "account:text position kind:text value:text display:text attributes:text verified_at"),
     table(

@@ -159,7 +159,7 @@ import Testing
     let first = try await desk.secret("register_email", ["email": "955555", "new_secret": "old"], provider: "password", by: desk.client()).get()
     let own = try #require(try await desk.session(try await desk.engine.skip(first.id, client: desk.client()).get()))
     for _ in 0..<2 { _ = await signIn("x") }
-    #expect(await signIn("old").refusal?.code == .disabled)
+    #expect(await signIn("old").refusal?.code == .invalidPIN, "off, and concealed: as if it were nobody's")
     let id = try await desk.engine.create("password_reset", returnTo: nil, browser: nil, client: desk.client()).get().id
     _ = try await desk.engine.begin(id, provider: nil, fields: ["phone": .text("955555")], client: desk.client()).get()
     await desk.engine.deliveriesEnd()

@@ -103,7 +103,7 @@ final class CountedPlaces: HashingPlaces {
 
   init(_ places: Int) { left = Mutex(places) }
 
-  func slot(for address: [UInt8]) async -> (any SecretHasher)? {
+  func slot(for address: [UInt8], salt: [UInt8]?) async -> (any SecretHasher)? {
     left.withLock { left in
       guard left > 0 else { return nil }
       left -= 1

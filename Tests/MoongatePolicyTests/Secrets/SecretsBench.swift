@@ -138,7 +138,7 @@ final class CountedPlaces: HashingPlaces, SecretHasher {
   var verified: Int { state.withLock { $0.verified } }
   var hashed: Int { state.withLock { $0.hashed } }
 
-  func slot(for address: [UInt8]) async -> (any SecretHasher)? { self }
+  func slot(for address: [UInt8], salt: [UInt8]?) async -> (any SecretHasher)? { self }
 
   func hash(_ secret: [UInt8]) async throws -> String {
     state.withLock { $0.hashed += 1 }
@@ -154,5 +154,5 @@ final class CountedPlaces: HashingPlaces, SecretHasher {
 
 /// No place at all.
 struct NoPlaces: HashingPlaces {
-  func slot(for address: [UInt8]) async -> (any SecretHasher)? { nil }
+  func slot(for address: [UInt8], salt: [UInt8]?) async -> (any SecretHasher)? { nil }
 }

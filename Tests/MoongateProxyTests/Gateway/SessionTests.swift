@@ -37,6 +37,48 @@ import Testing
     await gateway.stop()
   }
 
+  private func change(of token: String) -> SessionChanges {
+    SessionChanges(latest: 0, tokens: [TokenHash(of: token.utf8)], accounts: [], isIncomplete: false)
+  }
+
+  /// Attack: a copied token in the moment after its owner signed out on this very node.
+  @Test func aSessionThatThisProcessEndedIsForgottenOnEveryEventLoopAtOnce() async throws {
+    let upstream = try await RecordingUpstream()
+    let gateway = try await TestGateway(routes: [.test(ports: [upstream.port])])
+    for _ in 0..<50 { #expect(try await get(gateway).hasPrefix("HTTP/1.1 200")) }
+    gateway.sessions.endUnheard(TestGateway.token)
+    await gateway.proxy.forget(change(of: TestGateway.token))
+    for _ in 0..<50 { #expect(try await get(gateway).hasPrefix("HTTP/1.1 401")) }
+    await gateway.stop()
+  }
+
+  /// Attack: a request whose session is being looked up while its owner signs out: what the store said before must neither be remembered nor answer
+  /// a request that began after.
+  @Test func aLookupFromBeforeASignOutAnswersNoLaterRequest() async throws {
+    let upstream = try await RecordingUpstream()
+    let gateway = try await TestGateway(routes: [.test(ports: [upstream.port])])
+    gateway.sessions.holdAnswers()
+    // On one connection each, so that there is one for every event loop.
+    let early = try await withThrowingTaskGroup(of: RawClient.self) { group in
+      for _ in 0..<8 {
+        group.addTask {
+          let client = try await RawClient(port: gateway.port)
+          try await client.send("GET / HTTP/1.1\r\nHost: localhost\r\nCookie: moongate=\(TestGateway.token)\r\n\r\n")
+          return client
+        }
+      }
+      return try await group.reduce(into: []) { $0.append($1) }
+    }
+    try await until { gateway.sessions.reads >= 1 }
+    gateway.sessions.endUnheard(TestGateway.token)
+    await gateway.proxy.forget(change(of: TestGateway.token))
+    for _ in 0..<8 { #expect(try await get(gateway).hasPrefix("HTTP/1.1 401"), "while the earlier question has no answer") }
+    gateway.sessions.releaseAnswers()
+    for client in early { #expect(try await client.answers(1, for: 5).hasPrefix("HTTP/1.1")) }
+    for _ in 0..<8 { #expect(try await get(gateway).hasPrefix("HTTP/1.1 401"), "the earlier answer was not kept") }
+    await gateway.stop()
+  }
+
   /// security.md 27: a cache that hears of no changes is not believed.
   @Test func aStoreThatCannotBeHeardIs503AndRecovers() async throws {
     let upstream = try await RecordingUpstream()

@@ -11,6 +11,8 @@ final class FakeSessions: SessionStore {
     var findsNothing = false
     var reads = 0
     var touched: [TokenHash: Timestamp] = [:]
+    var holds = false
+    var held: [CheckedContinuation<Void, Never>] = []
   }
 
   private let state = Mutex(State())
@@ -39,10 +41,34 @@ final class FakeSessions: SessionStore {
     }
   }
 
+  /// Signs out, without a change that `SessionWatch` could find.
+  func endUnheard(_ token: String) { state.withLock { $0.sessions[TokenHash(of: token.utf8)] = nil } }
+
+  /// From now on answers are held back after they were read.
+  func holdAnswers() { state.withLock { $0.holds = true } }
+
+  /// Gives the answers that were held back, and all later ones at once.
+  func releaseAnswers() {
+    let held = state.withLock { state in
+      defer { (state.holds, state.held) = (false, []) }
+      return state.held
+    }
+    for answer in held { answer.resume() }
+  }
+
   func session(_ token: TokenHash) async throws(StoreFault) -> SessionSnapshot? {
-    let (found, isDown) = state.withLock { state in
+    let (found, isDown, isHeld) = state.withLock { state in
       state.reads += 1
-      return (state.sessions[token], state.isDown || state.findsNothing)
+      return (state.sessions[token], state.isDown || state.findsNothing, state.holds && state.sessions[token] != nil)
+    }
+    if isHeld {
+      await withCheckedContinuation { continuation in
+        let isOver = state.withLock { state in
+          if state.holds { state.held.append(continuation) }
+          return !state.holds
+        }
+        if isOver { continuation.resume() }
+      }
     }
     if isDown { throw StoreFault("down") }
     return found

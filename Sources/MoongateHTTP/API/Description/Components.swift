@@ -17,7 +17,8 @@ enum Components {
     "Shown": Schema.answer(
       ["kind": Schema.oneOf(["text", "secret", "qr", "list"])], perhaps: ["text": Schema.text, "items": Schema.list(of: Schema.text)]),
     "Field": Schema.answer(
-      ["name": Schema.text, "kind": Schema.oneOf(["digits", "text", "phone", "email", "password", "region"])], perhaps: ["length": Schema.count]),
+      ["name": Schema.text, "kind": Schema.oneOf(["digits", "text", "phone", "email", "password", "region", "choice"])],
+      perhaps: ["length": Schema.count, "choices": Schema.list(of: Schema.named("AccountOption"))]),
     "PassedStep": Schema.answer(["provider": Schema.text, "at": Schema.moment]),
     "Account": Schema.answer([
       "id": Schema.text, "phone": Schema.optionalText, "email": Schema.optionalText, "first_name": Schema.optionalText,

@@ -38,6 +38,7 @@ struct Operation: Sendable {
   enum Tag: String, Sendable, CaseIterable {
     case flows = "Flows"
     case sessions = "Sessions"
+    case account = "Account"
     case apps = "Calls for apps"
     case more = "More"
   }

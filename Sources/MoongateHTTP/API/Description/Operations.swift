@@ -7,7 +7,7 @@ extension Operation {
   private static let inputs: KeyValuePairs<String, JSONValue> = [
     "provider": Schema.optionalInput, "phone": Schema.input, "region": Schema.input, "email": Schema.input, "code": Schema.input, "pin": Schema.input,
     "new_pin": Schema.input, "password": Schema.password, "first_name": Schema.optionalInput, "last_name": Schema.optionalInput,
-    "id_token": Schema.input, "code_verifier": Schema.input,
+    "id_token": Schema.input, "code_verifier": Schema.input, "account": Schema.input,
   ]
 
   static let createFlow = Operation(
@@ -23,7 +23,9 @@ extension Operation {
     id: "beginStep", summary: "Begin a step: send a code, ask for a PIN, lead to another site", tag: .flows, path: ["flow"],
     body: Schema.body([:], perhaps: inputs), status: 200, content: flow, refusals: .sending + .judging)
   static let submitStep = Operation(
-    id: "submitStep", summary: "Send what the step asks for", tag: .flows, path: ["flow"], body: Schema.body([:], perhaps: inputs), status: 200,
+    id: "submitStep",
+    summary: "Send what the step asks for; of a field of the kind choice, the value of one of its choices", tag: .flows, path: ["flow"],
+    body: Schema.body([:], perhaps: inputs), status: 200,
     content: flow, refusals: .judging)
   static let resendCode = Operation(
     id: "resendCode", summary: "Send another code; the one before it is dead", tag: .flows, path: ["flow"], body: Schema.body([:]), status: 200,

@@ -1,13 +1,15 @@
 /// The pages, by their templates.
 enum PageTemplate: String, CaseIterable {
-  case account, code, contact, leave, login, logout, message, outbox, password, pin, step
+  case account, choose, code, contact, delete, leave, login, logout, message, outbox, password, pin, step
 
   /// What is shown by it.
   var model: any PageModel.Type {
     switch self {
     case .account: AccountPage.Model.self
+    case .choose: ChoosePage.Model.self
     case .code: CodeModel.self
     case .contact: ContactPage.Model.self
+    case .delete: AccountEndPage.Model.self
     case .leave: LeavePage.self
     case .login: EntranceModel.self
     case .logout: LogoutPage.Model.self

@@ -1,0 +1,32 @@
+import MoongateSDK
+
+/// Everything that the gateway stores about a person, for themselves: no token, no hash, no code, no key.
+///
+/// Not in it: flows under way, which are forgotten within their lifetime, and counters, whose keys name nobody. Devices are not stored: a device
+/// carries its own token.
+package struct AccountExport: Sendable, Equatable {
+  package let account: Account
+  /// What providers keep for the account, by name.
+  package let factors: [StoredFactor]
+  /// Newest first.
+  package let sessions: [Session]
+  /// What happened to the account, newest first, as far back as the audit trail goes; at most `mostEvents`.
+  package let events: [AuditEvent]
+
+  package static let mostEvents = 10_000
+}
+
+/// A PIN, a password or another factor, without what it is.
+package struct StoredFactor: Sendable, Equatable {
+  package let provider: ProviderName
+  /// When it was set up; nil: before the store kept this.
+  package let addedAt: Timestamp?
+  /// When its record was last written: a change, or the use of a code that is good once. nil: before the store kept this.
+  package let changedAt: Timestamp?
+
+  package init(provider: ProviderName, addedAt: Timestamp?, changedAt: Timestamp?) {
+    self.provider = provider
+    self.addedAt = addedAt
+    self.changedAt = changedAt
+  }
+}

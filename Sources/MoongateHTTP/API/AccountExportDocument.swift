@@ -1,0 +1,47 @@
+import MoongateCore
+import MoongateSDK
+
+/// The JSON of an export (http.md, "Flows", for its manner): what is not there is null, times are ISO 8601 in UTC.
+extension JSONValue {
+  static func export(_ export: AccountExport) -> JSONValue {
+    let account = export.account
+    return .members([
+      "account": .members([
+        "id": .text(account.id), "first_name": .optional(account.firstName), "last_name": .optional(account.lastName),
+        "created_at": .text(account.createdAt.text), "last_seen_at": .text(account.lastSeenAt.text),
+      ]),
+      "identifiers": .list(account.identifiers.map(identifier)), "factors": .list(export.factors.map(factor)),
+      "sessions": .list(export.sessions.map(session)), "events": .list(export.events.map(event)),
+    ])
+  }
+
+  private static func identifier(_ held: HeldIdentifier) -> JSONValue {
+    .members([
+      "kind": .text(held.identifier.kind.rawValue), "value": .text(held.identifier.value), "verified_at": .optional(held.verifiedAt?.text),
+      "attributes": .object(held.identifier.attributes.sorted { $0.key < $1.key }.map { JSONMember(name: $0.key, value: .text($0.value)) }),
+    ])
+  }
+
+  private static func factor(_ factor: StoredFactor) -> JSONValue {
+    .members([
+      "provider": .text(factor.provider.rawValue), "added_at": .optional(factor.addedAt?.text), "changed_at": .optional(factor.changedAt?.text),
+    ])
+  }
+
+  private static func session(_ session: Session) -> JSONValue {
+    .members([
+      "id": .text(session.id), "created_at": .text(session.createdAt.text), "last_seen_at": .text(session.lastSeenAt.text),
+      "expires_at": .text(session.deadline.text), "aal": .number(session.assuranceLevel), "passed": .passed(session.passed),
+      "user_agent": .optional(session.userAgent),
+    ])
+  }
+
+  /// What an event says of its decision, such as the line of a policy, is the operator's.
+  private static func event(_ event: AuditEvent) -> JSONValue {
+    .members([
+      "id": .text(event.id.text), "at": .text(event.at.text), "kind": .text(event.kind.rawValue), "flow": .optional(event.flow),
+      "provider": .optional(event.provider?.rawValue), "address": .optional(event.address), "code": .optional(event.code),
+      "session": .optional(event.detail["session"]), "limit": .optional(event.detail["limit"]),
+    ])
+  }
+}

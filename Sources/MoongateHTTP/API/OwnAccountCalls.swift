@@ -1,0 +1,31 @@
+import Hummingbird
+import MoongateCore
+
+/// `/api/auth/account…`: what people do with their whole account.
+struct OwnAccountCalls: Sendable {
+  let driver: FlowDriver
+
+  var endpoints: [Endpoint] {
+    [
+      Endpoint(.call, .get, "/api/auth/account/export", .exportAccount) { exchange throws(Refusal) in try await export(exchange) },
+      Endpoint(.call, .delete, "/api/auth/account", .deleteAccount) { exchange throws(Refusal) in
+        try await delete(exchange)
+        var response = Response.nothing
+        response.setCookies(GatewayCookies(exchange.gateway).signOut())
+        return response
+      },
+    ]
+  }
+
+  /// Everything that is stored about the person, as a file to keep.
+  func export(_ exchange: Exchange) async throws(Refusal) -> Response {
+    let export = try await driver.engine.exportAccount(client: try await driver.caller(exchange)).get()
+    var response = Response.json(.export(export))
+    response.headers.set("Content-Disposition", to: "attachment; filename=\"account.json\"")
+    return response
+  }
+
+  func delete(_ exchange: Exchange) async throws(Refusal) {
+    try await driver.engine.deleteAccount(client: try await driver.caller(exchange)).get()
+  }
+}

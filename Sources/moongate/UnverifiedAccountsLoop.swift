@@ -1,0 +1,42 @@
+import Logging
+import MoongateCore
+import ServiceLifecycle
+
+/// Removes accounts that never proved an identifier and that nobody has used for `unverified_lifetime` (accounts.lua). Every gateway of a store does
+/// it: whichever comes first removes them, and the others find nothing.
+struct UnverifiedAccountsLoop: Service {
+  let store: any Store
+  let generations: ActiveGeneration
+  let clock: any GatewayClock
+  let random: any RandomSource
+  let logger: Logger
+
+  private static let interval: Duration = .seconds(20)
+  private static let pause: Duration = .milliseconds(100)
+
+  func run() async throws {
+    try? await cancelWhenGracefulShutdown {
+      while !Task.isCancelled {
+        let hasMore = await self.step()
+        try await Task.sleep(for: hasMore ? Self.pause : Self.interval)
+      }
+    }
+  }
+
+  /// - Returns: whether there may be more to remove.
+  func step() async -> Bool {
+    let now = clock.now()
+    do {
+      let expired = try await store.expireUnverified(unusedSince: now - generations.current.accounts.unverifiedLifetime, at: now)
+      if expired.removed > 0 {
+        logger.notice("unverified accounts that nobody used are removed", metadata: ["count": "\(expired.removed)"])
+        let detail = ["reason": "unverified_lifetime", "count": String(expired.removed)]
+        try await store.append([AuditEvent(id: DecisionID(from: random), at: now, kind: .accountDeleted, detail: detail)])
+      }
+      return expired.hasMore
+    } catch {
+      logger.warning("unverified accounts cannot be removed; trying again later", metadata: ["fault": "\(error)"])
+      return false
+    }
+  }
+}

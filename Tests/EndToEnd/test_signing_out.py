@@ -1,0 +1,132 @@
+"""Signing out holds at once on the gateway that answered it: by the proxy and by forward-auth, whichever way the session ended."""
+
+import pytest
+import requests
+
+from house import House, problem, wait_for
+
+MAIL = "zita@example.com"
+PASSWORD = "correct horse battery"
+
+
+@pytest.fixture(scope="module")
+def gate(tmp_path_factory):
+    """A gateway that a proxy on this machine may ask; many sessions of one number."""
+    house = House(tmp_path_factory.mktemp("house"))
+    house.edit("gateway.lua", lambda text: text.replace('-- trusted_proxies = { "127.0.0.1/32" }', 'trusted_proxies = { "127.0.0.1/32", "::1/128" }'))
+    yield house.start()
+    house.stop()
+
+
+def bearer(token):
+    return {"Authorization": f"Bearer {token}"}
+
+
+def proxied(gate, token):
+    return requests.get(f"{gate.url}/home", headers=bearer(token), timeout=10, allow_redirects=False).status_code
+
+
+def forwarded(gate, token):
+    asked = {"X-Original-Method": "GET", "X-Original-URL": f"{gate.url}/home", **bearer(token)}
+    return requests.get(f"{gate.url}/auth/forward/nginx", headers=asked, timeout=10, allow_redirects=False).status_code
+
+
+def used(gate, token):
+    """By every event loop, so that each remembers it."""
+    for _ in range(8):
+        assert proxied(gate, token) == 200 and forwarded(gate, token) == 200
+
+
+def gone(gate, token):
+    for _ in range(8):
+        assert (proxied(gate, token), forwarded(gate, token)) == (401, 401)
+
+
+def test_signing_out_holds_at_once(gate, number):
+    for _ in range(5):
+        own = register(gate, f"out{_}@example.com")[0]
+        used(gate, own)
+        assert gate.api("DELETE", "/session", headers=bearer(own)).status_code == 204
+        gone(gate, own)
+    own = gate.register(number)["session"]["token"]
+    used(gate, own)
+    assert gate.api("POST", "/logout", {}, headers=bearer(own)).status_code == 204
+    gone(gate, own)
+
+
+def register(gate, address):
+    answer = gate.api("POST", "/register", {"email": address, "password": PASSWORD, "first_name": "Zita", "last_name": "Rao"})
+    assert answer.status_code == 201, answer.text
+    return answer.json()["token"], answer.json()["user"]["id"]
+
+
+def log_in(gate, address):
+    answer = gate.api("POST", "/login", {"email": address, "password": PASSWORD})
+    assert answer.status_code == 200, answer.text
+    return answer.json()["token"]
+
+
+def test_other_sessions_end_at_once(gate):
+    own, _ = register(gate, "others@example.com")
+    tokens = [log_in(gate, "others@example.com") for _ in range(3)]
+    for token in [own, *tokens]:
+        used(gate, token)
+    entries = gate.api("GET", "/sessions", headers=bearer(own)).json()
+    assert len(entries) == 4
+    other = next(entry["id"] for entry in entries if not entry["current"])
+    assert gate.api("DELETE", f"/sessions/{other}", headers=bearer(own)).status_code == 204
+    assert sorted(proxied(gate, token) for token in tokens) == [200, 200, 401]
+    assert gate.api("DELETE", "/sessions", headers=bearer(own)).status_code == 204
+    for token in tokens:
+        gone(gate, token)
+    used(gate, own)
+    problem(gate.api("DELETE", "/sessions?all=maybe", headers=bearer(own)), 422, "invalid_input")
+    answer = gate.api("DELETE", "/sessions?all=true", headers=bearer(own))
+    assert answer.status_code == 204
+    gone(gate, own)
+    problem(gate.api("DELETE", "/sessions", headers=bearer(own)), 401, "unauthenticated")
+
+
+def test_a_new_token_ends_the_old_one_at_once(gate):
+    own, _ = register(gate, "token@example.com")
+    used(gate, own)
+    answer = gate.api("POST", "/set-passcode", {"passcode": "482915"}, headers=bearer(own))
+    assert answer.status_code == 200, answer.text
+    gone(gate, own)
+    used(gate, answer.json()["token"])
+
+
+def test_an_operators_lock_and_deletion_hold_at_once(gate):
+    own, account = register(gate, "locked@example.com")
+    used(gate, own)
+    assert requests.post(f"{gate.admin}/accounts/{account}/lock", timeout=10).status_code == 204
+    gone(gate, own)
+    assert requests.post(f"{gate.admin}/accounts/{account}/unlock", timeout=10).status_code == 204
+    own = log_in(gate, "locked@example.com")
+    used(gate, own)
+    assert requests.delete(f"{gate.admin}/accounts/{account}", timeout=10).status_code == 204
+    gone(gate, own)
+
+
+def test_an_account_is_exported_and_deleted_by_its_owner(gate):
+    own, account = register(gate, MAIL)
+    log_in(gate, MAIL)
+    wait_for(lambda: [entry for entry in gate.outbox() if entry["to"] == MAIL], "the mail")
+    verified = gate.api("POST", "/verify-email", {"code": gate.code(MAIL)}, headers=bearer(own))
+    own = verified.json()["token"]
+    answer = gate.api("GET", "/account/export", headers=bearer(own))
+    assert answer.status_code == 200 and answer.headers["Content-Disposition"] == 'attachment; filename="account.json"'
+    export = answer.json()
+    assert export["account"]["id"] == account and export["account"]["last_name"] == "Rao"
+    assert [(entry["kind"], entry["value"]) for entry in export["identifiers"]] == [("email", MAIL)]
+    assert [entry["provider"] for entry in export["factors"]] == ["password"] and export["factors"][0]["added_at"]
+    assert len(export["sessions"]) == 2 and {"account_created", "session_started"} <= {entry["kind"] for entry in export["events"]}
+    for secret in (own, PASSWORD, "$argon2", gate.code(MAIL)):
+        assert secret not in answer.text
+    used(gate, own)
+    answer = gate.api("DELETE", "/account", headers=bearer(own))
+    assert answer.status_code == 204, answer.text
+    gone(gate, own)
+    told = requests.get(f"{gate.admin}/events?limit=100000", timeout=10).text
+    assert account not in told
+    problem(gate.api("POST", "/login", {"email": MAIL, "password": PASSWORD}), 401, "invalid_password")

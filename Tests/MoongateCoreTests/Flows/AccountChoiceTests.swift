@@ -1,0 +1,134 @@
+import MoongateSDK
+import MoongateStore
+import MoongateTesting
+import Testing
+
+@testable import MoongateCore
+
+/// A code to an address that several accounts claim: the person chooses theirs, and nothing that somebody else put there stays (account-security.md
+/// section 3, rule 6).
+@Suite struct AccountChoiceTests {
+  /// A desk at which two accounts claim the address, and a reset of the password that has come as far as the right code.
+  private func proved(_ claims: [String] = ["ashas", "mallorys"]) async throws -> (desk: TestDesk, accounts: [FlowView], flow: FlowID, view: FlowView)
+  {
+    let desk = try await TestDesk.full()
+    var accounts: [FlowView] = []
+    for secret in claims {
+      accounts.append(try await desk.claim("911111", secret))
+      desk.clock.advance(by: .seconds(60))
+    }
+    let id = try await reset(desk)
+    return (desk, accounts, id, try await desk.submit(id, desk.code).get())
+  }
+
+  private func reset(_ desk: TestDesk) async throws -> FlowID {
+    let id = try await desk.engine.create("password_reset", returnTo: nil, browser: nil, client: desk.client()).get().id
+    _ = try await desk.engine.begin(id, provider: nil, fields: ["phone": .text("911111")], client: desk.client()).get()
+    await desk.engine.deliveriesEnd()
+    return id
+  }
+
+  private func submit(_ desk: TestDesk, _ id: FlowID, _ fields: [String: String]) async -> Result<FlowView, Refusal> {
+    await desk.engine.submit(id, fields: fields.mapValues { .text($0) }, client: desk.client())
+  }
+
+  private func finish(_ desk: TestDesk, _ id: FlowID, _ secret: String = "new") async -> Result<FlowView, Refusal> {
+    await desk.engine.begin(id, provider: "password", fields: ["new_secret": .text(secret)], client: desk.client())
+  }
+
+  @Test func whoProvesAnAddressThatSeveralClaimChoosesTheirAccount() async throws {
+    let (desk, accounts, id, view) = try await proved()
+    #expect(view.status == .pending && view.choices.isEmpty && view.account == nil)
+    let options = try #require(view.step?.accounts)
+    #expect(options.map(\.value) == ["1", "2"])
+    #expect(options.map(\.createdAt) == options.map(\.lastUsedAt) && options[0].createdAt + .seconds(60) == options[1].createdAt)
+    #expect(try await submit(desk, id, ["account": "1"]).get().choices == ["password"])
+    let done = try await finish(desk, id).get()
+    #expect(done.account?.id == accounts[0].account?.id && done.account?.isEmailVerified == true)
+    let left = try #require(accounts[1].account)
+    let other = try #require(try await desk.store.account(left.id))
+    #expect(other.identifiers.isEmpty && other.credentials.isEmpty, "the others lose the address")
+    for account in accounts { #expect(try await desk.session(account) == nil) }
+    #expect(await desk.logIn("911111", "mallorys").refusal?.code == .invalidPIN)
+    #expect(try await desk.logIn("911111", "new").get().account?.id == done.account?.id)
+  }
+
+  @Test(arguments: ["", "0", "3", "-1", "x", "ac_1", "1 ", "99999999999999999999"]) func onlyWhatIsOfferedCanBeChosen(_ typed: String) async throws {
+    let (desk, _, id, _) = try await proved()
+    let refusal = await submit(desk, id, ["account": typed]).refusal
+    #expect(refusal?.code == .invalidInput && refusal?.field == "account")
+    #expect(try await submit(desk, id, ["account": "2"]).get().choices == ["password"], "it can be chosen again")
+  }
+
+  @Test func nothingElseGoesOnBeforeTheChoice() async throws {
+    let (desk, _, id, _) = try await proved()
+    #expect(await submit(desk, id, ["new_secret": "new"]).refusal?.field == "account")
+    #expect(await finish(desk, id).refusal?.code == .stepNotOpen)
+    #expect(await desk.engine.skip(id, client: desk.client()).refusal?.code == .stepNotOpen)
+    #expect(await desk.engine.resend(id, client: desk.client()).refusal?.code == .stepNotOpen)
+    _ = try await submit(desk, id, ["account": "1"]).get()
+    #expect(await submit(desk, id, ["account": "2"]).refusal?.code == .stepNotOpen, "it is chosen once")
+  }
+
+  @Test func aPasswordThatComesWithTheCodeWaitsForTheChoice() async throws {
+    let desk = try await TestDesk.full()
+    _ = try await desk.claim("911111", "ashas")
+    desk.clock.advance(by: .seconds(1))
+    _ = try await desk.claim("911111", "mallorys")
+    let id = try await reset(desk)
+    let view = try await submit(desk, id, ["code": desk.code, "new_secret": "new"]).get()
+    #expect(view.step?.accounts.count == 2)
+    #expect(try await desk.logIn("911111", "ashas").get().status == .complete, "nothing is changed yet")
+  }
+
+  @Test func oneClaimantAsksNothing() async throws {
+    let (desk, accounts, id, view) = try await proved(["ashas"])
+    #expect(view.step == nil && view.choices == ["password"])
+    #expect(try await finish(desk, id).get().account?.id == accounts[0].account?.id)
+  }
+
+  /// Attack: an account that is registered in the victim's name before the victim comes, with a PIN, another address and a session of the attacker's.
+  @Test func nothingThatSomebodyElseMayHaveSetStays() async throws {
+    let desk = try await TestDesk.full()
+    let mallory = try await desk.claim("911111", "mallorys")
+    let session = try #require(try await desk.session(mallory))
+    let withPIN = try await desk.secret("pin_set", ["new_secret": "1357"], by: desk.client(session: session)).get()
+    let id = session.account.id
+    let extra = Identifier(kind: .phone, value: "+922222", display: "922222")
+    _ = try await desk.store.apply(
+      [.claimIdentifier(account: id, extra), .putProviderRecord(account: id, "totp", sealed: [1])], at: desk.clock.now())
+    let flow = try await reset(desk)
+    _ = try await desk.submit(flow, desk.code).get()
+    let done = try await finish(desk, flow).get()
+    #expect(done.account?.id == id && done.account?.hasPIN == false && done.account?.phone == nil)
+    let left = try #require(try await desk.store.account(id))
+    #expect(left.identifiers.map(\.identifier.value) == ["+911111"] && left.credentials == ["password"])
+    #expect(try await desk.session(withPIN) == nil)
+    #expect(try await desk.store.sessions(of: id).count == 1, "the one that the reset made")
+  }
+
+  /// Attack: the attacker proves a number of their own on the account while the victim chooses a password for it.
+  @Test func anAccountThatProvedSomethingElseMeanwhileIsGivenToNobody() async throws {
+    let (desk, accounts, id, _) = try await proved()
+    _ = try await submit(desk, id, ["account": "2"]).get()
+    let mallory = try #require(accounts[1].account).id
+    let number = Identifier(kind: .phone, value: "+922222", display: "922222")
+    _ = try await desk.store.apply([.verifyIdentifier(account: mallory, number)], at: desk.clock.now())
+    #expect(await finish(desk, id).refusal != nil)
+    let left = try #require(try await desk.store.account(mallory))
+    #expect(left.identifiers.filter { $0.verifiedAt != nil }.map(\.identifier) == [number])
+    #expect(try await desk.logIn("911111", "mallorys").get().account?.id == mallory)
+    // Before the code: it is offered no more.
+    let again = try await reset(desk)
+    #expect(try await desk.submit(again, desk.code).get().step == nil, "one is left")
+  }
+
+  @Test func anAccountThatAnOperatorHasLockedIsToldOnceItIsChosen() async throws {
+    let (desk, accounts, id, view) = try await proved()
+    #expect(view.step?.accounts.count == 2)
+    let locked = try #require(accounts[1].account)
+    _ = try await desk.store.apply([.setLocked(account: locked.id, true)], at: desk.clock.now())
+    #expect(await submit(desk, id, ["account": "2"]).refusal?.code == .disabled)
+    #expect(try await submit(desk, id, ["account": "1"]).get().status == .pending)
+  }
+}

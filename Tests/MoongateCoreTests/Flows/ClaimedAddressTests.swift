@@ -1,0 +1,174 @@
+import MoongateSDK
+import MoongateStore
+import MoongateTesting
+import Testing
+
+@testable import MoongateCore
+
+extension TestDesk {
+  /// Registers an address by a password, without proving it.
+  func claim(_ email: String, _ secret: String, by client: ClientContext? = nil) async throws -> FlowView {
+    let client = client ?? self.client()
+    let view = try await self.secret("register_email", ["email": email, "new_secret": secret], provider: "password", by: client).get()
+    return try await engine.skip(view.id, client: client).get()
+  }
+
+  func logIn(_ email: String, _ secret: String, by client: ClientContext? = nil) async -> Result<FlowView, Refusal> {
+    await self.secret("login_password", ["email": email, "secret": secret], provider: "password", by: client ?? self.client())
+  }
+}
+
+/// Unverified addresses belong to nobody (account-security.md section 3, rule 6).
+@Suite struct ClaimedAddressTests {
+  /// Attack: a stranger registers the same unverified address, so that the first person's password works no more.
+  @Test func everyClaimantsPasswordKeepsWorking() async throws {
+    let desk = try await TestDesk.full()
+    let first = try #require(try await desk.claim("911111", "ashas").account)
+    desk.clock.advance(by: .seconds(1))
+    let second = try #require(try await desk.claim("911111", "mallorys").account)
+    #expect(first.id != second.id)
+    #expect(try await desk.logIn("911111", "ashas").get().account?.id == first.id)
+    #expect(try await desk.logIn("911111", "mallorys").get().account?.id == second.id)
+    #expect(await desk.logIn("911111", "neithers").refusal?.code == .invalidPIN)
+  }
+
+  /// Attack: a claim for every further three guesses at the password of the first person.
+  @Test func allClaimantsHaveOneCounter() async throws {
+    let desk = try await TestDesk.full()
+    _ = try await desk.claim("911111", "ashas")
+    for number in 0..<3 {
+      desk.clock.advance(by: .seconds(1))
+      #expect(await desk.logIn("911111", "wrong \(number)").refusal?.attemptsLeft ?? 0 == 2 - number)
+      _ = try await desk.claim("911111", "mallorys \(number)")
+    }
+    #expect(await desk.logIn("911111", "ashas").refusal?.code == .tooManyAttempts)
+  }
+
+  /// Attack: tries of the attacker's own, because their device has passed the password of their own claim on the victim's address.
+  @Test func aDeviceOfOneClaimantHasNoTriesOfItsOwnAtTheOthers() async throws {
+    let desk = try await TestDesk.full()
+    _ = try await desk.claim("911111", "ashas")
+    desk.clock.advance(by: .seconds(1))
+    for number in 0..<3 {
+      let device = try #require(try await desk.claim("911111", "mallorys \(number)").deviceToken)
+      #expect(await desk.logIn("911111", "wrong", by: desk.client(device: device)).refusal != nil)
+      desk.clock.advance(by: .seconds(1))
+    }
+    let fresh = try #require(try await desk.claim("911111", "mallorys").deviceToken)
+    #expect(await desk.logIn("911111", "ashas", by: desk.client(device: fresh)).refusal?.code != nil, "the tries at hers are used up")
+    #expect(try await desk.logIn("911111", "mallorys", by: desk.client(device: fresh)).get().status == .complete)
+  }
+
+  /// Attack: right passwords of the attacker's own between wrong ones, so that the wrong ones are never many in a row.
+  @Test func whatIsRightForOneClaimantForgetsNoTriesAtTheOthers() async throws {
+    let desk = try await TestDesk.full { generation in
+      generation.policies["password"] = .test(
+        "password", limits: [.test("hard", on: .verify, per: .account, max: 4, counts: .consecutiveFailures, lock: [.seconds(900)])],
+        unknownAccount: .conceal)
+    }
+    _ = try await desk.claim("911111", "ashas")
+    desk.clock.advance(by: .seconds(1))
+    _ = try await desk.claim("911111", "mallorys")
+    for number in 0..<3 {
+      #expect(await desk.logIn("911111", "guess \(number)").refusal?.code == .invalidPIN)
+      #expect(try await desk.logIn("911111", "mallorys").get().status == .complete)
+    }
+    _ = await desk.logIn("911111", "guess 3")
+    #expect(await desk.logIn("911111", "mallorys").refusal?.code == .tooManyAttempts)
+  }
+
+  /// Attack: strangers who try the address until it is locked.
+  @Test func strangersDoNotLockOutTheDeviceThatRegistered() async throws {
+    let desk = try await TestDesk.full()
+    let own = try #require(try await desk.claim("911111", "ashas").deviceToken)
+    desk.clock.advance(by: .seconds(1))
+    _ = try await desk.claim("911111", "mallorys")
+    for _ in 0..<3 { _ = await desk.logIn("911111", "wrong") }
+    #expect(await desk.logIn("911111", "ashas").refusal?.code == .tooManyAttempts)
+    #expect(try await desk.logIn("911111", "ashas", by: desk.client(device: own)).get().status == .complete)
+  }
+
+  @Test func aDeviceThatKnowsOneClaimantSignsInToAnotherToo() async throws {
+    let desk = try await TestDesk.full()
+    _ = try await desk.claim("911111", "ashas")
+    desk.clock.advance(by: .seconds(1))
+    let other = try #require(try await desk.claim("911111", "raos").deviceToken)
+    #expect(try await desk.logIn("911111", "ashas", by: desk.client(device: other)).get().status == .complete)
+  }
+
+  /// Attack: claims without end, to push the first person out of those whose password is compared.
+  @Test func aFloodOfClaimsPushesNobodyOutWhoCameFirst() async throws {
+    let desk = try await TestDesk.full()
+    let first = try #require(try await desk.claim("911111", "ashas").account)
+    for number in 0..<20 {
+      desk.clock.advance(by: .seconds(1))
+      _ = try await desk.claim("911111", "mallorys \(number)")
+    }
+    #expect(try await desk.logIn("911111", "ashas").get().account?.id == first.id)
+    // Nor the latest, and one in the middle on the device on which it was made.
+    #expect(try await desk.logIn("911111", "mallorys 19").get().status == .complete)
+    #expect(await desk.logIn("911111", "mallorys 9").refusal?.code == .invalidPIN)
+    let middle = try #require(try await desk.claim("911111", "raos").deviceToken)
+    for number in 20..<30 {
+      desk.clock.advance(by: .seconds(1))
+      _ = try await desk.claim("911111", "mallorys \(number)")
+    }
+    #expect(try await desk.logIn("911111", "raos", by: desk.client(device: middle)).get().status == .complete)
+  }
+
+  /// Attack: claims without end, each of which every try at the address looks through.
+  @Test func anAddressThatWasRegisteredTooOftenHasToBeVerified() async throws {
+    let desk = try await TestDesk.full()
+    for number in 0..<FlowEngine.mostClaims {
+      let account = Account(
+        id: "ac_\(number)", createdAt: desk.clock.now(), lastSeenAt: desk.clock.now(),
+        identifiers: [HeldIdentifier(identifier: Identifier(kind: .email, value: "+911111", display: "911111"), verifiedAt: nil)])
+      _ = try await desk.store.apply([.createAccount(account)], at: desk.clock.now())
+    }
+    let begun = try await desk.secret(
+      "register_email", ["email": "911111", "new_secret": "ashas"], provider: "password", by: desk.client()
+    ).get()
+    #expect(await desk.engine.skip(begun.id, client: desk.client()).refusal?.code == .emailNotVerified)
+    _ = try await desk.engine.begin(begun.id, provider: "email_code", fields: [:], client: desk.client()).get()
+    await desk.engine.deliveriesEnd()
+    let done = try await desk.submit(begun.id, desk.code).get()
+    #expect(done.account?.isEmailVerified == true, "who proves it owns it")
+    #expect(try await desk.store.accounts(claiming: Identifier(kind: .email, value: "+911111", display: ""), having: nil, limit: 1).isEmpty)
+  }
+
+  /// Attack: the number of claimants, read from the time of an answer or paid in hashes.
+  @Test func oneAddressCostsOneHashWhoeverClaimsIt() throws {
+    let keys = try KeyRing(master: [UInt8](repeating: 7, count: 32))
+    let hashing = SecretHashing(keys: keys, random: SystemRandom(), cost: .cheap)
+    let salt = [UInt8](repeating: 3, count: 16)
+    let stored = try (0..<8).map { try hashing.hash(Array("secret \($0)".utf8), salt: salt) }
+    let last = LastHash()
+    for (number, hash) in stored.enumerated() {
+      let verdict = try hashing.verify(Array("secret 7".utf8), against: hash, salt: salt, remembering: last)
+      #expect(verdict == (number == 7 ? .right(rehashed: nil) : .wrong))
+    }
+    #expect(last.count == 1)
+    // Of another salt it is another one.
+    #expect(try hashing.verify(Array("secret 7".utf8), against: try hashing.hash(Array("x".utf8)), remembering: last) == .wrong)
+    #expect(last.count == 2)
+  }
+
+  @Test func passwordsOfOneAddressShareASaltThatNoOtherAddressHas() async throws {
+    let desk = try await TestDesk.full()
+    func salt(_ email: String, _ provider: ProviderName = "password") -> [UInt8]? {
+      let context = StepContext(
+        flow: "register_email", purpose: .set, account: nil, identifier: Identifier(kind: .email, value: email, display: email), state: [], now: 0,
+        callback: nil, tools: desk.engine.tools(for: ToySecret(name: provider), Redaction([]), desk.visit))
+      return desk.engine.salt(for: ToySecret(name: provider), context)
+    }
+    #expect(salt("+1")?.count == 16)
+    #expect(salt("+1") == salt("+1"))
+    #expect(salt("+1") != salt("+2"))
+    #expect(salt("+1", TestDesk.pin) == nil, "a PIN goes with no address")
+  }
+}
+
+extension TestDesk {
+  /// A request that asks for nothing.
+  fileprivate var visit: Visit { Visit(client: client(), now: clock.now(), generation: generations.current) }
+}

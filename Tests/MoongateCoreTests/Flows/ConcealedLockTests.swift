@@ -1,0 +1,179 @@
+import MoongateSDK
+import MoongateStore
+import MoongateTesting
+import Testing
+
+@testable import MoongateCore
+
+/// Under `conceal`, what an operator or a limit has turned off looks like an unknown account until the person has proved who they are
+/// (account-security.md section 3, rule 7).
+@Suite struct ConcealedLockTests {
+  /// What a client sees, without ids and times that differ by themselves.
+  private func seen(_ result: Result<FlowView, Refusal>) -> String {
+    switch result {
+    case .success(let view):
+      let step = view.step.map { "\($0.provider) \($0.fields.map(\.name)) left \($0.attemptsLeft ?? -1) sends \($0.resendsLeft ?? -1)" } ?? "no step"
+      return "\(view.status) \(view.choices) \(step)"
+    case .failure(let refusal):
+      return "\(refusal.code.name) left \(refusal.attemptsLeft ?? -1) wait \(refusal.retryAfter.map { "\($0)" } ?? "none")"
+    }
+  }
+
+  /// Begins, resends, and types what is wrong until it is locked.
+  private func attack(_ desk: TestDesk, _ address: String, from last: UInt8) async throws -> [String] {
+    let client = desk.client([192, 0, 2, last])
+    let id = try await desk.engine.create("login", returnTo: nil, browser: nil, client: client).get().id
+    var all = [seen(await desk.engine.begin(id, provider: "email_code", fields: ["phone": .text(address)], client: client))]
+    all.append(seen(await desk.engine.resend(id, client: client)))
+    await desk.engine.deliveriesEnd()
+    for number in 0..<6 {
+      all.append(seen(await desk.submit(id, "00000\(number)" == desk.code ? "999999" : "00000\(number)", address: [192, 0, 2, last])))
+    }
+    all.append(seen(await desk.engine.view(id, client: client)))
+    let password = await desk.secret("login_password", ["email": address], provider: "password", by: client)
+    all.append(seen(password))
+    for _ in 0..<4 { all.append(seen(await desk.logIn(address, "wrong", by: client))) }
+    return all
+  }
+
+  private func locked() async throws -> (TestDesk, account: String) {
+    let desk = try await TestDesk.full()
+    let account = try #require(try await desk.pass("register", TestDesk.mail, "911111", by: desk.client()).account)
+    return (desk, account.id)
+  }
+
+  /// Attack: whoever asks for an address learns that an operator has locked its account, and so that there is one.
+  @Test func anOperatorsLockLooksLikeNobody() async throws {
+    let (desk, account) = try await locked()
+    _ = try await desk.store.apply([.setLocked(account: account, true)], at: desk.clock.now())
+    let known = try await attack(desk, "911111", from: 8)
+    #expect(try await attack(desk, "933333", from: 9) == known)
+  }
+
+  @Test func theOwnerOfALockedAccountIsToldAfterTheCode() async throws {
+    let (desk, account) = try await locked()
+    _ = try await desk.store.apply([.setLocked(account: account, true)], at: desk.clock.now())
+    let id = try await desk.engine.create("login", returnTo: nil, browser: nil, client: desk.client()).get().id
+    _ = try await desk.engine.begin(id, provider: "email_code", fields: ["phone": .text("911111")], client: desk.client()).get()
+    await desk.engine.deliveriesEnd()
+    #expect(await desk.submit(id, desk.code).refusal?.code == .disabled)
+    #expect(try await desk.store.sessions(of: account).isEmpty)
+  }
+
+  @Test func theOwnerOfALockedAccountIsToldAfterThePassword() async throws {
+    let desk = try await TestDesk.full()
+    let account = try #require(try await desk.claim("911111", "ashas").account)
+    _ = try await desk.store.apply([.setLocked(account: account.id, true)], at: desk.clock.now())
+    #expect(await desk.logIn("911111", "wrong").refusal?.code == .invalidPIN)
+    #expect(await desk.logIn("911111", "ashas").refusal?.code == .disabled)
+  }
+
+  @Test func aLockedAccountIsOfferedNoFurtherStep() async throws {
+    let desk = try await TestDesk.full { generation in
+      generation.flows["two"] = .test("two", account: .existing, steps: [.test(TestDesk.mail), .test(TestDesk.phone)])
+    }
+    let account = try #require(try await desk.pass("register", TestDesk.mail, "911111", by: desk.client()).account)
+    _ = try await desk.store.apply([.setLocked(account: account.id, true)], at: desk.clock.now())
+    let id = try await desk.engine.create("two", returnTo: nil, browser: nil, client: desk.client()).get().id
+    _ = try await desk.engine.begin(id, provider: nil, fields: ["phone": .text("911111")], client: desk.client()).get()
+    await desk.engine.deliveriesEnd()
+    #expect(await desk.submit(id, desk.code).refusal?.code == .disabled)
+  }
+
+  @Test func whereAPolicyRevealsALockIsToldAtOnce() async throws {
+    let desk = try await TestDesk.full()
+    let account = try #require(try await desk.pass("register", TestDesk.phone, "911111", by: desk.client()).account)
+    _ = try await desk.store.apply([.setLocked(account: account.id, true)], at: desk.clock.now())
+    let id = try await desk.engine.create("login", returnTo: nil, browser: nil, client: desk.client()).get().id
+    #expect(
+      await desk.engine.begin(id, provider: "phone_otp", fields: ["phone": .text("911111")], client: desk.client()).refusal?.code == .disabled)
+  }
+
+  /// A limit that turns the password off after six wrong ones, beside one that locks after three.
+  private func turningOff() async throws -> TestDesk {
+    try await TestDesk.full { generation in
+      generation.policies["password"] = .test(
+        "password",
+        limits: [
+          .test("soft", on: .verify, per: .account, max: 3, window: .seconds(60), lock: [.seconds(60)]),
+          .test("hard", on: .verify, per: .account, max: 6, window: .seconds(86_400), disables: true),
+        ], unknownAccount: .conceal)
+    }
+  }
+
+  private func proved(_ desk: TestDesk) async throws {
+    let begun = try await desk.secret("register_email", ["email": "911111", "new_secret": "ashas"], provider: "password", by: desk.client()).get()
+    _ = try await desk.engine.begin(begun.id, provider: "email_code", fields: [:], client: desk.client()).get()
+    await desk.engine.deliveriesEnd()
+    _ = try await desk.submit(begun.id, desk.code).get()
+  }
+
+  /// Attack: "turned off" at the first try tells that there is a password that somebody has tried before.
+  @Test func aPasswordThatALimitTurnedOffLooksLikeNobodys() async throws {
+    let desk = try await turningOff()
+    try await proved(desk)
+    func wrong(_ address: String, _ count: Int) async -> [String] {
+      var all: [String] = []
+      for _ in 0..<count {
+        all.append(seen(await desk.logIn(address, "wrong")))
+        if all.last?.hasPrefix("too_many") ?? false { desk.clock.advance(by: .seconds(61)) }
+      }
+      return all
+    }
+    let known = await wrong("911111", 10)
+    #expect(await wrong("933333", 10) == known)
+    #expect(!known.contains { $0.hasPrefix("disabled") })
+    // It is off: the right one is no better than a wrong one, and an unknown person's first tries look the same.
+    #expect(try await desk.store.locks(at: desk.clock.now()).count { $0.until == nil } == 2)
+    desk.clock.advance(by: .seconds(3600))
+    let right = await desk.logIn("911111", "ashas")
+    let nobodys = await desk.logIn("944444", "wrong")
+    #expect(seen(right) == seen(nobodys))
+  }
+
+  @Test func whoHasProvedWhoTheyAreIsToldThatItIsTurnedOff() async throws {
+    let desk = try await TestDesk.full { generation in
+      generation.flows["both"] = .test("both", account: .existing, steps: [.test(TestDesk.mail), .test("password")])
+      generation.policies["password"] = .test(
+        "password", limits: [.test("hard", on: .verify, per: .account, max: 1, window: .seconds(86_400), disables: true)], unknownAccount: .conceal)
+    }
+    try await proved(desk)
+    #expect(await desk.logIn("911111", "wrong").refusal?.code == .invalidPIN)
+    let id = try await desk.engine.create("both", returnTo: nil, browser: nil, client: desk.client()).get().id
+    _ = try await desk.engine.begin(id, provider: nil, fields: ["phone": .text("911111")], client: desk.client()).get()
+    await desk.engine.deliveriesEnd()
+    _ = try await desk.submit(id, desk.code).get()
+    #expect(await desk.engine.begin(id, provider: "password", fields: [:], client: desk.client()).refusal?.code == .disabled)
+  }
+
+  /// Attack: codes are turned off for one address; whether something is sent must not tell whose it is.
+  @Test func codesThatALimitTurnedOffLookLikeNobodys() async throws {
+    let desk = try await TestDesk.full { generation in
+      generation.policies[TestDesk.mail] = .test(
+        TestDesk.mail, resendAfter: [],
+        limits: [
+          .test("hard", on: .verify, per: .account, max: 1, window: .seconds(86_400), disables: true),
+          .test("soft", on: .verify, per: .identifier, max: 5, window: .seconds(86_400), lock: [.seconds(900)]),
+        ], unknownAccount: .conceal)
+    }
+    _ = try await desk.pass("register", TestDesk.mail, "911111", by: desk.client())
+    func flow(_ address: String) async throws -> (FlowID, String) {
+      let id = try await desk.engine.create("login", returnTo: nil, browser: nil, client: desk.client()).get().id
+      let begun = await desk.engine.begin(id, provider: "email_code", fields: ["phone": .text(address)], client: desk.client())
+      await desk.engine.deliveriesEnd()
+      return (id, seen(begun))
+    }
+    for address in ["911111", "933333"] {
+      let (id, _) = try await flow(address)
+      let wrong = await desk.submit(id, desk.wrong)
+      #expect(seen(wrong).hasPrefix("invalid_code"))
+    }
+    let sent = desk.delivery.messages.count
+    let (known, asKnown) = try await flow("911111")
+    let (unknown, asUnknown) = try await flow("933333")
+    #expect(asKnown == asUnknown)
+    #expect(desk.delivery.messages.count == sent, "what is turned off sends nothing")
+    let (first, second) = (await desk.submit(known, "123456"), await desk.submit(unknown, "123456"))
+    #expect(seen(first) == seen(second))
+  }
+}
