@@ -59,6 +59,8 @@ struct FlowSearch {
         ways.append(skipped)
       }
       return ways
+    // The search follows one account: a choice among several that claim an address is already one of `toNamed`'s ways.
+    case .chooseAccount: return []
     case .complete: return situation.isSettled ? nil : try settle(situation, flow)
     }
   }

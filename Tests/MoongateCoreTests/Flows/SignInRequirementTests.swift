@@ -295,9 +295,8 @@ import Testing
     let desk = try await TestDesk.full()
     let own = try await owner(desk: desk, phone: "955555")
     let fault = PolicyFault(kind: .error, location: SourceLocation(file: "accounts.lua", line: 3), message: "attempt to index a nil value")
-    require(desk, Self.requirement(TestDesk.pin, when: Self.hasPIN)) { generation in
-      generation.conditions[Self.hasPIN] = { (_: Facts) throws(PolicyFault) -> Bool in throw fault }
-    }
+    @Sendable func failing(facts: Facts) throws(PolicyFault) -> Bool { throw fault }
+    require(desk, Self.requirement(TestDesk.pin, when: Self.hasPIN)) { $0.conditions[Self.hasPIN] = failing }
     let id = try await desk.engine.create("login", returnTo: nil, browser: nil, client: desk.client()).get().id
     _ = try await desk.engine.begin(id, provider: "phone_otp", fields: ["phone": .text("955555")], client: desk.client()).get()
     for _ in 0..<9 {

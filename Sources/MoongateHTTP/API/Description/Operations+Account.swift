@@ -4,7 +4,8 @@ import MoongateCore
 extension Operation {
   static let endSessions = Operation(
     id: "endSessions", summary: "Sign out everywhere else", tag: .sessions,
-    query: [Query(name: "all", help: "true: this session too", isRequired: false)], status: 204, content: .nothing, needsSession: true,
+    query: [Query(name: "all", help: "true: this session too", isRequired: false, schema: Schema.oneOf(["true", "false"]))], status: 204,
+    content: .nothing, needsSession: true,
     refusals: [.originRefused])
   static let exportAccount = Operation(
     id: "exportAccount", summary: "Everything that is stored about you; needs a recent proof of something that the account holds", tag: .account,
