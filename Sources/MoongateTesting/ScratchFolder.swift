@@ -21,10 +21,12 @@ package final class ScratchFolder: Sendable {
     try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path(name))
   }
 
-  /// Writes a file, and the folders above it.
+  /// Writes a file, and the folders above it. A new file is its owner's alone, as a file with a secret has to be.
   package func write(_ text: String, to name: String) throws {
     let file = URL(fileURLWithPath: path(name))
     try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+    let isNew = !FileManager.default.fileExists(atPath: file.path)
     try Data(text.utf8).write(to: file)
+    if isNew { try setMode(0o600, of: name) }
   }
 }

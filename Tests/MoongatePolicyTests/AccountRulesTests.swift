@@ -93,17 +93,18 @@ import Testing
         recovery_delay = "48h",
       }
       """
+    let shown = PolicyListing(try Self.load(Self.folder(text)).accounts).text(colour: false)
     #expect(
-      PolicyListing(try Self.load(Self.folder(text)).accounts).text(colour: false) == """
+      shown == """
         accounts
 
-          sign_in[1]           any_of { "pin", "email_code" }       accounts.lua:3
-          sign_in[1].when      function                             accounts.lua:4
-          sign_in[1].enroll    true                                 accounts.lua:3
-          change_within        "10m"                                by default
-          recovery_delay       "2d"                                 accounts.lua:6
-          unverified_lifetime  "30d"                                by default
-        """)
+          sign_in[1]           any_of { "pin", "email_code" }           accounts.lua:3
+          sign_in[1].when      function                                 accounts.lua:4
+          sign_in[1].enroll    true                                     accounts.lua:3
+          change_within        "10m"                                    by default
+          recovery_delay       "2d"                                     accounts.lua:6
+          unverified_lifetime  "30d"                                    by default
+        """, "\(shown)")
     #expect(PolicyListing(.standard).text(colour: false).contains("sign_in              {}"))
   }
 
@@ -163,14 +164,14 @@ import Testing
     ),
     Mistake(
       signIn("{ \"totp\", when = function(f)\nreturn f.acount.factors.totp end },"),
-      "4: unknown fact `f.acount`; did you mean `f.account`?"),
+      "4: unknown fact `f.acount`; did you mean `account`?"),
     Mistake(
       signIn("{ \"totp\", when = function(f)\nreturn f.account.factors.topt end },"),
       "4: `f.account.factors.topt`: no provider is called `topt`; did you mean `totp`?"),
     Mistake("return acounts {}", "1: unknown name `acounts`; did you mean `accounts`?"),
     Mistake("return { sign_in = {} }", " must return accounts { … }, and returns a table"),
     Mistake("local x = 1", " must return accounts { … }, and returns nothing"),
-    Mistake("return accounts {", "1: '}' expected near <eof>"),
+    Mistake("return accounts {", "1: unexpected symbol near <eof>"),
   ]
 
   @Test(arguments: mistakes) func saysWhatIsWrongAndWhere(_ mistake: Mistake) throws {

@@ -223,7 +223,8 @@ import Testing
   @Test func routesAreRead() throws {
     let folder = try TestFolder([
       "gateway.lua": TestFolder.gateway.replacing("http://localhost:8080", with: "https://wallet.example.com").replacing(
-        "region", with: "cookie_domain = \"example.com\", region"),
+        "region", with: "cookie_domain = \"example.com\", region"
+      ).replacing("outbox()", with: "outbox { allow_public = true }"),
       "routes.lua": """
       return routes {
         { host = "pay.example.com", path = "/pay/**", methods = { "POST", "GET" }, to = { "https://a.internal", "http://[::1]:3001" },

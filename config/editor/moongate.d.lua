@@ -12,6 +12,7 @@
 ---@class (exact) moongate.Exec made by exec
 ---@class (exact) moongate.Vary made by vary
 ---@class (exact) moongate.AnyOf made by any_of
+---@class (exact) moongate.Statement made by guarantee
 ---@class (exact) moongate.Case made by case
 ---@class (exact) moongate.Act one word of a case
 ---@class (exact) moongate.Decision allow, deny "reason" or require_also "provider"
@@ -57,8 +58,8 @@
 ---@class (exact) moongate.ConnectionLimits
 ---@field connections? integer a whole number (default: 50000)
 ---@field per_ip? moongate.AddressLimits bounds per address
----@field body_rate? string|false the least of a body in each window, such as "1KiB/10s", or false (default: "1KiB/10s")
 ---@field flows? moongate.FlowLimits bounds on flows in which nobody has proved anything
+---@field body_rate? string|false the least of a body in each window, such as "1KiB/10s", or false (default: "1KiB/10s")
 
 ---Bounds on one client address; requests are unlimited where nothing is said.
 ---@class (exact) moongate.AddressLimits
@@ -177,6 +178,49 @@
 ---@field within? moongate.Duration a duration, such as "15m"
 ---@field email_verified? boolean true or false
 
+---What holds for every account, whichever flow opens its session.
+---@class (exact) moongate.Accounts
+---@field sign_in? (string|moongate.AnyOf|moongate.SignInRequirement)[] a list of steps that every session of an existing account requires
+---@field change_within? moongate.Duration how recent a proof must be for a change of the account, such as "10m" (default: "10m")
+---@field recovery_delay? moongate.Duration how long a new number or address cannot reset anything, such as "24h" (default: "24h")
+---@field unverified_lifetime? moongate.Duration how long an account without a verified identifier is kept unused, such as "30d" (default: "30d")
+
+---A provider, or a choice of them, that every session requires, perhaps with a condition.
+---@class (exact) moongate.SignInRequirement
+---@field [integer] string|moongate.AnyOf the provider
+---@field when? fun(f: moongate.FlowFacts): boolean? a function of facts
+---@field enroll? boolean true: an account that lacks the factor sets it up on the way (default: false)
+
+---What is always true: of the sessions of an account, or of every session that passes a route.
+---@class (exact) moongate.Guarantee
+---@field account? moongate.GuaranteeAccount which accounts it is about; all where it is left out
+---@field client? moongate.GuaranteeClient which devices it is about; all where it is left out
+---@field session? moongate.GuaranteeSession what a session has passed when it begins
+---@field route? string a pattern of paths, such as "/admin/**"
+---@field host? string a host, such as "admin.example.com"; with `route`
+---@field passed? string|moongate.AnyOf a provider that a session has passed; with `route`
+---@field factors? integer how many different providers a session has passed, from 1; with `route`
+---@field within? moongate.Duration how long ago at most, such as "5m"; with `passed`
+
+---Facts of the account as the flow finds it, spelled as functions read them in f.account.
+---@class (exact) moongate.GuaranteeAccount
+---@field exists? boolean true or false
+---@field has_pin? boolean true or false
+---@field has_email? boolean true or false
+---@field email_verified? boolean true or false
+---@field phone_verified? boolean true or false
+---@field factors? table<string, boolean> providers that keep a secret of the account, as in { totp = true }
+
+---Facts of the device, spelled as functions read them in f.client.
+---@class (exact) moongate.GuaranteeClient
+---@field new_device? boolean true or false
+---@field network_changed? boolean true or false
+
+---What a session has passed when it begins.
+---@class (exact) moongate.GuaranteeSession
+---@field passed? string|moongate.AnyOf the name of a provider, or any_of { … }
+---@field factors? integer how many different providers, from 1
+
 ---Whether there is an account of the names said so far, and what it has.
 ---@class (exact) moongate.CaseAccount
 ---@field exists? boolean whether there is one (default: true)
@@ -195,6 +239,7 @@
 ---@class (exact) moongate.CaseClient
 ---@field ip? string an address, such as "203.0.113.7"
 ---@field user_agent? string what the browser calls itself
+---@field device? string a name for the device, which remembers where it has signed in; without one every request is from a new device
 
 ---How a code is asked for.
 ---@class (exact) moongate.CaseSend
@@ -375,6 +420,21 @@ function policy(provider) end
 ---@param name string
 ---@return fun(body: moongate.Flow): moongate.File
 function flow(name) end
+
+---accounts.lua returns this.
+---@param body moongate.Accounts
+---@return moongate.File
+function accounts(body) end
+
+---guarantees.lua returns this.
+---@param list moongate.Statement[]
+---@return moongate.File
+function guarantees(list) end
+
+---What is always true of sessions, in your own words: guarantee "statement" { … }.
+---@param statement string
+---@return fun(body: moongate.Guarantee): moongate.Statement
+function guarantee(statement) end
 
 ---tests/NAME.lua returns this.
 ---@param cases moongate.Case[]

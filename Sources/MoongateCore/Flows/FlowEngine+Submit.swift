@@ -240,6 +240,10 @@ extension FlowEngine {
     (passed.proved, passed.held) = (proof.proved + proof.attested, subject.held)
     (passed.isFactor, passed.holder) = (isFactor, subject.holder)
     machine.passed(passed)
+    // Attack: someone who has one factor opens the step that sets up another on the way into the account, and finishes it when the owner has set one
+    // up. Such a step was required because the account had none, so it still has to have none.
+    let isEnrolment = before.due?.requirement == .enroll
+    let basis = isEnrolment ? KeptRecord.Judged(hash: nil) : judged
     let kept: KeptRecord?
     switch proof.record {
     case .keep: kept = nil
@@ -247,12 +251,11 @@ extension FlowEngine {
     // Who only proves changes nothing but the record's form, such as a hash at today's cost.
     case .replace(let new) where purpose == .prove:
       kept = KeptRecord(sealed: try seal(new, for: name, id: id), judgedBy: judged, isRenewal: true)
-    // Attack: a flow of the thief's that makes a PIN, or a factor that is set up on the way into an account, waits until the owner has made one, or
-    // comes in the very moment, and takes its place.
+    // Attack: a flow of the thief's that makes a PIN waits until the owner has made one, or comes in the very moment, and takes its place.
     case .replace(let new):
-      let isAddition = machine.record.purpose.needsHeldProof || before.due?.requirement == .enroll
-      kept = KeptRecord(sealed: try seal(new, for: name, id: id), judgedBy: isAddition ? judged : nil)
-    case .replaceOnce(let new): kept = KeptRecord(sealed: try seal(new, for: name, id: id), judgedBy: judged)
+      let isAddition = machine.record.purpose.needsHeldProof || isEnrolment
+      kept = KeptRecord(sealed: try seal(new, for: name, id: id), judgedBy: isAddition ? basis : nil)
+    case .replaceOnce(let new): kept = KeptRecord(sealed: try seal(new, for: name, id: id), judgedBy: basis)
     }
     machine.gathers { gathered in
       gathered.claimed += proof.claimed

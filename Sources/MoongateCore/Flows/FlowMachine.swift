@@ -107,7 +107,8 @@ package struct FlowMachine: Sendable {
     basis.held += proof.held
     basis.holder = proof.holder ?? basis.holder
     record.basis = basis
-    record.proved += proof.proved
+    // What is proved once more is not held twice.
+    record.proved = record.proved.filter { !proof.proved.contains($0) } + proof.proved
     record.step = nil
     record.position += 1
   }

@@ -97,7 +97,10 @@ extension FlowSearch {
   private func byFederation(_ kinds: [IdentifierKind], _ situation: FlowSituation) -> [StepPass] {
     var passes = [BooleanFact.verified(.federated)].compactMap { situation.facts.assuming($0, true) }
     if kinds.contains(.email) { passes += [situation.facts.assuming(.verified(.email), true)].compactMap(\.self) }
-    let known = passes.map { StepPass(facts: $0, knowsAccount: true, identifier: nil, proves: [.federated]) }
+    // Whose identity it is the other site tells, after `verify` was asked.
+    let known = passes.map {
+      StepPass(facts: $0, knowsAccount: true, identifier: nil, proves: [.federated], countsAccount: situation.knowsAccount)
+    }
     if situation.knowsAccount { return known }
     let confirmed = kinds.contains(.email) ? confirmations(situation) : []
     return known + confirmed + [StepPass(facts: situation.facts, knowsAccount: false, identifier: nil, proves: [.federated])]
@@ -115,7 +118,8 @@ extension FlowSearch {
     // Of secrets beside the address, the first that the account has.
     return chosen.compactMap { provider in
       guard let facts = provider.keepsRecords ? facts?.assuming(.keeps(provider.descriptor.name), true) : facts else { return nil }
-      return StepPass(facts: facts, knowsAccount: true, proves: [.federated], isHeld: false, confirmedBy: provider.descriptor.name)
+      return StepPass(
+        facts: facts, knowsAccount: true, proves: [.federated], isHeld: false, confirmedBy: provider.descriptor.name, countsAccount: false)
     }
   }
 

@@ -121,7 +121,7 @@ enum AccountRows {
 
   /// It has proved an identifier: from now on it is kept, whoever uses it.
   static func proved(_ account: String, _ rows: some SQLTransaction) throws {
-    try rows.run("UPDATE account SET is_unproved = NULL WHERE id = ?1 AND is_unproved = 1", [.text(account)])
+    try rows.run("UPDATE account SET is_unproved = NULL WHERE id = ?1 AND is_unproved IS NOT NULL", [.text(account)])
   }
 
   static func seen(_ account: String, at now: Timestamp, _ rows: some SQLTransaction) throws {

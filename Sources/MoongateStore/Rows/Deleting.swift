@@ -17,11 +17,14 @@ enum Deleting {
   static func names(of account: String, _ rows: some SQLTransaction) throws -> [String]? {
     let found = try rows.rows([
       SQLRead("SELECT 1 FROM account WHERE id = ?1", [.text(account)]),
-      // Not what others claim as well: their flows go on.
+      // Not what others claim or hold as well: their flows go on. Asked in two parts, one for each index.
       SQLRead(
         """
-        SELECT value FROM identifier WHERE account = ?1 AND (verified_at IS NOT NULL OR NOT EXISTS (
-          SELECT 1 FROM identifier AS other WHERE other.kind = identifier.kind AND other.value = identifier.value AND other.account <> ?1))
+        SELECT value FROM identifier WHERE account = ?1 AND (verified_at IS NOT NULL
+          OR (NOT EXISTS (SELECT 1 FROM identifier AS other
+              WHERE other.kind = identifier.kind AND other.value = identifier.value AND other.verified_at IS NULL AND other.account <> ?1)
+            AND NOT EXISTS (SELECT 1 FROM identifier AS other
+              WHERE other.kind = identifier.kind AND other.value = identifier.value AND other.verified_at IS NOT NULL AND other.account <> ?1)))
         """, [.text(account)]),
     ])
     return found[0].isEmpty ? nil : try found[1].map { try $0.text(0) }

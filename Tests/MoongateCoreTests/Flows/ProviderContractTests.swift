@@ -323,12 +323,13 @@ struct Scripted: FullProvider {
   @Test func settingWantsAFreshProof() async throws {
     let (desk, client) = try await desk(Scripted())
     _ = try await open(desk, client, "toy_set")
-    desk.clock.advance(by: .seconds(601))
-    #expect(await desk.engine.create("toy_set", returnTo: nil, browser: nil, client: client).refusal?.code == .stepUpRequired)
-    #expect(await desk.engine.create("toy_set", returnTo: nil, browser: nil, client: desk.client()).refusal?.code == .unauthenticated)
     // What is forgotten is made anew behind another step.
     let id = try await desk.engine.create("toy_reset", returnTo: nil, browser: nil, client: client).get().id
     #expect(await desk.engine.begin(id, provider: "toy", fields: [:], client: client).refusal?.code == .stepNotOpen)
+    desk.clock.advance(by: .seconds(601))
+    #expect(await desk.engine.create("toy_set", returnTo: nil, browser: nil, client: client).refusal?.code == .stepUpRequired)
+    #expect(await desk.engine.create("toy_set", returnTo: nil, browser: nil, client: desk.client()).refusal?.code == .unauthenticated)
+    #expect(await desk.engine.create("toy_reset", returnTo: nil, browser: nil, client: client).refusal?.code == .stepUpRequired)
   }
 
   // MARK: logs

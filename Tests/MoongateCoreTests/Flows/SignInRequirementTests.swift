@@ -151,11 +151,12 @@ import Testing
   }
 
   @Test func aSkippedStepExcusesNobody() async throws {
-    let desk = try await TestDesk.full {
+    let desk = try await TestDesk.full()
+    _ = try await owner(desk)
+    require(desk) {
       Self.asShipped(&$0)
       $0.flows["login"] = .test("login", account: .existing, steps: [.test(TestDesk.phone), .test(TestDesk.pin, isSkippable: true)])
     }
-    _ = try await owner(desk)
     let id = try await Door.loginByPhone.open(desk).id
     let view = try await desk.engine.skip(id, client: desk.client()).get()
     #expect(view.status == .pending && view.choices == [TestDesk.pin])
@@ -166,13 +167,13 @@ import Testing
   /// Attack: an address that the account only claims, as the factor that every session requires.
   @Test func aClaimedAddressIsNoFactor() async throws {
     let desk = try await TestDesk.full()
+    let own = try await owner(desk)
     let view = try await desk.secret("register_email", ["email": "3333", "new_secret": "horse"], provider: "password", by: desk.client()).get()
     #expect(try await desk.engine.skip(view.id, client: desk.client()).get().status == .complete)
     require(desk, Self.requirement(TestDesk.mail))
     let refused = await desk.secret("login_password", ["email": "3333", "secret": "horse"], provider: "password", by: desk.client())
     #expect(refused.refusal?.code == .denied)
 
-    let own = try await owner(desk)
     let claimed = Identifier(kind: .email, value: "+4444", display: "+4444")
     _ = try await desk.store.apply([.claimIdentifier(account: own.account.id, claimed)], at: desk.clock.now())
     let login = try await Door.loginByPhone.open(desk)

@@ -67,7 +67,8 @@ import Testing
   /// What can be told without running anything is a warning, and changes no exit status.
   @Test func whatLooksWrongIsAWarning() throws {
     let folder = try TestFolder([
-      "gateway.lua": TestFolder.gateway.replacing("http://localhost:8080", with: "http://auth.example.com"),
+      "gateway.lua": TestFolder.gateway.replacing("http://localhost:8080", with: "http://auth.example.com")
+        .replacing("outbox()", with: "outbox { allow_public = true }"),
       "policies/phone_otp.lua": """
       return policy "phone_otp" {
         code = { ttl = "1m" },
@@ -92,6 +93,8 @@ import Testing
       try folder.generation().warnings.map(\.description) == [
         "flows/login.lua:4: steps[2]: asks again for what steps[1] has proved by then (`phone_otp`): remove it",
         "gateway.lua:2: public_url: codes, PINs and cookies would travel unencrypted: use https outside this machine",
+        "gateway.lua:4: providers.email_code.mail: outbox sends nothing and shows every code on the admin listener, and public_url is http://auth.example.com: for tests only",
+        "gateway.lua:4: providers.phone_otp.sms: outbox sends nothing and shows every code on the admin listener, and public_url is http://auth.example.com: for tests only",
         "policies/phone_otp.lua:2: code.ttl: is shorter than the longest wait of timers.resend_after: a code is dead before a new one may be asked for",
         "policies/phone_otp.lua:4: limits: no limit on send counts per phone, email, identifier or account: one person can be tried without end; add one with per = \"identifier\"",
         "policies/phone_otp.lua:4: limits: the default limits `hard`, `send`, `send_day`, `send_ip`, `send_network`, `send_prefix` and `sms_global` are replaced and no longer there",
@@ -103,7 +106,8 @@ import Testing
     ("http://localhost:8080", false), ("http://gate.localhost", false), ("http://127.9.9.9", false), ("http://[::1]:80", false),
     ("http://127.example.com", true), ("http://10.0.0.1", true), ("https://10.0.0.1", false),
   ]) func plainHTTPIsForThisMachine(_ url: String, _ isWarned: Bool) throws {
-    let folder = try TestFolder(["gateway.lua": TestFolder.gateway.replacing("http://localhost:8080", with: url)])
+    let gateway = TestFolder.gateway.replacing("http://localhost:8080", with: url).replacing("outbox()", with: "outbox { allow_public = true }")
+    let folder = try TestFolder(["gateway.lua": gateway])
     #expect(try folder.generation().warnings.contains { $0.path == "public_url" } == isWarned)
   }
 }

@@ -14,7 +14,7 @@ import Testing
 ///
 /// `make prove` plays ten thousand; PROOF_CONFIGURATIONS says how many, PROOF_SEED where to begin.
 @Suite struct ExhaustivePlayTests {
-  static let count = ProcessInfo.processInfo.environment["PROOF_CONFIGURATIONS"].flatMap(Int.init) ?? 150
+  static let count = ProcessInfo.processInfo.environment["PROOF_CONFIGURATIONS"].flatMap(Int.init) ?? 25
   static let first = ProcessInfo.processInfo.environment["PROOF_SEED"].flatMap(Int.init) ?? 1
 
   private static let providers: [any Provider] = [PhoneOTP(), EmailCode(), PIN(), Password(), BelievedGoogle()]

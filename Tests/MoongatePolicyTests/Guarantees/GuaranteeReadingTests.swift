@@ -24,7 +24,7 @@ import Testing
     Mistake("return routes {}", " must return guarantees { … }, and returns `routes`"),
     Mistake("return guarantee \"x\" {}", " must return guarantees { … }, and returns `guarantee`"),
     Mistake("return 5", " must return guarantees { … }, and returns the number 5"),
-    Mistake("return guarantees { \"x\" ", "2: '}' expected near <eof>"),
+    Mistake("return guarantees { \"x\" ", "1: '}' expected near <eof>"),
     Mistake(
       "return guarantees {\n  { route = \"/admin/**\", factors = 2 },\n}",
       "2: must be guarantee \"administration takes two factors\" { route = \"/admin/**\", factors = 2 }, not a table"),
@@ -129,7 +129,8 @@ import Testing
   ]
 
   @Test(arguments: mistakes) func isRefused(_ mistake: Mistake) throws {
-    #expect(try GuaranteeFolder(["guarantees.lua": mistake.text]).problems() == mistake.problems)
+    let found = try GuaranteeFolder(["guarantees.lua": mistake.text]).problems()
+    #expect(found == mistake.problems, "\(found)")
   }
 
   @Test func unconfiguredProviderIsRefused() throws {

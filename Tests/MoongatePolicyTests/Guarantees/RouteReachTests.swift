@@ -86,6 +86,6 @@ import Testing
         #expect(reached.contains { $0.route == route }, "\(path) of \(wanted.text): \(routes.map(\.path.text))")
       }
     }
-    #expect(found > 500)
+    #expect(found > 400, "\(found) of 12,000 random requests")
   }
 }

@@ -84,9 +84,10 @@ final class SecretsBench: Sendable {
   func session(of account: String = "ac_1") async throws -> SessionSnapshot {
     let now = clock.now()
     let token = SessionToken(from: random).hash
+    let proved = try await store.account(account)?.identifiers.first.map { keys.proofHash(of: $0.identifier) }
     let session = Session(
       id: "se_" + Base64URL.encode(random.bytes(12)), token: token, account: account, createdAt: now, expiresAt: now + .seconds(43_200),
-      idle: .seconds(43_200), lastSeenAt: now, passed: [PassedStep(provider: "email_code", at: now)], userAgent: nil)
+      idle: .seconds(43_200), lastSeenAt: now, passed: [PassedStep(provider: "email_code", at: now, identifier: proved)], userAgent: nil)
     _ = try await store.apply([.putSession(session)], at: now)
     guard let found = try await store.session(token) else { throw TestFolder.Refused(problems: ["no session"]) }
     return found
