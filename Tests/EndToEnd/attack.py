@@ -30,6 +30,7 @@ def relaxed(folder, change_within=None):
     for name in ("phone_otp", "email_code"):
         house.edit(f"policies/{name}.lua", lambda text: re.sub(r'(on = "send",[^}]*max = )\d+', r"\g<1>10000", re.sub(
             r'resend_after = \{[^}]*\}', 'resend_after = { "1s" }', text)))
+    house.edit("policies/totp.lua", lambda text: text.replace("max = 5,", "max = 100,"))
     if change_within:
         (house.config / "accounts.lua").write_text(ACCOUNTS % change_within)
     return house

@@ -19,6 +19,10 @@ class App:
         self.key = base64.b32decode(self.secret + "=" * (-len(self.secret) % 8))
 
     def code(self, offset=0):
+        """The code of now, or of so many half minutes after it. Where it would be too old by the time it is typed, that of the next half minute."""
+        left = 30 - time.time() % 30
+        if offset < 0 and left < 4:
+            time.sleep(left)
         mac = hmac.new(self.key, struct.pack(">Q", int(time.time()) // 30 + offset), hashlib.sha1).digest()
         at = mac[-1] & 15
         return str((struct.unpack(">I", mac[at:at + 4])[0] & 0x7fffffff) % 10**6).zfill(6)

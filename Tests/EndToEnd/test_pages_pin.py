@@ -153,6 +153,15 @@ def test_3_5_by_email_and_logout(screen):
     screen.find("#code").send_keys(mailed(screen, before))
     screen.at("/home")
     with_pin_cookie(screen)
+    # An address that was added just now resets nothing: the number does.
+    screen.opens("/auth/pin").presses("Forgot Passcode?").reads("Send Reset Code")
+    before, email = seen(screen), "only-" + email
+    screen.forget().opens("/auth/register?with=email").fills("first_name", "Asha").fills("last_name", "Rao")
+    screen.fills("email", email).fills("password", "correct horse battery").find("button.main").click()
+    screen.at("/auth/email").settles()
+    screen.find("#code").send_keys(mailed(screen, before))
+    screen.at("/profile-setup")
+    with_pin_cookie(screen)
     screen.opens("/auth/pin").presses("Forgot Passcode?").reads("Send Reset Email")
     screen.presses("Logout", "dialog[open]").at("/auth/login")
     assert all(cookie["name"] != "moongate" for cookie in screen.driver.get_cookies())

@@ -73,7 +73,7 @@ def test_show_and_test_tell_programs_too(empty_house):
     report = json.loads(text)
     assert status == 0 and report["holds"] and all(one["holds"] for one in report["cases"])
     limits = {one["limit"] for one in report["coverage"]["limits"] if one["provider"] == "phone_otp"}
-    assert limits == {"send", "send_ip", "verify", "hard"}
+    assert limits == {"send", "send_day", "send_ip", "send_network", "send_prefix", "sms_global", "verify", "hard"}
 
 
 def test_a_removed_policy_and_a_needed_restart_are_told(house):

@@ -8,7 +8,7 @@ import requests
 
 from house import problem, wait_for, wrong
 
-VERIFY = "max = 5"
+VERIFY = 'max = 5, window = "24h"'
 
 
 def begun(house, phone, flow="login"):
@@ -78,7 +78,7 @@ def test_fifty_parallel_right_codes_are_one_session(house, number):
 def test_a_limit_edited_while_it_runs_holds_at_the_next_try(house, number):
     house.register(number)
     before = house.policy()["active"]
-    house.edit("policies/phone_otp.lua", lambda text: text.replace(VERIFY, "max = 2", 1) if VERIFY in text else 1 / 0)
+    house.edit("policies/phone_otp.lua", lambda text: text.replace(VERIFY, 'max = 2, window = "24h"', 1) if VERIFY in text else 1 / 0)
     changed = house.wait_generation(before)
     assert changed["candidate_refused"] is None
     _, _, refusal = lock(house, number, tries=2)

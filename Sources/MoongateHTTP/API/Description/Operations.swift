@@ -53,7 +53,7 @@ extension Operation {
     id: "phoneFormat", summary: "How a number looks while it is typed", tag: .more,
     query: [
       Query(name: "input", help: "What was typed so far", isRequired: true, schema: Schema.queryText),
-      Query(name: "region", help: "The country in two letters, where it has no +", isRequired: false, schema: Schema.named("Region")),
+      Query(name: "region", help: "The country in two letters, where it has no +", isRequired: false, schema: Schema.orEmpty(Schema.named("Region"))),
     ], status: 200,
     content: .json(Schema.answer(["formatted": Schema.text, "e164": Schema.optionalText, "valid": Schema.flag, "problem": Schema.optionalText])),
     refusals: [.notFound])

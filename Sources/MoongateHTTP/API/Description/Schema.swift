@@ -24,7 +24,9 @@ enum Schema {
   /// The SHA-256 of a verifier in base64url (RFC 7636 section 4.2).
   static let challenge = input(pattern: "^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$")
   /// A person's name.
-  static let name: JSONValue = .members(["type": .text("string"), "minLength": .number(1), "maxLength": .number(100)])
+  static let name: JSONValue = .members([
+    "type": .text("string"), "minLength": .number(1), "maxLength": .number(100), "pattern": .text(anyText),
+  ])
   /// An id that an answer named.
   static let id = input(pattern: "^[A-Za-z0-9_-]{1,128}$")
   /// Behind a `?`: control characters are refused (`FormFields`).
@@ -50,6 +52,8 @@ enum Schema {
 
   static func oneOf(_ words: [String]) -> JSONValue { .members(["type": .text("string"), "enum": .list(words.map { .text($0) })]) }
 
+  /// A parameter of a query that may be empty, which is as if it were not there.
+  static func orEmpty(_ schema: JSONValue) -> JSONValue { .members(["anyOf": .list([schema, .members(["const": .text("")])])]) }
   static func list(of item: JSONValue) -> JSONValue { .members(["type": .text("array"), "items": item]) }
 
   /// What a client sends: no more items than these.
