@@ -63,6 +63,9 @@ class House(Client):
     def __init__(self, folder):
         self.config = folder / "config"
         shutil.copytree(ROOT / "config", self.config, ignore=shutil.ignore_patterns("data"))
+        # Playing the shipped cases is most of a start and of a reload, and other tests play them.
+        for file in (self.config / "tests").iterdir():
+            file.unlink()
         self.ports = [free_port() for _ in SHIPPED]
         for name in ("gateway.lua", "routes.lua"):
             self.edit(name, self.here)
@@ -70,6 +73,11 @@ class House(Client):
         self.admin = f"http://127.0.0.1:{self.ports[1]}"
         self.logs = []
         self.gateway = self.demo = None
+
+    def with_cases(self):
+        """With the shipped cases, which every start and every reload then play."""
+        shutil.copytree(ROOT / "config/tests", self.config / "tests", dirs_exist_ok=True)
+        return self
 
     def here(self, text):
         """The shipped addresses, as they are in this house."""

@@ -84,9 +84,6 @@ def test_mail_that_cannot_leave(empty_house, tmp_path, number, case):
             server.refuse = "550 nobody here"
         mail_by(empty_house, server, **more)
         empty_house.edit("policies/email_code.lua", lambda text: re.sub(r'unknown_account = "\w+"', 'unknown_account = "reveal"', text))
-        # Cases of the folder hold the policy to conceal.
-        for name in ("email_code", "password"):
-            (empty_house.config / f"tests/{name}.lua").unlink()
         if case == "gone":
             server.stop()
         empty_house.start(MAIL_PASSWORD="wrong" if case == "wrong password" else PASSWORD)

@@ -4,7 +4,6 @@ happens to accounts is in the log."""
 import json
 import os
 import re
-import shutil
 import signal
 import stat
 import subprocess
@@ -23,7 +22,6 @@ TOKEN = "0123456789abcdef-the-operators-token"
 def empty_house(tmp_path):
     """Without the folder's cases, which each check and each start would play."""
     house = House(tmp_path)
-    shutil.rmtree(house.config / "tests")
     try:
         yield house
     finally:

@@ -69,7 +69,7 @@ def test_show_and_test_tell_programs_too(empty_house):
     values = {one["path"]: one for one in json.loads(text)["values"]}
     assert status == 0 and values["limits.verify.max"]["value"] == "5" and values["limits.verify.max"]["file"] == "policies/phone_otp.lua"
     assert tool(empty_house, "policy", "show", "carrier_pigeon")[0] == 2
-    status, text, _ = tool(empty_house, "policy", "test", "--json", "--coverage")
+    status, text, _ = tool(empty_house.with_cases(), "policy", "test", "--json", "--coverage")
     report = json.loads(text)
     assert status == 0 and report["holds"] and all(one["holds"] for one in report["cases"])
     limits = {one["limit"] for one in report["coverage"]["limits"] if one["provider"] == "phone_otp"}

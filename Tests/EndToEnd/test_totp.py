@@ -97,9 +97,6 @@ def test_every_page_leads_to_the_app(screen, tmp_path):
 def test_a_passcode_that_is_required_is_made_on_the_way_in(screen):
     house = screen.house
     active = house.policy()["active"]
-    # The shipped cases speak of the shipped rules.
-    cases = house.config / "tests"
-    aside = cases.rename(house.config.parent / f"cases-{screen.number[-5:]}")
     shipped = house.edit("accounts.lua", lambda _: 'return accounts { sign_in = { { "pin", enroll = true } } }\n')
     try:
         house.wait_generation(active)
@@ -116,7 +113,6 @@ def test_a_passcode_that_is_required_is_made_on_the_way_in(screen):
         active = house.policy()["active"]
         house.edit("accounts.lua", lambda _: shipped)
         house.wait_generation(active)
-        aside.rename(cases)
 
 
 def test_a_route_asks_for_it(screen, tmp_path):

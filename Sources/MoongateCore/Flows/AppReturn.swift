@@ -45,9 +45,12 @@ package struct AppCode: Sendable, Equatable, Codable {
 
   package let hash: TokenHash
   package let expiresAt: Timestamp
+  /// The providers whose secrets the account had when the code was made; nil in one that an older program made.
+  package let factors: Set<ProviderName>?
 
-  package init(hash: TokenHash, expiresAt: Timestamp) {
+  package init(hash: TokenHash, expiresAt: Timestamp, factors: Set<ProviderName>?) {
     self.hash = hash
     self.expiresAt = expiresAt
+    self.factors = factors
   }
 }

@@ -18,6 +18,9 @@ extension FlowEngine {
   ///
   /// A native app opens the hosted pages in the system's browser. Its flow belongs to the first browser that opens it, and ends in a code that
   /// goes to the app's own address.
+  ///
+  /// Attack: the attacker creates such a flow, registers the victim's address with a password of their own by the API, and sends the link; the victim
+  /// types the genuine code. So a browser gets only a flow in which nothing was typed or proved before it came.
   func bound(_ record: FlowRecord, to client: ClientContext, for use: FlowUse, _ visit: Visit) async throws(Halt) -> FlowRecord? {
     if let browser = record.browser {
       // A flow that is over takes no verb from anybody, and may say so.
@@ -25,7 +28,7 @@ extension FlowEngine {
       return browser == client.browser || isAppOutside ? record : nil
     }
     guard client.entryPoint == .page else { return record }
-    guard record.app != nil, let browser = client.browser else { return nil }
+    guard record.app != nil, record.isUntouched, let browser = client.browser else { return nil }
     guard let bound = try await bind(record, to: browser, visit), bound.browser == browser else { return nil }
     return bound
   }
@@ -34,7 +37,7 @@ extension FlowEngine {
   private func bind(_ record: FlowRecord, to browser: TokenHash, _ visit: Visit) async throws(Halt) -> FlowRecord? {
     if let waiting = pending.bind(record.id, to: browser) { return waiting }
     var bound = record
-    bound.browser = browser
+    bound.bind(to: browser)
     let changed = bound
     // Whichever browser it was, the store has it now.
     _ = try await asking { () async throws(StoreFault) in try await store.apply([.putFlow(changed)], at: visit.now) }

@@ -84,7 +84,7 @@ extension FlowEngine {
     var sessionChanges: [Change] = []
     if let app = machine.record.app {
       let token = SessionToken(from: random)
-      code = AppCode(hash: token.hash, expiresAt: visit.now + AppCode.lifetime)
+      code = AppCode(hash: token.hash, expiresAt: visit.now + AppCode.lifetime, factors: outcome.account.credentials)
       next = app.address(with: token.secret)
     } else if machine.record.startedIn != nil, let own = visit.client.session?.session {
       let (grown, token) = growing(own, of: outcome.account.id, machine.record, visit)
@@ -156,6 +156,9 @@ extension FlowEngine {
     for identifier in record.proved {
       let held = outcome.account.identifiers.firstIndex { $0.identifier == identifier }
       if let held, outcome.account.identifiers[held].verifiedAt != nil { continue }
+      // Attack: whoever reads an account's mail for a minute joins an identity of their own to it, and gets in by that for ever, past the PIN. They may
+      // sign in; what stays is a change, which a factor of the account's own authorises.
+      if held == nil, identifier.kind == .federated, !mayJoin(account, record, visit) { continue }
       if isFederated, identifier.kind != .federated, identifier.kind != record.purpose.given {
         // Attack: an address that its owner has left behind (`change_email`, a former employer's) comes back by the next sign-in by Google, and
         // whoever reads its mail gets in again. An account that has proved another address keeps to that one.
@@ -196,12 +199,18 @@ extension FlowEngine {
     guard holder.map(AccountVersion.init) == record.basis?.holder else { throw visit.refusal(.flowExpired) }
     guard let holder else { return try await changing(account, record, visit) }
     if holder.isLocked { throw visit.refusal(.disabled) }
-    let moving = account.identifiers.filter { $0.verifiedAt != nil }
+    // Attack: the thief's own address beside the owner's, to which codes go from then on. What the account has verified of a kind is not doubled.
+    let moving = account.identifiers.filter { held in
+      held.verifiedAt != nil
+        && (held.identifier.kind == .federated
+          || !holder.identifiers.contains { $0.identifier.kind == held.identifier.kind && $0.verifiedAt != nil })
+    }
     // Attack: whoever gets hold of one code to the number adds an identity of their own to an account that a PIN or an app protects.
     guard authority(over: holder, visit).factors.isEmpty else { throw visit.refusal(.alreadyRegistered) }
     guard account.credentials.isEmpty, moving.contains(where: { $0.identifier.kind == .federated }),
       !moving.contains(where: { $0.identifier.kind == .phone })
     else { throw visit.refusal(.alreadyRegistered) }
+    try await demandSignIn(of: holder, after: record, visit)
     var joined = holder
     joined.identifiers =
       holder.identifiers.filter { held in !moving.contains { $0.identifier == held.identifier } }

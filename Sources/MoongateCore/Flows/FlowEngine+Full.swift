@@ -235,7 +235,11 @@ extension FlowEngine {
     if let first = holders.first?.account {
       return ProofSubject(account: AccountVersion(first), held: holders.filter { $0.account.id == first.id }.map(\.identifier))
     }
-    return try await confirmation(of: proof, step, visit)
+    let confirmation = try await confirmation(of: proof, step, visit)
+    // Attack: the attacker signs in at the other site by an account of their own that names the victim's address, and sends the victim the link
+    // that leads back. Who was sent there by an app is asked for no proof of anybody else's.
+    if confirmation.confirmedBy != nil, record.isSentByApp ?? false { throw visit.refusal(.alreadyRegistered) }
+    return confirmation
   }
 
   /// An identity that is nobody's comes with an address that another site has verified and does not vouch for today: where an account holds that

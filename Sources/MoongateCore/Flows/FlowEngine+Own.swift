@@ -48,6 +48,12 @@ extension FlowEngine {
   /// A secret is made anew only by what the account held before: a verified identifier that is not too new, or a factor of its own.
   func demandResetProof(_ record: FlowRecord, _ account: Account, _ visit: Visit) throws(Halt) {
     let authority = self.authority(over: account, visit)
+    // Attack: a code to a mailbox gives a first password to an account that a PIN or an app protects.
+    if record.purpose == .passwordReset, !account.credentials.contains("password"), !authority.factors.isEmpty,
+      !record.passed.contains(where: authority.authorises), account.identifiers.contains(where: { $0.verifiedAt != nil })
+    {
+      throw visit.refusal(.denied, detail: "This account has no password. Set one up after signing in.")
+    }
     if record.passed.contains(where: authority.isHeld) { return }
     // Who recovers an account that has proved nothing yet proves the address that it claims.
     if record.purpose == .passwordReset, !account.identifiers.contains(where: { $0.verifiedAt != nil }) { return }

@@ -18,6 +18,8 @@ extension FlowEngine {
     guard KeyRing.equal(TokenHash(of: typed.code.utf8).bytes, code.hash.bytes), app.isProved(by: typed.verifier) else {
       throw visit.refusal(.invalidCode)
     }
+    // Attack: the account has set up a second factor since the code was made, and whoever has the code would be in without it.
+    if let factors = code.factors, !account.credentials.isSubset(of: factors) { throw visit.refusal(.flowExpired) }
     machine.redeemed()
     let (session, token) = newSession(of: account.id, machine.record, visit)
     let changes: [Change] = [

@@ -33,6 +33,25 @@ extension FlowEngine {
     return false
   }
 
+  /// Refuses to open an account, by a way that asks for nothing more, without what accounts.lua requires of its sessions: when another account joins it.
+  ///
+  /// Attack: whoever receives one code to a number registers by an identity of their own, adds the number, and is in its owner's account without the
+  /// second factor that every other flow asks for.
+  func demandSignIn(of holder: Account, after record: FlowRecord, _ visit: Visit) async throws(Halt) {
+    let proved = Set((record.basis?.introduced ?? []).map(\.provider))
+    for (index, requirement) in visit.generation.accounts.signIn.enumerated() where proved.isDisjoint(with: requirement.choices) {
+      if let when = requirement.when, !(try condition(when, record, of: holder, visit)) { continue }
+      visit.notes.rule("accounts.sign_in[\(index + 1)]", at: requirement.location)
+      throw visit.refusal(.alreadyRegistered)
+    }
+  }
+
+  /// Whether an identity elsewhere that is new to the account may stay with it: an account that has factors of its own wants one of them.
+  func mayJoin(_ account: Account, _ record: FlowRecord, _ visit: Visit) -> Bool {
+    let authority = self.authority(over: account, visit)
+    return authority.factors.isEmpty || record.passed.contains(where: authority.authorises)
+  }
+
   /// How the account can meet a requirement: by what it has, or, where it has nothing of it, by what may be set up here. nil: not at all.
   private func step(
     for requirement: SignInRequirement, _ account: Account, _ record: FlowRecord, _ visit: Visit

@@ -237,7 +237,7 @@ extension FlowEngine {
     let main = subject.held.first ?? proof.proved.first
     var passed = PassedProof(
       PassedStep(provider: name, at: visit.now, identifier: main.map { keys.proofHash(of: $0) }), account: subject.account)
-    (passed.proved, passed.held) = (proof.proved + proof.attested, subject.held)
+    (passed.proved, passed.held) = (proof.proved, subject.held)
     (passed.isFactor, passed.holder) = (isFactor, subject.holder)
     machine.passed(passed)
     // Attack: someone who has one factor opens the step that sets up another on the way into the account, and finishes it when the owner has set one
@@ -258,7 +258,8 @@ extension FlowEngine {
     case .replaceOnce(let new): kept = KeptRecord(sealed: try seal(new, for: name, id: id), judgedBy: basis)
     }
     machine.gathers { gathered in
-      gathered.claimed += proof.claimed
+      // Attack: an account of the attacker's that the other site once gave the victim's address, and does not vouch for. Nobody has proved it here.
+      gathered.claimed += proof.claimed + proof.attested
       gathered.firstName = proof.firstName ?? gathered.firstName
       gathered.lastName = proof.lastName ?? gathered.lastName
       if let kept { gathered.records[name] = kept }

@@ -98,6 +98,8 @@ package struct FlowMachine: Sendable {
       basis.epoch = account.epoch
       basis.introduced += record.passed
       record.passed = []
+      // Attack: the attacker proves a number of their own, then the victim's password: the number would be the victim's account's.
+      record.proved = []
     }
     if record.account != nil, !proof.proved.isEmpty, proof.held.isEmpty {
       basis.introduced.append(proof.step)

@@ -79,6 +79,8 @@ package struct FlowRecord: Sendable, Equatable, Codable {
   package var completedNext: String?
   /// Which client address created it, as a keyed hash: flows in which nobody has proved anything are counted by it.
   package var origin: String?
+  /// Whether an app began the step that leads to another site, before the flow belonged to the browser that came back from there; nil: no.
+  var isSentByApp: Bool?
   /// The providers whose limits on `register` have counted the account that the flow makes; nil: none.
   package var registered: Set<ProviderName>?
 
@@ -114,6 +116,12 @@ package struct FlowRecord: Sendable, Equatable, Codable {
     completedNext = nil
   }
 
+  /// It belongs to the browser from now on.
+  mutating func bind(to browser: TokenHash) {
+    self.browser = browser
+    if step != nil { isSentByApp = true }
+  }
+
   /// Forgets what only a flow that goes on needs: of one that is over, its row keeps no sealed secret.
   mutating func close() {
     steps = []
@@ -135,6 +143,14 @@ package struct FlowRecord: Sendable, Equatable, Codable {
 
   /// `origin` while nobody has proved anything in the flow; then it may be evicted (`FlowBound`).
   package var unprovedOrigin: String? { status == .pending && passed.isEmpty && basis?.introduced.isEmpty ?? true && startedIn == nil ? origin : nil }
+
+  /// Whether nothing was typed, chosen or proved in it yet. An app may have begun the step that leads to another site: what comes back from there is
+  /// the person's who went there.
+  var isUntouched: Bool {
+    let isOnlySentAway = step.map { $0.redirectTo != nil && $0.challenge == nil && $0.identifier == nil } ?? true
+    return status == .pending && position == 0 && passed.isEmpty && proved.isEmpty && gathered == Gathered() && accountChoice == nil
+      && account == nil && basis?.introduced.isEmpty ?? true && isOnlySentAway
+  }
 
   /// Whether the step sets the secret of an account that the flow is about to make.
   func makesAccount(setting step: StepRecord) -> Bool {

@@ -55,7 +55,8 @@ final class PendingFlows: Sendable {
   func bind(_ id: TokenHash, to browser: TokenHash) -> FlowRecord? {
     state.withLock { state in
       guard var record = state.flows[id]?.record else { return nil }
-      if record.browser == nil { record.browser = browser }
+      guard record.browser == nil || record.browser == browser, record.browser != nil || record.isUntouched else { return record }
+      if record.browser == nil { record.bind(to: browser) }
       state.flows[id]?.record = record
       return record
     }

@@ -164,8 +164,8 @@ package enum Change: Sendable {
   case dropIdentifiers(account: String, IdentifierKind, except: Identifier)
   /// Fills in names that the account does not have; nil leaves a name as it is.
   case nameAccount(account: String, firstName: String?, lastName: String?)
-  /// Makes one person of two accounts: what the first holds verified moves to the second, where it counts as verified now, and the first is gone
-  /// with all that belongs to it. Conflicts where either is gone or locked.
+  /// Makes one person of two accounts: what the first holds verified moves to the second, where it counts as verified now, unless the second has
+  /// something verified of that kind (identities elsewhere it may have several of); and the first is gone with all that belongs to it. Conflicts where either is gone or locked.
   case absorbAccount(String, into: String)
   /// Ends these counters' locks and forgets their events: what they count has been replaced.
   case clearCounters([ResolvedLimit])

@@ -86,7 +86,8 @@ struct ConfigurationFiles: Sendable {
 
   /// The Lua files' names, sorted.
   static func names(in folder: String, problem: (ConfigurationProblem) -> Void = { _ in }) -> [String] {
-    var names = list(folder).filter { $0.hasSuffix(".lua") && !isFolder(folder + "/" + $0) }
+    // Attack: accounts.lua as a folder, which is what a container makes of a mount whose file is missing: it must not count as if there were none.
+    var names = list(folder).filter { $0.hasSuffix(".lua") && (rootFiles.contains($0) || !isFolder(folder + "/" + $0)) }
     for inner in folders {
       let path = folder + "/" + inner
       var status = stat()

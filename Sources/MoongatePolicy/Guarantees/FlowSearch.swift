@@ -141,6 +141,22 @@ struct FlowSearch {
     }
   }
 
+  /// With what has to be true for a requirement not to apply to the account that a person joins.
+  func excused(from requirement: SignInRequirement, in flow: FlowDefinition, _ known: KnownFacts) throws(ProofBudget.Exhausted) -> [KnownFacts] {
+    guard let when = requirement.when else { return [] }
+    let moment = Moment(flow: FlowFacts(name: flow.name, passed: []), identifier: .phone, knowsAccount: true, isCreation: false)
+    var open = [known]
+    var excused: [KnownFacts] = []
+    while let facts = open.popLast() {
+      try budget.spend()
+      switch try functions.condition(when, moment, facts) {
+      case .depends(let fact): open += [true, false].compactMap { facts.assuming(fact, $0) }
+      case .answers(let answers, _): if answers.contains(false) { excused.append(facts) }
+      }
+    }
+    return excused
+  }
+
   /// The ways to meet a requirement: by what the account has, or, where it has nothing of it, by what may be set up on the way.
   private func lacking(_ requirement: SignInRequirement, _ situation: FlowSituation, _ flow: FlowDefinition) -> [FlowSituation] {
     let purpose = FlowPurpose(flow: flow.name)

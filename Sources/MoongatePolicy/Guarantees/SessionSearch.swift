@@ -49,25 +49,37 @@ struct SessionSearch {
       guard joined.assume(.keeps(provider.descriptor.name), false) else { return }
     }
     for door in sorted({ !$0.needsSession(by: providers) }) {
-      var stops = false
+      var found: FlowSituation?
       try flows.walk(door, nobody) { registered in
         guard registered.isFederated, registered.set.isEmpty, !registered.proved.contains(.phone) else { return true }
-        for (step, location) in zip(flow.steps, flow.stepLocations) {
-          for provider in step.choices where providers[provider]?.descriptor.identifierKinds.contains(.phone) ?? false {
-            let legs = [
-              FlowLeg(flow: door.name, moves: registered.moves), FlowLeg(flow: flow.name, moves: [.passed(provider, at: location)]),
-            ]
-            stops = !visit(
-              SessionState(
-                legs: legs, passed: [provider], facts: joined, isNewAccount: false, verified: [], keeps: [], claimsEmail: false,
-                oldest: door.lifetime + door.session.lifetime + AppCode.lifetime))
-            if stops { return false }
-          }
-        }
+        found = registered
         return false
       }
-      if stops { return }
+      guard let found else { continue }
+      for (step, location) in zip(flow.steps, flow.stepLocations) {
+        for provider in step.choices where providers[provider]?.descriptor.identifierKinds.contains(.phone) ?? false {
+          let legs = [FlowLeg(flow: door.name, moves: found.moves), FlowLeg(flow: flow.name, moves: [.passed(provider, at: location)])]
+          for facts in try unrequired(beside: provider, in: flow, joined) {
+            let goesOn = visit(
+              SessionState(
+                legs: legs, passed: [provider], facts: facts, isNewAccount: false, verified: [], keeps: [], claimsEmail: false,
+                oldest: door.lifetime + door.session.lifetime + AppCode.lifetime))
+            if !goesOn { return }
+          }
+        }
+      }
     }
+  }
+
+  /// With what has to be true for accounts.lua to require nothing besides the provider (`FlowEngine.demandSignIn`).
+  private func unrequired(beside provider: ProviderName, in flow: FlowDefinition, _ facts: KnownFacts) throws(ProofBudget.Exhausted) -> [KnownFacts] {
+    var found = [facts]
+    for requirement in generation.accounts.signIn where !requirement.choices.contains(provider) {
+      var excused: [KnownFacts] = []
+      for facts in found { excused += try flows.excused(from: requirement, in: flow, facts) }
+      found = excused
+    }
+    return found
   }
 
   /// Who signs in elsewhere brings the address that is verified there.

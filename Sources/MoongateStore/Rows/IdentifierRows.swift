@@ -81,7 +81,10 @@ enum IdentifierRows {
     try AccountRows.demandAvailable(account, rows)
     try AccountRows.demandAvailable(heir, rows)
     let moved = try rows.rows(
-      "SELECT position, kind, value FROM identifier WHERE account = ?1 AND verified_at IS NOT NULL ORDER BY position", [.text(account)])
+      """
+      SELECT position, kind, value FROM identifier WHERE account = ?1 AND verified_at IS NOT NULL AND (kind = ?3 OR NOT EXISTS (
+        SELECT 1 FROM identifier AS own WHERE own.account = ?2 AND own.kind = identifier.kind AND own.verified_at IS NOT NULL)) ORDER BY position
+      """, [.text(account), .text(heir), .text(IdentifierKind.federated.rawValue)])
     for row in moved {
       // The heir's own claim on it is proved by this.
       try rows.run(

@@ -67,6 +67,15 @@ import Testing
     #expect(try await desk.store.sessions(of: try #require(view.account).id).count == 1)
   }
 
+  /// Attack: the owner sets up a second factor while a code waits that was made without it.
+  @Test func aFactorThatIsSetUpMeanwhileMakesItWorthless() async throws {
+    let desk = try await TestDesk.full()
+    let (view, code) = try await completed(desk)
+    let owner = try #require(try await desk.session(try await desk.pass("login", TestDesk.phone, "911111", by: desk.client())))
+    _ = try await desk.secret("pin_set", ["new_secret": "1"], by: desk.client(session: owner)).get()
+    #expect(await redeem(desk, view.id, code, verifier).refusal?.code == .flowExpired)
+  }
+
   @Test func itLivesAMinute() async throws {
     let desk = try await TestDesk.full()
     let (view, code) = try await completed(desk)

@@ -33,10 +33,40 @@ import Testing
     #expect(try await desk.engine.view(id, client: desk.client()).get().status == .pending, "the API goes on with it")
   }
 
-  @Test(arguments: [false, true]) func theFirstBrowserThatOpensAnAppsFlowHasIt(isBegun: Bool) async throws {
+  /// Attack: an app's flow in which the attacker has typed something by the API, such as a password of their own beside the victim's address, before
+  /// the victim opens its link and types the genuine code.
+  @Test func aBrowserGetsNoAppsFlowInWhichSomethingWasTyped() async throws {
+    let desk = try await TestDesk.full()
+    let registering = try await desk.engine.create("register_email", returnTo: nil, browser: nil, app: app, client: desk.client()).get().id
+    let fields: [String: InputValue] = ["email": .text("922222"), "new_secret": .text("mallorys")]
+    _ = try await desk.engine.begin(registering, provider: "password", fields: fields, client: desk.client()).get()
+    let coded = try await desk.engine.create("login", returnTo: nil, browser: nil, app: app, client: desk.client()).get().id
+    _ = try await desk.engine.begin(coded, provider: "email_code", fields: ["phone": .text("911111")], client: desk.client()).get()
+    for id in [registering, coded] {
+      let page = desk.client(browser: mine, at: .page)
+      #expect(await desk.engine.view(id, client: page).refusal?.code == .flowNotFound)
+      #expect(await desk.engine.submit(id, fields: ["code": .text("123456")], client: page).refusal?.code == .flowNotFound)
+      #expect(try await desk.engine.view(id, client: desk.client()).get().status == .pending, "the app goes on with it")
+    }
+  }
+
+  /// Attack: the attacker signs in at the other site by an account of their own that names the victim's address, and sends the link back to the victim,
+  /// who is then asked for a code.
+  @Test func whoAnAppSentAwayIsAskedForNobodysProof() async throws {
+    let desk = try await TestDesk.full()
+    _ = try await desk.pass("register", TestDesk.mail, "911111", by: desk.client())
+    let id = try await desk.engine.create("login", returnTo: nil, browser: nil, app: app, client: desk.client()).get().id
+    _ = try await desk.engine.begin(id, provider: "google_oauth", fields: [:], client: desk.client()).get()
+    let page = desk.client(browser: mine, at: .page)
+    let fields: [String: InputValue] = [
+      "sub": .text("mallory"), "email": .text("911111"), "verified": .flag(true), "attested": .flag(true),
+    ]
+    #expect(await desk.engine.submit(id, fields: fields, client: page).refusal?.code == .alreadyRegistered)
+  }
+
+  @Test func theFirstBrowserThatOpensAnAppsFlowHasIt() async throws {
     let desk = try await TestDesk.full()
     let id = try await desk.engine.create("enter", returnTo: nil, browser: nil, app: app, client: desk.client()).get().id
-    if isBegun { _ = try await desk.engine.begin(id, provider: "phone_otp", fields: ["phone": .text("911111")], client: desk.client()).get() }
     let page = desk.client(browser: mine, at: .page)
     #expect(try await desk.engine.view(id, client: page).get().status == .pending)
     #expect(await desk.engine.view(id, client: desk.client(browser: other, at: .page)).refusal?.code == .flowNotFound)

@@ -152,6 +152,24 @@ import Testing
     #expect(try await desk.engine.begin(again.id, provider: "email_code", fields: [:], client: old).get().step != nil)
   }
 
+  /// Attack: a code to a mailbox gives a first password to an account that a PIN protects.
+  @Test func aResetMakesNoFirstPasswordPastAFactor() async throws {
+    let desk = try await TestDesk.full()
+    let first = try await desk.pass("register", TestDesk.mail, "911111", by: desk.client())
+    let own = try await signedIn(desk, first)
+    _ = try await desk.secret("pin_set", ["new_secret": "1"], by: desk.client(session: own)).get()
+    let reset = await desk.engine.create("password_reset", returnTo: nil, browser: nil, client: desk.client())
+    let id = try reset.get().id
+    _ = try await desk.engine.begin(id, provider: nil, fields: ["phone": .text("911111")], client: desk.client()).get()
+    await desk.engine.deliveriesEnd()
+    var answer = await desk.engine.submit(id, fields: ["code": .text(desk.code)], client: desk.client())
+    if answer.refusal == nil {
+      answer = await desk.engine.begin(id, provider: "password", fields: ["new_secret": .text("mule")], client: desk.client())
+    }
+    #expect(answer.refusal?.code == .denied)
+    #expect(try await desk.store.account(own.account.id)?.credentials == [TestDesk.pin])
+  }
+
   /// Where nothing else can be named the person is told how long to wait.
   @Test func whoeverHasOnlyWhatIsTooNewIsToldToWait() async throws {
     let desk = try await TestDesk.full { $0.flows["step_up"] = .test("step_up", account: .existing, steps: [.test(TestDesk.mail)]) }

@@ -64,7 +64,8 @@ import Testing
   @Test func anAddressThatGoogleDoesNotVouchForMakesAnAccountWhereNobodyHasIt() async throws {
     let desk = try await TestDesk.full()
     let new = try await desk.google("enter", sub: "asha", email: "911111", attested: true, by: desk.client()).get()
-    #expect(new.account?.isNewUser == true && new.account?.isEmailVerified == true)
+    // Attack: an account at the other site that was made with the victim's address before the victim comes here.
+    #expect(new.account?.isNewUser == true && new.account?.isEmailVerified == false)
     #expect(try await desk.google(sub: "asha", email: "911111", attested: true, by: desk.client()).get().account?.id == new.account?.id)
   }
 
@@ -79,6 +80,71 @@ import Testing
     _ = try await desk.engine.begin(id, provider: nil, fields: ["phone": .text("911111")], client: client).get()
     #expect(await desk.engine.submit(id, fields: ["code": .text(desk.code)], client: client).refusal?.code == .alreadyRegistered)
     #expect(try await desk.store.account(phone.account.id)?.identifiers.count == 1)
+  }
+
+  /// Attack: one code to a number, and an identity of the thief's own, open an account past the second factor that every sign-in asks for.
+  @Test func anAccountIsJoinedOnlyByWhatItsSignInRequires() async throws {
+    let desk = try await TestDesk.full()
+    let phone = try #require(try await desk.pass("register", TestDesk.phone, "911111", by: desk.client()).account)
+    let thief = try #require(try await desk.session(try await desk.google(sub: "mallory", by: desk.client()).get()))
+    guard var generation = desk.generations.current as? TestGeneration else { return }
+    for (choices, isJoined) in [([TestDesk.mail], false), ([TestDesk.phone, TestDesk.mail], true)] {
+      generation.id += "+"
+      generation.accounts.signIn = [
+        SignInRequirement(choices: choices, when: nil, enroll: false, location: SourceLocation(file: "accounts.lua", line: 2))
+      ]
+      desk.generations.activate(generation, at: desk.clock.now())
+      let client = desk.client(session: thief)
+      let id = try await desk.engine.create("join_phone", returnTo: nil, browser: nil, client: client).get().id
+      _ = try await desk.engine.begin(id, provider: nil, fields: ["phone": .text("911111")], client: client).get()
+      let done = await desk.engine.submit(id, fields: ["code": .text(desk.code)], client: client)
+      #expect(isJoined ? try done.get().account?.id == phone.id : done.refusal?.code == .alreadyRegistered)
+      desk.clock.advance(by: .seconds(100))
+    }
+  }
+
+  /// Attack: the thief's own address comes along, and codes to it open the account from then on.
+  @Test func anAddressBesideTheAccountsOwnDoesNotComeAlong() async throws {
+    let desk = try await TestDesk.full()
+    let first = try await desk.pass("register", TestDesk.phone, "911111", by: desk.client())
+    let owner = try #require(try await desk.session(first))
+    _ = try await desk.pass("change_email", TestDesk.mail, "922222", by: desk.client(session: owner))
+    let thief = try #require(try await desk.session(try await desk.google(sub: "mallory", email: "933333", by: desk.client()).get()))
+    _ = try await desk.pass("join_phone", TestDesk.phone, "911111", by: desk.client(session: thief))
+    let joined = try #require(try await desk.store.account(owner.account.id))
+    #expect(joined.identifiers.filter { $0.identifier.kind == .email }.map(\.identifier.value) == ["+922222"])
+    #expect(joined.identifiers.contains { $0.identifier.kind == .federated })
+    let stray = Identifier(kind: .email, value: "+933333", display: "+933333")
+    #expect(try await desk.store.account(holding: stray) == nil)
+  }
+
+  /// Attack: whoever reads an account's mail for a minute joins an identity of their own, and gets in by it for ever, past the PIN.
+  @Test(arguments: [true, false]) func anAccountWithFactorsKeepsNoIdentityThatNoneOfThemAuthorised(isAttested: Bool) async throws {
+    let desk = try await TestDesk.full()
+    let owner = try #require(try await desk.session(try await desk.pass("register", TestDesk.mail, "911111", by: desk.client())))
+    _ = try await desk.secret("pin_set", ["new_secret": "1"], by: desk.client(session: owner)).get()
+    var done = try await desk.google(sub: "mallory", email: "911111", attested: isAttested, by: desk.client()).get()
+    if isAttested {
+      _ = try await desk.engine.begin(done.id, provider: "email_code", fields: [:], client: desk.client()).get()
+      await desk.engine.deliveriesEnd()
+      done = try await desk.engine.submit(done.id, fields: ["code": .text(desk.code)], client: desk.client()).get()
+    }
+    #expect(done.account?.id == owner.account.id, "the proof of the address signs in")
+    #expect(try await desk.store.account(owner.account.id)?.identifiers.map(\.identifier.kind) == [.email])
+    #expect(try await desk.google(sub: "mallory", by: desk.client()).get().account?.id != owner.account.id)
+  }
+
+  /// Attack: a number of the attacker's own and the victim's password, in a flow that asks for both: the number would be the victim's.
+  @Test func whatWasProvedBeforeTheAccountWasKnownIsNotItsOwn() async throws {
+    let desk = try await TestDesk.full {
+      $0.flows["both"] = .test("both", account: .any, steps: [.test(TestDesk.phone), .test("password")])
+    }
+    let view = try await desk.secret("register_email", ["email": "911111", "new_secret": "horse"], provider: "password", by: desk.client()).get()
+    let victim = try #require(try await desk.engine.skip(view.id, client: desk.client()).get().account)
+    let id = try await desk.pass("both", TestDesk.phone, "933333", by: desk.client()).id
+    let fields: [String: InputValue] = ["email": .text("911111"), "secret": .text("horse")]
+    _ = try await desk.engine.begin(id, provider: "password", fields: fields, client: desk.client()).get()
+    #expect(try await desk.store.account(victim.id)?.identifiers.map(\.identifier.kind) == [.email])
   }
 
   /// Attack: an identity that the thief prepared long ago moves into the account, and is old enough there to reset its secrets.
