@@ -93,3 +93,12 @@ def pytest_generate_tests(metafunc):
 def screen(driver, shipped, look):
     """Someone who comes to the module's house for the first time."""
     return screens.Screen(driver, shipped, look).forget()
+
+
+# The files that take longest, which begin first: the others fill the gaps beside them.
+LONG = ("test_pages_looks", "test_reload", "test_pages_site", "test_pages_login", "test_attack_floods", "test_pages_pin", "test_description", "test_postgres")
+
+
+def pytest_collection_modifyitems(items):
+    order = {name: place for place, name in enumerate(LONG)}
+    items.sort(key=lambda item: order.get(item.path.stem, len(LONG)))

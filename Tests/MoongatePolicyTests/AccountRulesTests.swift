@@ -185,6 +185,16 @@ import Testing
       try Self.folder(nil, ["account.lua": "return accounts {}"]).load(ShippedProviders.all.map(\.descriptor)).problems == [
         "account.lua: is not read; did you mean `accounts.lua`?"
       ])
+    #expect(
+      try Self.folder(nil, ["guarantee.lua": "return guarantees {}"]).load(ShippedProviders.all.map(\.descriptor)).problems == [
+        "guarantee.lua: is not read; did you mean `guarantees.lua`?"
+      ])
+  }
+
+  /// Attack: a container mounts a file that is missing as a folder, and accounts require nothing from then on.
+  @Test func aFolderInTheFilesPlaceIsRefused() throws {
+    let problems = try Self.folder(nil, ["accounts.lua/stray.txt": ""]).load(ShippedProviders.all.map(\.descriptor)).problems
+    #expect(problems.count == 1 && problems.first?.hasPrefix("accounts.lua: ") ?? false, "\(problems)")
   }
 
   @Test func aFunctionThatNeverEndsIsStopped() throws {

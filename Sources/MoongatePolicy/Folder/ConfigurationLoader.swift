@@ -175,8 +175,8 @@ package struct ConfigurationLoader: Sendable {
       let meant = Suggestion.nearest(to: file.name, among: ConfigurationFiles.rootFiles)
       let location = SourceLocation(file: file.name, line: 0)
       let message = "is not read\(meant.map { "; did you mean `\($0)`?" } ?? "")"
-      // Attack: what an account requires is silently not required, because the file is called account.lua.
-      if meant == "accounts.lua" { problems.add(location, "", message) } else { problems.warn(location, "", message) }
+      // Attack: what an account requires, or what is guaranteed, silently does not hold, because the file is called account.lua.
+      if meant == "accounts.lua" || meant == "guarantees.lua" { problems.add(location, "", message) } else { problems.warn(location, "", message) }
     }
   }
 
