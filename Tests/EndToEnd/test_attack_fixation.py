@@ -221,3 +221,22 @@ def test_app_cannot_finish_what_a_browser_began_for_it(house, victim, number):
     for fields in ({"code": code}, {"code": code, "code_verifier": verifier}):
         answer = house.api("POST", f"/flows/{flow}/submit", fields)
         assert answer.status_code >= 400 and "token" not in answer.text, answer.text
+
+
+def test_app_flow_in_which_the_attacker_typed_a_password_is_no_page(house, victim):
+    """Attack: the attacker is the app. He registers the victim's address with a password of his own, and sends the link; the victim types the genuine
+    code on the genuine page, and the address is verified with the attacker's password."""
+    email = new_email()
+    _, challenge = pkce()
+    flow = house.api("POST", "/flows", {"flow": "register_email", "code_challenge": challenge, "redirect_to": f"http://localhost:{house.app.port}/in"})
+    id = flow.json()["id"]
+    begun = house.api("POST", f"/flows/{id}/begin", {
+        "provider": "password", "email": email, "password": CHOSEN, "first_name": "A", "last_name": "B"})
+    assert begun.status_code == 200, begun.text
+    seen = {entry["id"] for entry in house.outbox()}
+    assert house.api("POST", f"/flows/{id}/begin", {"provider": "email_code"}).status_code == 200
+    code = arrived(house, email, seen)
+    before = len(house.app.requested)
+    assert not types_code_if_asked(victim, f"/auth/email?id={id}", code), "the page asks for the code"
+    assert len(house.app.requested) == before, "the victim's browser was sent to the app"
+    assert log_in_by_password(house, email, CHOSEN).status_code != 200

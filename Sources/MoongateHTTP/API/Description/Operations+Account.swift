@@ -4,7 +4,10 @@ import MoongateCore
 extension Operation {
   static let endSessions = Operation(
     id: "endSessions", summary: "Sign out everywhere else", tag: .sessions,
-    query: [Query(name: "all", help: "true: this session too", isRequired: false, schema: Schema.orEmpty(Schema.oneOf(["true", "false"])))], status: 204,
+    query: [
+      Query(name: "all", help: "true: this session too", isRequired: false, schema: Schema.orEmpty(Schema.oneOf(["true", "false"])))
+    ],
+    status: 204,
     content: .nothing, needsSession: true,
     refusals: [.originRefused])
   static let exportAccount = Operation(
