@@ -48,7 +48,7 @@ extension FlowEngine {
     guard let step = record.step, let provider = registry(visit)[step.provider] else { return nil }
     var view = StepView(
       provider: step.provider, fields: step.challenge.map { [$0.rule.field] } ?? step.fields ?? provider.descriptor.submitFields,
-      sentTo: step.identifier?.display,
+      sentTo: record.hidesRecipient ? step.identifier?.hint : step.identifier?.display,
       expiresAt: step.challenge?.expiresAt, resendAt: nil, attemptsLeft: nil, resendsLeft: nil, isSkippable: step.isSkippable,
       redirectTo: step.redirectTo)
     view.shown = try shown(step, of: record, id: id)
@@ -74,5 +74,29 @@ extension FlowEngine {
     }
     view.resendAt = ([standing.resendAt.map { min($0, challenge.expiresAt) }] + open).compactMap(\.self).max()
     return view
+  }
+}
+
+extension FlowRecord {
+  /// Whether the step at hand sends its code to what only the account's owner may know in full.
+  ///
+  /// Attack: whoever has somebody's password reads their phone number off the step that accounts.lua requires next.
+  fileprivate var hidesRecipient: Bool { startedIn == nil && due?.requirement == .prove }
+}
+
+extension Identifier {
+  /// Enough for its owner to recognise, too little for anybody else to use: the last two digits of a number; an address without its name.
+  package var hint: String {
+    guard let at = display.firstIndex(of: "@") else {
+      let hidden = display.count(where: \.isNumber) - 2
+      var seen = 0
+      return String(
+        display.map { character in
+          guard character.isNumber else { return character }
+          seen += 1
+          return seen > hidden ? character : "•"
+        })
+    }
+    return "\(display.prefix(1))•••\(display[at...])"
   }
 }

@@ -180,7 +180,7 @@ import Testing
     #expect(login.choices == [TestDesk.mail])
     let wrong = await desk.engine.begin(login.id, provider: nil, fields: ["phone": .text("4444")], client: desk.client())
     #expect(wrong.refusal != nil)
-    #expect(try await desk.engine.begin(login.id, provider: nil, fields: [:], client: desk.client()).get().step?.sentTo == "+2222")
+    #expect(try await desk.engine.begin(login.id, provider: nil, fields: [:], client: desk.client()).get().step?.sentTo == "+••22")
   }
 
   /// Attack: a code to a number of the attacker's own, proved before the flow knows whose account it is about.
@@ -216,6 +216,13 @@ import Testing
   /// Someone who has a number and nothing else.
   private func owner(desk: TestDesk, phone: String) async throws -> SessionSnapshot {
     try await session(desk, try await desk.pass("register", TestDesk.phone, phone, by: desk.client()))
+  }
+
+  /// Attack: whoever knows a password reads the number that accounts.lua has a code sent to.
+  @Test(arguments: [("+91 98765 43210", "+•• ••••• •••10"), ("asha@example.com", "a•••@example.com"), ("7", "7")])
+  func whereACodeWentIsAHint(_ display: String, _ hint: String) {
+    let kind: IdentifierKind = display.contains("@") ? .email : .phone
+    #expect(Identifier(kind: kind, value: display, display: display).hint == hint)
   }
 
   // MARK: who lacks it
