@@ -6,7 +6,7 @@ import re
 
 from authenticator import App
 from house import House, wait_for
-from screens import many, wrong
+from screens import many, registrations, wrong
 
 PIN, OTHER = "482915", "593026"
 CODE = '"field.code"'
@@ -31,7 +31,7 @@ def still(driver):
 def shipped(folder):
     house = House(folder)
     house.edit("policies/phone_otp.lua", many)
-    house.edit("policies/password.lua", lambda text: text.replace('on = "register", per = "ip", max = 10', 'on = "register", per = "ip", max = 1000'))
+    house.edit("policies/password.lua", registrations)
     house.edit("policies/email_code.lua", lambda text: text.replace('"60s"', '"3s"'))
     return house
 

@@ -45,6 +45,11 @@ def many(text):
     return re.sub(r"(send_ip\s*= \{[^}]*max = )30", r"\g<1>1000", text)
 
 
+def registrations(text):
+    """The shipped password policy with one address registering for all tests."""
+    return re.sub(r"(register_ip\s*= \{[^}]*max = )10", r"\g<1>1000", text)
+
+
 class Screen:
     """What a person sees of a house's pages, and does there."""
 

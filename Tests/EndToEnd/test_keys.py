@@ -36,7 +36,7 @@ def test_nothing_is_lost_by_a_rotation(house, number, other_number):
     secured = house.api("POST", "/set-passcode", {"passcode": "739146"}, **bearer(token))
     assert secured.status_code == 200, secured.text
     token = secured.json().get("token", token)
-    # Another factor is set up by whoever has proved the one that is there.
+    # Setting up another factor requires a proof of the existing one.
     proved = house.api("POST", "/verify-passcode", {"passcode": "739146"}, **bearer(token))
     assert proved.status_code == 200, proved.text
     token = proved.json().get("token", token)

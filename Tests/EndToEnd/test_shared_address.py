@@ -7,7 +7,7 @@ import pytest
 import requests
 
 from house import House, problem, wait_for
-from screens import Screen, start
+from screens import Screen, registrations, start
 
 FIRST, SECOND, NEW = "correct horse battery", "another horse battery", "third horse battery"
 
@@ -25,7 +25,7 @@ def shared(tmp_path_factory):
     """A house in which another code may be asked for after a second."""
     house = House(tmp_path_factory.mktemp("house"))
     house.edit("policies/email_code.lua", lambda text: text.replace('"60s"', '"1s"').replace("max = 30", "max = 1000"))
-    house.edit("policies/password.lua", lambda text: text.replace('on = "register", per = "ip", max = 10', 'on = "register", per = "ip", max = 1000'))
+    house.edit("policies/password.lua", registrations)
     yield house.start()
     house.stop()
 

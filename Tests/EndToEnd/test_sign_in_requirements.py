@@ -150,7 +150,7 @@ def test_an_app_gets_no_code_for_google_alone(person):
     browser = Visitor(person.house)
     back = browser.get(choose(away, account=ASHA))
     assert back.status_code == 303 and back.headers["Location"].startswith("/auth/step?id="), back.headers
-    # The flow is that browser's now: whoever made it learns nothing of it until the code comes to the app.
+    # The flow is now bound to that browser. Its creator learns nothing about it until the app receives the code.
     problem(person.house.api("POST", f"/flows/{id}/submit", {"code": "x", "code_verifier": verifier}), 404, "flow_not_found")
 
 
