@@ -114,6 +114,7 @@ int32_t clua_facts_new(clua_state *S) {
   int *grown = realloc(S->facts, sizeof *grown * ((size_t)S->facts_count + 1));
   if (grown == NULL) return -1;
   S->facts = grown;
+  S->settled = false;
   if (run_protected(S, new_body, &S->facts[S->facts_count], NULL) != CLUA_OK) return -1;
   return S->facts_count++;
 }
@@ -158,5 +159,6 @@ static int add_body(lua_State *L) {
 clua_status clua_facts_add(clua_state *S, int32_t facts_number, const char *path, int32_t slot, bool is_set) {
   if (facts_number < 0 || facts_number >= S->facts_count) return CLUA_ERROR;
   add_request request = {S->facts[facts_number], path, slot, is_set};
+  S->settled = false;
   return run_protected(S, add_body, &request, NULL);
 }

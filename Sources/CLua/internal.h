@@ -47,6 +47,7 @@ struct clua_state {
   int environment, marked_environment; // registry references
   uint64_t baseline;                   // bytes held after the last full collection
   bool clean;                          // no garbage since then
+  bool settled;                        // what is kept has not changed since the state outgrew it
   // The tree of the last load.
   clua_node *nodes;
   size_t node_count, node_capacity;

@@ -40,6 +40,7 @@ static clua_status load(clua_state *S, const char *name, load_request *request, 
   char message[sizeof S->message];
   memcpy(message, S->message, sizeof message);
   collect_garbage(S);
+  S->settled = false;
   S->steps = steps, S->bytes = bytes, S->line = line;
   memcpy(S->message, message, sizeof message);
   return status;

@@ -205,6 +205,27 @@ void collect_garbage(clua_state *S) {
   S->clean = true;
 }
 
+// Lua doubles its table of strings and its stack as they fill, but shrinks them by another measure: a state that never ran anything holds less than
+// one that did and came back, and a call at its limit of memory would pay for the difference. Once both have been far larger than what is kept
+// needs, collection brings them to the same size each time.
+static int outgrow(lua_State *L) {
+  luaL_checkstack(L, 1000, NULL);
+  uint64_t strings = state_of(L)->held / 8; // at least four for each one held: none takes less than 32 bytes
+  lua_createtable(L, (int)strings, 0);
+  for (uint64_t number = 1; number <= strings; number++) {
+    lua_pushfstring(L, "outgrow %d", (int)number);
+    lua_rawseti(L, -2, (lua_Integer)number);
+  }
+  return 0;
+}
+
+// Brings the state to where it would be had nothing but loading gone before.
+static void settle_state(clua_state *S) {
+  if (!S->settled) run_protected(S, outgrow, NULL, NULL);
+  S->settled = true;
+  collect_garbage(S);
+}
+
 int raise(lua_State *L, const char *format, ...) {
   char text[512];
   va_list arguments;
@@ -337,13 +358,13 @@ clua_status clua_call(clua_state *S, int32_t function, int32_t facts, const clua
   call_request request = {function, facts, result};
   memcpy(S->name, S->functions[function].name, sizeof S->name);
   if (S->held > S->baseline + GARBAGE_MAX) collect_garbage(S);
-  bool was_clean = S->clean;
+  bool was_settled = S->clean && S->settled;
   clua_status status = run_protected(S, call_body, &request, budget);
   // Garbage of earlier calls may lend this one interned strings or a grown stack and so save it some bytes. Where that
-  // could decide between life and death, the call is judged again from a clean state: the same everywhere. It is pure,
+  // could decide between life and death, the call is judged again from a settled state: the same everywhere. It is pure,
   // so a second run changes nothing.
-  if (!was_clean && (status == CLUA_KILLED_MEMORY || S->bytes + 2 * GARBAGE_MAX > S->budget.bytes)) {
-    collect_garbage(S);
+  if (!was_settled && (status == CLUA_KILLED_MEMORY || S->bytes + 2 * GARBAGE_MAX > S->budget.bytes)) {
+    settle_state(S);
     status = run_protected(S, call_body, &request, budget);
   }
   return status;
