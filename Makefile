@@ -169,9 +169,9 @@ bench-exec: deps
 	$$(swift build -c release --show-bin-path)/exec-bench
 
 # Ten thousand random configurations: what the prover says of each is what happens when it is played to every end.
-prove: build
-	PROOF_CONFIGURATIONS=$${PROOF_CONFIGURATIONS:-10000} swift test -c $(CONFIGURATION) --explicit-target-dependency-import-check error \
-	  --no-parallel --filter ExhaustivePlayTests
+prove: deps
+	@swift build -c release --product prove
+	$$(swift build -c release --show-bin-path)/prove $(or $(CONFIGURATIONS),10000) $(or $(SEED),1)
 
 bench: deps bench-policy bench-hash bench-exec
 	@$(call need,$(BENCH_PACKAGES) curl python3-venv)

@@ -152,9 +152,17 @@ let package = Package(
       name: "MoongatePolicyTests",
       dependencies: [
         "MoongateSDK", "MoongateCore", "MoongatePolicy", "MoongateStore", "PIN", "Password", "PhoneOTP", "EmailCode", "GoogleOAuth", "TOTP", "CLua",
-        "MoongateTesting",
+        "MoongateTesting", "ExhaustivePlay",
       ],
       swiftSettings: strict),
+    // Random configurations, proved and played to every end: a few in the tests, ten thousand by `make prove`.
+    .target(
+      name: "ExhaustivePlay",
+      dependencies: [
+        "MoongateSDK", "MoongateCore", "MoongatePolicy", "MoongateStore", "MoongateTesting", "PIN", "Password", "PhoneOTP", "EmailCode",
+      ],
+      path: "Tests/ExhaustivePlay", exclude: ["Command"], swiftSettings: strict),
+    .executableTarget(name: "prove", dependencies: ["ExhaustivePlay"], path: "Tests/ExhaustivePlay/Command", swiftSettings: strict),
     // What policies cost, beside Lua without us: `make bench`.
     .target(name: "CBareLua", path: "Tests/Bench/CBareLua", linkerSettings: [.linkedLibrary("lua5.4")]),
     .executableTarget(

@@ -30,7 +30,8 @@ struct LineLog: LogHandler {
     if let provided = metadataProvider?.get() { values.merge(provided) { _, new in new } }
     if let given = event.metadata { values.merge(given) { _, new in new } }
     if let error = event.error { values["error"] = "\(error)" }
-    var line = Self.moment(Date()) + " " + event.level.rawValue.padding(toLength: 8, withPad: " ", startingAt: 0)
+    let level = event.level.rawValue
+    var line = Self.moment(Date()) + " " + level + String(repeating: " ", count: max(0, 8 - level.utf8.count))
     line += "\(label): \(Self.plain("\(event.message)"))"
     for (key, value) in values.sorted(by: { $0.key < $1.key }) { line += " \(key)=\(Self.quoted("\(value)"))" }
     write(line + "\n")
@@ -54,6 +55,7 @@ struct LineLog: LogHandler {
 
   /// Control characters spelled out.
   static func plain(_ text: String) -> String {
+    if text.utf8.allSatisfy({ (0x20..<0x7f).contains($0) }) { return text }
     var plain = ""
     for scalar in text.unicodeScalars {
       switch scalar {
@@ -68,10 +70,12 @@ struct LineLog: LogHandler {
     return plain
   }
 
+  private static let ambiguous = Array(" \"=".utf8)
+
   /// In quotes where spaces or quotes would make it ambiguous.
   private static func quoted(_ text: String) -> String {
     let plain = plain(text)
-    guard plain.isEmpty || plain.contains(where: { " \"=".contains($0) }) else { return plain }
+    guard plain.isEmpty || plain.utf8.contains(where: ambiguous.contains) else { return plain }
     return "\"" + plain.replacingOccurrences(of: "\"", with: "\\\"") + "\""
   }
 }

@@ -101,7 +101,7 @@ package struct KnownFacts: Sendable, Hashable {
   }
 
   /// Every decided fact.
-  var all: [BooleanFact: Bool] { values }
+  package var all: [BooleanFact: Bool] { values }
 
   /// How many facts are decided.
   var count: Int { values.count }

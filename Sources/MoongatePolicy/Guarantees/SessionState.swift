@@ -50,7 +50,7 @@ package struct SessionState: Sendable {
 extension SessionDemand {
   /// Whether a session that passed these providers satisfies it.
   /// - Parameter age: how long ago a provider that was passed can have been passed at most.
-  func isMet(_ passed: [ProviderName], age: (ProviderName) -> Duration) -> Bool {
+  package func isMet(_ passed: [ProviderName], age: (ProviderName) -> Duration) -> Bool {
     if let factors, Set(passed).count < factors { return false }
     guard !self.passed.isEmpty else { return true }
     return self.passed.contains { provider in

@@ -1,10 +1,9 @@
 import MoongateCore
+import MoongatePolicy
 import MoongateSDK
 import MoongateStore
 import MoongateTesting
 import Synchronization
-
-@testable import MoongatePolicy
 
 /// Counts runs.
 private final class Counter: Sendable {

@@ -2,8 +2,6 @@ import MoongateCore
 import MoongateSDK
 import MoongateTesting
 
-@testable import MoongatePolicy
-
 /// A small configuration with guarantees, all of it chosen by a seed: flows with choices, skips and conditions, policy functions, accounts.lua.
 struct RandomConfiguration {
   private(set) var files: [String: String]

@@ -1,0 +1,35 @@
+import ExhaustivePlay
+import Foundation
+
+/// Plays random configurations to every end and compares with the prover: `make prove`.
+///
+/// `prove [COUNT [FIRST SEED]]`; exits with 1 where prover and play disagree.
+@main struct Prove {
+  static func main() async throws {
+    let arguments = CommandLine.arguments.dropFirst().compactMap(Int.init)
+    let count = arguments.first ?? 10_000
+    let first = arguments.dropFirst().first ?? 1
+    guard arguments.count == CommandLine.arguments.count - 1, count > 0, first >= 0 else {
+      FileHandle.standardError.write(Data("Usage: prove [COUNT [FIRST SEED]], both whole numbers.\n".utf8))
+      exit(2)
+    }
+    var sum = Comparison()
+    var done = 0
+    try await withThrowingTaskGroup(of: Comparison.self) { group in
+      var seeds = (first..<first + count).makeIterator()
+      for _ in 0..<ProcessInfo.processInfo.activeProcessorCount {
+        if let seed = seeds.next() { group.addTask { try await Comparison(seed: seed) } }
+      }
+      while let part = try await group.next() {
+        if let seed = seeds.next() { group.addTask { try await Comparison(seed: seed) } }
+        sum += part
+        done += 1
+        part.disagreements.forEach { print($0) }
+        if done % 250 == 0 || done == count {
+          print("\(done) of \(count) configurations: \(sum.held) guarantees held, \(sum.broken) broken, \(sum.disagreements.count) disagreements")
+        }
+      }
+    }
+    exit(sum.disagreements.isEmpty ? 0 : 1)
+  }
+}

@@ -1,0 +1,67 @@
+import EmailCode
+import MoongateCore
+import MoongatePolicy
+import MoongateSDK
+import MoongateTesting
+import PIN
+import Password
+import PhoneOTP
+
+/// The prover beside the real engine, for one random configuration: what it says of each guarantee, and what happens when every way is played.
+package struct Comparison: Sendable {
+  /// Guarantees that no play broke.
+  package private(set) var held = 0
+  /// Guarantees that a play broke.
+  package private(set) var broken = 0
+  /// Where prover and play disagree: the seed, both answers, and the files of the configuration.
+  package private(set) var disagreements: [String] = []
+
+  private static let providers: [any Provider] = [PhoneOTP(), EmailCode(), PIN(), Password(), BelievedGoogle()]
+
+  /// The sum of comparisons.
+  package init() {}
+
+  package static func += (sum: inout Self, part: Self) {
+    sum.held += part.held
+    sum.broken += part.broken
+    sum.disagreements += part.disagreements
+  }
+
+  /// Makes the configuration of a seed, proves it and plays it. Where the random choices make one that the loader refuses, nothing is counted.
+  package init(seed: Int) async throws {
+    let registry = try ProviderRegistry(Self.providers)
+    let configuration = RandomConfiguration.make(seed: UInt64(seed))
+    let folder = try ScratchFolder()
+    for (name, text) in configuration.files { try folder.write(text, to: name) }
+    let wanted = Self.providers.map(\.descriptor).filter { configuration.providers.contains($0.name.rawValue) }
+    let generation: any PolicyGeneration
+    switch ConfigurationLoader(providers: wanted, environment: [:]).load(folder: folder.path) {
+    case .success(let loaded): generation = loaded
+    // A flow of which every step may be skipped.
+    case .failure: return
+    }
+    guard let prover = GuaranteeProver(generation, providers: registry) else { throw NotProvable(seed: seed) }
+    let problems = prover.problems()
+    let sessions = try await ExhaustivePlay(configuration, generation, providers: registry).play()
+    for guarantee in generation.guarantees {
+      guard case .sessions(let facts) = guarantee.scope else { continue }
+      let breach = sessions.first { session in
+        session.world.fits(facts, isNewAccount: session.isNewAccount) && !guarantee.demand.isMet(Array(session.passed), age: { _ in .zero })
+      }
+      let problem = problems.first { $0.location.line == guarantee.location.line }
+      if breach == nil { held += 1 } else { broken += 1 }
+      if (breach == nil) == (problem == nil) { continue }
+      disagreements.append(
+        """
+        seed \(seed), guarantees.lua:\(guarantee.location.line): the prover says \(problem?.message ?? "it holds"); played: \
+        \(breach.map { "\($0)" } ?? "it holds")
+        \(configuration.files.sorted { $0.key < $1.key }.map { "-- \($0.key)\n\($0.value)" }.joined(separator: "\n"))
+        """)
+    }
+  }
+
+  /// The prover does not take the configuration of this seed.
+  package struct NotProvable: Error {
+    package let seed: Int
+  }
+}

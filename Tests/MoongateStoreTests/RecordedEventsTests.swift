@@ -1,0 +1,18 @@
+import MoongateCore
+import MoongateStore
+import MoongateTesting
+import Synchronization
+import Testing
+
+/// What tells the log which lines of the audit trail are stored.
+@Suite struct RecordedEventsTests {
+  /// Each telling cost more than the one before, and the stack overflowed at last.
+  @Test func manyTellingsCostNoStack() {
+    let recorded = SQLStoreMemory().recorded
+    let heard = Atomic<Int>(0)
+    recorded.subscribe { heard.add($0.count, ordering: .relaxed) }
+    let event = AuditEvent(id: DecisionID(text: "dc_1"), at: ManualClock().now(), kind: .refused)
+    for _ in 0..<200_000 { recorded.tell([event]) }
+    #expect(heard.load(ordering: .relaxed) == 200_000)
+  }
+}
