@@ -1,10 +1,13 @@
 /// Base64url without padding (RFC 4648 section 5): how tokens and ids travel.
 package enum Base64URL {
   private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
+  /// The value of each character; 64 of those that are none of the alphabet.
+  private static let values: [UInt8] = (UInt8.min...UInt8.max).map { character in UInt8(alphabet.firstIndex(of: character) ?? 64) }
 
   /// - Parameter bytes: any number of them.
   package static func encode(_ bytes: some Sequence<UInt8>) -> String {
     var text: [UInt8] = []
+    text.reserveCapacity((bytes.underestimatedCount * 4 + 2) / 3)
     var pending: UInt32 = 0
     var bits = 0
     for byte in bytes {
@@ -22,10 +25,13 @@ package enum Base64URL {
   /// - Returns: nil where the text is none, or spells its bytes in another way than `encode` does.
   package static func decode(_ text: String) -> [UInt8]? {
     var bytes: [UInt8] = []
+    bytes.reserveCapacity(text.utf8.count * 3 / 4)
+    let values = values
     var pending: UInt32 = 0
     var bits = 0
     for character in text.utf8 {
-      guard let value = alphabet.firstIndex(of: character) else { return nil }
+      let value = values[Int(character)]
+      guard value < 64 else { return nil }
       pending = pending << 6 | UInt32(value)
       bits += 6
       if bits >= 8 {

@@ -5,9 +5,9 @@ import Foundation
 struct DerivedKeys: Sendable {
   /// Tells the key from others in lists and commands; says nothing about it.
   let name: String
-  let codes: SymmetricKey
-  let logs: SymmetricKey
-  /// Begun: the key's own blocks are hashed once, not for each counter.
+  // Begun: the key's own blocks are hashed once, not for each code that is made with it.
+  let codes: HMAC<SHA256>
+  let logs: HMAC<SHA256>
   let counters: HMAC<SHA256>
   let records: SymmetricKey
   let pepper: SymmetricKey
@@ -24,8 +24,8 @@ struct DerivedKeys: Sendable {
       HKDF<SHA256>.deriveKey(inputKeyMaterial: root, salt: Data("moongate".utf8), info: Data(purpose.utf8), outputByteCount: 32)
     }
     name = Self.name(of: master)
-    codes = derive("code")
-    logs = derive("log")
+    codes = HMAC(key: derive("code"))
+    logs = HMAC(key: derive("log"))
     counters = HMAC(key: derive("counter"))
     records = derive("record")
     pepper = derive("pepper")
@@ -55,13 +55,7 @@ struct DerivedKeys: Sendable {
 
   /// `KeyRing.codeMAC` under this key.
   func codeMAC(_ code: String, flow: TokenHash, provider: String, identifier: String, purpose: String) -> [UInt8] {
-    var mac = HMAC<SHA256>(key: codes)
-    for part in [Array(code.utf8), flow.bytes, Array(provider.utf8), Array(identifier.utf8), Array(purpose.utf8)] {
-      // Each part with its length before it: no two different lists of parts give the same bytes.
-      withUnsafeBytes(of: UInt32(part.count).bigEndian) { mac.update(data: $0) }
-      mac.update(data: part)
-    }
-    return Array(mac.finalize())
+    codes.code(ofParts: [Array(code.utf8), flow.bytes, Array(provider.utf8), Array(identifier.utf8), Array(purpose.utf8)])
   }
 
   func seal(_ record: [UInt8], for owner: String) throws -> [UInt8] {
@@ -70,5 +64,26 @@ struct DerivedKeys: Sendable {
 
   func open(_ sealed: [UInt8], for owner: String) throws -> [UInt8] {
     try Array(ChaChaPoly.open(ChaChaPoly.SealedBox(combined: sealed), using: records, authenticating: Array(owner.utf8)))
+  }
+}
+
+extension HMAC<SHA256> {
+  /// The authentication code of bytes, by a key with which this was begun.
+  func code(of bytes: [UInt8], length: Int = SHA256.byteCount) -> [UInt8] {
+    var mac = self
+    mac.update(data: bytes)
+    return mac.finalize().withUnsafeBytes { Array($0.prefix(length)) }
+  }
+
+  /// The same of a list: each part with its length before it, so that no two different lists give the same bytes.
+  func code(ofParts parts: [[UInt8]], length: Int = SHA256.byteCount) -> [UInt8] {
+    // In one piece: each update costs more than the bytes that it takes.
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(parts.reduce(0) { $0 + $1.count + 4 })
+    for part in parts {
+      withUnsafeBytes(of: UInt32(part.count).bigEndian) { bytes.append(contentsOf: $0) }
+      bytes.append(contentsOf: part)
+    }
+    return code(of: bytes, length: length)
   }
 }

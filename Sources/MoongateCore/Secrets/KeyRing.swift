@@ -95,25 +95,14 @@ package final class KeyRing: Sendable {
 
   /// What a log or an event may say of an identifier: the same person gives the same text, which tells nothing else.
   package func logHash(_ identifier: String) -> String {
-    Base64URL.encode(HMAC<SHA256>.authenticationCode(for: Data(identifier.utf8), using: oldest.logs).prefix(9))
+    Base64URL.encode(oldest.logs.code(of: Array(identifier.utf8), length: 9))
   }
 
   /// The form in which a passed step keeps the identifier that it proved.
   package func proofHash(of identifier: Identifier) -> String { logHash("\(identifier.kind.rawValue) \(identifier.value)") }
 
   /// The row of a counter in the ledger: what is counted by, without saying who it is.
-  package func counterKey(_ parts: [[UInt8]]) -> [UInt8] {
-    // In one piece: each update costs more than the bytes that it takes.
-    var bytes: [UInt8] = []
-    bytes.reserveCapacity(128)
-    for part in parts {
-      withUnsafeBytes(of: UInt32(part.count).bigEndian) { bytes.append(contentsOf: $0) }
-      bytes.append(contentsOf: part)
-    }
-    var mac = oldest.counters
-    mac.update(data: bytes)
-    return Array(Array(mac.finalize()).prefix(20))
-  }
+  package func counterKey(_ parts: [[UInt8]]) -> [UInt8] { oldest.counters.code(ofParts: parts, length: 20) }
 
   // MARK: peppers
 
