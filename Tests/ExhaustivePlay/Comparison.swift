@@ -13,6 +13,8 @@ package struct Comparison: Sendable {
   package private(set) var held = 0
   /// Guarantees that a play broke.
   package private(set) var broken = 0
+  /// Guarantees that the prover refuses because proving them takes too much work.
+  package private(set) var undecided = 0
   /// Where prover and play disagree: the seed, both answers, and the files of the configuration.
   package private(set) var disagreements: [String] = []
 
@@ -24,6 +26,7 @@ package struct Comparison: Sendable {
   package static func += (sum: inout Self, part: Self) {
     sum.held += part.held
     sum.broken += part.broken
+    sum.undecided += part.undecided
     sum.disagreements += part.disagreements
   }
 
@@ -49,6 +52,10 @@ package struct Comparison: Sendable {
         session.world.fits(facts, isNewAccount: session.isNewAccount) && !guarantee.demand.isMet(Array(session.passed), age: { _ in .zero })
       }
       let problem = problems.first { $0.location.line == guarantee.location.line }
+      if problem?.message.hasSuffix(GuaranteeProver.undecided) ?? false {
+        undecided += 1
+        continue
+      }
       if breach == nil { held += 1 } else { broken += 1 }
       if (breach == nil) == (problem == nil) { continue }
       disagreements.append(

@@ -166,22 +166,22 @@ struct ExhaustivePlay {
     return acts.flatMap { act in (configuration.readsNetwork ? [Self.home, Self.away] : [Self.home]).map { (act, $0) } }
   }
 
-  /// Goes every way, each that succeeds once more for each act that can follow it.
-  private func explore(_ door: String, _ world: World, _ begun: inout Set<Begun>) async throws {
-    var pending: [[(act: Act, address: ClientAddress)]] = [[]]
-    while let prefix = pending.popLast() {
-      var run: Run?
-      for (act, address) in acts(world) {
-        // An act that is refused leaves the flow as it was.
-        if run == nil { run = try await replay(prefix, door, world) }
-        guard let started = run else { return }
-        guard let view = await perform(act, from: address, started) else { continue }
-        run = nil
-        if view.status == .complete {
-          try await note(view, started, world, &begun)
-        } else if prefix.count < 6 {
-          pending.append(prefix + [(act, address)])
-        }
+  /// Goes every way that begins with these acts, each act that succeeds once for each that can follow it.
+  /// - Parameter reached: a run that has come there already.
+  private func explore(
+    _ door: String, _ world: World, after acts: [(act: Act, address: ClientAddress)] = [], reached: Run? = nil, _ begun: inout Set<Begun>
+  ) async throws {
+    var run = reached
+    for (act, address) in self.acts(world) {
+      // An act that is refused leaves the flow as it was.
+      if run == nil { run = try await replay(acts, door, world) }
+      guard let started = run else { return }
+      guard let view = await perform(act, from: address, started) else { continue }
+      run = nil
+      if view.status == .complete {
+        try await note(view, started, world, &begun)
+      } else if acts.count < 6 {
+        try await explore(door, world, after: acts + [(act, address)], reached: started, &begun)
       }
     }
   }

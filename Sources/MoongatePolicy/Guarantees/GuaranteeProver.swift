@@ -3,6 +3,9 @@ import MoongateSDK
 
 /// Proves the statements of guarantees.lua over a generation, or finds the shortest way around each.
 package struct GuaranteeProver {
+  /// How the message of a problem ends where the proof would take more work than is allowed: whether the statement holds is open.
+  package static let undecided = ProofBudget.sentence
+
   private let generation: Generation
   private let providers: ProviderRegistry
 

@@ -30,7 +30,7 @@ extension FlowSearch {
     let kinds = provider.descriptor.identifierKinds
     if situation.machine.due?.requirement == .enroll { return [StepPass(facts: situation.facts, knowsAccount: true, isFactor: false, sets: true)] }
     if purpose.step(of: provider.descriptor.name) == .set { return choosing(provider, purpose, situation) }
-    if provider is any CodeProvider { return situation.knowsAccount ? toOwn(kinds, purpose, situation) : toNamed(kinds, purpose, situation, flow) }
+    if provider is any CodeProvider { return situation.knowsAccount ? toOwn(kinds, purpose, situation) : toNamed(provider, purpose, situation, flow) }
     if kinds.contains(.federated) { return byFederation(kinds, situation) }
     return bySecret(provider, kinds, situation)
   }
@@ -68,14 +68,18 @@ extension FlowSearch {
   }
 
   /// A code to what somebody names who is not known yet.
-  private func toNamed(_ kinds: [IdentifierKind], _ purpose: FlowPurpose, _ situation: FlowSituation, _ flow: FlowDefinition) -> [StepPass] {
-    kinds.flatMap { kind -> [StepPass] in
+  private func toNamed(_ provider: any Provider, _ purpose: FlowPurpose, _ situation: FlowSituation, _ flow: FlowDefinition) -> [StepPass] {
+    // A flow that only makes accounts sends nothing to what an account holds, unless its policy hides who has one.
+    let descriptor = provider.descriptor
+    let sendsToKnown = flow.account != .new || generation.policies[descriptor.name]?.unknownAccount == .conceal
+    return descriptor.identifierKinds.flatMap { kind -> [StepPass] in
       var passes: [StepPass] = []
-      if let facts = situation.facts.assuming(.verified(kind), true) {
+      if sendsToKnown, let facts = situation.facts.assuming(.verified(kind), true) {
         passes.append(StepPass(facts: facts, knowsAccount: true, identifier: kind, proves: [kind]))
       }
+      // Several accounts may claim the address, so `verify` is told of none.
       if purpose == .passwordReset, let facts = recoverable(kind, situation.facts) {
-        passes.append(StepPass(facts: facts, knowsAccount: true, identifier: kind, proves: [kind]))
+        passes.append(StepPass(facts: facts, knowsAccount: true, identifier: kind, proves: [kind], countsAccount: false))
       }
       // Nobody is told the code to what no account holds, where accounts have to be there.
       if flow.account != .existing {

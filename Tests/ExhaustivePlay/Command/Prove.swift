@@ -26,7 +26,11 @@ import Foundation
         done += 1
         part.disagreements.forEach { print($0) }
         if done % 250 == 0 || done == count {
-          print("\(done) of \(count) configurations: \(sum.held) guarantees held, \(sum.broken) broken, \(sum.disagreements.count) disagreements")
+          print(
+            """
+            \(done) of \(count) configurations: \(sum.held) guarantees held, \(sum.broken) broken, \(sum.undecided) take too much work to prove, \
+            \(sum.disagreements.count) disagreements
+            """)
         }
       }
     }
