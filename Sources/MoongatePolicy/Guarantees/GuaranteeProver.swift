@@ -4,7 +4,10 @@ import MoongateSDK
 /// Proves the statements of guarantees.lua over a generation, or finds the shortest way around each.
 package struct GuaranteeProver {
   /// How the message of a problem ends where the proof would take more work than is allowed: whether the statement holds is open.
-  package static let undecided = ProofBudget.sentence
+  package static let undecided = """
+    is not proved: there are more than 100,000 situations to look at. Let functions read fewer facts, or flows have fewer steps and choices, or \
+    state less in one file
+    """
 
   private let generation: Generation
   private let providers: ProviderRegistry
@@ -32,7 +35,7 @@ package struct GuaranteeProver {
       do throws(ProofBudget.Exhausted) {
         return try refutation(of: guarantee, sessions, functions, budget).map { guarantee.problem($0) }
       } catch {
-        return guarantee.problem(ProofBudget.sentence)
+        return guarantee.problem(Self.undecided)
       }
     }
   }
@@ -59,14 +62,6 @@ package struct GuaranteeProver {
       return try search.refutation(of: guarantee.demand, pattern, reached)
     }
   }
-}
-
-extension ProofBudget {
-  /// Behind the name of a statement that takes more work.
-  static let sentence = """
-    is not proved: there are more than 100,000 situations to look at. Let functions read fewer facts, or flows have fewer steps and choices, or \
-    state less in one file
-    """
 }
 
 extension Guarantee {
