@@ -38,11 +38,14 @@ package struct Account: Sendable, Equatable, Codable {
   }
 
   /// What policies may know of it.
-  package func facts(at now: Timestamp) -> AccountFacts {
-    AccountFacts(
-      exists: true, id: id, age: now - createdAt, idle: now - lastSeenAt, hasPIN: credentials.contains { $0.rawValue == "pin" },
+  /// - Parameter configured: the providers of gateway.lua. What another one keeps of the account, from before it was taken out, can't be asked for and
+  ///   is no factor.
+  package func facts(at now: Timestamp, of configured: some Collection<ProviderName>) -> AccountFacts {
+    let factors = credentials.intersection(configured)
+    return AccountFacts(
+      exists: true, id: id, age: now - createdAt, idle: now - lastSeenAt, hasPIN: factors.contains { $0.rawValue == "pin" },
       hasEmail: identifier(.email) != nil, isEmailVerified: identifier(.email)?.verifiedAt != nil,
-      isPhoneVerified: identifier(.phone)?.verifiedAt != nil, factors: credentials)
+      isPhoneVerified: identifier(.phone)?.verifiedAt != nil, factors: factors)
   }
 }
 

@@ -128,7 +128,8 @@ extension FlowEngine {
       DecisionNotes.Subject(flow: record.name, provider: subject?.provider, identifier: subject?.identifier.map { keys.logHash($0.value) }))
     return Facts(
       now: visit.now, provider: subject?.provider, flow: FlowFacts(name: record.name, passed: Set(record.passed.map(\.provider))),
-      identifier: subject?.identifier ?? record.proved.last, account: account?.facts(at: visit.now) ?? AccountFacts(),
+      identifier: subject?.identifier ?? record.proved.last,
+      account: account?.facts(at: visit.now, of: visit.generation.policies.keys) ?? AccountFacts(),
       client: ClientFacts(
         address: visit.client.address, userAgent: visit.client.userAgent,
         isNewDevice: !keys.knows(visit.device, account?.id ?? subject?.account ?? record.account, by: nil),

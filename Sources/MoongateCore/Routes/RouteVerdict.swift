@@ -57,7 +57,7 @@ extension SessionSnapshot {
     var passed: [ProviderName: Timestamp] = [:]
     for step in session.passed { passed[step.provider] = max(step.at, passed[step.provider] ?? step.at) }
     return Facts(
-      now: now, account: account.facts(at: now), client: client, clockIsSuspect: clockIsSuspect, request: request,
+      now: now, client: client, clockIsSuspect: clockIsSuspect, request: request,
       session: SessionFacts(account: account.id, passed: passed, age: now - session.createdAt, aal: session.assuranceLevel))
   }
 }

@@ -11,14 +11,16 @@ struct FlowSituation {
     case added(SourceLocation)
   }
 
-  /// The same to every rule, whatever way led there.
+  /// The same to every rule, whatever way led there. It says of what was proved only what rules can tell apart: somebody may prove the same thing
+  /// again and again, and there would be no end to it.
   struct Key: Hashable {
     let steps: [StepRule]
     let passed: Set<ProviderName>
     let facts: KnownFacts
     let knowsAccount: Bool
-    let proved: [IdentifierKind]
-    let set: [ProviderName]
+    let proved: Set<IdentifierKind>
+    let lastProved: IdentifierKind?
+    let set: Set<ProviderName>
     let hasBegun: Bool
     let isSettled: Bool
   }
@@ -49,7 +51,7 @@ struct FlowSituation {
   var key: Key {
     Key(
       steps: Array(machine.record.steps.dropFirst(machine.record.position)), passed: Set(passed), facts: facts,
-      knowsAccount: knowsAccount, proved: proved, set: set, hasBegun: hasBegun, isSettled: isSettled)
+      knowsAccount: knowsAccount, proved: Set(proved), lastProved: proved.last, set: Set(set), hasBegun: hasBegun, isSettled: isSettled)
   }
 
   /// Where the step at hand comes from.

@@ -54,6 +54,30 @@ import Testing
     await desk.engine.begin(id, provider: "pin", fields: ["secret": .text(pin)], client: client ?? desk.client())
   }
 
+  /// What a provider kept is no factor once gateway.lua has it no more: nobody could be asked for it, and the prover knows only what is configured.
+  @Test func factorOfAProviderThatWasTakenOutIsNone() async throws {
+    let desk = try await TestDesk.full()
+    _ = try await owner(desk)
+    let emailForPIN = Self.requirement(TestDesk.mail, when: Self.hasPIN)
+    let isKept = FunctionName("accounts.sign_in[2].when")
+    let rules: (inout TestGeneration) -> Void = { generation in
+      generation.conditions[Self.hasPIN] = { $0.account.factors.contains("pin") || $0.account.hasPIN }
+      generation.conditions[isKept] = { $0.account.factors.contains("password") }
+    }
+    require(desk, emailForPIN, change: rules)
+    #expect(try await Door.loginByPhone.open(desk).choices == [TestDesk.mail])
+    require(desk, emailForPIN, Self.requirement(TestDesk.mail, when: isKept)) { generation in
+      rules(&generation)
+      generation.policies["pin"] = nil
+    }
+    #expect(try await Door.loginByPhone.open(desk).choices == [TestDesk.mail], "what is configured still counts")
+    require(desk, emailForPIN) { generation in
+      rules(&generation)
+      generation.policies["pin"] = nil
+    }
+    #expect(try await Door.loginByPhone.open(desk).session != nil)
+  }
+
   // MARK: every door
 
   enum Door: String, CaseIterable, Sendable {
