@@ -137,11 +137,14 @@ struct RandomConfiguration {
 
   private func guarantee() -> String {
     var fields: [String] = []
-    let facts = random.some(random.below(3), of: ["exists", "has_pin", "has_email", "email_verified", "phone_verified"])
+    let drawn = random.some(random.below(3), of: ["exists", "has_pin", "has_email", "email_verified", "phone_verified"])
+    // A guarantee about a factor that is not configured is refused.
+    let canHavePIN = providers.contains("pin")
+    let facts = drawn.filter { canHavePIN || $0 != "has_pin" }
     // Facts of one account do not contradict each other where all of them are true.
     if !facts.isEmpty { fields.append("account = { \(facts.map { "\($0) = true" }.joined(separator: ", ")) }") }
     if random.chance(10) { fields = ["account = { exists = false }"] }
-    if random.chance(15) { fields = ["account = { has_pin = false, exists = true }"] }
+    if random.chance(15) { fields = ["account = { \(canHavePIN ? "has_pin = false, " : "")exists = true }"] }
     if random.chance(30) { fields.append("client = { new_device = \(random.chance(50)) }") }
     let one = random.one(of: providers)
     let demand = random.one(of: [

@@ -93,7 +93,11 @@ struct GuaranteeReader {
     facts[.holds(.email)] = account.flag("has_email")
     facts[.verified(.email)] = account.flag("email_verified")
     facts[.verified(.phone)] = account.flag("phone_verified")
-    if let hasPIN = account.flag("has_pin"), let pin = ProviderName(rawValue: "pin") { facts[.keeps(pin)] = hasPIN }
+    if let hasPIN = account.flag("has_pin"),
+      let pin = provider("pin", account.path("has_pin"), at: account.said("has_pin")?.location ?? account.location)
+    {
+      facts[.keeps(pin)] = hasPIN
+    }
     guard let node = account.said("factors"), let factors = TableReader(node, nil, path: account.path("factors"), problems: problems) else {
       return facts
     }

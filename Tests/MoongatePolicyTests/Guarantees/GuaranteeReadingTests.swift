@@ -140,6 +140,18 @@ import Testing
     #expect(folder.problems() == ["guarantees.lua:1: passed: gateway.lua configures no provider `pin`, so nobody could ever pass it"])
   }
 
+  /// Facts are told only of what is configured, so such a guarantee would be about nobody.
+  @Test(arguments: ["has_pin = true", "has_pin = false", "factors = { pin = true }"]) func factOfAnUnconfiguredProviderIsRefused(_ fact: String)
+    throws
+  {
+    let folder = try GuaranteeFolder([
+      "gateway.lua": TestFolder.gateway,
+      "guarantees.lua": "return guarantees { guarantee \"a\" { account = { \(fact) }, session = { factors = 1 } } }",
+    ])
+    let path = fact.hasPrefix("has_pin") ? "account.has_pin" : "account.factors.pin"
+    #expect(folder.problems() == ["guarantees.lua:1: \(path): gateway.lua configures no provider `pin`, so nobody could ever pass it"])
+  }
+
   @Test func fileIsOptionalAndPartOfTheGeneration() throws {
     let without = try GuaranteeFolder([:]).generation()
     let with = try GuaranteeFolder(["guarantees.lua": "return guarantees {}"]).generation()
