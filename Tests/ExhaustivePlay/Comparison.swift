@@ -49,7 +49,8 @@ package struct Comparison: Sendable {
     for guarantee in generation.guarantees {
       guard case .sessions(let facts) = guarantee.scope else { continue }
       let breach = sessions.first { session in
-        session.world.fits(facts, isNewAccount: session.isNewAccount) && !guarantee.demand.isMet(Array(session.passed), age: { _ in .zero })
+        session.world.fits(facts, isNewAccount: session.isNewAccount, isRecovered: session.isRecovered)
+          && !guarantee.demand.isMet(Array(session.passed), age: { _ in .zero })
       }
       let problem = problems.first { $0.location.line == guarantee.location.line }
       if problem?.message.hasSuffix(GuaranteeProver.undecided) ?? false {

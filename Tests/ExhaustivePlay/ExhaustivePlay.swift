@@ -27,7 +27,8 @@ struct ExhaustivePlay {
     var isOld = false
 
     /// Whether the facts of a guarantee are true of the account, as a flow finds it.
-    func fits(_ facts: KnownFacts, isNewAccount: Bool) -> Bool {
+    /// - Parameter isRecovered: whether the account was given to who proved an address that it only claimed: it keeps nothing of before.
+    func fits(_ facts: KnownFacts, isNewAccount: Bool, isRecovered: Bool) -> Bool {
       facts.all.allSatisfy { fact, value in
         let isTrue =
           switch fact {
@@ -38,7 +39,7 @@ struct ExhaustivePlay {
           case .verified(.email): email == .verified
           case .holds(.phone), .verified(.phone): hasPhone
           case .holds(.federated), .verified(.federated): isFederated
-          case .keeps(let provider): provider.rawValue == "pin" ? hasPIN : provider.rawValue == "password" && hasPassword
+          case .keeps(let provider): provider.rawValue == "pin" ? hasPIN && !isRecovered : provider.rawValue == "password" && hasPassword
           case .networkChanged: false
           }
         return isTrue == value
@@ -50,6 +51,7 @@ struct ExhaustivePlay {
   struct Begun: Hashable {
     let world: World
     let isNewAccount: Bool
+    let isRecovered: Bool
     let passed: Set<ProviderName>
   }
 
@@ -179,7 +181,7 @@ struct ExhaustivePlay {
       guard let view = await perform(act, from: address, started) else { continue }
       run = nil
       if view.status == .complete {
-        try await note(view, started, world, &begun)
+        try await note(view, door, started, world, &begun)
       } else if acts.count < 6 {
         try await explore(door, world, after: acts + [(act, address)], reached: started, &begun)
       }
@@ -266,10 +268,13 @@ struct ExhaustivePlay {
     return try? await engine.submit(run.flow, fields: fields, client: client).get()
   }
 
-  private func note(_ view: FlowView, _ run: Run, _ world: World, _ begun: inout Set<Begun>) async throws {
+  private func note(_ view: FlowView, _ door: String, _ run: Run, _ world: World, _ begun: inout Set<Begun>) async throws {
     guard let token = view.session?.token, let session = try await store.session(TokenHash(of: token.reveal().utf8)) else { return }
+    let isRecovered = door == "password_reset" && !world.hasPhone && world.email != .verified && !world.isFederated
     begun.insert(
-      Begun(world: world, isNewAccount: session.account.id != run.account, passed: Set(session.session.passed.map(\.provider))))
+      Begun(
+        world: world, isNewAccount: session.account.id != run.account, isRecovered: isRecovered,
+        passed: Set(session.session.passed.map(\.provider))))
   }
 }
 

@@ -24,7 +24,7 @@ struct FlowSearch {
         FlowRecord(
           id: TokenHash(bytes: []), definition: flow, codes: [:], createdAt: Moment.now, returnTo: nil, browser: nil, network: [],
           account: knowsAccount ? Moment.version : nil, startedIn: knowsAccount ? Moment.account : nil)),
-      origins: flow.steps.indices.map { .flow($0) }, facts: facts, knowsAccount: knowsAccount)
+      origins: flow.steps.indices.map { .flow($0) }, given: facts, facts: facts, knowsAccount: knowsAccount)
     var seen: Set<FlowSituation.Key> = []
     var level = [start]
     while !level.isEmpty {
@@ -91,7 +91,24 @@ struct FlowSearch {
     let rule = situation.isFederated ? AccountRule.any : flow.account
     guard !situation.passed.isEmpty, rule != (situation.knowsAccount ? .new : .existing) else { return [] }
     guard situation.knowsAccount else { return way.facts.assume(.exists, false) ? [way] : [] }
+    if FlowPurpose(flow: flow.name) == .passwordReset, IdentifierKind.allCases.allSatisfy({ way.facts[.verified($0)] == false }) {
+      guard let facts = withoutFactors(way) else { return [] }
+      way.facts = facts
+    }
     return try require(way, flow)
+  }
+
+  /// The account after it was given to somebody who proved an address that it only claimed: what it kept may be another's, and is gone
+  /// (`FlowEngine.requireNext`). A statement about accounts that keep a factor is not about this one any more.
+  /// - Returns: nil where the search is about accounts that keep what is gone.
+  private func withoutFactors(_ situation: FlowSituation) -> KnownFacts? {
+    let isAboutLost = situation.given.all.contains { fact, value in
+      if case .keeps(let provider) = fact { value && !situation.set.contains(provider) } else { false }
+    }
+    guard !isAboutLost else { return nil }
+    var bare = situation.facts.reopening { if case .keeps = $0 { true } else { false } }
+    for provider in generation.providers where providers[provider]?.keepsRecords ?? false { bare = bare.assuming(.keeps(provider), false) ?? bare }
+    return bare
   }
 
   /// Adds the first step that accounts.lua requires and that the account lacks, as `FlowEngine.requireNext` does.

@@ -28,6 +28,8 @@ struct FlowSituation {
   var machine: FlowMachine
   /// Of each step of the machine.
   var origins: [Origin]
+  /// What the search is about: the facts that were decided when the flow began.
+  let given: KnownFacts
   var facts: KnownFacts
   /// Whether the flow knows which account it is about.
   var knowsAccount: Bool
