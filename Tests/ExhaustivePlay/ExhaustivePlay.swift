@@ -175,10 +175,14 @@ struct ExhaustivePlay {
   ) async throws {
     var run = reached
     for (act, address) in self.acts(world) {
-      // An act that is refused leaves the flow as it was.
       if run == nil { run = try await replay(acts, door, world) }
       guard let started = run else { return }
-      guard let view = await perform(act, from: address, started) else { continue }
+      guard let view = await perform(act, from: address, started) else {
+        // It goes on where an act that is refused left the flow as it was. Registering with an address that is taken does not: the last step is passed,
+        // and only then is it refused.
+        if await choices(of: started) == [] { run = nil }
+        continue
+      }
       run = nil
       if view.status == .complete {
         try await note(view, door, started, world, &begun)
@@ -186,6 +190,10 @@ struct ExhaustivePlay {
         try await explore(door, world, after: acts + [(act, address)], reached: started, &begun)
       }
     }
+  }
+
+  private func choices(of run: Run) async -> [ProviderName] {
+    (try? await engine.view(run.flow, client: client(Self.home, run.device)).get())?.choices ?? []
   }
 
   private func replay(_ prefix: [(act: Act, address: ClientAddress)], _ door: String, _ world: World) async throws -> Run? {

@@ -7,7 +7,7 @@ import Testing
 @Suite struct ExhaustivePlayTests {
   static let count = 25
   /// Seeds that found mistakes of the prover.
-  static let regressions = [488, 1080, 1587, 1683, 2705, 2830, 3040, 3440, 3612, 7058]
+  static let regressions = [488, 1080, 1587, 1683, 2705, 2830, 3040, 3440, 3612, 7058, 7797]
 
   @Test func proverAgreesWithEveryWayThatThereIs() async throws {
     var sum = Comparison()
