@@ -118,23 +118,27 @@ let package = Package(
       linkerSettings: [.linkedLibrary("phonenumber")]),
     .target(
       name: "PhoneOTP", dependencies: ["MoongateSDK", "CPhoneNumber"], path: "Plugins/PhoneOTP",
-      exclude: ["README.md", "CPhoneNumber", "Tests"], resources: [.embedInCode("policy.lua")],
+      exclude: ["README.md", "CPhoneNumber", "Tests"],
+      resources: [.embedInCode("policy.lua"), .embedInCode("cases.lua"), .embedInCode("words"), .embedInCode("flows")],
       packageAccess: false, swiftSettings: strict),
     .target(
       name: "GoogleOAuth", dependencies: ["MoongateSDK", jwt, crypto], path: "Plugins/GoogleOAuth", exclude: ["README.md", "Tests"],
-      resources: [.embedInCode("policy.lua")], packageAccess: false, swiftSettings: strict),
+      resources: [.embedInCode("policy.lua"), .embedInCode("words"), .embedInCode("icon.svg")], packageAccess: false, swiftSettings: strict),
     .target(
       name: "PIN", dependencies: ["MoongateSDK"], path: "Plugins/PIN", exclude: ["README.md", "Tests"],
-      resources: [.embedInCode("policy.lua")], packageAccess: false, swiftSettings: strict),
+      resources: [.embedInCode("policy.lua"), .embedInCode("cases.lua"), .embedInCode("words"), .embedInCode("flows")], packageAccess: false,
+      swiftSettings: strict),
     .target(
       name: "Password", dependencies: ["MoongateSDK"], path: "Plugins/Password", exclude: ["README.md", "Tests", "make-common.py"],
-      resources: [.embedInCode("policy.lua"), .embedInCode("common.bloom")], packageAccess: false, swiftSettings: strict),
+      resources: [.embedInCode("policy.lua"), .embedInCode("words"), .embedInCode("common.bloom")], packageAccess: false, swiftSettings: strict),
     .target(
       name: "EmailCode", dependencies: ["MoongateSDK"], path: "Plugins/EmailCode", exclude: ["README.md", "Tests"],
-      resources: [.embedInCode("policy.lua")], packageAccess: false, swiftSettings: strict),
+      resources: [.embedInCode("policy.lua"), .embedInCode("cases.lua"), .embedInCode("words"), .embedInCode("flows")], packageAccess: false,
+      swiftSettings: strict),
     .target(
       name: "TOTP", dependencies: ["MoongateSDK", crypto], path: "Plugins/TOTP", exclude: ["README.md", "Tests"],
-      resources: [.embedInCode("policy.lua")], packageAccess: false, swiftSettings: strict),
+      resources: [.embedInCode("policy.lua"), .embedInCode("cases.lua"), .embedInCode("words"), .embedInCode("flows")], packageAccess: false,
+      swiftSettings: strict),
 
     .target(
       name: "MoongateTesting",

@@ -69,7 +69,7 @@ class Provider:
 
     def hello(self, params):
         return {
-            "protocol": 1,
+            "protocol": 2,
             "shape": "code",
             "identifier": "email",
             "settings": [
@@ -82,11 +82,14 @@ class Provider:
                 "title": "Code by chat",
                 "instruction": "We will send you a code in the company's chat.",
                 "labels": {"email": "Work email", "code": "Code from the chat"},
+                # What the page with the boxes says in other words: the code does not come by mail.
+                "page": {"verify_email": "Code by chat", "check_email": "No message yet? Look for the bot in your chat."},
                 "translations": {"hi": {
                     "Code by chat": "चैट से कोड",
                     "We will send you a code in the company's chat.": "हम आपको कंपनी के चैट में एक कोड भेजेंगे।",
                     "Work email": "कार्यालय का ईमेल",
                     "Code from the chat": "चैट में आया कोड",
+                    "No message yet? Look for the bot in your chat.": "अभी तक संदेश नहीं आया? चैट में बॉट को देखें।",
                 }},
             },
             "policy": POLICY.read_text().replace('"chat_code"', json.dumps(params["name"])),

@@ -15,10 +15,17 @@ public struct EmailCode: CodeProvider {
       settings: [
         SettingField(name: "mail", kind: .messages(.mail), isRequired: true, help: "How mail leaves: outbox() keeps it for the demo.")
       ],
-      policy: PolicySource(file: "Plugins/EmailCode/policy.lua", text: String(decoding: PackageResources.policy_lua, as: UTF8.self)),
+      policy: PolicySource(file: "Plugins/EmailCode/policy.lua", bytes: PackageResources.policy_lua),
+      flows: [
+        PolicySource(file: "Plugins/EmailCode/flows/verify_email.lua", bytes: PackageResources.verify_email_lua),
+        PolicySource(file: "Plugins/EmailCode/flows/change_email.lua", bytes: PackageResources.change_email_lua),
+      ],
+      cases: PolicySource(file: "Plugins/EmailCode/cases.lua", bytes: PackageResources.cases_lua),
       identifierKinds: [.email], facts: [.emailDomain],
       words: StepWords(
-        title: "Your email address", instruction: "We send a code to it.", labels: ["email": "Email address", "code": "Code"]))
+        title: "Your email address", name: "Code by email", instruction: "We send a code to it.",
+        labels: ["email": "Email address", "code": "Code"], translations: [(tag: "hi", file: PackageResources.hi_words)]),
+      presentation: .codeEntry, entrance: .field(kind: .email, priority: 100), page: "email", role: .provesIdentifier)
   }
 
   /// Reads `email`.

@@ -32,11 +32,15 @@ public struct GoogleOAuth: FullProvider {
           name: "apps", kind: .text, isRequired: false,
           help: "The client ids of your own apps, separated by spaces: ID tokens that were made for them are taken too."),
       ],
-      policy: PolicySource(file: "Plugins/GoogleOAuth/policy.lua", text: String(decoding: PackageResources.policy_lua, as: UTF8.self)),
+      policy: PolicySource(file: "Plugins/GoogleOAuth/policy.lua", bytes: PackageResources.policy_lua),
       identifierKinds: [.federated, .email],
       outcomes: [
         Outcome(.oauthFailed, "Google sign-in failed. Try again."), Outcome(.oauthCancelled, "Sign-in cancelled", isFailure: false),
-      ], facts: [.emailDomain], words: StepWords(title: "Continue with Google"))
+      ], facts: [.emailDomain],
+      words: StepWords(title: "Continue with Google", name: "Google", translations: [(tag: "hi", file: PackageResources.hi_words)]),
+      presentation: .externalSite(button: "Continue with Google"),
+      entrance: .button(label: "Continue with Google", icon: String(decoding: PackageResources.icon_svg, as: UTF8.self), priority: 100),
+      role: .provesIdentifier)
   }
 
   /// Sends the person to the provider, with a nonce and a PKCE challenge of this step alone.

@@ -16,13 +16,28 @@ public struct PIN: FullProvider {
       name: "pin", beginFields: [],
       // By what the step is for: one of them, or both.
       submitFields: [Self.pin, InputField(name: Self.newPIN.name, kind: .digits, length: PINDigits.length, isRequired: false)], settings: [],
-      policy: PolicySource(file: "Plugins/PIN/policy.lua", text: String(decoding: PackageResources.policy_lua, as: UTF8.self)),
+      policy: PolicySource(file: "Plugins/PIN/policy.lua", bytes: PackageResources.policy_lua),
+      flows: [
+        PolicySource(file: "Plugins/PIN/flows/pin_set.lua", bytes: PackageResources.pin_set_lua),
+        PolicySource(file: "Plugins/PIN/flows/pin_change.lua", bytes: PackageResources.pin_change_lua),
+        PolicySource(file: "Plugins/PIN/flows/pin_disable.lua", bytes: PackageResources.pin_disable_lua),
+        PolicySource(file: "Plugins/PIN/flows/pin_reset.lua", bytes: PackageResources.pin_reset_lua),
+        PolicySource(file: "Plugins/PIN/flows/pin_unlock.lua", bytes: PackageResources.pin_unlock_lua),
+      ],
+      cases: PolicySource(file: "Plugins/PIN/cases.lua", bytes: PackageResources.cases_lua),
       identifierKinds: [], hashesSecrets: true, secretSpace: 1_000_000 - WeakPIN.refused,
       outcomes: [
         Outcome(.invalidPIN, "Incorrect passcode"), Outcome(.noPIN, "No passcode is set.", isFailure: false),
         Outcome(.alreadySet, "There is a passcode already. Change it instead.", isFailure: false),
       ],
-      words: StepWords(title: "Your passcode", instruction: "Six digits.", labels: ["pin": "Passcode", "new_pin": "New passcode"]))
+      words: StepWords(
+        title: "Your passcode", name: "Passcode", instruction: "Six digits.", labels: ["pin": "Passcode", "new_pin": "New passcode"],
+        notices: [
+          .set: FactorNotice(subject: "Passcode set", event: "A passcode was set for your account"),
+          .change: FactorNotice(subject: "Passcode changed", event: "The passcode of your account was changed"),
+          .disable: FactorNotice(subject: "Passcode turned off", event: "The passcode of your account was turned off"),
+        ], translations: [(tag: "hi", file: PackageResources.hi_words)]),
+      presentation: .digitPad(count: PINDigits.length, current: Self.pin.name, new: Self.newPIN.name), page: "pin", role: .keepsFactor)
   }
 
   /// What the step asks for.
@@ -77,8 +92,8 @@ public struct PIN: FullProvider {
     let hasPIN = step.account?.record != nil
     switch step.purpose {
     case .prove, .change, .disable: return hasPIN ? nil : .refused(.noPIN)
-    // A PIN is forgotten in `pin_reset`, where the flow has proved the address first; elsewhere one that is there stays.
-    case .set: return hasPIN && step.flow != "pin_reset" ? .refused(.alreadySet) : nil
+    // A flow that resets the PIN has proved something else first. In every other flow an existing PIN stays.
+    case .set: return hasPIN && step.flowPurpose != .reset ? .refused(.alreadySet) : nil
     }
   }
 

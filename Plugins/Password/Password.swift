@@ -19,14 +19,19 @@ public struct Password: FullProvider {
         InputField(name: "last_name", kind: .text, isRequired: false),
       ],
       submitFields: [Self.password], settings: [],
-      policy: PolicySource(file: "Plugins/Password/policy.lua", text: String(decoding: PackageResources.policy_lua, as: UTF8.self)),
+      policy: PolicySource(file: "Plugins/Password/policy.lua", bytes: PackageResources.policy_lua),
       identifierKinds: [.email], hashesSecrets: true,
       outcomes: [
         Outcome(.invalidPassword, "Incorrect email or password."), Outcome(.alreadySet, "There is a password already.", isFailure: false),
       ], facts: [.emailDomain],
       words: StepWords(
-        title: "Your password",
-        labels: ["email": "Email address", "password": "Password", "first_name": "First name", "last_name": "Last name"]))
+        title: "Your password", name: "Password",
+        labels: ["email": "Email address", "password": "Password", "first_name": "First name", "last_name": "Last name"],
+        notices: [
+          .set: FactorNotice(subject: "Password changed", event: "The password of your account was changed"),
+          .change: FactorNotice(subject: "Password changed", event: "The password of your account was changed"),
+        ], translations: [(tag: "hi", file: PackageResources.hi_words)]),
+      presentation: .form, entrance: .field(kind: .email, priority: 100), role: [.provesIdentifier, .keepsFactor])
   }
 
   /// The address, where one is named; else the flow's own account is meant.
@@ -82,7 +87,7 @@ public struct Password: FullProvider {
   private func person(_ step: StepContext, _ input: ProviderInput) throws(InputProblem) -> Person {
     // Attack: after a code it is known whom it is about, or, where nobody has the address, it is not: whoever is told then that an email is
     // missing has learned that.
-    let registers = step.flow == "register_email"
+    let registers = step.flowPurpose == .register
     guard step.identifier != nil || step.account != nil || (step.purpose == .set && !registers) else {
       throw InputProblem(field: "email", reason: .invalidInput, detail: "email is missing.")
     }
@@ -91,10 +96,10 @@ public struct Password: FullProvider {
     return Person(first: try Person.name("first_name", in: input), last: try Person.name("last_name", in: input))
   }
 
-  /// Attack: a session that was left open makes itself another password. In `password_reset` the address was proved first; in a flow
-  /// `password_set` of an operator's own, nobody asked for the one that is there.
+  /// Attack: a session that was left open makes itself another password. A flow that resets the password has verified the address
+  /// first; a flow that sets one has not asked for the current password.
   private static func isSetAgain(_ step: StepContext) -> Bool {
-    step.purpose == .set && step.flow == "password_set" && step.account?.record != nil
+    step.purpose == .set && step.flowPurpose == .set && step.account?.record != nil
   }
 
   private static func hash(of account: StepAccount?) throws -> String? {

@@ -19,15 +19,20 @@ public struct PhoneOTP: CodeProvider, IdentifierFormatting {
       settings: [
         SettingField(name: "sms", kind: .messages(.sms), isRequired: true, help: "How SMS leave: outbox() keeps them for the demo.")
       ],
-      policy: PolicySource(file: "Plugins/PhoneOTP/policy.lua", text: String(decoding: PackageResources.policy_lua, as: UTF8.self)),
+      policy: PolicySource(file: "Plugins/PhoneOTP/policy.lua", bytes: PackageResources.policy_lua),
+      flows: [
+        PolicySource(file: "Plugins/PhoneOTP/flows/change_phone.lua", bytes: PackageResources.change_phone_lua)
+      ],
+      cases: PolicySource(file: "Plugins/PhoneOTP/cases.lua", bytes: PackageResources.cases_lua),
       identifierKinds: [.phone],
       facts: [
         FactField(name: "country", kind: .text, help: "the number's country in two letters"),
         FactField(name: "type", kind: .text, help: "what kind of number it is: mobile, fixed, voip or unknown"),
       ],
       words: StepWords(
-        title: "Your phone number", instruction: "We send a code to it by SMS.",
-        labels: ["phone": "Phone number", "region": "Country", "code": "Code"]))
+        title: "Your phone number", name: "Code by SMS", instruction: "We send a code to it by SMS.",
+        labels: ["phone": "Phone number", "region": "Country", "code": "Code"], translations: [(tag: "hi", file: PackageResources.hi_words)]),
+      presentation: .codeEntry, entrance: .field(kind: .phone, priority: 100), page: "verify", role: .provesIdentifier)
   }
 
   /// Reads `phone`, by the client's `region` or else the gateway's.

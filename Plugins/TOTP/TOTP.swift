@@ -26,7 +26,13 @@ public struct TOTP: FullProvider {
           name: "drift", kind: .number(0...1), isRequired: false,
           help: "How many codes before and after the current one are taken, for clocks that are off: 0 or 1.", standard: 1),
       ],
-      policy: PolicySource(file: "Plugins/TOTP/policy.lua", text: String(decoding: PackageResources.policy_lua, as: UTF8.self)),
+      policy: PolicySource(file: "Plugins/TOTP/policy.lua", bytes: PackageResources.policy_lua),
+      flows: [
+        PolicySource(file: "Plugins/TOTP/flows/totp_set.lua", bytes: PackageResources.totp_set_lua),
+        PolicySource(file: "Plugins/TOTP/flows/totp_change.lua", bytes: PackageResources.totp_change_lua),
+        PolicySource(file: "Plugins/TOTP/flows/totp_disable.lua", bytes: PackageResources.totp_disable_lua),
+      ],
+      cases: PolicySource(file: "Plugins/TOTP/cases.lua", bytes: PackageResources.cases_lua),
       identifierKinds: [],
       // Of a million codes three are right at any time: the current one, the one before and the one after.
       secretSpace: 1_000_000 / 3,
@@ -39,7 +45,8 @@ public struct TOTP: FullProvider {
       words: StepWords(
         title: "Authenticator app", instruction: "Enter the six digits that your authenticator app shows.",
         labels: ["code": "Code from the app", "recovery_code": "Use a recovery code"],
-        links: [.change: "New recovery codes"], translations: ["hi": Self.hindi]))
+        links: [.change: "New recovery codes"], translations: [(tag: "hi", file: PackageResources.hi_words)]), presentation: .form, role: .keepsFactor
+    )
   }
 
   /// Whether there is one code, and it can be one.

@@ -108,7 +108,7 @@ struct Rehearsal: Sendable {
       .opened(Opened(purpose: purpose, fields: fields, shown: shown, redirect: nil, state: state))
     case .answered(.redirect(let site, let state)): .opened(Opened(purpose: purpose, fields: [], shown: [], redirect: site, state: state))
     case .answered(.proved(let proof)): .proved(proof)
-    case .answered(.refused(let reason)): .refused(reason)
+    case .answered(.refused(let reason)), .answered(.refusedAndAsked(let reason, _)): .refused(reason)
     case .answered(.malformed(let problem)): .malformed(problem)
     }
   }

@@ -40,19 +40,17 @@ package struct PublicApplication: Service, CustomStringConvertible {
     let described = OpenAPICall(describing: api.flatMap { $0 }, regions: PhoneFormatCall.regions(of: providers))
     let endpoints: [[Endpoint]] = [
       api.flatMap { $0 }, described.endpoints, KeySetCall(document: keySet).endpoints,
-      EntrancePage(.login, driver, pages, providers).endpoints,
-      EntrancePage(.register, driver, pages, providers).endpoints,
-      CallbackPage(driver: driver, pages: pages, providers: providers).endpoints,
-      CodePage("/auth/verify", driver, pages, clock: clock).endpoints, CodePage("/auth/email", driver, pages, clock: clock).endpoints,
-      PinPage(driver: driver, pages: pages).endpoints, LogoutPage(driver: driver, ending: ending, pages: pages).endpoints,
-      AccountPage(driver: driver, ending: ending, pages: pages, providers: providers).endpoints,
+      EntrancePage(.login, driver, pages).endpoints, EntrancePage(.register, driver, pages).endpoints,
+      CallbackPage(driver: driver, pages: pages).endpoints, LogoutPage(driver: driver, ending: ending, pages: pages).endpoints,
+      AccountPage(driver: driver, ending: ending, pages: pages).endpoints,
       AccountEndPage(driver: driver, pages: pages, calls: account).endpoints, ChoosePage(driver: driver, pages: pages).endpoints,
-      StepPage(driver: driver, pages: pages, providers: providers, clock: clock).endpoints,
+      StepPage(driver: driver, pages: pages, clock: clock).endpoints, ProviderPages(driver: driver, pages: pages, clock: clock).endpoints,
       ErrorPage(pages: pages, audit: audit).endpoints, pages.endpoints,
     ]
     responder = GatewayResponder(
       table: EndpointTable(endpoints.flatMap { $0 }), generations: generations, random: random,
-      recorder: RefusalRecorder(audit: audit, clock: clock, logger: logger), reader: bodies, pages: pages, mounts: mounts,
+      recorder: RefusalRecorder(audit: audit, clock: clock, logger: logger), reader: bodies, pages: pages, providers: providers,
+      mounts: mounts,
       guarded: { exchange, kind throws(Refusal) in try exchange.checkOrigin(for: kind) })
     self.address = address ?? generations.current.gateway.listen
     self.server = server

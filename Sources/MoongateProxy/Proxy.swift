@@ -18,12 +18,16 @@ package struct ProxyDependencies: Sendable {
   package let audit: AuditTrail
   package let logger: Logger
   let policyFaults: PolicyFaultLog
+  /// Those of the program, for the pages that people are led to.
+  let providers: ProviderRegistry
 
   /// - Parameter policyFaults: where errors of `decide` go; nil: into the log by themselves.
   package init(
     generation: ActiveGeneration, sessions: SessionDirectory, watch: SessionWatch, activity: any SessionStore, keys: KeyRing,
-    clock: any GatewayClock, random: any RandomSource, audit: AuditTrail, logger: Logger, policyFaults: PolicyFaultLog? = nil
+    clock: any GatewayClock, random: any RandomSource, audit: AuditTrail, logger: Logger, policyFaults: PolicyFaultLog? = nil,
+    providers: ProviderRegistry = .none
   ) {
+    self.providers = providers
     self.generation = generation
     self.sessions = sessions
     self.watch = watch

@@ -52,7 +52,8 @@ final class ProxyLoop {
     let version = active.version
     if let plan, plan.version == version { return plan }
     let made = GenerationPlan(
-      version: version, generation: active.current, place: { self.numbers.place(of: ($0.host ?? "") + $0.path.text) }, target: { self.target($0) })
+      version: version, generation: active.current, providers: proxy.dependencies.providers,
+      place: { self.numbers.place(of: ($0.host ?? "") + $0.path.text) }, target: { self.target($0) })
     plan = made
     let used = Set(made.generation.routes.routes.flatMap(\.upstreams))
     for (upstream, target) in targets where !used.contains(upstream) {

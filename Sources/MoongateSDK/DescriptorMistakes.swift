@@ -27,7 +27,11 @@ extension ProviderDescriptor {
         continue
       }
     }
+    found += Self.mistakes(in: flows.map(\.name), "the flow")
+    found += presentationMistakes
     if let words {
+      let said = Array(words.page.values) + [words.name].compactMap(\.self) + words.notices.values.flatMap { [$0.subject, $0.event] }
+      if !said.allSatisfy(Self.isSentence) { found.append("its words must be plain text of at most 300 bytes each, and its title not empty") }
       let known = Set((beginFields + submitFields).map(\.name))
       for label in words.labels.keys.sorted() where !known.contains(label) { found.append("a label is for `\(label)`, which is no field") }
       let texts = [words.title] + Array(words.labels.values) + Array(words.links.values) + (words.instruction.isEmpty ? [] : [words.instruction])
@@ -44,6 +48,36 @@ extension ProviderDescriptor {
     return found
   }
 
+  /// What is wrong with how it wants to be shown.
+  private var presentationMistakes: [String] {
+    var found: [String] = []
+    if let page {
+      if ProviderName(rawValue: page) == nil || Self.reservedPages.contains(page) {
+        found.append(
+          "it cannot have the page `\(page.prefix(48))`: \(Self.reservedPages.contains(page) ? "the gateway has one of this name" : Self.form)")
+      }
+      switch presentation {
+      case .form?, .externalSite?: found.append("it has a page of its own only with boxes for a code or a pad for digits")
+      default: break
+      }
+    }
+    if case .digitPad(let count, let current, let new)? = presentation {
+      if !(4...12).contains(count) { found.append("a pad takes 4 to 12 digits") }
+      for name in [current, new] where !submitFields.contains(where: { $0.name == name && $0.kind == .digits }) {
+        found.append("its pad is for the field `\(name.prefix(48))`, which is no submit field of digits")
+      }
+    }
+    if case .field(let kind, _)? = entrance, !identifierKinds.contains(kind) || kind == .federated {
+      found.append("it is offered by a field for an identifier that it does not read")
+    }
+    return found
+  }
+
+  /// The last parts of addresses under /auth that are the gateway's own.
+  private static let reservedPages: Set<String> = [
+    "login", "register", "logout", "account", "step", "choose", "callback", "hook", "assets", "error", "delete", "export", "leave", "outbox",
+  ]
+
   /// Whose attribute the fact is.
   public func of(_ fact: FactField) -> IdentifierKind? { fact.of ?? identifierKinds.first }
 
@@ -57,12 +91,12 @@ extension ProviderDescriptor {
     }
   }
 
-  static func isSentence(_ text: String) -> Bool { isPlain(text, most: 300) }
+  static func isSentence(_ text: String) -> Bool { DescriptorText.isSentence(text) }
 
   /// In bytes. What a step shows may be longer than a sentence, and most scripts take three bytes a letter.
   private static let longestTranslation = 2_000
 
-  private static func isPlain(_ text: String, most: Int) -> Bool {
+  fileprivate static func isPlain(_ text: String, most: Int) -> Bool {
     !text.isEmpty && text.utf8.count <= most && !text.unicodeScalars.contains { $0.value < 0x20 || (0x7f...0x9f).contains($0.value) }
   }
 
@@ -71,6 +105,23 @@ extension ProviderDescriptor {
     guard let language = parts.first, (2...3).contains(language.utf8.count) else { return false }
     return parts.allSatisfy { (2...8).contains($0.utf8.count) && $0.utf8.allSatisfy { (48...57).contains($0) || (65...90).contains($0 & 0xdf) } }
   }
+}
+
+/// What may stand in the texts of a descriptor.
+public enum DescriptorText {
+  /// Whether the text is one line of plain text, not empty, of at most 300 bytes.
+  public static func isSentence(_ text: String) -> Bool { ProviderDescriptor.isPlain(text, most: 300) }
+}
+
+extension PolicySource {
+  /// The file's name without its folder and its ending: `pin_set`.
+  public var name: String {
+    let last = file.split(separator: "/").last.map(String.init) ?? file
+    return last.hasSuffix(".lua") ? String(last.dropLast(4)) : last
+  }
+
+  /// A file that a target embeds.
+  public init(file: String, bytes: [UInt8]) { self.init(file: file, text: String(decoding: bytes, as: UTF8.self)) }
 }
 
 extension SettingField {

@@ -30,8 +30,10 @@ extension FullProvider {
 
 /// What a full provider is given: enough to judge, nothing to sign in with.
 public struct StepContext: Sendable {
-  /// The name of the flow: `login`, `step_up`, …
+  /// The name of the flow: `login`, `step_up`, … An operator chooses it, so nothing should depend on it.
   public let flow: String
+  /// What completing the flow does: `reset` where a forgotten secret is replaced, `register` where an account is created.
+  public let flowPurpose: FlowPurposeKind
   /// What the step is for.
   public let purpose: StepPurpose
   /// The account of the flow, or the one that the identifier of `begin` opens; nil where there is none (yet). A provider
@@ -47,11 +49,13 @@ public struct StepContext: Sendable {
   public let callback: Callback?
   public var tools: StepTools
 
+  /// - Parameter flowPurpose: nil for the one that goes with the step's purpose.
   public init(
-    flow: String, purpose: StepPurpose, account: StepAccount?, identifier: Identifier?, state: [UInt8], now: Int64, callback: Callback?,
-    tools: StepTools
+    flow: String, flowPurpose: FlowPurposeKind? = nil, purpose: StepPurpose, account: StepAccount?, identifier: Identifier?, state: [UInt8],
+    now: Int64, callback: Callback?, tools: StepTools
   ) {
     self.flow = flow
+    self.flowPurpose = flowPurpose ?? FlowPurposeKind(of: purpose)
     self.purpose = purpose
     self.account = account
     self.identifier = identifier
@@ -59,6 +63,41 @@ public struct StepContext: Sendable {
     self.now = now
     self.callback = callback
     self.tools = tools
+  }
+}
+
+/// What a flow is for: the values of `purpose` in flows/NAME.lua.
+public enum FlowPurposeKind: String, Sendable, Codable, CaseIterable {
+  /// Signs a person in, or creates an account where the flow allows it.
+  case signIn = "sign_in"
+  /// Creates an account.
+  case register
+  /// Proves once more who holds a session.
+  case stepUp = "step_up"
+  /// Verifies an identifier that the account claims.
+  case verify
+  /// Replaces an identifier, or proves a factor and replaces it.
+  case change
+  /// Adds an identifier, which may join two accounts.
+  case join
+  /// Creates a factor where the account has none.
+  case set
+  /// Proves a factor and removes it.
+  case disable
+  /// Replaces a forgotten factor, after something else was proved.
+  case reset
+  /// Proves a factor within a session.
+  case unlock
+
+  /// The flow in which a step of this purpose usually stands.
+  public init(of purpose: StepPurpose) {
+    self =
+      switch purpose {
+      case .prove: .signIn
+      case .set: .set
+      case .change: .change
+      case .disable: .disable
+      }
   }
 }
 
@@ -115,8 +154,27 @@ public enum StepAnswer: Sendable {
   case proved(Proof)
   /// Not accepted, for a reason that the descriptor declares among its outcomes; counted as a failure, unless the outcome says otherwise.
   case refused(RefusalReason)
+  /// The same, and the step goes on with another round, such as back to the first question: written `.refused(reason, then: round)`.
+  case refusedAndAsked(RefusalReason, Round)
   /// Cannot be read: 422, not counted.
   case malformed(InputProblem)
+
+  /// One round of questions.
+  public struct Round: Sendable {
+    public let fields: [InputField]
+    public let state: [UInt8]
+    public let shown: [Shown]
+
+    /// - Parameters:
+    ///   - state: comes back with the next call.
+    ///   - showing: something for the person to see beside the fields.
+    public static func ask(_ fields: [InputField], state: [UInt8], showing shown: [Shown] = []) -> Round {
+      Round(fields: fields, state: state, shown: shown)
+    }
+  }
+
+  /// Not accepted, and what to ask next. Counted as `refused` is.
+  public static func refused(_ reason: RefusalReason, then next: Round) -> StepAnswer { .refusedAndAsked(reason, next) }
 }
 
 /// Something for the person to see beside the fields of a step. It goes to the flow's own browser or app and nowhere else: the core seals

@@ -11,7 +11,9 @@ public protocol Provider: Sendable {
 /// The versions of this library that a provider can be written for.
 public enum SDKVersion {
   /// This one. It grows where something that providers were promised changes; what is only added changes nothing.
-  public static let current = 1
+  ///
+  /// Version 2: presentations, entrances, pages, flows and roles in the descriptor; what a flow is for in `StepContext`; refusals that ask again.
+  public static let current = 2
 }
 
 /// A provider whose proof is a code that reached the person. About thirty lines.

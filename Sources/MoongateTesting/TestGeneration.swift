@@ -14,6 +14,8 @@ package struct TestGeneration: PolicyGeneration {
   package var warnings: [ConfigurationProblem] = []
   /// What the operator has put into `pages/`.
   package var pages: [PageFile] = []
+  /// The providers whose factor is a PIN.
+  package var pads: Set<ProviderName> = ["pin"]
   package var lease = GenerationLease()
   /// What `send`, `verify` and `decide` answer, by name; a function that is not here allows.
   package var verdicts: [FunctionName: @Sendable (Facts) -> Verdict] = [:]

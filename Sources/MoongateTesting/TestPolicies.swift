@@ -49,9 +49,12 @@ extension ProviderPolicy {
 
 extension FlowDefinition {
   /// A flow of the given steps, 15 minutes long, with sessions of 12 hours that are idle for at most one.
-  package static func test(_ name: String, account: AccountRule, steps: [StepRule]) -> Self {
+  /// - Parameter purpose: nil for what the flow's name says.
+  package static func test(_ name: String, purpose: FlowPurpose? = nil, account: AccountRule, steps: [StepRule]) -> Self {
     Self(
-      name: name, account: account, steps: steps, lifetime: .seconds(900),
+      name: name,
+      purpose: purpose ?? FlowPurpose(nameOfFlow: name, steps: steps, identifiesPeople: { $0.rawValue == "password" }), account: account,
+      steps: steps, lifetime: .seconds(900),
       session: SessionRule(lifetime: .seconds(43_200), idle: .seconds(3600)), next: NextPaths(new: "/profile-setup", returning: "/home"),
       location: SourceLocation(file: "flows/\(name).lua", line: 1))
   }

@@ -20,7 +20,7 @@ struct Check: AsyncParsableCommand {
     let programs = ProgramHouse.forTools()
     let folder = ConfigurationFolder(
       path: try configuration.checked(), providers: try Providers.registry(), programs: try programs.loading())
-    let judged = await folder.load()
+    let judged = await folder.load(casesOfProviders: true)
     // What it grants is told of a folder that is refused for it, too.
     let generation = (try? judged.get()) ?? folder.generation()
     let budgets = generation.map(folder.budgets) ?? []

@@ -30,15 +30,17 @@ struct ConfigurationFolder: Sendable {
   static let patience: Duration = .seconds(30)
 
   /// Reads the folder, and plays its cases, on a thread of low priority.
-  /// - Parameter active: the id of a generation that passed all of this already: its cases are not played again.
-  func load(unless active: String? = nil) async -> Result<any PolicyGeneration, RefusedConfiguration> {
-    await OwnThread.run(at: .quiet) { await judge(unless: active) }
+  /// - Parameters:
+  ///   - active: the id of a generation that passed all of this already: its cases are not played again.
+  ///   - providersToo: whether the cases that come with providers are played as well. A gateway in service does not refuse a change for them.
+  func load(unless active: String? = nil, casesOfProviders providersToo: Bool = false) async -> Result<any PolicyGeneration, RefusedConfiguration> {
+    await OwnThread.run(at: .quiet) { await judge(unless: active, providersToo) }
   }
 
   /// The folder's generation, whatever it grants and whether its cases hold; nil where its files have problems.
   func generation() -> (any PolicyGeneration)? { try? anywhere.read(folder: path).get().generation }
 
-  private func judge(unless active: String?) async -> Result<any PolicyGeneration, RefusedConfiguration> {
+  private func judge(unless active: String?, _ providersToo: Bool) async -> Result<any PolicyGeneration, RefusedConfiguration> {
     switch loader.read(folder: path) {
     case .failure(let refused): return .failure(refused)
     case .success(let loaded):
@@ -46,17 +48,18 @@ struct ConfigurationFolder: Sendable {
       if generation.id == active { return .success(generation) }
       let problems =
         OpenedStore.problems(of: generation.gateway) + [riskProblem(of: generation)].compactMap(\.self)
-        + (GuaranteeProver(generation, providers: providers)?.problems() ?? []) + (await failures(of: loaded))
+        + (GuaranteeProver(generation, providers: providers)?.problems() ?? [])
+        + (await failures(of: loaded.generation, loaded.cases + (providersToo ? loaded.providerCases : [])))
       if problems.isEmpty { return .success(generation) }
       return .failure(RefusedConfiguration(id: generation.id, problems: problems, isFolderMissing: false))
     }
   }
 
-  /// The folder's own cases that do not hold.
-  private func failures(of loaded: LoadedConfiguration) async -> [ConfigurationProblem] {
-    let runner = CaseRunner(loaded.generation, providers: providers, makeStore: PassingStore.make)
+  /// The cases that do not hold.
+  private func failures(of generation: any PolicyGeneration, _ cases: [PolicyCase]) async -> [ConfigurationProblem] {
+    let runner = CaseRunner(generation, providers: providers, makeStore: PassingStore.make)
     do {
-      return try await runner.run(loaded.cases, patience: Self.patience).problems(after: Self.patience)
+      return try await runner.run(cases, patience: Self.patience).problems(after: Self.patience)
     } catch {
       return [
         ConfigurationProblem(location: SourceLocation(file: "tests", line: 0), path: "", message: "the cases could not be played: \(error)")

@@ -90,7 +90,7 @@ struct Gateway {
     let proxy = Proxy(
       ProxyDependencies(
         generation: generations, sessions: SessionDirectory(store: store, clock: clock), watch: watch, activity: store, keys: key.keys,
-        clock: clock, random: random, audit: audit, logger: logger, policyFaults: policyFaults),
+        clock: clock, random: random, audit: audit, logger: logger, policyFaults: policyFaults, providers: registry),
       ownPrefixes: google.map { [$0.path] } ?? [], accessLog: accessLog,
       page: { refusal, languages in pages.html(for: refusal, languages: languages, generation: generations.current) })
     store.memory.committed.subscribe { changes in await proxy.forget(changes) }

@@ -7,7 +7,8 @@ import MoongateSDK
 /// `moongate policy test`: the cases of tests/, act by act where one fails.
 struct PolicyTest: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "test", abstract: "Play the cases of tests/ on the real engine, with a virtual clock and an empty store each.",
+    commandName: "test",
+    abstract: "Play the cases of tests/, and those that come with providers, on the real engine, with a virtual clock and an empty store each.",
     discussion: "Exits with 0 where all hold, 1 where one fails or a file has a problem, 2 where there is nothing to look at.")
 
   @OptionGroup var configuration: ConfigurationOption
@@ -17,7 +18,7 @@ struct PolicyTest: AsyncParsableCommand {
   func run() async throws {
     let loaded = try configuration.loaded()
     let runner = CaseRunner(loaded.generation, providers: try Providers.registry(), makeStore: PassingStore.make)
-    let report = try await runner.run(loaded.cases, watchesBranches: coverage)
+    let report = try await runner.run(loaded.cases + loaded.providerCases, watchesBranches: coverage)
     if json {
       print(try ToolJSON.text(CaseReportDocument(report, withCoverage: coverage)))
     } else {

@@ -308,7 +308,7 @@ def test_a_new_program_signs_a_person_in(hub):
 
 
 @pytest.mark.parametrize("change, words", [
-    (lambda text: text.replace('"protocol": 1', '"protocol": 2'), "speaks version 2 of the protocol"),
+    (lambda text: text.replace('"protocol": 1', '"protocol": 3'), "speaks version 3 of the protocol"),
     (lambda text: text.replace('        # Your own way', '        return None; # Your own way').replace("    with open", "    return 7\n    with open"), "✗ delivery"),
     (lambda text: text.replace('policy.replace(', 'policy.replace("email", "ip").replace('), "no limit on verify per identifier"),
     (lambda text: "#!/usr/bin/env python3\nimport time\ntime.sleep(100)\n", "did not answer `hello` within 5s"),
@@ -418,7 +418,7 @@ def test_the_schema_is_what_is_said(hub, number, other_number):
 
 # What the gateway does not take, the schema does not take either. (Whose identifiers and which outcomes may be named, it cannot know.)
 @pytest.mark.parametrize("name, message", [
-    ("hello", {"protocol": 2, "shape": "code", "identifier": "phone", "policy": "x"}), ("hello", {"protocol": 1, "shape": "code", "policy": "x"}),
+    ("hello", {"protocol": 3, "shape": "code", "identifier": "phone", "policy": "x"}), ("hello", {"protocol": 1, "shape": "code", "policy": "x"}),
     ("hello", {"protocol": 1, "shape": "full", "policy": "x"}), ("hello", {"protocol": 1, "shape": "full", "policy": "", "federated": True}),
     ("hello", {"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "A b", "kind": "text"}]}),
     ("hello", {"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "html"}]}),
@@ -431,7 +431,10 @@ def test_the_schema_is_what_is_said(hub, number, other_number):
     ("submit", {"redirect": {"to": "javascript:alert(1)"}}), ("submit", {"ask": {"fields": [{"name": "<b>", "kind": "text"}]}}),
     ("submit", {"malformed": {"field": "word", "reason": "made_up", "detail": "no"}}), ("submit", {"proved": {"record": {"replace": "x" * 20000}}}),
     ("submit", {"proved": {"first_name": "A\x1b[2J"}}), ("submit", {"proved": {"claimed": [{"kind": "phone", "value": "+91"}]}}),
-    ("submit", {"ask": {"fields": [], "show": [{"kind": "qr"}]}}), ("deliver", "done"), ("configure", None),
+    ("submit", {"ask": {"fields": [], "show": [{"kind": "qr"}]}}), ("deliver", "done"), ("configure", None), ("submit", {"ask": {"fields": []}, "then": {"fields": []}}),
+    ("hello", {"protocol": 2, "shape": "code", "identifier": "phone", "policy": "x", "presentation": {"kind": "boxes"}}),
+    ("hello", {"protocol": 2, "shape": "code", "identifier": "phone", "policy": "x", "entrance": {"kind": "field", "identifier": "name"}}),
+    ("hello", {"protocol": 2, "shape": "code", "identifier": "phone", "policy": "x", "role": ["owner"]}),
 ])
 def test_the_schema_refuses_what_the_gateway_refuses(name, message):
     assert not schema("results").is_valid({name: message})

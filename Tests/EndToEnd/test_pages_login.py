@@ -130,7 +130,7 @@ def test_2_2_sending(screen, number):
     screen.find("#phone").send_keys(number[3:])
     screen.waits(lambda: button(screen).is_enabled(), "a number")
     screen.js("""window.seen = []; const main = document.querySelector('button.main'); new MutationObserver(() => seen.push([main.textContent,
-      !!main.querySelector('.spinner'), document.querySelector('#phone').disabled, document.querySelector('button.google').disabled,
+      !!main.querySelector('.spinner'), document.querySelector('#phone').disabled, document.querySelector('button.site').disabled,
       document.querySelector('[data-other]').inert])).observe(main, {childList: true});
       addEventListener('pagehide', () => sessionStorage.setItem('seen', JSON.stringify(seen)))""")
     button(screen).click()
@@ -144,7 +144,7 @@ def test_2_3_google(screen):
     screen.waits(lambda: screen.path == "/mock-google/authorize", "Google")
     screen.presses("Cancel").at("/auth/login").reads("Sign-in cancelled")
     screen.is_sound("cancelled")
-    assert screen.find("#phone").is_enabled() and screen.find("button.google").is_enabled()
+    assert screen.find("#phone").is_enabled() and screen.find("button.site").is_enabled()
     screen.presses("Continue with Google")
     screen.waits(lambda: screen.path == "/mock-google/authorize", "Google")
     screen.presses("Fail with an error").at("/auth/login").reads("Google sign-in failed. Try again.")
@@ -177,7 +177,7 @@ def test_2_5_too_many(driver, tmp_path, number):
         button(screen).click()
         screen.reads("Too many attempts. Try again in 15 minutes.")
         screen.matches(r"Try again in (14:5\d|15:00)")
-        assert not button(screen).is_enabled() and screen.find("button.google").is_enabled()
+        assert not button(screen).is_enabled() and screen.find("button.site").is_enabled()
         screen.is_sound("too many")
     finally:
         house.stop()

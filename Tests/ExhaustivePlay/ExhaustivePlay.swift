@@ -301,7 +301,7 @@ struct BelievedGoogle: FullProvider {
     identifierKinds: [.federated, .email], outcomes: [])
 
   func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
-    .ask([InputField(name: "subject", kind: .text), InputField(name: "email", kind: .email, isRequired: false)], state: [])
+    .ask(descriptor.beginFields, state: [])
   }
 
   func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {

@@ -54,6 +54,12 @@ struct RandomConfiguration {
       "routes.lua": "return routes { { path = \"/**\", to = \"http://127.0.0.1:3000\", flow = \"enter\" } }",
     ]
     for name in providers { files["policies/\(name).lua"] = policy(name) }
+    // Flows that come with providers are the same everywhere: what is played is what the seed says.
+    let brought = [
+      "phone_otp": ["change_phone"], "email_code": ["verify_email", "change_email"],
+      "pin": ["pin_set", "pin_change", "pin_disable", "pin_reset", "pin_unlock"],
+    ]
+    for flow in providers.flatMap({ brought[$0] ?? [] }) { files["flows/\(flow).lua"] = "return flow \"\(flow)\" { enabled = false }" }
     files["flows/enter.lua"] = flow("enter", naming)
     for name in ["login", "register"] + (naming.contains("password") ? ["register_email"] : []) where random.chance(30) {
       files["flows/\(name).lua"] = flow(name, naming)

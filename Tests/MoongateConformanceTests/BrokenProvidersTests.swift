@@ -82,7 +82,8 @@ import Testing
       "a limit that is only a comment",
       ToyChannel.described(
         policy: "return policy \"toy\" { limits = { send = { on = \"send\", per = \"email\" },\n-- v = { on = \"verify\", per = \"email\" }\n} }")),
-    described("written for the future", ToyChannel.described(sdk: 2)), described("a setting without help", ToyChannel.described(help: "")),
+    described("written for the future", ToyChannel.described(sdk: SDKVersion.current + 1)),
+    described("a setting without help", ToyChannel.described(help: "")),
     described(
       "a second field at submit", ToyChannel.described(submit: [InputField(name: "code", kind: .digits), InputField(name: "pin", kind: .digits)])),
     Broken(what: "another declaration at each call", rule: .descriptor, provider: Shifty()),

@@ -15,7 +15,7 @@ import Testing
   }
 
   static let answers: [(introduction: String, words: String)] = [
-    (#"{"protocol": 2}"#, "speaks version 2 of the protocol, which is for a newer gateway; this one speaks 1"),
+    (#"{"protocol": 3}"#, "speaks version 3 of the protocol, which is for a newer gateway; this one speaks 1 and 2"),
     (#"{"protocol": 0}"#, "which is for an older gateway"), (#"{}"#, "`result.protocol` is missing"), ("7", "cannot be read"),
     (#"{"protocol": 1, "policy": "x"}"#, "`result.shape` is missing"),
     (#"{"protocol": 1, "shape": "code", "policy": "x"}"#, "is a code provider and says no `identifier`"),

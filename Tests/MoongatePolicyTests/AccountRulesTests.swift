@@ -206,8 +206,8 @@ import Testing
 
   // MARK: warnings
 
-  private static func flow(_ name: String, _ account: String, _ steps: String) -> String {
-    "return flow \"\(name)\" {\naccount = \"\(account)\",\nsteps = {\n\(steps)\n},\n}"
+  private static func flow(_ name: String, _ account: String, _ steps: String, purpose: String = "") -> String {
+    "return flow \"\(name)\" {\n\(purpose)account = \"\(account)\",\nsteps = {\n\(steps)\n},\n}"
   }
 
   private static let enter = flow("enter", "any", "{ \"phone_otp\" },")
@@ -227,7 +227,8 @@ import Testing
 
   @Test func aResetIsADoorToo() throws {
     let login = Self.flow("login_password", "existing", "{ \"password\" },\n{ \"pin\" },")
-    let reset = Self.flow("password_reset", "existing", "{ \"email_code\" },\n{ \"password\" },")
+    let reset = Self.flow(
+      "password_reset", "existing", "{ \"email_code\" },\n{ \"password\" },", purpose: "purpose = \"reset\", provider = \"password\", ")
     #expect(
       try Self.warnings(nil, ["flows/login.lua": nil, "flows/login_password.lua": login, "flows/password_reset.lua": reset, "routes.lua": nil]).filter
       {

@@ -199,7 +199,7 @@ import Testing
   func aRouteThatLeadsNowhere(_ provider: String, _ flow: String, _ steps: String?, _ warning: String?) throws {
     let folder = try TestFolder([
       "routes.lua": "return routes {\n  { path = \"/**\", to = \"http://127.0.0.1:3000\", \(flow) require = { passed = \"\(provider)\" } },\n}",
-      "flows/step_up.lua": steps.map { "return flow \"step_up\" { account = \"existing\", steps = { \($0) } }" },
+      "flows/step_up.lua": steps.map { "return flow \"step_up\" { purpose = \"step_up\", account = \"existing\", steps = { \($0) } }" },
     ])
     #expect(try folder.generation().warnings.map(\.description) == (warning.map { ["routes.lua:2: require.passed: \($0)"] } ?? []))
   }

@@ -106,8 +106,18 @@ struct TestFolder {
               message = "{code} is your code",
             }
             """), identifierKinds: [.email], facts: [.emailDomain]),
-    ]
+    ] + ["pin", "password", "google_oauth", "totp"].map(named)
   }()
+
+  /// A provider that these folders name and do not configure.
+  private static func named(_ name: ProviderName) -> ProviderDescriptor {
+    ProviderDescriptor(
+      name: name, beginFields: [], submitFields: [], settings: [],
+      policy: PolicySource(
+        file: "\(name)/policy.lua",
+        text: "return policy \"\(name)\" { limits = { verify = { on = \"verify\", per = \"flow\", max = 5, window = \"1h\" } } }"),
+      identifierKinds: [])
+  }
 }
 
 extension Facts {

@@ -13,7 +13,7 @@ import Testing
   private func scratch(_ files: [String: String]) throws -> ScratchFolder {
     let folder = try ScratchFolder()
     for name in [
-      "gateway.lua", "routes.lua", "flows/login.lua", "flows/register.lua", "flows/enter.lua", "policies/phone_otp.lua", "tests/phone_otp.lua",
+      "gateway.lua", "routes.lua", "flows/login.lua", "flows/register.lua", "flows/enter.lua", "policies/phone_otp.lua", "tests/by_phone.lua",
     ] {
       try folder.write(try String(contentsOfFile: Self.root + "/config/" + name, encoding: .utf8), to: name)
     }

@@ -132,8 +132,12 @@
 ---@field lock? moongate.Durations a duration, or a list that grows, such as { "15m", "1h" }
 ---@field disable? boolean true or false (default: false)
 
----The steps of a sign-in, in order.
+---What a flow is for, and its steps in order.
 ---@class (exact) moongate.Flow
+---@field enabled? boolean false: there is no such flow, not even one that comes with a provider (default: true)
+---@field purpose? "sign_in"|"register"|"step_up"|"verify"|"change"|"join"|"set"|"disable"|"reset"|"unlock" what completing the flow does
+---@field provider? string the provider whose factor the flow is about, such as "pin"
+---@field identifier? "phone"|"email" the kind of identifier that the flow is about
 ---@field account "existing"|"new"|"any" whose flow it is: "existing", "new" or "any"
 ---@field steps (string|moongate.AnyOf|moongate.Step)[] a list of steps
 ---@field lifetime? moongate.Duration a duration, such as "15m" (default: "15m")

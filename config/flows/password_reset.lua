@@ -1,6 +1,8 @@
--- A forgotten password: a code to the address, then a new password. The name of the flow says that the password is chosen here, and
--- that all other sessions end. Proving the address takes it from everybody who only claimed it.
+-- Replace a forgotten password: a code to the address, then a new password. All other sessions of the account end. Verifying the address
+-- takes it from everybody who only claimed it.
 return flow "password_reset" {
+  purpose = "reset",
+  provider = "password",
   account = "existing",
 
   steps = {

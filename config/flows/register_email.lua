@@ -1,5 +1,7 @@
--- Registering with an email address, a password and a name. The name of the flow says that the password is chosen here.
+-- Registering with an email address, a password and a name.
 return flow "register_email" {
+  purpose = "register",
+  provider = "password",
   account = "new",
 
   steps = {

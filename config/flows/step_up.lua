@@ -2,6 +2,7 @@
 -- end and gets a new token and what was proved here. A code goes to what the account holds verified, and nowhere else. Of the choices each
 -- person is offered those that they have.
 return flow "step_up" {
+  purpose = "step_up",
   account = "existing",
 
   steps = {

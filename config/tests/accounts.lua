@@ -1,4 +1,4 @@
--- What accounts.lua must give, whatever the numbers of the policies are; tests/phone_otp.lua says what each word means. The person of a case has an
+-- What accounts.lua must give, whatever the numbers of the policies are; tests/by_phone.lua says what each word means. The person of a case has an
 -- authenticator app once `totp_set` has shown its key; a code of it is good once, hence the waits.
 return tests {
   case "the app is asked for after a code to the number" {

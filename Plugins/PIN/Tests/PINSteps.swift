@@ -29,11 +29,12 @@ extension StepContext {
   /// A step of a person.
   /// - Parameter stored: the hash that is kept; nil: none.
   static func step(
-    _ purpose: StepPurpose, flow: String = "step_up", stored: String? = "of 739154", hasAccount: Bool = true, phone: String = "+919876543210",
+    _ purpose: StepPurpose, in flowPurpose: FlowPurposeKind? = nil, stored: String? = "of 739154", hasAccount: Bool = true,
+    phone: String = "+919876543210",
     hasher: CountingHasher? = CountingHasher()
   ) -> StepContext {
     StepContext(
-      flow: flow, purpose: purpose,
+      flow: "step_up", flowPurpose: flowPurpose, purpose: purpose,
       account: hasAccount
         ? StepAccount(
           id: "ac_1", record: stored.map { Array($0.utf8) }, identifiers: [Identifier(kind: .phone, value: phone, display: phone)]) : nil,

@@ -34,10 +34,10 @@ import Testing
   }
 
   @Test("one that is there is not set again, but after a reset") func alreadySet() async throws {
-    guard case .refused(.alreadySet) = try await pin.begin(.step(.set, flow: "pin_set"), .fields([:])),
-      case .refused(.alreadySet) = try await pin.submit(.step(.set, flow: "pin_set"), .fields(["new_pin": "402917"])),
-      case .ask = try await pin.begin(.step(.set, flow: "pin_reset"), .fields([:])),
-      case .proved(let proof) = try await pin.submit(.step(.set, flow: "pin_reset"), .fields(["new_pin": "402917"]))
+    guard case .refused(.alreadySet) = try await pin.begin(.step(.set), .fields([:])),
+      case .refused(.alreadySet) = try await pin.submit(.step(.set), .fields(["new_pin": "402917"])),
+      case .ask = try await pin.begin(.step(.set, in: .reset), .fields([:])),
+      case .proved(let proof) = try await pin.submit(.step(.set, in: .reset), .fields(["new_pin": "402917"]))
     else {
       Issue.record("otherwise")
       return
@@ -129,7 +129,7 @@ import Testing
   ) async throws -> String {
     switch try await pin.submit(.step(purpose, stored: stored, phone: phone, hasher: hasher), .fields(fields)) {
     case .proved(let proof): proof.replaced
-    case .refused(let reason): reason.rawValue
+    case .refused(let reason), .refusedAndAsked(let reason, _): reason.rawValue
     case .malformed(let problem): "malformed \(problem.field)"
     case .ask, .redirect: "asks"
     }

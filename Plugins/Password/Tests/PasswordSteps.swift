@@ -31,13 +31,14 @@ extension StepContext {
   ///   - email: what `readIdentifier` made of `begin`.
   ///   - stored: the hash that is kept; nil: none.
   static func step(
-    _ purpose: StepPurpose, flow: String? = nil, email: String? = "ada@example.com", hasAccount: Bool = true, stored: String? = "of correct horse",
+    _ purpose: StepPurpose, in flowPurpose: FlowPurposeKind? = nil, email: String? = "ada@example.com", hasAccount: Bool = true,
+    stored: String? = "of correct horse",
     state: [UInt8] = [],
     names: [String] = [], hasher: CountingHasher? = CountingHasher()
   ) -> StepContext {
     let identifier = email.flatMap(EmailAddress.init).map(Identifier.init)
     return StepContext(
-      flow: flow ?? (purpose == .set ? "register_email" : "login_password"), purpose: purpose,
+      flow: "any", flowPurpose: flowPurpose ?? (purpose == .set ? .register : .signIn), purpose: purpose,
       account: hasAccount
         ? StepAccount(id: "ac_1", record: stored.map { Array($0.utf8) }, identifiers: [identifier].compactMap(\.self), names: names) : nil,
       identifier: identifier, state: state, now: 0, callback: nil,
@@ -59,7 +60,7 @@ extension StepAnswer {
       case .remove: "removed"
       case .replace(let bytes), .replaceOnce(let bytes): String(decoding: bytes, as: UTF8.self)
       }
-    case .refused(let reason): reason.rawValue
+    case .refused(let reason), .refusedAndAsked(let reason, _): reason.rawValue
     case .malformed(let problem): "\(problem.reason.rawValue) \(problem.field)"
     case .ask(let fields, _, _): "asks \(fields.map(\.name).joined(separator: ", "))"
     case .redirect: "redirects"

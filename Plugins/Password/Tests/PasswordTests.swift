@@ -25,7 +25,7 @@ import Testing
 
   /// Attack: two resets at once. The core completes one of those that were judged by one record.
   @Test("what sets it takes effect once", arguments: [true, false]) func once(hasAccount: Bool) async throws {
-    let step = StepContext.step(.set, flow: "password_reset", hasAccount: hasAccount)
+    let step = StepContext.step(.set, in: .reset, hasAccount: hasAccount)
     guard case .proved(let proof) = try await password.submit(step, .fields(["password": "another horse"])), case .replaceOnce = proof.record else {
       Issue.record("could overwrite a rival's")
       return
@@ -80,9 +80,9 @@ import Testing
   }
 
   @Test("after a code nobody is asked for names") func reset() async throws {
-    let step = StepContext.step(.set, flow: "password_reset", email: nil, names: ["Ada", "Lovelace"])
+    let step = StepContext.step(.set, in: .reset, email: nil, names: ["Ada", "Lovelace"])
     // Before the code is compared it is not told whether there is anybody.
-    let nobody = StepContext.step(.set, flow: "password_reset", email: nil, hasAccount: false)
+    let nobody = StepContext.step(.set, in: .reset, email: nil, hasAccount: false)
     try password.check(nobody, .fields(["code": "123456", "password": "another horse"]))
     #expect(try await password.begin(step, .fields([:])).told == "asks password")
     #expect(try await password.submit(step, .fields(["password": "another horse"])).told == "of another horse")

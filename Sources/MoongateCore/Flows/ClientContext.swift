@@ -50,12 +50,20 @@ package struct ProviderRegistry: Sendable {
       if byName.updateValue(provider, forKey: descriptor.name) != nil {
         throw ProviderMistake(provider: descriptor.name, "two providers of this program have this name")
       }
+      if let page = descriptor.page, let other = descriptors.values.first(where: { $0.page == page }) {
+        throw ProviderMistake(provider: descriptor.name, "its page `\(page)` is the page of `\(other.name)` already")
+      }
       descriptors[descriptor.name] = descriptor
     }
     all = providers
     self.byName = byName
     self.descriptors = descriptors
   }
+
+  /// No providers at all.
+  package static let none = ProviderRegistry()
+
+  private init() { (all, byName, descriptors) = ([], [:], [:]) }
 
   package subscript(name: ProviderName) -> (any Provider)? { byName[name] }
 

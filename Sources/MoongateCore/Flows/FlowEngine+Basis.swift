@@ -8,7 +8,7 @@ extension FlowEngine {
     guard let account else { return }
     // Attack: the thief's change of the number was begun before the owner made a PIN, and is completed after it.
     // (A secret that has been made meanwhile is not replaced: the transaction demands the record that was judged.)
-    let isMade = record.purpose.setSecret.map(account.credentials.contains) ?? false
+    let isMade = record.purpose.setProvider.map(account.credentials.contains) ?? false
     if record.purpose.needsHeldProof, !isMade, let own = visit.client.session {
       let authority = self.authority(over: account, visit)
       guard (own.session.passed + record.passed).contains(where: authority.authorises) else { throw unauthorised(authority, visit) }

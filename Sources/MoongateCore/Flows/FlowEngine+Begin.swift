@@ -9,8 +9,9 @@ extension FlowEngine {
   package func begin(_ id: FlowID, provider: String?, fields: [String: InputValue], client: ClientContext) async -> Result<FlowView, Refusal> {
     await answer(client, flow: id) { visit throws(Halt) in
       visit.notes.note("act", LimitAction.send.rawValue)
-      let input = ProviderInput(fields: fields, defaultRegion: visit.generation.gateway.region)
+      let sent = ProviderInput(fields: fields, defaultRegion: visit.generation.gateway.region)
       let named = provider.flatMap(ProviderName.init(rawValue:)).flatMap { registry(visit)[$0] }
+      var input = named.map { sent.declared(by: $0.descriptor) } ?? sent
       let (machine, said) = try await load(id, for: named, input, visit)
       try demandChangeProof(machine.record, visit)
       guard case .offer(let choices) = machine.next else { throw visit.refusal(.stepNotOpen) }
@@ -18,6 +19,7 @@ extension FlowEngine {
       guard let chosen, choices.contains(chosen.descriptor.name), let policy = visit.generation.policies[chosen.descriptor.name] else {
         throw visit.refusal(.stepNotOpen)
       }
+      input = sent.declared(by: chosen.descriptor)
       if let code = chosen as? any CodeProvider {
         let own = try await loadOwn(machine.record, visit)
         let identifier = try recipient(of: code, said, input, machine.record, own, visit)
@@ -82,7 +84,7 @@ extension FlowEngine {
   ) throws(Halt) -> Identifier {
     if let said { return said }
     let kinds = provider.descriptor.identifierKinds
-    let isGiven = record.purpose.given.map(kinds.contains) ?? false
+    let isGiven = record.purpose.newIdentifier.map(kinds.contains) ?? false
     if isGiven || provider.isNamed(in: input) { return try read(provider, input, visit) }
     if let own {
       // What was said in this flow before: an address that another site has attested is confirmed at that very address.
@@ -117,8 +119,8 @@ extension FlowEngine {
     let name = policy.provider
     let purpose = machine.record.purpose
     let found =
-      purpose == .passwordReset && own == nil
-      ? try await recoverable(by: identifier, visit) : IdentifierOwners(holder: try await holder(of: identifier))
+      own == nil && purpose.recoveredProvider != nil
+      ? try await recoverable(by: identifier, in: purpose, visit) : IdentifierOwners(holder: try await holder(of: identifier))
     let account = own ?? found.only
     try demandUnlocked(account, policy, machine.record, visit)
     try demandRight(to: identifier, of: own, machine.record, visit)
@@ -135,7 +137,7 @@ extension FlowEngine {
     let limits = try limits(policy, subject, facts: facts, expiredAt: expiredAt, visit)
     if isBegin { try await count(limits.begin, as: .begin, visit) }
 
-    let isTaken = own.map { own in found.holder.map { $0.id != own.id } ?? false && purpose != .joinPhone }
+    let isTaken = own.map { own in found.holder.map { $0.id != own.id } ?? false && !purpose.joinsAccounts }
     let isKnown = !found.isEmpty
     let isWanted = isTaken.map { !$0 } ?? (machine.record.accountRule == .any || isKnown == (machine.record.accountRule == .existing))
     if !isWanted, !conceals { throw try await revealing(isKnown ? .alreadyRegistered : .accountNotFound, name, limits.send, .send, visit) }
@@ -205,11 +207,11 @@ extension FlowEngine {
     }
     let held = own.identifiers.first { $0.identifier == identifier }
     switch record.purpose {
-    case .joinPhone where identifier.kind == .phone:
-      if own.identifiers.contains(where: { $0.identifier.kind == .phone && $0.verifiedAt != nil }) {
+    case .join(let kind) where identifier.kind == kind:
+      if own.identifiers.contains(where: { $0.identifier.kind == kind && $0.verifiedAt != nil }) {
         throw visit.refusal(.alreadySet, detail: "There is a phone number here already. Change it instead.")
       }
-    case let purpose where purpose.given == identifier.kind: break
+    case .change(let kind) where identifier.kind == kind: break
     default:
       guard let held else { throw visit.refusal(.denied) }
       // Attack: a factor that the account requires, passed by a code to an address that was only claimed.

@@ -38,12 +38,13 @@ extension FlowEngine {
     return IdentifierOwners(claimants: try await claimants(of: identifier, having: provider, visit))
   }
 
-  /// The accounts whose forgotten password a code to the address may replace.
+  /// The accounts whose forgotten factor, such as a password, a code to the identifier may replace in a flow that recovers it.
   ///
   /// Attack: someone makes an account that they can open otherwise, claims a stranger's address on it, and waits until the stranger recovers
   /// "their" password there. An account that holds something else verified is not given to whoever proves an address that it only claims.
-  func recoverable(by identifier: Identifier, _ visit: Visit) async throws(Halt) -> IdentifierOwners {
-    var owners = try await owners(of: identifier, claimedWith: "password", visit)
+  func recoverable(by identifier: Identifier, in purpose: FlowPurpose, _ visit: Visit) async throws(Halt) -> IdentifierOwners {
+    guard let provider = purpose.recoveredProvider else { return .none }
+    var owners = try await owners(of: identifier, claimedWith: provider, visit)
     owners.claimants.removeAll { !$0.isRecoverable(by: identifier) }
     return owners
   }
@@ -173,7 +174,13 @@ extension FlowEngine {
     for candidate in candidates {
       let lent = candidate.lent.lending(slot)
       let answer = try await fulfil(candidate.step.provider, lent, visit) { () async throws in try await provider.submit(lent.context, input) }
-      guard case .refused = answer else { return (answer, candidate) }
+      switch answer {
+      case .refused: break
+      // The next round of one account is not shown where several may be meant.
+      case .refusedAndAsked(let reason, _) where candidates.count > 1:
+        refused = refused ?? (.refused(reason), candidate)
+      default: return (answer, candidate)
+      }
       refused = refused ?? (answer, candidate)
     }
     guard let refused else { throw visit.refusal(.stepNotOpen) }

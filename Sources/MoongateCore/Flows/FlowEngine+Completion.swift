@@ -44,8 +44,8 @@ extension FlowEngine {
     try demandHeld(machine.record, by: known, visit)
     let rule = machine.record.endingRule
     var isRefused = known != nil && rule == .new && machine.record.startedIn == nil
-    if let known, let given = purpose.given, purpose != .joinPhone {
-      for identifier in machine.record.proved where identifier.kind == given {
+    if let known, let kind = purpose.newIdentifier, !purpose.joinsAccounts {
+      for identifier in machine.record.proved where identifier.kind == kind {
         if let holder = try await holder(of: identifier), holder.id != known.id { isRefused = true }
       }
     }
@@ -60,7 +60,7 @@ extension FlowEngine {
     machine.gathers { $0.claimed = claimed }
     var outcome: Outcome
     if let known {
-      outcome = purpose == .joinPhone ? try await joining(known, machine.record, visit) : try await changing(known, machine.record, visit)
+      outcome = purpose.joinsAccounts ? try await joining(known, machine.record, visit) : try await changing(known, machine.record, visit)
       if outcome.account.id != known.id { machine.joins(AccountVersion(outcome.account)) }
     } else {
       try await countRegistration(machine.record, visit)
@@ -121,8 +121,8 @@ extension FlowEngine {
     let isNewDevice = !keys.knows(visit.device, outcome.account.id, by: nil)
     tell(of: before.record, before: known, after: outcome.account, isNewDevice: isNewDevice, visit)
     var view = FlowView(
-      id: id, flow: machine.record.name, status: .complete, expiresAt: machine.record.expiresAt, choices: [], step: nil,
-      passed: passed, account: AccountView(outcome.account, isNew: outcome.isNew),
+      id: id, flow: machine.record.name, purpose: purpose, status: .complete, expiresAt: machine.record.expiresAt, choices: [], step: nil,
+      passed: passed, account: AccountView(outcome.account, isNew: outcome.isNew, pads: visit.generation.pads),
       session: session.map { SessionView($0, token: secret) }, next: next,
       isOfBrowser: machine.record.browser != nil && machine.record.browser == visit.client.browser)
     if session != nil { view.deviceToken = deviceToken(for: outcome.account.id, machine.record, visit) }
@@ -159,7 +159,7 @@ extension FlowEngine {
       // Attack: whoever reads an account's mail for a minute joins an identity of their own to it, and gets in by that for ever, past the PIN. They may
       // sign in; what stays is a change, which a factor of the account's own authorises.
       if held == nil, identifier.kind == .federated, !mayJoin(account, record, visit) { continue }
-      if isFederated, identifier.kind != .federated, identifier.kind != record.purpose.given {
+      if isFederated, identifier.kind != .federated, identifier.kind != record.purpose.newIdentifier {
         // Attack: an address that its owner has left behind (`change_email`, a former employer's) comes back by the next sign-in by Google, and
         // whoever reads its mail gets in again. An account that has proved another address keeps to that one.
         if outcome.account.identifiers.contains(where: { $0.identifier.kind == identifier.kind && $0.verifiedAt != nil }) { continue }
@@ -170,10 +170,10 @@ extension FlowEngine {
       outcome.account.identifiers.append(HeldIdentifier(identifier: identifier, verifiedAt: visit.now))
       outcome.changes.append(.verifyIdentifier(account: account.id, identifier))
     }
-    if let given = record.purpose.given, let new = record.proved.last(where: { $0.kind == given }) {
-      outcome.isChange = account.identifiers.contains { $0.identifier.kind == given && $0.identifier != new }
-      outcome.account.identifiers.removeAll { $0.identifier.kind == given && $0.identifier != new }
-      outcome.changes.append(.dropIdentifiers(account: account.id, given, except: new))
+    if let kind = record.purpose.newIdentifier, let new = record.proved.last(where: { $0.kind == kind }) {
+      outcome.isChange = account.identifiers.contains { $0.identifier.kind == kind && $0.identifier != new }
+      outcome.account.identifiers.removeAll { $0.identifier.kind == kind && $0.identifier != new }
+      outcome.changes.append(.dropIdentifiers(account: account.id, kind, except: new))
     }
     for claimed in record.gathered.claimed where outcome.account.identifier(claimed.kind) == nil {
       outcome.account.identifiers.append(HeldIdentifier(identifier: claimed, verifiedAt: nil))
@@ -265,15 +265,15 @@ extension FlowEngine {
   /// What a purpose does beyond its steps.
   private func conclude(_ purpose: FlowPurpose, _ outcome: inout Outcome, _ record: FlowRecord, _ visit: Visit) async throws(Halt) {
     switch purpose {
-    case .passwordReset:
-      try forgetTries(at: "password", record.proved.last { $0.kind == .email }, &outcome, record, visit)
+    case .factor(let provider, .recover):
+      let kinds = registry(visit)[provider]?.descriptor.identifierKinds ?? []
+      try forgetTries(at: provider, record.proved.last { kinds.contains($0.kind) }, &outcome, record, visit)
       guard let before = try await loadAccount(record.account), let (account, change) = try reclaimed(outcome.account, before: before, record, visit)
       else { return }
       outcome.account = account
       outcome.changes.append(change)
-    case .pinReset: try forgetTries(at: "pin", nil, &outcome, record, visit)
-    case .secret(let provider, .reset): try forgetTries(at: provider, nil, &outcome, record, visit)
-    case .changeEmail, .changePhone:
+    case .factor(let provider, .reset): try forgetTries(at: provider, nil, &outcome, record, visit)
+    case .change:
       for step in record.passed + (record.basis?.introduced ?? []) where registry(visit)[step.provider] is any CodeProvider {
         try forgetTries(at: step.provider, nil, &outcome, record, visit)
       }

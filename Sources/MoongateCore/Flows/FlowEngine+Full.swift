@@ -92,6 +92,7 @@ extension FlowEngine {
     let lent = try await lend(provider, step, input, machine.record, id: id, visit)
     switch try await fulfil(name, lent, visit, { () async throws in try await provider.begin(lent.context, input) }) {
     case .ask(let fields, let state, let shown):
+      try demandAskable(fields, by: name, visit)
       machine.waits(
         for: fields, showing: try seal(shown, for: name, id: id), at: nil, state: try seal(state, for: name, id: id))
       let required = fields.filter(\.isRequired)
@@ -102,7 +103,7 @@ extension FlowEngine {
       machine.waits(for: nil, at: site, state: try seal(state, for: name, id: id))
       return OpenedStep(machine: machine, step: machine.record.step ?? step, isComplete: false)
     case .malformed(let problem): throw visit.refusal(problem)
-    case .refused(let reason): throw visit.refusal(try outcome(reason, of: name, visit))
+    case .refused(let reason), .refusedAndAsked(let reason, _): throw visit.refusal(try outcome(reason, of: name, visit))
     case .proved:
       // Attack: a step that passes without a try would be a step that no limit counts.
       throw visit.refusal(.denied)
@@ -115,8 +116,10 @@ extension FlowEngine {
     _ provider: any FullProvider, _ input: ProviderInput, _ step: StepRecord, _ policy: ProviderPolicy, _ before: FlowMachine, isNew: Bool = false,
     id: FlowID, _ visit: Visit
   ) async throws(Halt) -> FlowView {
+    let input = try answer(input, to: step, by: provider.descriptor, visit)
     let lent = try await lend(provider, step, input, before.record, id: id, visit)
     do throws(InputProblem) { try provider.check(lent.context, input) } catch { throw visit.refusal(error) }
+    try demandFit(input, to: step, by: provider.descriptor, visit)
     let place = try await hashingPlace(for: provider, lent.context, policy, step, before.record, visit)
     switch try await judgement(of: provider, input, lent, place.hasher, step, policy, before, isNew: isNew, id: id, visit) {
     case .proved(var proved):
@@ -178,16 +181,31 @@ extension FlowEngine {
         })
     case .refused(let reason):
       let outcome = try await giving(back: refund, visit) { () throws(Halt) -> Outcome in try self.outcome(reason, of: step.provider, visit) }
-      guard outcome.isFailure else {
+      if !outcome.isFailure, try await isGivenBack(step, policy, before.record, visit) {
         try await settle([refund], visit)
         throw visit.refusal(outcome)
       }
       throw try await failed(charged, RefusalCode(outcome), step, before, isNew: isNew, id: id, visit)
+    case .refusedAndAsked(let reason, let round):
+      let (outcome, machine) = try await giving(back: refund, visit) { () throws(Halt) -> (Outcome, FlowMachine) in
+        try demandAskable(round.fields, by: step.provider, visit)
+        var machine = before
+        machine.waits(
+          for: round.fields, showing: try seal(round.shown, for: step.provider, id: id), at: nil,
+          state: try seal(round.state, for: step.provider, id: id))
+        return (try self.outcome(reason, of: step.provider, visit), machine)
+      }
+      if !outcome.isFailure, try await isGivenBack(step, policy, before.record, visit) {
+        _ = try await store(machine, [refund], id: id, visit)
+        throw visit.refusal(outcome)
+      }
+      throw try await failed(charged, RefusalCode(outcome), step, machine, isNew: true, id: id, visit)
     case .malformed(let problem):
       try await settle([refund], visit)
       throw visit.refusal(problem)
     case .ask(let fields, let state, let shown):
       let machine = try await giving(back: refund, visit) { () throws(Halt) -> FlowMachine in
+        try demandAskable(fields, by: step.provider, visit)
         var machine = before
         machine.isAbout(candidate.step.claimants)
         machine.waits(

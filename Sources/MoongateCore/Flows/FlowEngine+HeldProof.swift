@@ -17,14 +17,11 @@ extension FlowEngine {
     throw unauthorised(authority, visit)
   }
 
-  /// The providers that authorise a change of the account at this moment, each with the flow in which a session passes it: those of `step_up`
-  /// first, in its order.
+  /// The providers that authorise a change of the account at this moment, each with the flow in which a session passes it: those of the
+  /// flows whose purpose is a step-up first, in their order.
   func changeProofs(_ authority: ChangeAuthority, _ visit: Visit) -> [(provider: ProviderName, flow: String)] {
-    let stepUp = FlowPurpose.stepUp.rawValue
-    let flows = visit.generation.flows.values.filter { flow in
-      flow.needsSession(by: registry(visit)) && [.stepUp, .pinUnlock, .signIn].contains(FlowPurpose(flow: flow.name))
-    }
-    let ordered = flows.sorted { ($0.name == stepUp ? 0 : 1, $0.name) < ($1.name == stepUp ? 0 : 1, $1.name) }
+    let flows = visit.generation.flows.values.filter { $0.needsSession(by: registry(visit)) && $0.purpose.isProofAlone }
+    let ordered = flows.sorted { ($0.purpose == .stepUp ? 0 : 1, $0.name) < ($1.purpose == .stepUp ? 0 : 1, $1.name) }
     var found: [(provider: ProviderName, flow: String)] = []
     for flow in ordered {
       // A flow of several steps would ask for more than the change needs.

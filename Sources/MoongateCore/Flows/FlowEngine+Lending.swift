@@ -35,7 +35,7 @@ extension FlowEngine {
     }
     let redaction = redaction(of: name, input, ([step.identifier].compactMap(\.self)) + (account?.identifiers ?? []), visit)
     let context = StepContext(
-      flow: record.name, purpose: record.stepPurpose(of: name), account: account, identifier: step.identifier,
+      flow: record.name, flowPurpose: record.purpose.kind, purpose: record.stepPurpose(of: name), account: account, identifier: step.identifier,
       state: try unseal(step.state, for: name, id: id), now: visit.now.milliseconds, callback: try callback(name, id: id, visit),
       tools: tools(for: provider, redaction, visit))
     return LentStep(context: context, record: kept, redaction: redaction)

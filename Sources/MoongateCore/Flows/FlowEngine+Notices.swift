@@ -34,7 +34,7 @@ extension FlowEngine {
   func tell(of record: FlowRecord, before: Account?, after: Account, isNewDevice: Bool, _ visit: Visit) {
     guard let before else { return }
     if record.startedIn == nil, isNewDevice { tell(.newDevice, to: after.noticeAddress, visit) }
-    if let given = record.purpose.given, record.proved.contains(where: { $0.kind == given }) {
+    if let given = record.purpose.newIdentifier, record.proved.contains(where: { $0.kind == given }) {
       // The old one is told: who took the account over by a new one must not be the only one who knows.
       // Attack: accounts that claim a stranger's address and change it away, again and again, each time with a mail to the stranger that no
       // limit counts. What nobody has proved is nobody's in particular.
@@ -49,23 +49,25 @@ extension FlowEngine {
       for address in addresses { tell(notice, to: address, visit) }
     }
     for provider in record.gathered.records.keys.sorted() {
-      let notice: Notice? =
-        switch (provider.rawValue, record.stepPurpose(of: provider)) {
-        case ("pin", .set): before.credentials.contains(provider) ? .pinChanged : .pinSet
-        case ("pin", .change): .pinChanged
-        case ("pin", .disable): .pinRemoved
-        case ("password", .set), ("password", .change): .passwordChanged
-        case (_, .set): before.credentials.contains(provider) ? .factorChanged(title(of: provider, visit)) : .factorSet(title(of: provider, visit))
-        case (_, .change): .factorChanged(title(of: provider, visit))
-        case (_, .disable): .factorRemoved(title(of: provider, visit))
-        case (_, .prove): nil
-        }
-      if let notice { tell(notice, to: after.noticeAddress, visit) }
+      let purpose = record.stepPurpose(of: provider)
+      // A factor that is set in place of another was changed.
+      let change: StepPurpose = purpose == .set && before.credentials.contains(provider) ? .change : purpose
+      if let notice = notice(of: change, provider, visit) { tell(notice, to: after.noticeAddress, visit) }
     }
   }
 
-  /// What people know a provider by.
-  private func title(of name: ProviderName, _ visit: Visit) -> String { registry(visit)[name]?.descriptor.words?.title ?? name.rawValue }
+  /// What is told of a change of a provider's factor; nil where nothing was changed.
+  private func notice(of change: StepPurpose, _ name: ProviderName, _ visit: Visit) -> Notice? {
+    let words = registry(visit).descriptor(name)?.words
+    if let own = words?.notices[change] { return .factor(own) }
+    let title = words?.title ?? name.rawValue
+    return switch change {
+    case .set: .factorSet(title)
+    case .change: .factorChanged(title)
+    case .disable: .factorRemoved(title)
+    case .prove: nil
+    }
+  }
 
   /// Tells the owner of an account of its lock. Locks of addresses and networks are nobody's in particular.
   func tell(of locks: [LockBegun], account id: String?, _ visit: Visit) async throws(Halt) {

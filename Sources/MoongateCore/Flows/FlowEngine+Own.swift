@@ -22,9 +22,9 @@ extension FlowEngine {
   ///   (`already_set`): to step up first would lead to nothing.
   func demandChangeProof(_ record: FlowRecord, _ visit: Visit, isJudged: Bool = false) throws(Halt) {
     guard let own = visit.client.session else { return }
-    if !isJudged, let secret = record.purpose.setSecret, own.account.credentials.contains(secret) { return }
+    if !isJudged, let secret = record.purpose.setProvider, own.account.credentials.contains(secret) { return }
     if record.purpose.needsHeldProof { return try demandHeldProof(of: own, visit, counting: record.passed) }
-    guard let secret = record.purpose.resetSecret else { return }
+    guard let secret = record.purpose.resetProvider else { return }
     // Attack: with a session and a SIM card the thief "resets" a PIN that an account with an authenticator app does not have, or has beside it,
     // and the new PIN authorises what the code alone may not.
     let others = ChangeAuthority(replacing: secret, in: authority(over: own.account, visit))
@@ -40,7 +40,7 @@ extension FlowEngine {
   func demandProof(before purpose: StepPurpose, _ record: FlowRecord, _ visit: Visit) async throws(Halt) {
     guard purpose == .set else { return }
     if record.purpose.needsHeldProof { return try demandChangeProof(record, visit) }
-    if record.purpose == .registerEmail { return }
+    if record.purpose.registersFactor { return }
     guard !record.passed.isEmpty, let account = try await loadOwn(record, visit) else { throw visit.refusal(.denied) }
     if record.purpose.isReset { try demandResetProof(record, account, visit) }
   }
@@ -49,14 +49,14 @@ extension FlowEngine {
   func demandResetProof(_ record: FlowRecord, _ account: Account, _ visit: Visit) throws(Halt) {
     let authority = self.authority(over: account, visit)
     // Attack: a code to a mailbox gives a first password to an account that a PIN or an app protects.
-    if record.purpose == .passwordReset, !account.credentials.contains("password"), !authority.factors.isEmpty,
+    if let recovered = record.purpose.recoveredProvider, !account.credentials.contains(recovered), !authority.factors.isEmpty,
       !record.passed.contains(where: authority.authorises), account.identifiers.contains(where: { $0.verifiedAt != nil })
     {
       throw visit.refusal(.denied, detail: "This account has no password. Set one up after signing in.")
     }
     if record.passed.contains(where: authority.isHeld) { return }
     // Who recovers an account that has proved nothing yet proves the address that it claims.
-    if record.purpose == .passwordReset, !account.identifiers.contains(where: { $0.verifiedAt != nil }) { return }
+    if record.purpose.recoveredProvider != nil, !account.identifiers.contains(where: { $0.verifiedAt != nil }) { return }
     throw resetRefusal(nil, account, visit)
   }
 

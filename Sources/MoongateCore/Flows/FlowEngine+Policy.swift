@@ -112,7 +112,7 @@ extension FlowEngine {
   /// The account that a step's tries count against. A code to an address or number that the account is to be given says nothing of the one that
   /// it has: where tries at that one have turned it off, this is the way to turn it on again (policy.md, `disable`: "or a rebind").
   func counted(_ identifier: Identifier?, _ account: String?, _ record: FlowRecord) -> String? {
-    identifier?.kind != nil && identifier?.kind == record.purpose.given ? nil : account
+    identifier?.kind != nil && identifier?.kind == record.purpose.newIdentifier ? nil : account
   }
 
   private func fixed<Value>(_ varying: Varying<Value>) throws(PolicyFault) -> Value {
@@ -129,7 +129,7 @@ extension FlowEngine {
     return Facts(
       now: visit.now, provider: subject?.provider, flow: FlowFacts(name: record.name, passed: Set(record.passed.map(\.provider))),
       identifier: subject?.identifier ?? record.proved.last,
-      account: account?.facts(at: visit.now, of: visit.generation.policies.keys) ?? AccountFacts(),
+      account: account?.facts(at: visit.now, in: visit.generation) ?? AccountFacts(),
       client: ClientFacts(
         address: visit.client.address, userAgent: visit.client.userAgent,
         isNewDevice: !keys.knows(visit.device, account?.id ?? subject?.account ?? record.account, by: nil),
@@ -215,11 +215,11 @@ extension FlowEngine {
   func isOpen(_ name: ProviderName, to account: Account, in purpose: FlowPurpose, _ visit: Visit) -> Bool {
     guard let provider = registry(visit)[name] else { return false }
     let kinds = provider.descriptor.identifierKinds
-    if purpose.step(of: name) == .set || purpose.given.map(kinds.contains) ?? false { return true }
+    if purpose.step(of: name) == .set || purpose.newIdentifier.map(kinds.contains) ?? false { return true }
     if provider is any CodeProvider { return meant(of: kinds, in: account, for: purpose, visit) != nil }
     if kinds.contains(.federated) { return account.identifier(.federated)?.verifiedAt != nil }
     // What has a flow that makes it has to be made first.
-    let isMade = provider.descriptor.hashesSecrets || visit.generation.flows[FlowPurpose.secret(name, .set).rawValue] != nil
+    let isMade = provider.descriptor.hashesSecrets || visit.generation.flow(for: .factor(name, .set)) != nil
     return !isMade || account.credentials.contains(name)
   }
 

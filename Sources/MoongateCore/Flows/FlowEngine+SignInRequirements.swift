@@ -18,7 +18,7 @@ extension FlowEngine {
     guard var account = try await loadOwn(machine.record, visit) else { return false }
     // Attack: an account that somebody made in the victim's name, with an authenticator app of their own. Whoever recovers an account in which nothing
     // was ever verified does not take over its secrets, so none of them can be required.
-    if machine.record.purpose == .passwordReset, !account.identifiers.contains(where: { $0.verifiedAt != nil }) { account.credentials = [] }
+    if machine.record.purpose.recoveredProvider != nil, !account.identifiers.contains(where: { $0.verifiedAt != nil }) { account.credentials = [] }
     // It is refused when it completes.
     if account.isLocked || machine.record.endingRule == .new { return false }
     for (index, requirement) in requirements.enumerated() where !machine.record.hasMet(requirement) {
@@ -57,7 +57,7 @@ extension FlowEngine {
     for requirement: SignInRequirement, _ account: Account, _ record: FlowRecord, _ visit: Visit
   ) -> (choices: [ProviderName], purpose: AccountStep)? {
     let held = requirement.choices.filter { hasFactor(account, $0, visit) }
-    // Attack: a password that was made anew in this flow (`password_reset`) proves nothing of the one that the account requires.
+    // Attack: a password that was made anew in this flow (purpose `reset`) proves nothing of the one that the account requires.
     let provable = held.filter { record.purpose.step(of: $0) == .prove }
     if !provable.isEmpty { return (provable, .prove) }
     // Attack: who has one factor alone sets up another of the choices, beside the one that they cannot prove.

@@ -93,6 +93,7 @@ extension FlowEngine {
       let policy = visit.generation.policies[name],
       full.descriptor.submitFields.contains(where: { $0.name != "code" && input.fields[$0.name] != nil })
     else { return nil }
+    let input = input.declared(by: full.descriptor)
     let known = step.account.flatMap { id in step.epoch.map { AccountVersion(id: id, epoch: $0) } }
     let ahead = StepRecord(provider: name, identifier: nil, isSkippable: false, account: known, challenge: nil)
     var lent = try await lend(full, ahead, input, machine.record, id: id, visit)
@@ -114,13 +115,16 @@ extension FlowEngine {
     // What goes wrong from here on leaves the next step open, so that the same call may be made again with another secret.
     var reached = machine
     do throws(Halt) {
-      let opened = try await opening(following.provider, input, following.policy, machine, id: id, visit)
+      let descriptor = following.provider.descriptor
+      let opened = try await opening(following.provider, input.declared(by: descriptor), following.policy, machine, id: id, visit)
       guard opened.isComplete else {
         return try await finish(codeOnly, proved.changes, refunding: [proved.charged], id: id, visit)
       }
       reached = opened.machine
+      let input = try answer(input, to: opened.step, by: descriptor, visit)
       let lent = try await lend(following.provider, opened.step, input, opened.machine.record, id: id, visit)
       do throws(InputProblem) { try following.provider.check(lent.context, input) } catch { throw visit.refusal(error) }
+      try demandFit(input, to: opened.step, by: descriptor, visit)
       let judged = try await judgement(
         of: following.provider, input, lent, following.place.hasher, opened.step, following.policy, opened.machine, isNew: false, id: id, visit)
       switch judged {
@@ -202,7 +206,7 @@ extension FlowEngine {
       return ProofSubject(holder: step.holder)
     }
     // What the account is to be given it does not have.
-    let isNew = record.purpose.given.map { $0 == step.identifier?.kind } ?? false
+    let isNew = record.purpose.newIdentifier.map { $0 == step.identifier?.kind } ?? false
     return ProofSubject(
       account: AccountVersion(id: id, epoch: epoch), held: isNew ? [] : [step.identifier].compactMap(\.self), holder: step.holder)
   }
@@ -233,7 +237,7 @@ extension FlowEngine {
     var machine = before
     let name = step.provider
     // Setting a PIN is not passing it. Who makes an account by a password has nothing else to have passed.
-    let isFactor = purpose != .set || machine.record.purpose == .registerEmail
+    let isFactor = purpose != .set || machine.record.purpose.registersFactor
     let main = subject.held.first ?? proof.proved.first
     var passed = PassedProof(
       PassedStep(provider: name, at: visit.now, identifier: main.map { keys.proofHash(of: $0) }), account: subject.account)

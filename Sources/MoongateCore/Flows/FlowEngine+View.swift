@@ -9,7 +9,8 @@ extension FlowEngine {
     // Attack: who created an app's flow asks for it while somebody else goes on with it in a browser, and reads whom the code went to.
     if record.app != nil, record.browser != nil, !isOfBrowser, record.status != .complete || record.appCode != nil {
       return FlowView(
-        id: id, flow: record.name, status: record.status, expiresAt: record.expiresAt, choices: [], step: nil, passed: [], account: nil,
+        id: id, flow: record.name, purpose: record.purpose, status: record.status, expiresAt: record.expiresAt, choices: [], step: nil, passed: [],
+        account: nil,
         session: nil, next: nil, isOfBrowser: false)
     }
     let due = record.status == .pending ? record.due : nil
@@ -18,9 +19,10 @@ extension FlowEngine {
     let isTold = record.status == .complete && record.appCode == nil
     let account = isTold ? try await loadAccount(record.account) : nil
     var view = FlowView(
-      id: id, flow: record.name, status: record.status, expiresAt: record.expiresAt,
+      id: id, flow: record.name, purpose: record.purpose, status: record.status, expiresAt: record.expiresAt,
       choices: record.step == nil && record.accountChoice == nil ? try await choices(due, of: record, visit) : [],
-      step: try await step(of: record, id: id, visit), passed: record.passed, account: account.map { AccountView($0, isNew: record.isNewAccount) },
+      step: try await step(of: record, id: id, visit), passed: record.passed,
+      account: account.map { AccountView($0, isNew: record.isNewAccount, pads: visit.generation.pads) },
       session: nil, next: isTold ? record.completedNext : nil, isOfBrowser: isOfBrowser)
     view.isUnderWay = !record.passed.isEmpty || record.basis?.introduced.isEmpty == false
     view.returnTo = record.returnTo

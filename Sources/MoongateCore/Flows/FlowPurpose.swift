@@ -1,150 +1,242 @@
 import MoongateSDK
 
-/// What a flow is for. Its *name* says so (policy.md, "flows/NAME.lua"): an operator chooses the steps, the core what completing them does.
+/// What completing a flow does, as flows/NAME.lua declares it with `purpose`, `provider` and `identifier`.
 ///
-/// A flow of the name of a provider with `_set`, `_change`, `_disable` or `_reset` behind it (`totp_set`) is where an account makes, changes,
-/// removes or makes anew what that provider proves.
-package enum FlowPurpose: RawRepresentable, Sendable, Hashable, CaseIterable {
-  case registerEmail
-  case verifyEmail, changeEmail, changePhone, joinPhone
-  case passwordReset
-  case pinSet, pinChange, pinUnlock, pinReset, pinDisable
-  case stepUp
-  /// What else a provider keeps for an account.
-  case secret(ProviderName, SecretAct)
-  /// Every other name, `login` and an operator's own included.
+/// The operator chooses a flow's steps; its purpose decides whether it begins with a session, what the steps of a provider do, and what
+/// changes when it completes.
+package enum FlowPurpose: Sendable, Hashable {
+  /// Signs a person in, or creates an account where the flow's account rule allows it.
   case signIn
+  /// Creates an account. `setting` names the provider whose secret is chosen on the way, such as a password; nil for none.
+  case register(setting: ProviderName?)
+  /// Proves once more who holds the session.
+  case stepUp
+  /// Verifies an identifier that the account claims.
+  case verify(IdentifierKind)
+  /// Replaces the account's identifier of a kind by one that is verified in the flow.
+  case change(IdentifierKind)
+  /// Adds an identifier of a kind; where another account holds it verified, the two accounts become one.
+  case join(IdentifierKind)
+  /// Acts on the factor that a provider keeps for an account.
+  case factor(ProviderName, FactorOperation)
 
-  /// What becomes of a secret.
-  package enum SecretAct: String, Sendable, CaseIterable {
-    case set, change, disable
-    /// Made anew by who has forgotten it and has proved something else.
+  package enum FactorOperation: String, Sendable, CaseIterable {
+    /// The account has none and chooses one.
+    case set
+    /// The current factor is proved and replaced.
+    case change
+    /// The current factor is proved and removed.
+    case disable
+    /// A forgotten factor is replaced within a session. Something else that the account holds is proved first.
     case reset
+    /// A forgotten factor is replaced without a session: the flow itself finds out whose account it is.
+    case recover
+    /// The factor is proved, and the session goes on under a new token.
+    case unlock
   }
+}
 
-  /// Those that have a name of their own.
-  package static let allCases: [Self] = [
-    .registerEmail, .verifyEmail, .changeEmail, .changePhone, .joinPhone, .passwordReset, .pinSet, .pinChange, .pinUnlock, .pinReset, .pinDisable,
-    .stepUp, .signIn,
-  ]
+// MARK: - What follows from it
 
-  /// The flow's name; empty for `signIn`, which has many.
-  package var rawValue: String {
-    switch self {
-    case .registerEmail: "register_email"
-    case .verifyEmail: "verify_email"
-    case .changeEmail: "change_email"
-    case .changePhone: "change_phone"
-    case .joinPhone: "join_phone"
-    case .passwordReset: "password_reset"
-    case .pinSet: "pin_set"
-    case .pinChange: "pin_change"
-    case .pinUnlock: "pin_unlock"
-    case .pinReset: "pin_reset"
-    case .pinDisable: "pin_disable"
-    case .stepUp: "step_up"
-    case .secret(let provider, let act): "\(provider)_\(act.rawValue)"
-    case .signIn: ""
-    }
-  }
-
-  package init?(rawValue: String) {
-    if let named = Self.allCases.first(where: { $0.rawValue == rawValue }) {
-      self = named
-      return
-    }
-    guard let end = rawValue.lastIndex(of: "_"), let act = SecretAct(rawValue: String(rawValue[rawValue.index(after: end)...])),
-      let provider = ProviderName(rawValue: String(rawValue[..<end]))
-    else { return nil }
-    self = .secret(provider, act)
-  }
-
-  package init(flow name: String) { self = Self(rawValue: name) ?? .signIn }
-
-  /// Whether the flow is an account's own: it is begun with a session, and completing it gives that session a new token.
+extension FlowPurpose {
+  /// Whether the flow begins with a session of the account that it is about. Completing it gives that session a new token.
   package var needsSession: Bool {
     switch self {
-    case .signIn, .registerEmail, .passwordReset: false
+    case .signIn, .register, .factor(_, .recover): false
     default: true
     }
   }
 
-  /// What a provider's step in the flow is to do.
+  /// What providers and operators call it.
+  package var kind: FlowPurposeKind {
+    switch self {
+    case .signIn: .signIn
+    case .register: .register
+    case .stepUp: .stepUp
+    case .verify: .verify
+    case .change, .factor(_, .change): .change
+    case .join: .join
+    case .factor(_, .set): .set
+    case .factor(_, .disable): .disable
+    case .factor(_, .reset), .factor(_, .recover): .reset
+    case .factor(_, .unlock): .unlock
+    }
+  }
+
+  /// The provider whose factor the flow is about; nil where it is about none.
+  package var provider: ProviderName? {
+    switch self {
+    case .register(let provider): provider
+    case .factor(let provider, _): provider
+    default: nil
+    }
+  }
+
+  /// What a provider's step in the flow does.
   package func step(of provider: ProviderName) -> StepPurpose {
-    switch (self, provider.rawValue) {
-    case (.pinSet, "pin"), (.pinReset, "pin"), (.registerEmail, "password"), (.passwordReset, "password"): .set
-    case (.pinChange, "pin"): .change
-    case (.pinDisable, "pin"): .disable
-    case (.secret(let own, .set), _) where own == provider, (.secret(let own, .reset), _) where own == provider: .set
-    case (.secret(let own, .change), _) where own == provider: .change
-    case (.secret(let own, .disable), _) where own == provider: .disable
+    guard self.provider == provider else { return .prove }
+    return switch self {
+    case .register, .factor(_, .set), .factor(_, .reset), .factor(_, .recover): .set
+    case .factor(_, .change): .change
+    case .factor(_, .disable): .disable
     default: .prove
     }
   }
 
-  /// Whether it makes anew a secret that was forgotten.
-  var isReset: Bool {
-    switch self {
-    case .passwordReset, .pinReset, .secret(_, .reset): true
-    default: false
-    }
-  }
+  /// Whether it replaces a factor that was forgotten.
+  package var isReset: Bool { resetProvider != nil || recoveredProvider != nil }
 
-  /// The provider whose secret a session's flow makes where there is none; nil in every other flow.
-  var setSecret: ProviderName? {
-    switch self {
-    case .pinSet: "pin"
-    case .secret(let provider, .set): provider
-    default: nil
-    }
-  }
+  /// Whether it creates an account and sets its factor on the way.
+  package var registersFactor: Bool { if case .register(.some) = self { true } else { false } }
 
-  /// The provider whose secret a session's flow makes anew; nil in every other flow.
-  var resetSecret: ProviderName? {
-    switch self {
-    case .pinReset: "pin"
-    case .secret(let provider, .reset): provider
-    default: nil
-    }
-  }
+  /// The provider whose factor a session's flow sets where the account has none; nil in every other flow.
+  package var setProvider: ProviderName? { if case .factor(let provider, .set) = self { provider } else { nil } }
 
-  /// Whether it adds or changes an identifier or a factor of an account whose owner proves nothing of the account in it. It begins only after a
-  /// recent proof of something that is held already (`FlowEngine.demandHeldProof`). `NAME_change` and `NAME_disable` prove the current factor themselves, and a
-  /// reset proves what it resets by.
+  /// The provider whose forgotten factor a session's flow replaces; nil in every other flow.
+  package var resetProvider: ProviderName? { if case .factor(let provider, .reset) = self { provider } else { nil } }
+
+  /// The provider whose forgotten factor is replaced without a session; nil in every other flow.
+  package var recoveredProvider: ProviderName? { if case .factor(let provider, .recover) = self { provider } else { nil } }
+
+  /// Whether it adds or changes an identifier or a factor of an account without proving anything that the account already holds. It begins only
+  /// after a recent proof of such a thing (`FlowEngine.demandHeldProof`). To change or disable a factor proves that factor; a reset proves
+  /// something else first.
   package var needsHeldProof: Bool {
     switch self {
-    case .changeEmail, .changePhone, .joinPhone, .pinSet, .secret(_, .set): true
+    case .change, .join, .factor(_, .set): true
     default: false
     }
   }
 
-  /// The kind of identifier that the account is given by the flow: a code of that kind is for one that it does not have yet.
-  package var given: IdentifierKind? {
+  /// The kind of the identifier that the account receives: a code of that kind goes to one that the account does not have yet.
+  package var newIdentifier: IdentifierKind? {
     switch self {
-    case .changeEmail: .email
-    case .changePhone, .joinPhone: .phone
+    case .change(let kind), .join(let kind): kind
     default: nil
     }
   }
 
-  /// Whether what an account holds may be proved by a code in this flow.
+  /// Whether it joins two accounts where the verified identifier belongs to another.
+  package var joinsAccounts: Bool { if case .join = self { true } else { false } }
+
+  /// Whether a code may prove this identifier of the account in the flow.
   ///
   /// Attack: an address that was only claimed must not count as a factor where one is asked for, as in a step-up.
   package func accepts(_ held: HeldIdentifier) -> Bool {
     switch self {
-    case .verifyEmail: held.verifiedAt == nil
-    case .signIn, .registerEmail, .passwordReset: true
+    case .verify: held.verifiedAt == nil
+    case .signIn, .register, .factor(_, .recover): true
     default: held.verifiedAt != nil
+    }
+  }
+
+  /// Whether completing the flow authorises changes of the account afterwards: it proves what the account holds, and does nothing else.
+  package var isProofAlone: Bool {
+    switch self {
+    case .signIn, .stepUp, .factor(_, .unlock): true
+    default: false
+    }
+  }
+}
+
+// MARK: - As text
+
+/// As the store keeps it: the purpose, then what it is about (`set pin`, `change phone`).
+extension FlowPurpose: RawRepresentable, Codable {
+  package var rawValue: String {
+    switch self {
+    case .signIn: "sign_in"
+    case .register(let provider): provider.map { "register \($0)" } ?? "register"
+    case .stepUp: "step_up"
+    case .verify(let kind): "verify \(kind.rawValue)"
+    case .change(let kind): "change \(kind.rawValue)"
+    case .join(let kind): "join \(kind.rawValue)"
+    case .factor(let provider, let operation): "factor \(operation.rawValue) \(provider)"
+    }
+  }
+
+  package init?(rawValue: String) {
+    let words = rawValue.split(separator: " ", omittingEmptySubsequences: false).map(String.init)
+    let kind = words.count == 2 ? IdentifierKind(rawValue: words[1]) : nil
+    switch (words[0], kind, words.count) {
+    case ("sign_in", _, 1): self = .signIn
+    case ("step_up", _, 1): self = .stepUp
+    case ("register", _, 1): self = .register(setting: nil)
+    case ("register", _, 2):
+      guard let provider = ProviderName(rawValue: words[1]) else { return nil }
+      self = .register(setting: provider)
+    case ("verify", let kind?, _): self = .verify(kind)
+    case ("change", let kind?, _): self = .change(kind)
+    case ("join", let kind?, _): self = .join(kind)
+    case ("factor", _, 3):
+      guard let operation = FactorOperation(rawValue: words[1]), let provider = ProviderName(rawValue: words[2]) else { return nil }
+      self = .factor(provider, operation)
+    default: return nil
+    }
+  }
+}
+
+// MARK: - By the flow's name
+
+extension FlowPurpose {
+  /// The name that a flow of this purpose usually has; the first choice where several flows have the same purpose. nil where there is none.
+  package var usualName: String? {
+    switch self {
+    case .signIn: nil
+    case .register(let provider): provider == nil ? "register" : "register_email"
+    case .stepUp: "step_up"
+    case .verify(let kind): "verify_\(kind.rawValue)"
+    case .change(let kind): "change_\(kind.rawValue)"
+    case .join(let kind): "join_\(kind.rawValue)"
+    case .factor(let provider, .recover): "\(provider)_reset"
+    case .factor(let provider, let operation): "\(provider)_\(operation.rawValue)"
+    }
+  }
+
+  /// What the name of a flow said of its purpose before flows declared it. It still does for flows without `purpose`, and for flows under way
+  /// that an older gateway began.
+  /// - Parameters:
+  ///   - steps: the flow's, whose first provider is the one that `register_email` sets.
+  ///   - identifiesPeople: whether the provider finds out whose account it is, as a password does beside an email address.
+  package init(nameOfFlow name: String, steps: [StepRule], identifiesPeople: (ProviderName) -> Bool) {
+    switch name {
+    case "register_email": self = .register(setting: steps.first?.choices.first)
+    case "verify_email": self = .verify(.email)
+    case "change_email": self = .change(.email)
+    case "change_phone": self = .change(.phone)
+    case "join_phone": self = .join(.phone)
+    case "step_up": self = .stepUp
+    default:
+      let parts = name.split(separator: "_").last.map { (name.dropLast($0.count + 1), $0) }
+      guard let (prefix, suffix) = parts, let operation = FactorOperation(rawValue: String(suffix)), operation != .recover,
+        let provider = ProviderName(rawValue: String(prefix)),
+        operation != .unlock || steps.first?.choices.contains(provider) ?? false
+      else {
+        self = .signIn
+        return
+      }
+      self = .factor(provider, operation == .reset && identifiesPeople(provider) ? .recover : operation)
     }
   }
 }
 
 extension FlowDefinition {
-  /// Whether it is an account's own flow, begun with a session: by its name, or because its first step (a PIN alone) tells nobody's name.
-  package func needsSession(by providers: ProviderRegistry) -> Bool { FlowPurpose(flow: name).needsSession || !identifies(by: providers) }
+  /// Whether it begins with a session: its purpose says so, or its first step (a PIN alone) tells nobody's name.
+  package func needsSession(by providers: ProviderRegistry) -> Bool { purpose.needsSession || !identifies(by: providers) }
 
   private func identifies(by providers: ProviderRegistry) -> Bool {
     guard let first = steps.first else { return false }
     return first.choices.contains { providers[$0].map { !$0.descriptor.identifierKinds.isEmpty } ?? false }
+  }
+}
+
+extension PolicyGeneration {
+  /// What the flow of this name is for; `signIn` where there is no such flow.
+  package func purpose(of flow: String) -> FlowPurpose { flows[flow]?.purpose ?? .signIn }
+
+  /// The flow for a purpose: of several the one with the usual name, else the first by name.
+  package func flow(for purpose: FlowPurpose) -> FlowDefinition? {
+    if let name = purpose.usualName, let usual = flows[name], usual.purpose == purpose { return usual }
+    return flows.values.filter { $0.purpose == purpose }.min { $0.name < $1.name }
   }
 }

@@ -39,6 +39,8 @@ package struct FlowRecord: Sendable, Equatable, Codable {
   package var status: Status
   package let createdAt: Timestamp
   package let expiresAt: Timestamp
+  /// nil where an older gateway began the flow: then its name tells (`purpose`).
+  private let declaredPurpose: FlowPurpose?
   package let accountRule: AccountRule
   /// Those of its beginning, and those that a policy has asked for since.
   package var steps: [StepRule]
@@ -94,6 +96,7 @@ package struct FlowRecord: Sendable, Equatable, Codable {
     status = .pending
     self.createdAt = createdAt
     expiresAt = createdAt + definition.lifetime
+    declaredPurpose = definition.purpose
     accountRule = definition.account
     steps = definition.steps
     session = definition.session
@@ -158,7 +161,9 @@ package struct FlowRecord: Sendable, Equatable, Codable {
   }
 
   /// What completing it does.
-  package var purpose: FlowPurpose { FlowPurpose(flow: name) }
+  package var purpose: FlowPurpose {
+    declaredPurpose ?? FlowPurpose(nameOfFlow: name, steps: steps, identifiesPeople: { _ in startedIn == nil })
+  }
 }
 
 /// What a flow keeps of a code provider's policy from its beginning on.

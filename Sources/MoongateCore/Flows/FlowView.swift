@@ -4,6 +4,8 @@ import MoongateSDK
 package struct FlowView: Sendable {
   package var id: FlowID
   package var flow: String
+  /// For pages; no answer of the API has it.
+  package var purpose: FlowPurpose
   package var status: FlowRecord.Status
   package var expiresAt: Timestamp
   /// What may be begun; empty while a step is open or nothing is left.
@@ -25,11 +27,13 @@ package struct FlowView: Sendable {
   package var isUnderWay = false
 
   package init(
-    id: FlowID, flow: String, status: FlowRecord.Status, expiresAt: Timestamp, choices: [ProviderName], step: StepView?, passed: [PassedStep],
+    id: FlowID, flow: String, purpose: FlowPurpose, status: FlowRecord.Status, expiresAt: Timestamp, choices: [ProviderName], step: StepView?,
+    passed: [PassedStep],
     account: AccountView?, session: SessionView?, next: String?, isOfBrowser: Bool
   ) {
     self.id = id
     self.flow = flow
+    self.purpose = purpose
     self.status = status
     self.expiresAt = expiresAt
     self.choices = choices
@@ -91,7 +95,8 @@ package struct AccountView: Sendable, Equatable {
   package var hasPIN: Bool
   package var isNewUser: Bool
 
-  package init(_ account: Account, isNew: Bool) {
+  /// - Parameter pads: the providers whose factor is a PIN (`PolicyGeneration.pads`).
+  package init(_ account: Account, isNew: Bool, pads: Set<ProviderName>) {
     id = account.id
     let phone = account.identifier(.phone)
     let email = account.identifier(.email)
@@ -101,7 +106,7 @@ package struct AccountView: Sendable, Equatable {
     lastName = account.lastName
     isPhoneVerified = phone?.verifiedAt != nil
     isEmailVerified = email?.verifiedAt != nil
-    hasPIN = account.credentials.contains { $0.rawValue == "pin" }
+    hasPIN = !account.credentials.isDisjoint(with: pads)
     isNewUser = isNew
   }
 }

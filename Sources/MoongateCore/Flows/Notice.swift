@@ -1,6 +1,6 @@
 import MoongateSDK
 
-/// What people are told about their account without having asked (exact.md, "More"). All its words are in this file.
+/// What people are told about their account without having asked.
 package enum Notice: Sendable, Equatable {
   case newDevice
   /// nil: until an operator ends it.
@@ -8,11 +8,9 @@ package enum Notice: Sendable, Equatable {
   case emailChanged
   case phoneAdded
   case phoneChanged
-  case pinSet
-  case pinChanged
-  case pinRemoved
-  case passwordChanged
-  /// What any other provider keeps of the account, by the name that people know it by.
+  /// What a provider says of a change of its factor.
+  case factor(FactorNotice)
+  /// The same where it says nothing, by the name that people know it by.
   case factorSet(String)
   case factorChanged(String)
   case factorRemoved(String)
@@ -26,10 +24,7 @@ package enum Notice: Sendable, Equatable {
     case .emailChanged: "The email address of your account was changed"
     case .phoneAdded: "A phone number was added to your account"
     case .phoneChanged: "The phone number of your account was changed"
-    case .pinSet: "A passcode was set for your account"
-    case .pinChanged: "The passcode of your account was changed"
-    case .pinRemoved: "The passcode of your account was turned off"
-    case .passwordChanged: "The password of your account was changed"
+    case .factor(let notice): notice.event
     case .factorSet(let title): "\"\(title)\" was set up for your account"
     case .factorChanged(let title): "\"\(title)\" of your account was changed"
     case .factorRemoved(let title): "\"\(title)\" of your account was turned off"
@@ -45,10 +40,7 @@ package enum Notice: Sendable, Equatable {
       case .emailChanged: "Email address changed"
       case .phoneAdded: "Phone number added"
       case .phoneChanged: "Phone number changed"
-      case .pinSet: "Passcode set"
-      case .pinChanged: "Passcode changed"
-      case .pinRemoved: "Passcode turned off"
-      case .passwordChanged: "Password changed"
+      case .factor(let notice): notice.subject
       case .factorSet(let title): "\(title) set up"
       case .factorChanged(let title): "\(title) changed"
       case .factorRemoved(let title): "\(title) turned off"

@@ -3,26 +3,32 @@ import MoongateSDK
 /// flows/NAME.lua, typed.
 package struct FlowDefinition: Sendable {
   package let name: String
+  package let purpose: FlowPurpose
   package let account: AccountRule
   package let steps: [StepRule]
   package let lifetime: Duration
   package let session: SessionRule
   package let next: NextPaths
   package let location: SourceLocation
+  /// Whether the purpose follows from the flow's name, since the file does not declare it.
+  package let isPurposeImplied: Bool
   /// Where each of `steps` was said.
   package let stepLocations: [SourceLocation]
 
   package init(
-    name: String, account: AccountRule, steps: [StepRule], lifetime: Duration, session: SessionRule, next: NextPaths, location: SourceLocation,
-    stepLocations: [SourceLocation] = []
+    name: String, purpose: FlowPurpose, account: AccountRule, steps: [StepRule], lifetime: Duration, session: SessionRule, next: NextPaths,
+    location: SourceLocation,
+    isPurposeImplied: Bool = false, stepLocations: [SourceLocation] = []
   ) {
     self.name = name
+    self.purpose = purpose
     self.account = account
     self.steps = steps
     self.lifetime = lifetime
     self.session = session
     self.next = next
     self.location = location
+    self.isPurposeImplied = isPurposeImplied
     self.stepLocations = stepLocations
   }
 }

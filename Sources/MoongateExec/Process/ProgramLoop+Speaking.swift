@@ -142,9 +142,11 @@ extension ProgramLoop {
     do {
       // Its protocol first: another one may say everything else in another way.
       let version = try JSONLine.decode(Answer<IntroducedVersion>.self, line).result.protocol
-      guard version == Introduction.version else {
-        let which = version > Introduction.version ? "a newer gateway" : "an older gateway"
-        doom("speaks version \(version) of the protocol, which is for \(which); this one speaks \(Introduction.version)", at: now)
+      guard Introduction.versions.contains(version) else {
+        let which = version > Introduction.versions.upperBound ? "a newer gateway" : "an older gateway"
+        doom(
+          "speaks version \(version) of the protocol, which is for \(which); this one speaks \(Introduction.versions.lowerBound) and \(Introduction.versions.upperBound)",
+          at: now)
         return
       }
       said = try JSONLine.decode(Answer<Introduction>.self, line).result

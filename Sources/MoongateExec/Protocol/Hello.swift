@@ -2,7 +2,10 @@ import Logging
 
 /// The gateway's greeting.
 struct Hello: Encodable {
-  let `protocol` = Introduction.version
+  /// For programs that know of no other.
+  let `protocol` = Introduction.versions.lowerBound
+  /// Of which the program may choose one.
+  let protocols = Array(Introduction.versions)
   /// Under which name gateway.lua configures the provider.
   let name: String
 }

@@ -2,8 +2,9 @@ import MoongateSDK
 
 /// What a program says of itself in its answer to `hello`: what a provider in Swift declares in its descriptor.
 struct Introduction: Decodable, Equatable, Sendable {
-  /// The version of the protocol that is spoken here. It grows where something that programs were promised changes.
-  static let version = 1
+  /// The versions of the protocol that are spoken here. A program chooses one in its answer to `hello`; a new one is there where something that
+  /// programs were promised changes, or where they are told more than before.
+  static let versions = 1...2
 
   enum Shape: String, Decodable { case code, full }
 
@@ -60,8 +61,45 @@ struct Introduction: Decodable, Equatable, Sendable {
     let links: [String: String]?
     /// By language, then by the English text.
     let translations: [String: [String: String]]?
+    /// Version 2: what people call it where it is one of several.
+    let name: String?
+    /// Version 2: what its page says in other words, by the names of the page's words.
+    let page: [String: String]?
+    /// Version 2: what the owner of an account is told of a change, by purpose.
+    let notices: [String: FactorNotice]?
   }
 
+  /// Version 2: how the pages show its steps.
+  struct Shown: Decodable, Equatable {
+    enum Kind: String, Decodable {
+      case codeEntry = "code_entry"
+      case digitPad = "digit_pad"
+      case form
+      case externalSite = "external_site"
+    }
+
+    let kind: Kind
+    /// Of a pad: how many digits, and the fields of the current and of the new ones.
+    let count: Int?
+    let current: String?
+    let new: String?
+    /// Of another site: what the button says that leads there.
+    let button: String?
+  }
+
+  /// Version 2: how the pages for signing in offer it.
+  struct Offered: Decodable, Equatable {
+    enum Kind: String, Decodable { case field, button, link }
+
+    let kind: Kind
+    /// Of a field: whose it is.
+    let identifier: ReadIdentifier?
+    let label: String?
+    let priority: Int?
+  }
+
+  /// The version that the program chose.
+  let `protocol`: Int
   let shape: Shape
   let identifier: ReadIdentifier?
   /// What `begin` takes beside the identifier's own fields; for a full provider.
@@ -77,6 +115,16 @@ struct Introduction: Decodable, Equatable, Sendable {
   let policy: String
   /// Whether it proves identities of its own making, such as those of another site.
   let federated: Bool?
+  /// Version 2.
+  let presentation: Shown?
+  /// Version 2.
+  let entrance: Offered?
+  /// Version 2: the last part of its page's address.
+  let page: String?
+  /// Version 2: the texts of the flows that come with it, by name.
+  let flows: [String: String]?
+  /// Version 2: `identifier`, `factor`, or both.
+  let role: [String]?
 }
 
 /// A default, as JSON says it.

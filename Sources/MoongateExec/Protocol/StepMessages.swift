@@ -67,6 +67,8 @@ struct StepCall: Encodable {
   }
 
   let flow: String
+  /// Version 2.
+  let flowPurpose: FlowPurposeKind?
   let purpose: StepPurpose
   let account: Account?
   let identifier: WireIdentifier?
@@ -74,6 +76,11 @@ struct StepCall: Encodable {
   let callback: Return?
   let fields: [String: Value]
   let now: Int64
+
+  enum CodingKeys: String, CodingKey {
+    case flow, purpose, account, identifier, state, callback, fields, now
+    case flowPurpose = "flow_purpose"
+  }
 }
 
 /// The answer to `begin` and `submit`: exactly one of these.
@@ -128,25 +135,28 @@ struct StepReply: Decodable {
   enum Kind {
     case ask(Ask)
     case redirect(Redirect)
-    case refused(String)
+    case refused(String, then: Ask?)
     case malformed(Malformed)
     case proved(Proved)
   }
 
   let kind: Kind
 
-  private enum Keys: String, CodingKey, CaseIterable { case ask, redirect, refused, malformed, proved }
+  private enum Keys: String, CodingKey, CaseIterable { case ask, redirect, refused, malformed, proved, then }
 
   init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: Keys.self)
-    guard container.allKeys.count == 1, let key = container.allKeys.first else {
+    let answers = container.allKeys.filter { $0 != .then }
+    guard answers.count == 1, let key = answers.first, key == .refused || container.allKeys.count == 1 else {
       throw DecodingError.dataCorrupted(
-        DecodingError.Context(codingPath: decoder.codingPath, debugDescription: "exactly one of ask, redirect, refused, malformed and proved"))
+        DecodingError.Context(
+          codingPath: decoder.codingPath, debugDescription: "exactly one of ask, redirect, refused (perhaps with then), malformed and proved"))
     }
     switch key {
     case .ask: kind = .ask(try container.decode(Ask.self, forKey: key))
     case .redirect: kind = .redirect(try container.decode(Redirect.self, forKey: key))
-    case .refused: kind = .refused(try container.decode(String.self, forKey: key))
+    case .refused, .then:
+      kind = .refused(try container.decode(String.self, forKey: .refused), then: try container.decodeIfPresent(Ask.self, forKey: .then))
     case .malformed: kind = .malformed(try container.decode(Malformed.self, forKey: key))
     case .proved: kind = .proved(try container.decode(Proved.self, forKey: key))
     }

@@ -18,9 +18,10 @@ struct ExecFullProvider: FullProvider {
 
   func check(_ step: StepContext, _ input: ProviderInput) throws(InputProblem) {
     try checkSize(input)
-    for field in descriptor.submitFields {
-      if field.isRequired { _ = try input.text(field.name) } else { _ = try input.optionalText(field.name) }
-    }
+    for name in input.fields.keys.sorted() { _ = try input.text(name) }
+    // What other rounds and purposes ask for, the core looks after: those fields may be others than the declared ones.
+    guard step.purpose == .prove, step.state.isEmpty else { return }
+    for field in descriptor.submitFields where field.isRequired { _ = try input.text(field.name) }
   }
 
   private func checkSize(_ input: ProviderInput) throws(InputProblem) {
@@ -42,7 +43,7 @@ struct ExecFullProvider: FullProvider {
   func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer { try await ask(.submit, step, input) }
 
   private func ask(_ method: Method, _ step: StepContext, _ input: ProviderInput) async throws(ProgramFault) -> StepAnswer {
-    let call = try StepCall(step, input)
+    let call = try StepCall(step, input, sdk: descriptor.sdk)
     let reply = try await program.call(method, call, secrets: call.secrets, as: StepReply.self)
     do throws(ProgramFault) {
       return try ReplyRules(descriptor: descriptor, read: reader?.descriptor.facts ?? [], step: step, method: method).answer(of: reply)
@@ -54,8 +55,10 @@ struct ExecFullProvider: FullProvider {
 }
 
 extension StepCall {
-  init(_ step: StepContext, _ input: ProviderInput) throws(ProgramFault) {
+  /// - Parameter sdk: the version of the protocol that the program speaks.
+  init(_ step: StepContext, _ input: ProviderInput, sdk: Int) throws(ProgramFault) {
     flow = step.flow
+    flowPurpose = sdk >= 2 ? step.flowPurpose : nil
     purpose = step.purpose
     identifier = step.identifier.map(WireIdentifier.init)
     callback = step.callback.map { Return(address: $0.address, state: $0.state) }

@@ -53,17 +53,101 @@ extension Introduction {
     if (words?.translations ?? [:]).reduce(0, { $0 + $1.value.count }) > Self.mostTranslations {
       wrong.append("its `words` have more than \(Self.mostTranslations) translations")
     }
-    let stepWords = words.map {
-      StepWords(title: $0.title, instruction: $0.instruction ?? "", labels: $0.labels ?? [:], links: links, translations: $0.translations ?? [:])
+    var notices: [StepPurpose: FactorNotice] = [:]
+    for (name, notice) in words?.notices ?? [:] {
+      if let purpose = StepPurpose(rawValue: name), purpose != .prove {
+        notices[purpose] = notice
+      } else {
+        wrong.append("its `words` have a notice for `\(name.prefix(48))`: there are set, change and disable")
+      }
     }
+    let stepWords = words.map {
+      StepWords(
+        title: $0.title, name: $0.name, instruction: $0.instruction ?? "", labels: $0.labels ?? [:], links: links, page: $0.page ?? [:],
+        notices: notices, translations: $0.translations ?? [:])
+    }
+    if `protocol` < 2, isOfVersion2 { wrong.append("says what only version 2 of the protocol has: answer `protocol`: 2") }
     let descriptor = ProviderDescriptor(
       name: name, beginFields: fields, submitFields: shape == .code ? [InputField(name: "code", kind: .digits)] : (submit ?? []).map(\.field),
-      settings: settings, policy: PolicySource(file: "\(source) (policy)", text: policy),
+      settings: settings, policy: PolicySource(file: "\(source) (policy)", text: policy), flows: ownFlows(source, &wrong),
       identifierKinds: (identifier.map { [$0.kind] } ?? []) + (federated ?? false ? [.federated] : []), outcomes: outcomes,
-      facts: (reader?.descriptor.facts ?? []) + facts, words: stepWords)
+      facts: (reader?.descriptor.facts ?? []) + facts, words: stepWords, presentation: shownAs(&wrong), entrance: offeredBy(&wrong), page: page,
+      role: ownRole(&wrong), sdk: `protocol`)
     wrong += descriptor.mistakes
     guard wrong.isEmpty else { throw ProgramProblem(sentences: wrong.map { String($0.prefix(300)) }) }
     return descriptor
+  }
+
+  private var isOfVersion2: Bool {
+    presentation != nil || entrance != nil || page != nil || flows != nil || role != nil || words?.name != nil || words?.page != nil
+      || words?.notices != nil
+  }
+
+  /// Bounds on the flows that a program may bring.
+  private static let mostFlows = 16
+
+  private func ownFlows(_ source: String, _ wrong: inout [String]) -> [PolicySource] {
+    let said = (flows ?? [:]).sorted { $0.key < $1.key }
+    if said.count > Self.mostFlows { wrong.append("brings more than \(Self.mostFlows) flows") }
+    for (name, text) in said where text.isEmpty || text.utf8.count > 32_768 {
+      wrong.append("its flow `\(name.prefix(48))` must be the text of a flows/NAME.lua, of 32 KiB at most")
+    }
+    return said.prefix(Self.mostFlows).map { PolicySource(file: "\(source) flows/\($0.key).lua", text: $0.value) }
+  }
+
+  private func shownAs(_ wrong: inout [String]) -> Presentation? {
+    guard let presentation else { return nil }
+    switch presentation.kind {
+    case .codeEntry:
+      if shape != .code { wrong.append("is shown by `code_entry` and is no code provider") }
+      return .codeEntry
+    case .form: return .form
+    case .digitPad:
+      guard let count = presentation.count, let current = presentation.current, let new = presentation.new else {
+        wrong.append("its `digit_pad` needs `count`, `current` and `new`")
+        return nil
+      }
+      return .digitPad(count: count, current: current, new: new)
+    case .externalSite:
+      guard let button = presentation.button, DescriptorText.isSentence(button) else {
+        wrong.append("its `external_site` needs `button`: what the button says, plain text of at most 300 bytes")
+        return nil
+      }
+      return .externalSite(button: button)
+    }
+  }
+
+  /// A program's button has no icon: a picture of its own would be markup in the gateway's page.
+  private func offeredBy(_ wrong: inout [String]) -> Entrance? {
+    guard let entrance else { return nil }
+    let priority = entrance.priority ?? 0
+    switch entrance.kind {
+    case .field:
+      guard let identifier = entrance.identifier else {
+        wrong.append("its `entrance` by a field needs `identifier`: \"phone\" or \"email\"")
+        return nil
+      }
+      return .field(kind: identifier.kind, priority: priority)
+    case .button, .link:
+      guard let label = entrance.label, DescriptorText.isSentence(label) else {
+        wrong.append("its `entrance` needs `label`: what people read, plain text of at most 300 bytes")
+        return nil
+      }
+      return entrance.kind == .link ? .link(label: label) : .button(label: label, icon: nil, priority: priority)
+    }
+  }
+
+  private func ownRole(_ wrong: inout [String]) -> ProviderRole? {
+    guard let role else { return nil }
+    var roles: ProviderRole = []
+    for word in role {
+      switch word {
+      case "identifier": roles.insert(.provesIdentifier)
+      case "factor": roles.insert(.keepsFactor)
+      default: wrong.append("its `role` names `\(word.prefix(48))`: there are \"identifier\" and \"factor\"")
+      }
+    }
+    return roles
   }
 
   private func settingFields(_ wrong: inout [String]) -> [SettingField] {

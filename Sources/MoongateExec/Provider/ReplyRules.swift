@@ -25,11 +25,12 @@ struct ReplyRules {
       // Attack: javascript: or data: in a link that the gateway's own page leads to.
       guard Self.isSite(redirect.to) else { throw .broken("it leads to an address that is not https") }
       return .redirect(to: redirect.to, state: try kept(redirect.state, "state"))
-    case .refused(let said):
+    case .refused(let said, let then):
       guard let reason = RefusalReason(rawValue: said), descriptor.outcome(reason) != nil else {
         throw .broken("it refuses for a reason that it did not declare: `\(said.prefix(48))`")
       }
-      return .refused(reason)
+      guard let then else { return .refused(reason) }
+      return .refused(reason, then: .ask(try fields(then.fields), state: try kept(then.state, "state"), showing: try shown(then.show ?? [])))
     case .malformed(let problem):
       guard let reason = InputProblem.Reason(rawValue: problem.reason ?? InputProblem.Reason.invalidInput.rawValue) else {
         throw .broken("it calls input malformed for a reason that there is not: `\((problem.reason ?? "").prefix(48))`")

@@ -19,7 +19,7 @@ extension SeedCalls {
   private func register(_ exchange: Exchange, _ fields: CallFields) async throws(Refusal) -> Response {
     var inputs: [String: InputValue] = ["email": .text(try fields.text("email")), "password": .text(try fields.text("password"))]
     for name in ["first_name", "last_name"] { if let text = try fields.optionalText(name) { inputs[name] = .text(text) } }
-    var driven = try await run("register_email", "password", inputs, exchange)
+    var driven = try await run(name(of: .register(setting: "password"), exchange), "password", inputs, exchange)
     // The address is proved by `verify-email`, whenever the person likes: a step for it that may be left out is left out here.
     while driven.view.status == .pending {
       let before = driven
@@ -86,7 +86,7 @@ extension SeedCalls {
         guard [.flowNotFound, .flowExpired, .stepNotOpen].contains(error.code) else { throw error }
       }
     }
-    let begun = try await run("verify_email", "email_code", [:], in: session, exchange)
+    let begun = try await run(name(of: .verify(.email), exchange), "email_code", [:], in: session, exchange)
     guard let address = session.unverifiedEmail else { return }
     remembered.put(begun.view, under: [key, .address(address)], for: session, at: clock.now())
   }

@@ -10,17 +10,17 @@ extension SeedCalls {
   var passcodeEndpoints: [Endpoint] {
     [
       endpoint("set-passcode", .setPasscode) { exchange, fields throws(Refusal) in
-        try await change("pin_set", ["new_pin": "passcode"], "Passcode set", exchange, fields)
+        try await change(.set, ["new_pin": "passcode"], "Passcode set", exchange, fields)
       },
       endpoint("change-passcode", .changePasscode) { exchange, fields throws(Refusal) in
-        try await change("pin_change", ["pin": Self.current, "new_pin": Self.new], "Passcode changed", exchange, fields)
+        try await change(.change, ["pin": Self.current, "new_pin": Self.new], "Passcode changed", exchange, fields)
       },
       endpoint("verify-passcode", .verifyPasscode) { exchange, fields throws(Refusal) in
-        let driven = try await prove("pin_unlock", ["pin": "passcode"], exchange, fields)
+        let driven = try await prove(.unlock, ["pin": "passcode"], exchange, fields)
         return complete(driven, exchange) { _, token in .members(["unlocked": .flag(true), "token": .text(token.reveal())]) }
       },
       endpoint("disable-passcode", .disablePasscode) { exchange, fields throws(Refusal) in
-        try await change("pin_disable", ["pin": "passcode"], "Passcode turned off", exchange, fields)
+        try await change(.disable, ["pin": "passcode"], "Passcode turned off", exchange, fields)
       },
       endpoint("request-passcode-reset", .requestPasscodeReset) { exchange, _ throws(Refusal) in try await requestReset(exchange) },
       endpoint("reset-passcode", .resetPasscode) { exchange, fields throws(Refusal) in try await reset(exchange, fields) },
@@ -28,27 +28,30 @@ extension SeedCalls {
   }
 
   private func change(
-    _ flow: String, _ names: KeyValuePairs<String, String>, _ message: String, _ exchange: Exchange, _ fields: CallFields
+    _ operation: FlowPurpose.FactorOperation, _ names: KeyValuePairs<String, String>, _ message: String, _ exchange: Exchange, _ fields: CallFields
   ) async throws(Refusal) -> Response {
-    complete(try await prove(flow, names, exchange, fields), exchange) { _, token in
+    complete(try await prove(operation, names, exchange, fields), exchange) { _, token in
       .members(["message": .text(message), "token": .text(token.reveal())])
     }
   }
 
   /// - Parameter names: what the app calls each of the PIN's fields.
   private func prove(
-    _ flow: String, _ names: KeyValuePairs<String, String>, _ exchange: Exchange, _ fields: CallFields
+    _ operation: FlowPurpose.FactorOperation, _ names: KeyValuePairs<String, String>, _ exchange: Exchange, _ fields: CallFields
   ) async throws(Refusal) -> FlowDriver.Driven {
     _ = try await sessions.signedIn(exchange)
     var inputs: [String: InputValue] = [:]
     for (ours, theirs) in names { inputs[ours] = .text(try fields.text(theirs)) }
-    return try await run(flow, "pin", inputs, naming: Dictionary(names.map { ($0.key, $0.value) }) { first, _ in first }, exchange)
+    return try await run(
+      name(of: .factor("pin", operation), exchange), "pin", inputs, naming: Dictionary(names.map { ($0.key, $0.value) }) { first, _ in first },
+      exchange)
   }
 
   private func requestReset(_ exchange: Exchange) async throws(Refusal) -> Response {
     let own = try await sessions.signedIn(exchange)
-    let offered = try await driver.engine.offers("pin_reset", client: try await driver.caller(exchange)).get()
-    let begun = try await run("pin_reset", offered.contains("email_code") ? "email_code" : "phone_otp", [:], exchange)
+    let flow = name(of: .factor("pin", .reset), exchange)
+    let offered = try await driver.engine.offers(flow, client: try await driver.caller(exchange)).get()
+    let begun = try await run(flow, offered.contains("email_code") ? "email_code" : "phone_otp", [:], exchange)
     remembered.put(begun.view, under: [.reset(session: own.session.id)], for: own, at: clock.now())
     var response = Response.json(.members(["message": .text("Reset code sent")]))
     response.setCookies(begun.cookies)

@@ -50,6 +50,11 @@ struct SeedCalls: Sendable {
     return driven
   }
 
+  /// The name of the flow for a purpose; where there is none, the usual one, which is then refused.
+  func name(of purpose: FlowPurpose, _ exchange: Exchange) -> String {
+    exchange.generation.flow(for: purpose)?.name ?? purpose.usualName ?? ""
+  }
+
   /// The answer to a flow that is complete; 403 with the flow's id where it wants another step (exact.md).
   func complete(
     _ driven: FlowDriver.Driven, _ exchange: Exchange, _ body: (AccountView, SecretText) -> JSONValue, status: HTTPResponse.Status = .ok

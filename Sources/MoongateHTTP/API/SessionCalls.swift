@@ -11,7 +11,10 @@ struct SessionCalls: Sendable {
       Endpoint(.call, .get, "/api/auth/session", .session) { exchange throws(Refusal) in
         let found = try await signedIn(exchange)
         return .json(
-          .members(["account": .account(AccountView(found.account, isNew: false)), "session": .session(SessionView(found.session, token: nil))]))
+          .members([
+            "account": .account(AccountView(found.account, isNew: false, pads: exchange.generation.pads)),
+            "session": .session(SessionView(found.session, token: nil)),
+          ]))
       },
       Endpoint(.call, .delete, "/api/auth/session", .signOut) { exchange throws(Refusal) in try await signOut(exchange) },
       Endpoint(.call, .get, "/api/auth/sessions", .sessions) { exchange throws(Refusal) in

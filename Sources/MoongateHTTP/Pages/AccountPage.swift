@@ -7,7 +7,6 @@ struct AccountPage: Sendable {
   let driver: FlowDriver
   let ending: SessionEnding
   let pages: PageRenderer
-  let providers: ProviderRegistry
 
   struct Link: Decodable {
     let label: String
@@ -46,12 +45,7 @@ struct AccountPage: Sendable {
   }
 
   /// What a page that leads back here may say was done.
-  private static let done: Set<String> = [
-    "pin_set", "pin_change", "pin_disable", "pin_reset", "verify_email", "change_email", "add_email", "change_phone", "join_phone", "ended",
-    "ended_elsewhere", "confirmed",
-  ]
-  /// What ends all other sessions of the account.
-  private static let endsOthers: Set<String> = ["pin_change", "pin_disable", "pin_reset", "change_email", "change_phone"]
+  private static let done: Set<String> = ["add_email", "ended", "ended_elsewhere", "confirmed"]
 
   var endpoints: [Endpoint] {
     [
@@ -91,23 +85,36 @@ struct AccountPage: Sendable {
     let sessions = try await exchange.asking { () async throws(StoreFault) in try await driver.sessions.sessions(of: account.id) }
     let email = account.identifier(.email)
     let done = try exchange.query()["done"].flatMap { name -> String? in
-      guard Self.done.contains(name) else { return doneElsewhere(name, words, exchange) }
-      return words["done_" + (name == "add_email" ? "change_email" : name)] + (Self.endsOthers.contains(name) ? " " + words["others_signed_out"] : "")
+      guard Self.done.contains(name) else { return whatWasDone(by: name, words, exchange) }
+      return words["done_" + (name == "add_email" ? "change_email" : name)]
     }
+    let verifying = exchange.generation.flow(for: .verify(.email))?.name
     let model = Model(
-      notice: done, isUnverified: email != nil && email?.verifiedAt == nil && offers("verify_email", exchange),
-      verify: Self.way("/auth/email", "verify_email"), rows: rows(account, words, exchange),
+      notice: done, isUnverified: email != nil && email?.verifiedAt == nil && verifying.map { offers($0, exchange) } ?? false,
+      verify: verifying.map { Self.way(path(of: $0, exchange), $0) } ?? "", rows: rows(account, words, exchange),
       places: sessions.map { place($0, isCurrent: $0.id == found.session.id, words) }, hasOthers: sessions.count > 1)
     return pages.page(model, title: words["account_page"], exchange)
   }
 
-  /// What was done with something that a provider without pages of its own keeps.
-  private func doneElsewhere(_ flow: String, _ words: Words, _ exchange: Exchange) -> String? {
-    guard case .secret(let provider, let act) = FlowPurpose(flow: flow), let other = Stranger(provider, exchange.known(providers)) else {
-      return nil
+  /// What a flow has done whose page leads back here; nil for a name that tells nothing.
+  private func whatWasDone(by flow: String, _ words: Words, _ exchange: Exchange) -> String? {
+    let said: String
+    var endsOthers = true
+    switch exchange.generation.purpose(of: flow) {
+    case .verify(let kind): (said, endsOthers) = (words["done_verify_\(kind.rawValue)"], false)
+    case .join(let kind): (said, endsOthers) = (words["done_join_\(kind.rawValue)"], false)
+    case .change(let kind): said = words["done_change_\(kind.rawValue)"]
+    case .factor(let provider, let operation):
+      guard let page = ProviderPage(provider, exchange.providers) else { return nil }
+      endsOthers = operation != .set
+      if page.pad != nil {
+        said = words["done_pin_\(operation.rawValue)"]
+      } else {
+        said = words.text(operation == .set ? "done_set" : operation == .disable ? "done_disable" : "done_change", ["name": page.title(words)])
+      }
+    default: return nil
     }
-    let said = words.text(act == .set ? "done_set" : act == .disable ? "done_disable" : "done_change", ["name": other.title(words)])
-    return act == .set ? said : said + " " + words["others_signed_out"]
+    return endsOthers ? said + " " + words["others_signed_out"] : said
   }
 
   private func offers(_ flow: String, _ exchange: Exchange) -> Bool {
@@ -122,59 +129,48 @@ struct AccountPage: Sendable {
 
   private func rows(_ account: Account, _ words: Words, _ exchange: Exchange) -> [Row] {
     let name = [account.firstName, account.lastName].compactMap { $0 }.joined(separator: " ")
-    let link = { (label: String, path: String, flow: String, about: String) -> Link? in
-      guard offers(flow, exchange) else { return nil }
+    let link = { (label: String, purpose: FlowPurpose, about: String) -> Link? in
+      guard let flow = exchange.generation.flow(for: purpose)?.name, offers(flow, exchange) else { return nil }
       // The first address takes no other one's place.
-      let done = label == "add" && flow == "change_email" ? "add_email" : nil
-      return Link(label: words[label], address: Self.way(path, flow, done: done), name: "\(words[label]): \(words[about])")
+      let done = label == "add" && purpose == .change(.email) ? "add_email" : nil
+      return Link(label: words[label], address: Self.way(path(of: flow, exchange), flow, done: done), name: "\(words[label]): \(words[about])")
     }
     var rows: [Row] = []
     if !name.isEmpty { rows.append(Row(name: words["name"], value: name, badge: nil, isGood: true, links: [])) }
     let phone = account.identifier(.phone)
-    let phoneLink = phone == nil ? link("add", "/auth/verify", "join_phone", "phone") : link("change", "/auth/verify", "change_phone", "phone")
+    let phoneLink = phone == nil ? link("add", .join(.phone), "phone") : link("change", .change(.phone), "phone")
     if phone != nil || phoneLink != nil {
       rows.append(row("phone", phone, [phoneLink], words))
     }
     let email = account.identifier(.email)
     let emailLinks =
       email == nil
-      ? [link("add", "/auth/email", "change_email", "email")]
-      : [
-        email?.verifiedAt == nil ? link("verify_your_email", "/auth/email", "verify_email", "email") : nil,
-        link("change", "/auth/email", "change_email", "email"),
-      ]
+      ? [link("add", .change(.email), "email")]
+      : [email?.verifiedAt == nil ? link("verify_your_email", .verify(.email), "email") : nil, link("change", .change(.email), "email")]
     if email != nil || emailLinks.contains(where: { $0 != nil }) { rows.append(row("email", email, emailLinks, words)) }
-    if offers("pin_set", exchange) {
-      let isSet = account.credentials.contains { $0.rawValue == "pin" }
-      let links =
-        isSet
-        ? [
-          link("change", "/auth/pin", "pin_change", "passcode"), link("reset", "/auth/pin", "pin_reset", "passcode"),
-          link("turn_off", "/auth/pin", "pin_disable", "passcode"),
-        ] : [link("set_up", "/auth/pin", "pin_set", "passcode")]
-      rows.append(
-        Row(name: words["passcode"], value: nil, badge: words[isSet ? "is_set" : "is_not_set"], isGood: isSet, links: links.compactMap(\.self)))
-    }
-    for other in Stranger.kept(providers, exchange) { rows.append(row(other, account, words, exchange)) }
-    if exchange.generation.policies["google_oauth"] != nil {
+    rows += exchange.factors.sorted { ($0.pad == nil ? 1 : 0) < ($1.pad == nil ? 1 : 0) }.map { row($0, account, words, exchange) }
+    for site in exchange.pages where site.descriptor.identifierKinds.contains(.federated) {
       let isJoined = account.identifiers.contains { $0.identifier.kind == .federated }
-      rows.append(Row(name: words["google_name"], value: nil, badge: words[isJoined ? "joined" : "not_joined"], isGood: isJoined, links: []))
+      rows.append(Row(name: site.shortName(words), value: nil, badge: words[isJoined ? "joined" : "not_joined"], isGood: isJoined, links: []))
     }
     return rows
   }
 
-  /// What a provider without pages of its own keeps, with links to the flows that there are for it.
-  private func row(_ other: Stranger, _ account: Account, _ words: Words, _ exchange: Exchange) -> Row {
-    let isSet = account.credentials.contains(other.name)
-    let title = other.title(words)
-    let acts: [FlowPurpose.SecretAct] = isSet ? [.change, .disable] : [.set]
-    let links = acts.compactMap { act -> Link? in
-      let flow = FlowPurpose.secret(other.name, act).rawValue
-      guard offers(flow, exchange) else { return nil }
-      let purpose = FlowPurpose.secret(other.name, act).step(of: other.name)
-      let said = other.link(to: purpose, words) ?? words[purpose.label]
-      return Link(
-        label: said, address: Stranger.address(flow, with: nil, returnTo: "/auth/account?done=\(flow)"), name: "\(said): \(title)")
+  /// The page on which a flow of the account begins.
+  private func path(of flow: String, _ exchange: Exchange) -> String {
+    exchange.offered(first: flow).lazy.compactMap(\.ownPath).first ?? ProviderPage.stepPath
+  }
+
+  /// What a provider keeps for the account, with links to the flows that there are for it.
+  private func row(_ page: ProviderPage, _ account: Account, _ words: Words, _ exchange: Exchange) -> Row {
+    let isSet = account.credentials.contains(page.name)
+    let title = page.shortName(words)
+    let operations: [FlowPurpose.FactorOperation] = isSet ? [.change, .reset, .disable] : [.set]
+    let links = operations.compactMap { operation -> Link? in
+      guard let flow = exchange.generation.flow(for: .factor(page.name, operation))?.name, offers(flow, exchange) else { return nil }
+      let purpose = FlowPurpose.factor(page.name, operation).step(of: page.name)
+      let said = operation == .reset ? words["reset"] : page.link(to: purpose, words) ?? words[purpose.label]
+      return Link(label: said, address: Self.way(page.ownPath ?? ProviderPage.stepPath, flow), name: "\(said): \(title)")
     }
     return Row(name: title, value: nil, badge: words[isSet ? "is_set" : "is_not_set"], isGood: isSet, links: links)
   }

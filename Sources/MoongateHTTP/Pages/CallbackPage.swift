@@ -10,7 +10,6 @@ import MoongateSDK
 struct CallbackPage: Sendable {
   let driver: FlowDriver
   let pages: PageRenderer
-  let providers: ProviderRegistry
 
   /// What is handed to the provider; whatever else the site has added is not looked at.
   private static let fields = ["code", "state", "iss", "error"]
@@ -21,7 +20,7 @@ struct CallbackPage: Sendable {
         // A look ahead (HEAD) must not spend the code.
         guard exchange.request.method == .get else { throw exchange.refusal(.methodNotAllowed) }
         guard let name = ProviderName(rawValue: exchange.parameters[0]), exchange.generation.policies[name] != nil,
-          exchange.known(providers)[name] is any FullProvider
+          exchange.providers[name] is any FullProvider
         else { throw exchange.refusal(.notFound) }
         let query = try exchange.query()
         guard let state = query["state"] else { throw exchange.refusal(.flowNotFound) }
@@ -43,7 +42,7 @@ struct CallbackPage: Sendable {
     do throws(Refusal) {
       let driven = try await driver.drive(exchange) { engine, client in await engine.submit(id, fields: inputs, client: client) }
       let next = await PageFlow(driver: driver).onward(driven, exchange)
-      var response = Response.seeOther(NextPage.address(of: next.view))
+      var response = Response.seeOther(exchange.address(of: next.view))
       response.setCookies(next.cookies)
       return response
     } catch {
@@ -53,7 +52,7 @@ struct CallbackPage: Sendable {
       // The person began in the app, and is not left on a page of ours.
       if let app = called.app { return .seeOther(app.address(refused: NextPage.told(error.code))) }
       let kept = before.isUnderWay ? id : nil
-      return .seeOther(NextPage.refused(error.code, flow: before.flow, by: provider, id: kept, returnTo: called.returnTo))
+      return .seeOther(exchange.address(ofRefused: error.code, of: before, by: provider, id: kept, returnTo: called.returnTo))
     }
   }
 }

@@ -21,7 +21,7 @@ enum ChangeProof {
 extension FlowDriver {
   /// Why a change cannot begin now: its page says so before anything is typed.
   func refusal(ofChange flow: String, _ exchange: Exchange) async throws(Refusal) -> Refusal? {
-    guard FlowPurpose(flow: flow).needsHeldProof else { return nil }
+    guard exchange.generation.purpose(of: flow).needsHeldProof else { return nil }
     guard case .failure(let refusal) = await engine.offers(flow, client: try await caller(exchange)) else { return nil }
     return [.stepUpRequired, .identifierTooNew].contains(refusal.code) ? refusal : nil
   }

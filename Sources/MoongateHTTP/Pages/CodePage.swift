@@ -3,37 +3,36 @@ import Hummingbird
 import MoongateCore
 import MoongateSDK
 
-/// `/auth/verify?id=…` and `/auth/email?id=…` (seeds.md, S1 and 4.2): take the code that was sent. The id is worth nothing
+/// The page of a code provider: boxes for the code that was sent, such as `/auth/verify?id=…` (seeds.md, S1 and 4.2). The id is worth nothing
 /// without the cookie of the browser that began the flow.
 struct CodePage: Sendable {
-  let path: String
+  let page: ProviderPage
   let driver: FlowDriver
   let pages: PageRenderer
   let clock: any GatewayClock
   /// What the address shows without an id.
   let contact: ContactPage
 
-  init(_ path: String, _ driver: FlowDriver, _ pages: PageRenderer, clock: any GatewayClock) {
-    self.path = path
+  private var path: String { page.ownPath ?? ProviderPage.stepPath }
+
+  init(_ page: ProviderPage, _ driver: FlowDriver, _ pages: PageRenderer, clock: any GatewayClock) {
+    self.page = page
     self.driver = driver
     self.pages = pages
     self.clock = clock
-    contact = ContactPage(path: path, driver: driver, pages: pages)
+    contact = ContactPage(provider: page, driver: driver, pages: pages)
   }
 
-  var endpoints: [Endpoint] {
-    [
-      Endpoint(.page, .get, path) { exchange throws(Refusal) in
-        let query = try exchange.query()
-        guard let text = query["id"] else { return try await contact.show(query, exchange) }
-        let view = try await driver.engine.view(FlowID(text: text), client: try await driver.caller(exchange)).get()
-        return try await show(view, notice: query["sent"] == nil ? nil : "code_sent", nil, exchange)
-      },
-      Endpoint(.page, .post, path) { exchange throws(Refusal) in
-        guard let text = try exchange.query()["id"], try !exchange.isSwitch else { return try await contact.send(exchange) }
-        return try await judge(FlowID(text: text), try await exchange.form(), exchange)
-      },
-    ]
+  func show(_ exchange: Exchange) async throws(Refusal) -> Response {
+    let query = try exchange.query()
+    guard let text = query["id"] else { return try await contact.show(query, exchange) }
+    let view = try await driver.engine.view(FlowID(text: text), client: try await driver.caller(exchange)).get()
+    return try await show(view, notice: query["sent"] == nil ? nil : "code_sent", nil, exchange)
+  }
+
+  func send(_ exchange: Exchange) async throws(Refusal) -> Response {
+    guard let text = try exchange.query()["id"], try !exchange.isSwitch else { return try await contact.send(exchange) }
+    return try await judge(FlowID(text: text), try await exchange.form(), exchange)
   }
 
   private func judge(_ id: FlowID, _ form: FormFields, _ exchange: Exchange) async throws(Refusal) -> Response {
@@ -50,7 +49,7 @@ struct CodePage: Sendable {
         driven = try await driver.drive(exchange) { engine, client in await engine.submit(id, fields: ["code": .text(code)], client: client) }
       }
       let next = await PageFlow(driver: driver).onward(driven, exchange)
-      return exchange.leadOn(to: NextPage.address(of: next.view), next.cookies)
+      return exchange.leadOn(to: exchange.address(of: next.view), next.cookies)
     } catch {
       // The flow has ended while a lock ran: the same number goes on in a new one.
       if action == "resend", [.flowNotFound, .flowExpired].contains(error.code), let again = await anew(form, exchange) { return again }
@@ -63,12 +62,10 @@ struct CodePage: Sendable {
   /// A code for the same person in a new flow; nil where that cannot be.
   private func anew(_ form: FormFields, _ exchange: Exchange) async -> Response? {
     guard let name = form["flow"], let to = form["to"], exchange.generation.flows[name] != nil else { return nil }
-    let isEmail = path == "/auth/email"
     let outcome = await PageFlow(driver: driver).begin(
-      name, nil, isEmail ? "email_code" : "phone_otp", [isEmail ? "email" : "phone": .text(to)], returnTo: exchange.targets.accept(form["return_to"]),
-      exchange)
+      name, nil, page.name.rawValue, [page.identifierField: .text(to)], returnTo: exchange.targets.accept(form["return_to"]), exchange)
     guard case .success(let begun) = outcome.result, begun.view.step?.sentTo != nil else { return nil }
-    return exchange.leadOn(to: NextPage.address(of: begun.view) + "&sent=1", outcome.cookies)
+    return exchange.leadOn(to: exchange.address(of: begun.view) + "&sent=1", outcome.cookies)
   }
 
   // MARK: the page
@@ -80,15 +77,15 @@ struct CodePage: Sendable {
       let words = pages.words(exchange)
       return pages.page(completed(view, words), title: words["verified_page"], kind: "done", exchange)
     }
-    guard let step = view.step, let sentTo = step.sentTo, step.fields.contains(where: { $0.name == "code" }) else {
-      let next = NextPage.address(of: view)
+    guard let step = view.step, step.provider == page.name, let sentTo = step.sentTo, step.fields.contains(where: { $0.name == "code" }) else {
+      let next = exchange.address(of: view)
       if next.hasPrefix(path + "?") { return try await contact.show(view, refusal, exchange) }
       return exchange.leadOn(to: next)
     }
-    let isEmail = step.provider.rawValue == "email_code"
+    let isEmail = page.isEmail
     let model = model(view, step, sentTo, isEmail: isEmail, notice, refusal, exchange)
     var response = pages.page(
-      model, title: model.heading, kind: isEmail ? "email" : "verify", status: refusal?.code.httpStatus ?? .ok, exchange)
+      model, title: model.heading, of: page.descriptor.words, kind: isEmail ? "email" : "verify", status: refusal?.code.httpStatus ?? .ok, exchange)
     if let refusal {
       exchange.note(refusal)
       response.addRefusalHeaders(refusal)
@@ -99,7 +96,7 @@ struct CodePage: Sendable {
   private func model(
     _ view: FlowView, _ step: StepView, _ sentTo: String, isEmail: Bool, _ notice: String?, _ refusal: Refusal?, _ exchange: Exchange
   ) -> CodeModel {
-    let words = pages.words(exchange)
+    let words = words(exchange)
     let now = clock.now()
     let locked = step.lockedUntil.flatMap { now < $0 ? $0 - now : nil }
     let isExpired = step.expiresAt.map { now >= $0 } ?? false
@@ -111,15 +108,15 @@ struct CodePage: Sendable {
     let id = view.id.secret.reveal()
     let unit = isDigits ? "digits" : "characters"
     let edit = edit(view, isEmail: isEmail, id: id)
-    let isSigningIn = !FlowPurpose(flow: view.flow).needsSession
+    let isSigningIn = !view.purpose.needsSession
     var model = CodeModel(
       heading: words[isEmail ? "verify_email" : "verify_phone"], isEmail: isEmail, length: length, boxes: Array(repeating: true, count: length),
       isDigits: isDigits, label: words.text("code_" + unit, length: length),
       sentLine: words.text("sent_" + unit, length: length), sentTo: sentTo, edit: edit,
       editLabel: words[isEmail ? "edit_email" : "edit_phone"],
       editTitle: words[isEmail ? "edit_email_title" : "edit_title"], editAction: edit?.prefix { $0 != "?" }.description,
-      editField: isEmail ? "email" : "phone",
-      editWay: isEmail ? (view.flow == "password_reset" ? "reset" : "code") : "phone",
+      editField: page.identifierField,
+      editWay: isEmail ? (view.purpose.isReset ? "reset" : "code") : "phone",
       back: edit ?? NextPage.back(view.returnTo), other: words[isEmail ? "other_email" : "other_phone"],
       action: FormFields.address(path, ["id": id]), id: id, flow: view.flow, returnTo: view.returnTo, region: exchange.gateway.region,
       canStartAnew: isSigningIn,
@@ -143,12 +140,15 @@ struct CodePage: Sendable {
 
   /// Where the flow's number or address is changed; nil where it is the account's own.
   private func edit(_ view: FlowView, isEmail: Bool, id: String) -> String? {
-    switch FlowPurpose(flow: view.flow) {
-    case .changeEmail, .changePhone, .joinPhone: FormFields.address(path, ["flow": view.flow, "return_to": view.returnTo])
-    case .signIn, .passwordReset: !view.isUnderWay ? FormFields.address(NextPage.page(of: view.flow), ["id": id]) : nil
+    switch view.purpose {
+    case .change, .join: FormFields.address(path, ["flow": view.flow, "return_to": view.returnTo])
+    case .signIn, .register, .factor(_, .recover): !view.isUnderWay ? FormFields.address(NextPage.page(of: view), ["id": id]) : nil
     default: nil
     }
   }
+
+  /// The page's words, and in their place those that the provider brings.
+  private func words(_ exchange: Exchange) -> Words { pages.words(exchange).speaking(page.descriptor.words) }
 
   private func sentence(_ refusal: Refusal, _ words: Words) -> String {
     switch refusal.code {

@@ -3,10 +3,10 @@ import Hummingbird
 import MoongateCore
 import MoongateSDK
 
-/// What `/auth/verify` and `/auth/email` show to someone who is signed in, before a code is sent: a new number or address of their own, or
-/// the one that they have and are to prove.
+/// What the page of a code provider shows to someone who is signed in, before a code is sent: a new number or address of their own, or the one that
+/// they have and are to prove.
 struct ContactPage: Sendable {
-  let path: String
+  let provider: ProviderPage
   let driver: FlowDriver
   let pages: PageRenderer
 
@@ -33,18 +33,23 @@ struct ContactPage: Sendable {
     let stressesSupport: Bool
   }
 
-  private var isEmail: Bool { path == "/auth/email" }
-  private var provider: String { isEmail ? "email_code" : "phone_otp" }
+  private var path: String { provider.ownPath ?? ProviderPage.stepPath }
+  private var isEmail: Bool { provider.isEmail }
+  private var kind: IdentifierKind { isEmail ? .email : .phone }
 
   func show(_ query: FormFields, _ exchange: Exchange) async throws(Refusal) -> Response {
-    guard query["flow"] != nil || isEmail else { throw exchange.refusal(.flowNotFound) }
+    guard query["flow"] != nil || exchange.generation.flow(for: .verify(kind)) != nil else { throw exchange.refusal(.flowNotFound) }
     guard let own = try await driver.session(exchange) else {
       return exchange.leadOn(to: FormFields.address("/auth/login", ["return_to": exchange.request.head.path]))
     }
-    let flow = query["flow"] ?? "verify_email"
-    guard exchange.generation.flows[flow] != nil else { throw exchange.refusal(.notFound) }
+    guard let definition = query["flow"].map({ exchange.generation.flows[$0] }) ?? exchange.generation.flow(for: .verify(kind)) else {
+      throw exchange.refusal(.notFound)
+    }
+    let flow = definition.name
     let returnTo = exchange.targets.accept(query["return_to"])
-    if flow == "verify_email", own.account.identifier(.email)?.verifiedAt != nil { return exchange.leadOn(to: returnTo ?? "/auth/account") }
+    if definition.purpose == .verify(kind), own.account.identifier(kind)?.verifiedAt != nil {
+      return exchange.leadOn(to: returnTo ?? "/auth/account")
+    }
     let refusal = try await driver.refusal(ofChange: flow, exchange)
     var response = page(flow: flow, id: nil, returnTo: returnTo, own.account, typed: nil, refusal, exchange)
     if let refusal { response.addRefusalHeaders(refusal) }
@@ -70,13 +75,14 @@ struct ContactPage: Sendable {
       let id = sent["id"].map(FlowID.init(text:))
       return page(flow: flow, id: id, returnTo: returnTo, own.account, typed: typed, region: region, nil, exchange)
     }
-    if asks(flow, own?.account) {
-      inputs[isEmail ? "email" : "phone"] = .text(typed ?? "")
+    if asks(exchange.generation.purpose(of: flow), own?.account) {
+      inputs[provider.identifierField] = .text(typed ?? "")
       if let region = sent["region"] { inputs["region"] = .text(region) }
     }
-    let outcome = await PageFlow(driver: driver).begin(flow, sent["id"].map(FlowID.init(text:)), provider, inputs, returnTo: returnTo, exchange)
+    let outcome = await PageFlow(driver: driver).begin(
+      flow, sent["id"].map(FlowID.init(text:)), provider.name.rawValue, inputs, returnTo: returnTo, exchange)
     switch outcome.result {
-    case .success(let begun): return exchange.leadOn(to: NextPage.address(of: begun.view), outcome.cookies)
+    case .success(let begun): return exchange.leadOn(to: exchange.address(of: begun.view), outcome.cookies)
     case .failure(let refusal):
       guard refusal.code != .unauthenticated else {
         return exchange.leadOn(to: FormFields.address("/auth/login", ["return_to": returnTo]))
@@ -84,7 +90,7 @@ struct ContactPage: Sendable {
       if refusal.code == .resendTooSoon, let id = outcome.id,
         case .success(let view) = await driver.engine.view(id, client: try await driver.caller(exchange)), view.step?.sentTo != nil
       {
-        return exchange.leadOn(to: NextPage.address(of: view), outcome.cookies)
+        return exchange.leadOn(to: exchange.address(of: view), outcome.cookies)
       }
       exchange.note(refusal)
       var response = page(flow: flow, id: outcome.id, returnTo: returnTo, own?.account, typed: typed, region: region, refusal, exchange)
@@ -95,10 +101,10 @@ struct ContactPage: Sendable {
   }
 
   /// Whether the flow is for a number or address that the account does not have yet.
-  private func asks(_ flow: String, _ account: Account?) -> Bool {
-    switch FlowPurpose(flow: flow) {
-    case .changeEmail, .changePhone, .joinPhone: true
-    case .verifyEmail: account?.identifier(.email) == nil
+  private func asks(_ purpose: FlowPurpose, _ account: Account?) -> Bool {
+    switch purpose {
+    case .change, .join: true
+    case .verify(let kind): account?.identifier(kind) == nil
     default: false
     }
   }
@@ -107,19 +113,20 @@ struct ContactPage: Sendable {
     flow asked: String, id: FlowID?, returnTo: String?, _ account: Account?, typed: String?, region: String? = nil, _ refusal: Refusal?,
     _ exchange: Exchange
   ) -> Response {
-    let words = pages.words(exchange)
+    let words = pages.words(exchange).speaking(provider.descriptor.words)
     // Who has no address is given one by another flow.
-    let isMissing = asked == "verify_email" && account?.identifier(.email) == nil && exchange.generation.flows["change_email"] != nil
-    let flow = isMissing ? "change_email" : asked
-    let asks = asks(flow, account)
-    let sentTo = asks ? nil : account?.identifier(isEmail ? .email : .phone)?.identifier.display
+    let isMissing = exchange.generation.purpose(of: asked) == .verify(kind) && account?.identifier(kind) == nil
+    let flow = (isMissing ? exchange.generation.flow(for: .change(kind))?.name : nil) ?? asked
+    let purpose = exchange.generation.purpose(of: flow)
+    let asks = asks(purpose, account)
+    let sentTo = asks ? nil : account?.identifier(kind)?.identifier.display
     let names: (String, String) =
-      switch FlowPurpose(flow: flow) {
-      case .changePhone: ("change_phone_title", "change_phone_subtitle")
-      case .joinPhone: ("join_phone_title", "join_phone_subtitle")
-      case .changeEmail where account?.identifier(.email) == nil: ("add_email_title", "add_email_subtitle")
-      case .changeEmail: ("change_email_title", "change_email_subtitle")
-      case .verifyEmail: ("verify_email", "verify_email_subtitle")
+      switch purpose {
+      case .change(.phone): ("change_phone_title", "change_phone_subtitle")
+      case .join: ("join_phone_title", "join_phone_subtitle")
+      case .change where account?.identifier(.email) == nil: ("add_email_title", "add_email_subtitle")
+      case .change: ("change_email_title", "change_email_subtitle")
+      case .verify: ("verify_email", "verify_email_subtitle")
       default: ("confirm_title", sentTo == nil ? "confirm_other_subtitle" : "confirm_subtitle")
       }
     var problem = refusal.map { words.sentence(of: $0) }
@@ -141,6 +148,7 @@ struct ContactPage: Sendable {
     // A flow that was begun by this very request has a page of its own only once a code was sent.
     let isBegun = exchange.request.method == .get || (exchange.request.head.path ?? "").contains("?")
     let address = isBegun ? nil : FormFields.address(path, ["flow": asked, "return_to": returnTo])
-    return pages.page(model, title: model.heading, status: refusal?.code.httpStatus ?? .ok, at: address, isTypedInto: asks, exchange)
+    return pages.page(
+      model, title: model.heading, of: provider.descriptor.words, status: refusal?.code.httpStatus ?? .ok, at: address, isTypedInto: asks, exchange)
   }
 }

@@ -80,8 +80,9 @@ struct EntranceModel: PageModel {
   let wait: Countdown?
   let waitLabel: String
   let button: String
-  /// Whether Google is offered; the form is there either way.
-  let google: Bool
+  /// The other sites that are offered.
+  let sites: [SiteButton]
+  let hasSites: Bool
   let ways: [Link]
   /// The way to the other page, where that is what the person needs.
   let offer: Link?

@@ -3,7 +3,8 @@ import Hummingbird
 import MoongateCore
 import MoongateSDK
 
-/// `/auth/login` and `/auth/register` (seeds.md, S2 and 4.8): who is it, by number, by email, or by Google.
+/// `/auth/login` and `/auth/register` (seeds.md, S2 and 4.8): who is it, by number, by email, or by another site. Which providers stand behind these ways,
+/// their `entrance` says.
 struct EntrancePage: Sendable {
   enum Kind: Sendable {
     case login, register
@@ -20,24 +21,14 @@ struct EntrancePage: Sendable {
     case code
     /// Also a code, for a new password.
     case reset
-
-    var provider: ProviderName {
-      switch self {
-      case .phone: "phone_otp"
-      case .email: "password"
-      case .code, .reset: "email_code"
-      }
-    }
   }
 
   let kind: Kind
   let driver: FlowDriver
   let pages: PageRenderer
   let passwords: PasswordForm
-  let providers: ProviderRegistry
 
-  init(_ kind: Kind, _ driver: FlowDriver, _ pages: PageRenderer, _ providers: ProviderRegistry) {
-    self.providers = providers
+  init(_ kind: Kind, _ driver: FlowDriver, _ pages: PageRenderer) {
     self.kind = kind
     self.driver = driver
     self.pages = pages
@@ -65,8 +56,8 @@ struct EntrancePage: Sendable {
         }
         if flow == nil { return exchange.leadOn(to: returnTo ?? exchange.generation.flows[defaultFlow]?.next.returning ?? "/") }
       }
-      if hasOnlyStrangers(flow, exchange) {
-        return exchange.leadOn(to: Stranger.address(flow ?? defaultFlow, with: nil, returnTo: returnTo))
+      if hasOnlyLinks(flow, exchange) {
+        return exchange.leadOn(to: ProviderPage.stepAddress(flow ?? defaultFlow, with: nil, returnTo: returnTo))
       }
       var form = EntranceForm(way: way(query["with"], flow, exchange), flow: flow, returnTo: returnTo)
       form.phone = query["phone"]
@@ -84,11 +75,11 @@ struct EntrancePage: Sendable {
       return page(form, exchange)
     }
     if ChoosePage.isDue(in: view) { return exchange.leadOn(to: ChoosePage.address(of: view)) }
-    if passwords.isDue(in: view) { return try await passwords.show(view, exchange) }
-    let isEmail = view.step?.provider.rawValue == "email_code"
+    if passwords.isDue(in: view, exchange) { return try await passwords.show(view, exchange) }
+    let isEmail = view.step.flatMap { exchange.page(of: $0.provider) }.map { $0.sendsCodes && $0.isEmail } ?? false
     var form = EntranceForm(
-      way: view.flow == "password_reset"
-        ? .reset : view.flow == "register_email" ? .email : isEmail ? .code : way(query["with"], view.flow, exchange),
+      way: view.purpose.isReset
+        ? .reset : view.purpose.registersFactor ? .email : isEmail ? .code : way(query["with"], view.flow, exchange),
       flow: flow, returnTo: returnTo)
     form.id = text
     form.region = EntranceForm.region(query["region"])
@@ -105,41 +96,80 @@ struct EntrancePage: Sendable {
   }
 
   /// Whether none of the ways into a flow is one that this page offers itself.
-  private func hasOnlyStrangers(_ own: String?, _ exchange: Exchange) -> Bool {
-    let strangers = Stranger.all(first: own ?? defaultFlow, providers, exchange)
-    if let own {
-      let choices = exchange.generation.flows[own]?.steps.first?.choices ?? []
-      return choices.allSatisfy(Stranger.isOne) && !strangers.isEmpty
-    }
+  private func hasOnlyLinks(_ own: String?, _ exchange: Exchange) -> Bool {
+    let links = links(own, exchange)
     // Without a flow of the operator's own this page knows more ways than the flow has.
-    let isUsed = [Way.phone, .email, .code].contains { isOffered($0, nil, exchange) } || offers("google_oauth", in: defaultFlow, exchange)
-    return !isUsed && !strangers.isEmpty
+    let isUsed =
+      own == nil
+      ? [Way.phone, .email, .code].contains { isOffered($0, nil, exchange) }
+      : exchange.offered(first: own ?? "").contains { !isLink($0, own, exchange) }
+    return !isUsed && sites(own, exchange).isEmpty && !links.isEmpty
   }
 
   private var defaultFlow: String { kind == .login ? "login" : "register" }
 
   /// A flow of the operator's own to sign in by, as a route names it; nil for ours and for what is none.
   private func ownFlow(_ name: String?, _ exchange: Exchange) -> String? {
-    guard let name, exchange.generation.flows[name] != nil, FlowPurpose(flow: name) == .signIn else { return nil }
+    guard let name, let flow = exchange.generation.flows[name], [.signIn, .register(setting: nil)].contains(flow.purpose) else { return nil }
     return name
   }
 
-  /// The flow of a way.
-  private func flow(_ way: Way, _ own: String?) -> String {
-    switch (kind, way) {
-    case (.login, .email): "login_password"
-    case (.register, .email): "register_email"
-    case (_, .reset): "password_reset"
-    default: own ?? defaultFlow
+  /// The provider that stands behind a way, and the flow that it begins; nil where there is none.
+  private func entry(_ way: Way, _ own: String?, _ exchange: Exchange) -> (provider: ProviderPage, flow: String)? {
+    let flow = own ?? defaultFlow
+    switch way {
+    case .phone: return field(.phone, exchange.offered(first: flow)).map { ($0, flow) }
+    case .code: return field(.email, exchange.offered(first: flow).filter(\.sendsCodes)).map { ($0, flow) }
+    case .email: return passwordEntry(exchange)
+    case .reset:
+      let resets = exchange.generation.flows.values.filter { $0.purpose.recoveredProvider != nil }.sorted { $0.name < $1.name }
+      return resets.lazy.compactMap { reset in
+        field(.email, exchange.offered(first: reset.name).filter(\.sendsCodes)).map { ($0, reset.name) }
+      }.first
     }
   }
 
-  private func isOffered(_ way: Way, _ own: String?, _ exchange: Exchange) -> Bool {
-    offers(way.provider, in: flow(way, own), exchange) && (kind == .login || way == .phone || way == .email)
+  /// A password beside an address, in the flow that is for it alone, or else in one that offers it among others.
+  private func passwordEntry(_ exchange: Exchange) -> (provider: ProviderPage, flow: String)? {
+    let flows = exchange.generation.flows.values.filter { flow in
+      if kind == .register { return flow.purpose.registersFactor }
+      return flow.purpose == .signIn && flow.account != .new && !flow.needsSession(by: exchange.providers)
+    }
+    for flow in flows.sorted(by: { ($0.firstChoices, $0.name) < ($1.firstChoices, $1.name) }) {
+      let able = exchange.offered(first: flow.name).filter { $0.isOnEntrance && $0.passwordField != nil }
+      if let provider = field(.email, able) { return (provider, flow.name) }
+    }
+    return nil
   }
 
-  private func offers(_ provider: ProviderName, in flow: String, _ exchange: Exchange) -> Bool {
-    exchange.generation.policies[provider] != nil && exchange.generation.flows[flow]?.steps.first?.choices.contains(provider) ?? false
+  /// The provider that takes the field for identifiers of a kind.
+  private func field(_ kind: IdentifierKind, _ pages: [ProviderPage]) -> ProviderPage? {
+    let able = pages.compactMap { page -> (page: ProviderPage, priority: Int)? in
+      if case .field(kind, let priority)? = page.descriptor.entrance { (page, priority) } else { nil }
+    }
+    return able.reduce(nil as (page: ProviderPage, priority: Int)?) { best, next in best.map { $0.priority >= next.priority } ?? false ? best : next
+    }?.page
+  }
+
+  /// The other sites that have a button, those of the highest priority first.
+  private func sites(_ own: String?, _ exchange: Exchange) -> [ProviderPage] {
+    exchange.offered(first: own ?? defaultFlow).filter { $0.isOnEntrance && $0.siteButton != nil }.enumerated().sorted {
+      ($1.element.buttonPriority, $0.offset) < ($0.element.buttonPriority, $1.offset)
+    }.map(\.element)
+  }
+
+  /// The providers that are offered by a link.
+  private func links(_ own: String?, _ exchange: Exchange) -> [ProviderPage] {
+    exchange.offered(first: own ?? defaultFlow).filter { isLink($0, own, exchange) }
+  }
+
+  private func isLink(_ page: ProviderPage, _ own: String?, _ exchange: Exchange) -> Bool {
+    if page.isOnEntrance { return false }
+    return ![Way.phone, .code].contains { entry($0, own, exchange)?.provider.name == page.name }
+  }
+
+  private func isOffered(_ way: Way, _ own: String?, _ exchange: Exchange) -> Bool {
+    entry(way, own, exchange) != nil && (kind == .login || way == .phone || way == .email)
   }
 
   /// The way that was asked for where it is offered, else the first that is.
@@ -152,9 +182,12 @@ struct EntrancePage: Sendable {
 
   private func send(_ exchange: Exchange) async throws(Refusal) -> Response {
     let sent = try await exchange.form()
-    if sent["step"] == "password" { return try await passwords.judge(sent, exchange) }
-    if sent["provider"] == "google_oauth", let flow = sent["flow"], FlowPurpose(flow: flow).needsSession {
-      return try await passwords.leaveForGoogle(flow, returnTo: exchange.targets.accept(sent["return_to"]), exchange)
+    if let asked = sent["step"].flatMap(ProviderName.init(rawValue:)).flatMap(exchange.page(of:)), asked.passwordField != nil {
+      return try await passwords.judge(asked, sent, exchange)
+    }
+    let site = sent["provider"].flatMap(ProviderName.init(rawValue:)).flatMap(exchange.page(of:)).flatMap { $0.siteButton == nil ? nil : $0 }
+    if let site, let flow = sent["flow"], exchange.generation.purpose(of: flow).needsSession {
+      return try await passwords.leave(for: site, flow, returnTo: exchange.targets.accept(sent["return_to"]), exchange)
     }
     let own = ownFlow(sent["flow"], exchange)
     let way = sent["with"].flatMap(Way.init(rawValue:)) ?? .phone
@@ -169,18 +202,18 @@ struct EntrancePage: Sendable {
       form.told(refused(try exchange.query(), exchange), by: try exchange.query()["refused"])
       return page(form, exchange)
     }
-    let isGoogle = sent["provider"] == "google_oauth"
     var inputs: [String: InputValue] = [:]
-    if !isGoogle {
-      let names = way == .phone ? ["phone"] : way == .email ? ["email", "password"] : ["email"]
-      for name in names { inputs[name] = .text(sent[name] ?? "") }
+    let entry = site.map { ($0, own ?? defaultFlow) } ?? entry(way, own, exchange)
+    guard let (provider, flow) = entry else { throw exchange.refusal(.stepNotOpen) }
+    if site == nil {
+      inputs[provider.identifierField] = .text(sent[way == .phone ? "phone" : "email"] ?? "")
+      if way == .email, let field = provider.passwordField { inputs[field] = .text(sent["password"] ?? "") }
       let more = way == .phone ? ["region"] : kind == .register ? ["first_name", "last_name"] : []
       for name in more { if let text = sent[name] { inputs[name] = .text(text) } }
     }
     let steps = PageFlow(driver: driver)
     let outcome = await steps.begin(
-      isGoogle ? own ?? defaultFlow : flow(way, own), form.id.map(FlowID.init(text:)), isGoogle ? "google_oauth" : way.provider.rawValue, inputs,
-      returnTo: form.returnTo, exchange)
+      flow, form.id.map(FlowID.init(text:)), provider.name.rawValue, inputs, returnTo: form.returnTo, exchange)
     switch outcome.result {
     case .success(let begun): return pages.lead(on: begun.view, outcome.cookies, exchange)
     case .failure(let refusal):
@@ -188,10 +221,10 @@ struct EntrancePage: Sendable {
       if refusal.code == .resendTooSoon, let id = outcome.id,
         case .success(let view) = await driver.engine.view(id, client: try await driver.caller(exchange)), view.step?.sentTo != nil
       {
-        return exchange.leadOn(to: NextPage.address(of: view), outcome.cookies)
+        return exchange.leadOn(to: exchange.address(of: view), outcome.cookies)
       }
       form.id = outcome.id?.secret.reveal()
-      explain(refusal, isGoogle: isGoogle, in: &form, exchange)
+      explain(refusal, isOfSite: site != nil, in: &form, exchange)
       exchange.note(refusal)
       var response = page(form, exchange, status: refusal.code.httpStatus)
       response.addRefusalHeaders(refusal)
@@ -201,7 +234,7 @@ struct EntrancePage: Sendable {
   }
 
   /// The sentences of this page (seeds.md, S2), where they are not the refusal's own.
-  private func explain(_ refusal: Refusal, isGoogle: Bool, in form: inout EntranceForm, _ exchange: Exchange) {
+  private func explain(_ refusal: Refusal, isOfSite: Bool, in form: inout EntranceForm, _ exchange: Exchange) {
     let words = pages.words(exchange)
     form.problem = words.sentence(of: refusal)
     form.code = refusal.code.name
@@ -220,7 +253,7 @@ struct EntrancePage: Sendable {
         form.waitsForCode = true
       }
     case .deliveryFailed, .busy, .storeUnavailable, .policyError:
-      form.problem = isGoogle ? words.translated(RefusalCode.oauthFailed.sentence) : words["unable_to_send"]
+      form.problem = isOfSite ? words.translated(RefusalCode.oauthFailed.sentence) : words["unable_to_send"]
     case .invalidPassword: form.problem = words.sentenceWithTries(of: refusal)
     default: break
     }
@@ -275,9 +308,9 @@ struct EntrancePage: Sendable {
       offer(.phone, "use_phone")
     }
     if form.way != .reset {
-      for other in Stranger.all(first: form.flow ?? defaultFlow, providers, exchange) {
-        let address = Stranger.address(form.flow ?? defaultFlow, with: other.name, returnTo: form.returnTo)
-        ways.append(EntranceModel.Link(label: words.text("use_other", ["name": other.title(words)]), address: address))
+      for other in links(form.flow, exchange) {
+        let address = ProviderPage.stepAddress(form.flow ?? defaultFlow, with: other.name, returnTo: form.returnTo)
+        ways.append(EntranceModel.Link(label: other.linkLabel(words) ?? words.text("use_other", ["name": other.shortName(words)]), address: address))
       }
     }
     let otherPath = isLogin ? "/auth/register" : "/auth/login"
@@ -285,6 +318,7 @@ struct EntrancePage: Sendable {
       label: words[name + "_other"], address: carried(otherPath, form.way == .email || form.way == .code ? .email : nil),
       question: words[name + "_question"])
     let hasOther = exchange.generation.flows[isLogin ? "register" : "login"] != nil
+    let buttons = form.way == .reset ? [] : sites(form.flow, exchange).map { SiteButton($0, words) }
     let model = EntranceModel(
       heading: words[heading], subtitle: words[subtitle], action: here, isLogin: isLogin, isPhone: form.way == .phone, isEmail: form.way == .email,
       isAddress: form.way == .code || form.way == .reset, way: form.way.rawValue, id: form.id, flow: form.flow, returnTo: form.returnTo,
@@ -294,9 +328,28 @@ struct EntrancePage: Sendable {
       phoneIsInvalid: form.invalid == "phone", emailIsInvalid: form.invalid == "email", passwordIsInvalid: form.invalid == "password",
       wait: form.wait, waitLabel: words[form.waitsForCode ? "resend_in" : "try_again_in"],
       button: words[form.way == .phone ? "send_otp" : form.way == .email ? (isLogin ? "log_in" : "create_account") : "send_code"],
-      google: form.way != .reset && offers("google_oauth", in: form.flow ?? defaultFlow, exchange), ways: ways,
+      sites: buttons, hasSites: !buttons.isEmpty, ways: ways,
       offer: form.offersOther && hasOther ? other : nil, other: form.way == .reset || !hasOther ? nil : other, isArrival: form.isArrival,
       stressesSupport: form.stressesSupport)
     return pages.page(model, title: words[name + "_page"], kind: name, status: status, at: address, isTypedInto: true, exchange)
+  }
+}
+
+extension FlowDefinition {
+  /// How many providers its first step offers.
+  fileprivate var firstChoices: Int { steps.first?.choices.count ?? 0 }
+}
+
+/// A button that leads to another site.
+struct SiteButton: Decodable {
+  let provider: String
+  let label: String
+  /// SVG, of a provider that is part of the program.
+  let icon: String?
+
+  init(_ page: ProviderPage, _ words: Words) {
+    provider = page.name.rawValue
+    label = words.speaking(page.descriptor.words).translated(page.siteButton ?? page.title(words))
+    if case .button(_, let icon, _)? = page.descriptor.entrance { self.icon = icon } else { icon = nil }
   }
 }

@@ -12,10 +12,9 @@ struct LeavePage: PageModel {
 
 extension PageRenderer {
   /// Leads a person on: to the page that the flow waits on, or to the other site that its step is judged at.
-  /// - Parameter site: what people call the other site; nil where the pages know it by name.
-  func lead(on view: FlowView, _ cookies: [String], site: String? = nil, _ exchange: Exchange) -> Response {
-    guard let address = view.step?.redirectTo, view.status == .pending else { return exchange.leadOn(to: NextPage.address(of: view), cookies) }
-    var response = leave(to: address, site: site ?? "Google", exchange)
+  func lead(on view: FlowView, _ cookies: [String], _ exchange: Exchange) -> Response {
+    guard let address = view.step?.redirectTo, view.status == .pending else { return exchange.leadOn(to: exchange.address(of: view), cookies) }
+    var response = leave(to: address, site: view.step.flatMap { exchange.page(of: $0.provider)?.shortName(words(exchange)) } ?? "", exchange)
     response.setCookies(cookies)
     return response
   }

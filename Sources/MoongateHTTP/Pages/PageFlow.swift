@@ -105,32 +105,6 @@ enum NextPage {
     .oauthCancelled, .oauthFailed, .alreadyRegistered, .accountNotFound, .disabled, .denied, .tooManyAttempts, .rateLimited,
   ]
 
-  /// The page of what is due.
-  static func address(of view: FlowView) -> String {
-    if view.status == .complete { return view.next ?? "/" }
-    let id = view.id.secret.reveal()
-    if ChoosePage.isDue(in: view) { return ChoosePage.address(of: view) }
-    if isOfStep(view) { return FormFields.address("/auth/step", ["id": id]) }
-    if let step = view.step, step.sentTo != nil, step.fields.contains(where: { $0.name == "code" }) {
-      return FormFields.address(view.flow == "pin_reset" ? "/auth/pin" : codePage(of: step.provider), ["id": id])
-    }
-    switch (view.step?.provider ?? (view.choices.count == 1 ? view.choices[0] : nil))?.rawValue {
-    case "pin": return FormFields.address("/auth/pin", ["id": id])
-    case "email_code" where view.isUnderWay || FlowPurpose(flow: view.flow) != .signIn: return FormFields.address("/auth/email", ["id": id])
-    case "phone_otp" where view.isUnderWay || FlowPurpose(flow: view.flow) != .signIn: return FormFields.address("/auth/verify", ["id": id])
-    default: return FormFields.address(page(of: view.flow), ["id": id])
-    }
-  }
-
-  /// Whether what is due is shown on `/auth/step`: a step of a provider that has no page of its own, or a choice that is left to the person.
-  private static func isOfStep(_ view: FlowView) -> Bool {
-    if let due = view.step?.provider ?? (view.choices.count == 1 ? view.choices[0] : nil) { return Stranger.isOne(due) }
-    // Where a flow begins, its own page offers the ways in.
-    return view.choices.count > 1
-      && (view.isUnderWay || view.choices.allSatisfy(Stranger.isOne)
-        || (FlowPurpose(flow: view.flow).needsSession && FlowPurpose(flow: view.flow) != .pinReset))
-  }
-
   /// Where a page that is left without having done anything leads back to: nothing was done there, and a page of ours that wants it done first would
   /// lead here again.
   static func back(_ returnTo: String?) -> String {
@@ -138,31 +112,70 @@ enum NextPage {
     return returnTo
   }
 
-  /// The page that takes the provider's code.
-  static func codePage(of provider: ProviderName) -> String { provider.rawValue == "email_code" ? "/auth/email" : "/auth/verify" }
-
-  /// The page on which the flow begins, with the sentence of a refusal. Who proves once more that it is them is signed in as before, and comes
-  /// back to where that was asked for.
-  static func refused(_ code: RefusalCode, flow: String, by provider: ProviderName, id: FlowID?, returnTo: String?) -> String {
-    if Stranger.isOne(provider) {
-      if let id { return FormFields.address("/auth/step", ["id": id.secret.reveal(), "refused": told(code, by: provider)]) }
-      return Stranger.address(flow, with: provider, returnTo: returnTo, refused: told(code, by: provider))
-    }
-    if FlowPurpose(flow: flow).needsSession {
-      return FormFields.address("/auth/login", ["flow": flow, "refused": told(code).name, "return_to": returnTo])
-    }
-    return FormFields.address(page(of: flow), ["id": id?.secret.reveal(), "refused": told(code).name, "return_to": returnTo])
-  }
-
   /// What is told of a refusal.
   static func told(_ code: RefusalCode) -> RefusalCode { shown.contains(code) ? code : .oauthFailed }
 
   /// The name of what is told of a refusal: also one that the provider has declared.
-  private static func told(_ code: RefusalCode, by provider: ProviderName) -> String {
+  fileprivate static func nameTold(_ code: RefusalCode) -> String {
     if case .provider(let outcome) = code { return outcome.reason.rawValue }
     return told(code).name
   }
 
   /// The page on which the flow begins.
-  static func page(of flow: String) -> String { ["register", "register_email"].contains(flow) ? "/auth/register" : "/auth/login" }
+  static func page(of view: FlowView) -> String { page(of: view.purpose, view.flow) }
+
+  /// The page on which a flow of this purpose and name begins.
+  static func page(of purpose: FlowPurpose, _ flow: String) -> String {
+    if case .register = purpose { return "/auth/register" }
+    return flow == "register" ? "/auth/register" : "/auth/login"
+  }
+}
+
+extension Exchange {
+  /// The page of what is due in a flow.
+  func address(of view: FlowView) -> String {
+    if view.status == .complete { return view.next ?? "/" }
+    let id = view.id.secret.reveal()
+    if ChoosePage.isDue(in: view) { return ChoosePage.address(of: view) }
+    let due = (view.step?.provider ?? (view.choices.count == 1 ? view.choices[0] : nil)).flatMap { ProviderPage($0, providers) }
+    guard let due else { return FormFields.address(choosesOnStepPage(view) ? ProviderPage.stepPath : NextPage.page(of: view), ["id": id]) }
+    if due.isOnStepPage { return FormFields.address(ProviderPage.stepPath, ["id": id]) }
+    guard let path = due.ownPath else { return FormFields.address(NextPage.page(of: view), ["id": id]) }
+    guard due.sendsCodes else { return FormFields.address(path, ["id": id]) }
+    if let step = view.step, step.sentTo != nil, step.fields.contains(where: { $0.name == "code" }) {
+      // A pad takes the code of its reset together with the new digits.
+      let reset = view.purpose.resetProvider.flatMap { ProviderPage($0, providers) }
+      return FormFields.address(reset?.pad == nil ? path : reset?.ownPath ?? path, ["id": id])
+    }
+    // Where a flow begins that lets people in, the page for that asks for the number or address; or, of a provider that it does not offer, the page of
+    // all steps.
+    if view.isUnderWay || !view.purpose.letsIn { return FormFields.address(path, ["id": id]) }
+    if case .field? = due.descriptor.entrance { return FormFields.address(NextPage.page(of: view), ["id": id]) }
+    return FormFields.address(ProviderPage.stepPath, ["id": id])
+  }
+
+  /// Whether a choice that is left to the person is made on `/auth/step`. Where a flow begins, its own page offers the ways in.
+  private func choosesOnStepPage(_ view: FlowView) -> Bool {
+    guard view.choices.count > 1 else { return false }
+    if view.isUnderWay || view.choices.allSatisfy({ ProviderPage($0, providers)?.isOnStepPage ?? true }) { return true }
+    let isPadReset = view.purpose.resetProvider.flatMap { ProviderPage($0, providers) }?.pad != nil
+    return view.purpose.needsSession && !isPadReset
+  }
+
+  /// The page on which the flow begins, with the sentence of a refusal. Who proves once more that it is them is signed in as before, and comes
+  /// back to where that was asked for.
+  func address(ofRefused code: RefusalCode, of view: FlowView, by provider: ProviderName, id: FlowID?, returnTo: String?) -> String {
+    if ProviderPage(provider, providers)?.isOnStepPage ?? true {
+      if let id { return FormFields.address(ProviderPage.stepPath, ["id": id.secret.reveal(), "refused": NextPage.nameTold(code)]) }
+      return ProviderPage.stepAddress(view.flow, with: provider, returnTo: returnTo, refused: NextPage.nameTold(code))
+    }
+    let told = NextPage.told(code).name
+    if view.purpose.needsSession { return FormFields.address("/auth/login", ["flow": view.flow, "refused": told, "return_to": returnTo]) }
+    return FormFields.address(NextPage.page(of: view), ["id": id?.secret.reveal(), "refused": told, "return_to": returnTo])
+  }
+}
+
+extension FlowPurpose {
+  /// Whether the flow is one by which people who have typed nothing but a number or address come in.
+  var letsIn: Bool { self == .signIn || self == .register(setting: nil) }
 }

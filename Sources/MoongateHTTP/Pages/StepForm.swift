@@ -7,6 +7,7 @@ struct StepForm {
   static let prefix = "field."
 
   let flow: String
+  let flowPurpose: FlowPurpose
   let returnTo: String?
   /// nil: one of the choices is to be taken.
   var provider: ProviderName?
@@ -28,15 +29,16 @@ struct StepForm {
   /// What was typed already.
   var typed: FormFields = .empty
 
-  init(flow: String, returnTo: String?, provider: ProviderName?, choices: [ProviderName]) {
+  init(flow: String, purpose: FlowPurpose, returnTo: String?, provider: ProviderName?, choices: [ProviderName]) {
     self.flow = flow
+    flowPurpose = purpose
     self.returnTo = returnTo
     self.provider = provider
     self.choices = choices
   }
 
   /// What a step of the provider is to do.
-  func purpose(of provider: ProviderName) -> StepPurpose { isEnrolling ? .set : FlowPurpose(flow: flow).step(of: provider) }
+  func purpose(of provider: ProviderName) -> StepPurpose { isEnrolling ? .set : flowPurpose.step(of: provider) }
 }
 
 /// What `step.mustache` shows.
@@ -108,82 +110,85 @@ struct StepModel: PageModel {
 }
 
 extension StepModel {
-  /// - Parameter stranger: the form's provider; nil where a choice is to be made, or the provider has pages of its own.
+  /// - Parameters:
+  ///   - provider: the form's; nil where a choice is to be made.
+  ///   - choices: what is offered then.
   init(
-    _ form: StepForm, _ refusal: Refusal?, _ stranger: Stranger?, _ providers: ProviderRegistry, _ words: Words, now: Timestamp, here: String
+    _ form: StepForm, _ refusal: Refusal?, _ provider: ProviderPage?, choices offered: [(name: ProviderName, page: ProviderPage?)], _ words: Words,
+    now: Timestamp, here: String
   ) {
-    let words = words.speaking(stranger?.descriptor.words)
+    let words = words.speaking(provider?.descriptor.words)
     self.here = here
     let step = form.step
     let locked = step?.lockedUntil.flatMap { now < $0 ? $0 - now : nil } ?? (refusal?.code == .tooManyAttempts ? refusal?.retryAfter : nil)
     let isExpired = step?.expiresAt.map { now >= $0 } ?? false
     isOff = locked != nil || isExpired || refusal?.code == .disabled
-    let offered = form.provider == nil ? form.choices : []
-    heading = stranger?.title(words) ?? words["confirm_title"]
+    let offered = form.provider == nil ? offered : []
+    heading = provider?.title(words) ?? words["confirm_title"]
     parts = (step?.shown ?? []).flatMap { Part.parts(of: $0, words) }
-    let purpose = stranger.map { form.purpose(of: $0.name) } ?? .prove
+    let purpose = provider.map { form.purpose(of: $0.name) } ?? .prove
     // Before something is set up, changed or turned off there is nothing yet to be told of what to type.
     let isTold = parts.contains { $0.text != nil } || (purpose != .prove && step == nil)
     // A provider that verifies by itself reads an address and sends nothing to it.
-    sentTo = stranger?.sendsCodes ?? false ? step?.sentTo : nil
+    sentTo = provider?.sendsCodes ?? false ? step?.sentTo : nil
     let length = step?.fields.first { $0.name == "code" }?.length
     sentLine =
       sentTo == nil ? nil : words.text(step?.fields.first?.kind == .text ? "sent_characters" : "sent_digits", length: length ?? 6)
     instruction =
       offered.isEmpty
-      ? (isTold || sentTo != nil ? nil : stranger?.descriptor.words.flatMap { $0.instruction.isEmpty ? nil : words.translated($0.instruction) })
+      ? (isTold || sentTo != nil ? nil : provider?.descriptor.words.flatMap { $0.instruction.isEmpty ? nil : words.translated($0.instruction) })
       : words["step_choose"]
-    let asked = Self.asked(form, stranger)
+    let asked = Self.asked(form, provider)
     let invalid = refusal.flatMap { $0.field ?? ([401, 410].contains($0.code.status) ? asked.first?.name : nil) }
     let isOff = isOff
     let all = asked.enumerated().map { index, field in
       Field(
-        field, label: stranger?.label(field.name, words) ?? Stranger.spoken(field.name), isNew: purpose == .set, isInvalid: invalid == field.name,
+        field, label: provider?.label(field.name, words) ?? ProviderPage.spoken(field.name), isNew: purpose == .set, isInvalid: invalid == field.name,
         isFocused: index == 0, isOff: isOff, value: form.typed[StepForm.prefix + field.name])
     }
     // A form that asks for one of several shows the first of them; the others are behind their labels.
     fields = all.enumerated().filter { $0.offset == 0 || $0.element.isRequired }.map(\.element)
     more = all.enumerated().filter { $0.offset > 0 && !$0.element.isRequired }.map(\.element)
-    choices = offered.map { Choice(name: $0.rawValue, label: Stranger($0, providers)?.title(words) ?? words["way_" + $0.rawValue]) }
+    choices = offered.map { Choice(name: $0.name.rawValue, label: $0.page?.shortName(words) ?? ProviderPage.spoken($0.name.rawValue)) }
     (id, flow, with, returnTo) = (form.id, form.flow, form.step == nil ? form.provider?.rawValue : nil, form.returnTo)
     back = form.isFirst ? Self.back(form) : nil
-    button = step == nil && purpose != .prove ? stranger?.link(to: purpose, words) ?? words[purpose.label] : words["continue"]
+    button = step == nil && purpose != .prove ? provider?.link(to: purpose, words) ?? words[purpose.label] : words["continue"]
     notice = form.notice.map { words[$0] }
     problem =
       locked.map { words.text("locked", ["wait": words.wait($0)]) } ?? refusal.map { words.sentenceWithTries(of: $0) }
-      ?? (isExpired ? words["code_expired"] : nil) ?? form.refused.flatMap { stranger?.sentence(ofRefused: $0, words) }
+      ?? (isExpired ? words["code_expired"] : nil) ?? form.refused.flatMap { provider?.sentence(ofRefused: $0, words) }
     isCalm = refusal == nil && form.refused == RefusalCode.oauthCancelled.name
     code = refusal?.code.name
     state = locked != nil ? "locked" : refusal == nil ? "open" : "wrong"
     wait = locked.map(Countdown.init)
-    confirms = ChangeProof.address(after: refusal, backTo: Stranger.address(form.flow, with: form.provider, returnTo: form.returnTo))
+    confirms = ChangeProof.address(after: refusal, backTo: ProviderPage.stepAddress(form.flow, with: form.provider, returnTo: form.returnTo))
     let pause = isExpired ? nil : step?.resendAt.flatMap { now < $0 ? $0 - now : nil }
-    canResend = stranger?.sendsCodes ?? false && step != nil && locked == nil && pause == nil
-    countdown = locked == nil && stranger?.sendsCodes ?? false ? pause.map(Countdown.init) : nil
+    canResend = provider?.sendsCodes ?? false && step != nil && locked == nil && pause == nil
+    countdown = locked == nil && provider?.sendsCodes ?? false ? pause.map(Countdown.init) : nil
     canSkip = step?.isSkippable ?? false
     stressesSupport = isOff
   }
 
   /// Where a page leads back to on which nothing was done. Not to what wants this done first.
   private static func back(_ form: StepForm) -> String {
-    switch FlowPurpose(flow: form.flow) {
-    case .secret: "/auth/account"
+    switch form.flowPurpose {
+    case .factor: "/auth/account"
     case let purpose where purpose.needsSession: NextPage.back(form.returnTo)
-    default: NextPage.page(of: form.flow)
+    default: NextPage.page(of: form.flowPurpose, form.flow)
     }
   }
 
   /// What is to be typed. Before a step is begun: what beginning it takes; where that is nothing, what a person will have to prove,
   /// as far as the provider has words for it.
-  private static func asked(_ form: StepForm, _ stranger: Stranger?) -> [InputField] {
+  private static func asked(_ form: StepForm, _ provider: ProviderPage?) -> [InputField] {
     if let step = form.step { return step.fields }
-    guard let stranger else { return [] }
+    guard let provider else { return [] }
     // Whose step it is, is known: a code goes to what they hold.
-    if stranger.sendsCodes, !form.isFirst || FlowPurpose(flow: form.flow).needsSession { return [] }
-    let begin = stranger.descriptor.beginFields.filter { $0.kind != .region }
-    if !begin.isEmpty || stranger.sendsCodes { return begin }
-    guard form.purpose(of: stranger.name) == .prove else { return [] }
-    return stranger.descriptor.submitFields.filter { stranger.descriptor.words?.labels[$0.name] != nil }
+    if provider.sendsCodes, !form.isFirst || form.flowPurpose.needsSession { return [] }
+    let begin = provider.descriptor.beginFields.filter { $0.kind != .region }
+    if !begin.isEmpty || provider.sendsCodes { return begin }
+    guard form.purpose(of: provider.name) == .prove else { return [] }
+    return provider.descriptor.submitFields.filter { provider.descriptor.words?.labels[$0.name] != nil }
   }
 }
 

@@ -3,12 +3,11 @@ import Hummingbird
 import MoongateCore
 import MoongateSDK
 
-/// `/auth/step`: a step of any provider that the pages do not know by name, in the words and fields that it brings; and, where a flow
-/// leaves a choice, the ways that there are. `?id=` is a flow under way, `?flow=` one that is begun here (`with=` names the provider).
+/// `/auth/step`: a step of any provider without a page of its own, in the words and fields that it brings; and, where a flow leaves a choice, the
+/// ways that there are. `?id=` is a flow under way, `?flow=` one that is begun here (`with=` names the provider).
 struct StepPage: Sendable {
   let driver: FlowDriver
   let pages: PageRenderer
-  let providers: ProviderRegistry
   let clock: any GatewayClock
 
   private static let path = "/auth/step"
@@ -40,9 +39,9 @@ struct StepPage: Sendable {
     guard let flow = exchange.generation.flows[name] else { throw exchange.refusal(.notFound) }
     let returnTo = exchange.targets.accept(query["return_to"])
     let account = try await driver.session(exchange)?.account
-    let purpose = FlowPurpose(flow: name)
-    if !flow.needsSession(by: exchange.known(providers)), account != nil { return exchange.leadOn(to: returnTo ?? flow.next.returning) }
-    if case .secret(let made, .set) = purpose, account?.credentials.contains(made) ?? false {
+    let purpose = flow.purpose
+    if !flow.needsSession(by: exchange.providers), account != nil { return exchange.leadOn(to: returnTo ?? flow.next.returning) }
+    if let made = purpose.setProvider, account?.credentials.contains(made) ?? false {
       return exchange.leadOn(to: returnTo ?? "/auth/account")
     }
     let choices: [ProviderName]
@@ -55,41 +54,41 @@ struct StepPage: Sendable {
     let chosen = asked.flatMap { choices.contains($0) ? $0 : nil } ?? (choices.count == 1 ? choices[0] : nil)
     // Who has none of what is asked for is led to make one, and comes back.
     if let wanted = asked ?? chosen, let account, purpose.step(of: wanted) == .prove, !account.credentials.contains(wanted),
-      flow.steps.first?.choices.contains(wanted) ?? false, Stranger.isOne(wanted),
-      exchange.generation.flows[FlowPurpose.secret(wanted, .set).rawValue] != nil
+      flow.steps.first?.choices.contains(wanted) ?? false, exchange.page(of: wanted)?.isOnStepPage ?? false,
+      let making = exchange.generation.flow(for: .factor(wanted, .set))
     {
-      let back = Stranger.address(name, with: wanted, returnTo: returnTo)
-      return exchange.leadOn(to: Stranger.address(FlowPurpose.secret(wanted, .set).rawValue, with: nil, returnTo: back))
+      let back = ProviderPage.stepAddress(name, with: wanted, returnTo: returnTo)
+      return exchange.leadOn(to: ProviderPage.stepAddress(making.name, with: nil, returnTo: back))
     }
-    if let chosen, let page = Self.ownPage(of: chosen) {
+    if let page = chosen.flatMap(exchange.page(of:)).flatMap({ ownPage(of: $0, in: flow, exchange) }) {
       return exchange.leadOn(to: FormFields.address(page, ["flow": name, "return_to": returnTo]))
     }
-    var form = StepForm(flow: name, returnTo: returnTo, provider: chosen, choices: chosen == nil ? choices : [])
+    var form = StepForm(flow: name, purpose: purpose, returnTo: returnTo, provider: chosen, choices: chosen == nil ? choices : [])
     form.refused = query["refused"]
     form.isForChange = isForChange
     form.typed = typed
     return page(form, nil, exchange)
   }
 
-  /// The page of a provider that has one.
-  private static func ownPage(of provider: ProviderName) -> String? {
-    switch provider.rawValue {
-    case "pin": "/auth/pin"
-    case "phone_otp": "/auth/verify"
-    case "email_code": "/auth/email"
-    case "password", "google_oauth": "/auth/login"
-    default: nil
-    }
+  /// The page on which the provider's step of the flow begins, where that is not this one.
+  private func ownPage(of page: ProviderPage, in flow: FlowDefinition, _ exchange: Exchange) -> String? {
+    if page.isOnEntrance { return "/auth/login" }
+    guard page.sendsCodes, !flow.needsSession(by: exchange.providers) else { return page.ownPath }
+    // Whom a code is for is asked for on the page for signing in, by its field, or else here.
+    if case .field? = page.descriptor.entrance { return NextPage.page(of: flow.purpose, flow.name) }
+    return nil
   }
 
   /// Whether what the flow waits for is shown here.
-  private static func shows(_ view: FlowView) -> Bool { view.status == .pending && NextPage.address(of: view).hasPrefix(path + "?") }
+  private func shows(_ view: FlowView, _ exchange: Exchange) -> Bool {
+    view.status == .pending && exchange.address(of: view).hasPrefix(Self.path + "?")
+  }
 
   private func show(
     _ view: FlowView, notice: String?, refused: String? = nil, _ typed: FormFields, _ refusal: Refusal?, _ exchange: Exchange
   ) async throws(Refusal) -> Response {
-    guard Self.shows(view) else { return exchange.leadOn(to: NextPage.address(of: view)) }
-    var form = StepForm(flow: view.flow, returnTo: view.returnTo, provider: view.step?.provider, choices: view.choices)
+    guard shows(view, exchange) else { return exchange.leadOn(to: exchange.address(of: view)) }
+    var form = StepForm(flow: view.flow, purpose: view.purpose, returnTo: view.returnTo, provider: view.step?.provider, choices: view.choices)
     if view.step == nil, view.choices.count == 1 { (form.provider, form.choices) = (view.choices[0], []) }
     form.id = view.id.secret.reveal()
     form.step = view.step
@@ -169,15 +168,14 @@ struct StepPage: Sendable {
 
   /// What was typed into the provider's fields. Their names in the form have a prefix, so that none can be taken for one of ours.
   private func inputs(_ sent: FormFields, _ provider: ProviderName, _ step: StepView?, _ exchange: Exchange) -> [String: InputValue] {
-    let descriptor = exchange.known(providers)[provider]?.descriptor
+    let descriptor = exchange.providers[provider]?.descriptor
     let names = (step?.fields ?? []).map(\.name) + (descriptor?.beginFields ?? []).map(\.name) + (descriptor?.submitFields ?? []).map(\.name)
     return Dictionary(names.compactMap { name in sent[StepForm.prefix + name].map { (name, .text($0)) } }) { first, _ in first }
   }
 
   /// On to what is due: another site, or a page.
   private func lead(_ driven: FlowDriver.Driven, _ cookies: [String], _ exchange: Exchange) -> Response {
-    let stranger = driven.view.step.flatMap { Stranger($0.provider, exchange.known(providers)) }
-    return pages.lead(on: driven.view, cookies, site: stranger?.title(pages.words(exchange)), exchange)
+    pages.lead(on: driven.view, cookies, exchange)
   }
 
   private func refused(
@@ -185,7 +183,7 @@ struct StepPage: Sendable {
   ) async throws(Refusal) -> Response {
     switch refusal.code {
     case .unauthenticated:
-      let back = state.id == nil ? Stranger.address(state.flow, with: state.provider, returnTo: state.returnTo) : state.returnTo
+      let back = state.id == nil ? ProviderPage.stepAddress(state.flow, with: state.provider, returnTo: state.returnTo) : state.returnTo
       return exchange.leadOn(to: FormFields.address("/auth/login", ["return_to": back]))
     case .flowNotFound, .flowExpired: throw refusal
     default: break
@@ -194,10 +192,11 @@ struct StepPage: Sendable {
     var response: Response
     if let id = state.id, case .success(let view) = await driver.engine.view(id, client: try await driver.caller(exchange)) {
       // What a rival has completed meanwhile, or goes on elsewhere, has no form here to say it on.
-      guard Self.shows(view) else { throw refusal }
+      guard shows(view, exchange) else { throw refusal }
       response = try await show(view, notice: nil, typed, refusal, exchange)
     } else {
-      var form = StepForm(flow: state.flow, returnTo: state.returnTo, provider: state.provider, choices: [])
+      var form = StepForm(
+        flow: state.flow, purpose: exchange.generation.purpose(of: state.flow), returnTo: state.returnTo, provider: state.provider, choices: [])
       form.typed = typed
       response = page(form, refusal, exchange)
     }
@@ -208,16 +207,16 @@ struct StepPage: Sendable {
 
   private func page(_ form: StepForm, _ refusal: Refusal?, _ exchange: Exchange) -> Response {
     let words = pages.words(exchange)
-    let known = exchange.known(providers)
-    let stranger = form.provider.flatMap { Stranger($0, known) }
-    let told = form.refused.flatMap { stranger?.sentence(ofRefused: $0, words) == nil ? nil : $0 }
+    let provider = form.provider.flatMap(exchange.page(of:))
+    let told = form.refused.flatMap { provider?.sentence(ofRefused: $0, words) == nil ? nil : $0 }
     let here =
       form.id.map { FormFields.address(Self.path, ["id": $0, "refused": told]) }
       ?? (form.isForChange
         ? ChangeProof.address(of: form.flow, backTo: form.returnTo)
-        : Stranger.address(form.flow, with: form.provider, returnTo: form.returnTo, refused: told))
-    let model = StepModel(form, refusal, stranger, known, words, now: clock.now(), here: here)
+        : ProviderPage.stepAddress(form.flow, with: form.provider, returnTo: form.returnTo, refused: told))
+    let model = StepModel(form, refusal, provider, choices: form.choices.map { ($0, exchange.page(of: $0)) }, words, now: clock.now(), here: here)
     return pages.page(
-      model, title: model.heading, status: refusal?.code.httpStatus ?? .ok, at: here, isTypedInto: model.confirms == nil, exchange)
+      model, title: model.heading, of: provider?.descriptor.words, status: refusal?.code.httpStatus ?? .ok, at: here,
+      isTypedInto: model.confirms == nil, exchange)
   }
 }

@@ -69,6 +69,9 @@ struct EndpointTable: Sendable {
       candidates = (endpoints[segments.count] ?? []).filter { $0.toleratesSlash && $0.matches(segments) }
     }
     guard !candidates.isEmpty else { return .nothing }
+    // An address that is spelled out goes before one with a place for any name.
+    let exact = candidates.filter { $0.path == segments }
+    if !exact.isEmpty { candidates = exact }
     if let endpoint = candidates.first(where: { $0.method == method || ($0.method == .get && method == .head) }) {
       return .found(endpoint, parameters: zip(endpoint.path, segments).filter { $0.0 == "{}" }.map { String($0.1) })
     }

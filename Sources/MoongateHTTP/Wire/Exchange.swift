@@ -19,6 +19,11 @@ struct Exchange: Sendable {
   let recorder: RefusalRecorder
   /// How long a body may take, and how long it may be.
   let reader: BodyReader
+  /// The providers of this program.
+  let builtIn: ProviderRegistry
+
+  /// The providers of this program, and those that the generation brought with it.
+  var providers: ProviderRegistry { generation.registry ?? builtIn }
 
   var gateway: GatewaySettings { generation.gateway }
 
@@ -80,9 +85,4 @@ struct RefusalRecorder: Sendable {
         id: refusal.decision, at: clock.now(), kind: .refused, address: address.description, code: refusal.code.name, detail: detail))
     return refusal
   }
-}
-
-extension Exchange {
-  /// The providers of this program, and those that the generation brought with it.
-  func known(_ builtIn: ProviderRegistry) -> ProviderRegistry { generation.registry ?? builtIn }
 }

@@ -10,6 +10,7 @@ package struct GatewayResponder: HTTPResponder {
   let recorder: RefusalRecorder
   let reader: BodyReader
   let pages: PageRenderer
+  var providers = ProviderRegistry.none
   var mounts: [Mount] = []
   /// What is asked of a request before its endpoint sees it.
   let guarded: @Sendable (Exchange, Endpoint.Kind) throws(Refusal) -> Void
@@ -57,7 +58,7 @@ package struct GatewayResponder: HTTPResponder {
         }
         let exchange = Exchange(
           request: request, kind: kind, parameters: parameters, generation: generation, client: client, credentials: credentials, decision: decision,
-          recorder: recorder, reader: reader)
+          recorder: recorder, reader: reader, builtIn: providers)
         try guarded(exchange, kind)
         response = try await endpoint.handle(exchange)
       }

@@ -122,9 +122,17 @@ extension CaseRun {
       id: "ac_" + Base64URL.encode(Array("case \(act.location.line)".utf8)), createdAt: now - setup.age, lastSeenAt: now - setup.idle,
       isLocked: setup.isLocked, identifiers: held)
     var changes: [Change] = [.createAccount(account)]
-    secrets = ["pin": setup.pin ?? (setup.hasPIN ? "739154" : nil), "password": setup.password].compactMapValues(\.self)
-    for (name, secret) in secrets.sorted(by: { $0.key < $1.key }) {
-      guard let provider = ProviderName(rawValue: name) else { continue }
+    secrets = [:]
+    var records: [(provider: ProviderName, secret: String)] = []
+    if let pad, let pin = setup.pin ?? (setup.hasPIN ? "739154" : nil) {
+      secrets[pad.current] = pin
+      records.append((pad.provider, pin))
+    }
+    if let password, let chosen = setup.password {
+      secrets[password.field] = chosen
+      records.append((password.provider, chosen))
+    }
+    for (provider, secret) in records {
       changes.append(.putProviderRecord(account: account.id, provider, sealed: try gateway.record(of: secret, for: provider, account: account.id)))
     }
     guard case .applied = try await gateway.store.apply(changes, at: now) else {

@@ -31,6 +31,20 @@ extension CaseRun {
     return SecretStep(provider: full, field: field.name, kind: field.kind)
   }
 
+  /// The provider that `pin` of an account in a case is of, with its fields: the first that shows a pad.
+  var pad: (provider: ProviderName, current: String, new: String)? {
+    providers.all.lazy.compactMap { provider in
+      if case .digitPad(_, let current, let new)? = provider.descriptor.presentation { (provider.descriptor.name, current, new) } else { nil }
+    }.first
+  }
+
+  /// The provider that `password` of an account in a case is of: the first that asks for a password alone.
+  var password: (provider: ProviderName, field: String)? {
+    providers.all.lazy.compactMap { provider in
+      provider.descriptor.hashesSecrets ? provider.descriptor.passwordField.map { (provider.descriptor.name, $0) } : nil
+    }.first
+  }
+
   /// Whose step is open or due: of several the one that was chosen.
   func dueProvider() async -> (any Provider)? {
     let view = await view()
@@ -58,8 +72,8 @@ extension CaseRun {
     await give(typed, to: (view?.step?.provider ?? name).flatMap { providers[$0] })
     // What was set is what is right from now on.
     if case .view(let view)? = answer, view.status == .complete {
-      if let pin = typed["new_pin"] { secrets["pin"] = pin }
-      if let password = typed["password"] { secrets["password"] = password }
+      if let pad, let pin = typed[pad.new] { secrets[pad.current] = pin }
+      if let field = password?.field, let chosen = typed[field] { secrets[field] = chosen }
     }
     return told
   }

@@ -13,6 +13,7 @@ struct ObservedGeneration: PolicyGeneration {
   var policies: [ProviderName: ProviderPolicy] { observed.policies }
   var accounts: AccountRules { observed.accounts }
   var pages: [PageFile] { observed.pages }
+  var pads: Set<ProviderName> { observed.pads }
   var registry: ProviderRegistry? { observed.registry }
   var warnings: [ConfigurationProblem] { observed.warnings }
   var lease: GenerationLease { observed.lease }

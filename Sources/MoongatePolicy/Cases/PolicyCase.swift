@@ -8,6 +8,9 @@ package struct PolicyCase: Sendable {
   /// In the order in which they are written.
   package let acts: [Act]
 
+  /// The flows that it begins.
+  package var flows: Set<String> { Set(acts.compactMap { if case .flow(let name) = $0.kind { name } else { nil } }) }
+
   /// One word of a case, where it stands.
   package struct Act: Sendable {
     package let kind: Kind

@@ -4,11 +4,11 @@ import MoongateSDK
 /// What can be told of a flow without running it.
 enum FlowAnalysis {
   /// - Parameters:
-  ///   - name: the flow's. One that begins with a session may prove nothing more: it is "Skip for now".
+  ///   - purpose: the flow's. One that begins with a session may prove nothing more: it is "Skip for now".
   ///   - node: the list that the steps were read from, one item each.
-  static func check(_ name: String, _ steps: [StepRule], of node: LuaNode, _ problems: Problems) {
+  static func check(_ purpose: FlowPurpose, _ steps: [StepRule], of node: LuaNode, _ problems: Problems) {
     guard !steps.isEmpty else { return }
-    if FlowPurpose(flow: name).needsSession {
+    if purpose.needsSession {
       warnOfRepeats(steps, of: node, problems)
       return
     }

@@ -8,7 +8,7 @@ extension PolicyGeneration {
   package var providersThatOpenAlone: Set<ProviderName> {
     var alone: Set<ProviderName> = []
     for flow in flows.values where flow.account != .new {
-      let purpose = FlowPurpose(flow: flow.name)
+      let purpose = flow.purpose
       if purpose.needsSession { continue }
       // What an account requires of every session holds here too. Who has none of it and may set it up has no obstacle.
       let required = accounts.signIn.filter { $0.when == nil && !$0.enroll }

@@ -20,7 +20,7 @@ struct SignInRequirementChecks {
   /// Flows that open a session of an account that is there, by their names.
   private var entrances: [FlowDefinition] {
     generation.flows.values.sorted { $0.name < $1.name }.filter { flow in
-      let isOwn = FlowPurpose(flow: flow.name).needsSession || !identifies(flow)
+      let isOwn = flow.purpose.needsSession || !identifies(flow)
       let isFederated = flow.steps.contains { $0.choices.contains { kinds(of: $0).contains(.federated) } }
       return !isOwn && (flow.account != .new || isFederated)
     }
@@ -31,7 +31,7 @@ struct SignInRequirementChecks {
 
   private func kinds(of name: ProviderName) -> [IdentifierKind] { catalog.descriptor(name.rawValue)?.identifierKinds ?? [] }
 
-  private func proves(_ name: ProviderName, in flow: FlowDefinition) -> Bool { FlowPurpose(flow: flow.name).step(of: name) == .prove }
+  private func proves(_ name: ProviderName, in flow: FlowDefinition) -> Bool { flow.purpose.step(of: name) == .prove }
 
   // MARK: factors in one flow
 
@@ -88,7 +88,7 @@ struct SignInRequirementChecks {
         let bit = { (number: Int) in bits >> number & 1 == 1 }
         var account = AccountFacts(exists: true, id: "ac_", age: .seconds(86_400 * 365), idle: .seconds(86_400))
         account.factors = bit(0) ? others : []
-        account.hasPIN = account.factors.contains { $0.rawValue == "pin" }
+        account.hasPIN = !account.factors.isDisjoint(with: generation.pads)
         account.isPhoneVerified = bit(1) && !lacks("f.account.phone_verified")
         account.hasEmail = bit(2)
         account.isEmailVerified = bit(2) && !lacks("f.account.email_verified")

@@ -23,6 +23,8 @@ package struct LoadedConfiguration: Sendable {
   package let generation: any PolicyGeneration
   /// Of all files in `tests/`.
   package let cases: [PolicyCase]
+  /// Those that come with the configured providers, about flows that come with them.
+  package let providerCases: [PolicyCase]
 }
 
 /// Makes a generation of a folder: reads all of it, checks all of it, and gives all of it or every problem at once.
@@ -98,7 +100,7 @@ package struct ConfigurationLoader: Sendable {
 
     let policies = readPolicies(files, &lua, catalog, &functions, unreadable, problems)
     let flows = readFlows(files, &lua, catalog, &functions, problems)
-    let flowNames = files.files(in: "flows").map { Self.title(of: $0.name) }
+    let flowNames = Self.flowNames(files, flows, problems)
     var accounts = AccountRules.standard
     if let file = files.file("accounts.lua"), let node = lua.read(file, constructor: "accounts", example: "accounts { … }")?.first {
       accounts = AccountsReader(providers: catalog, problems: problems).read(node, functions: &functions) ?? .standard
@@ -127,6 +129,7 @@ package struct ConfigurationLoader: Sendable {
         cases += CaseReader(flows: flowNames, host: gateway?.publicURL.host, providers: catalog, problems: problems).read(node)
       }
     }
+    let providerCases = readProviderCases(files, &lua, catalog, flows, host: gateway?.publicURL.host, problems)
     reportUnread(files, problems)
 
     for clash in DeclaredFact.clashes(of: catalog.descriptors) {
@@ -140,7 +143,7 @@ package struct ConfigurationLoader: Sendable {
       id: files.digest, gateway: gateway, routes: RouteTable(routes: routes), flows: flows, policies: policies.filter { configured.contains($0.key) },
       accounts: accounts, guarantees: guarantees, pages: files.pages, warnings: [], functions: functions, sources: lua.sources,
       providers: configured,
-      declaredFacts: catalog.facts)
+      declaredFacts: catalog.facts, pads: catalog.pads.intersection(configured))
     do {
       _ = try generation.makeEvaluator()
     } catch {
@@ -153,7 +156,7 @@ package struct ConfigurationLoader: Sendable {
       guard let registry = registry(of: candidates, gateway, problems) else { return nil }
       generation.registry = registry
     }
-    return LoadedConfiguration(generation: generation, cases: cases)
+    return LoadedConfiguration(generation: generation, cases: cases, providerCases: providerCases)
   }
 
   /// The program's providers and the candidate's programs, which all take their settings.
@@ -244,6 +247,13 @@ package struct ConfigurationLoader: Sendable {
     return policies
   }
 
+  /// The flows that others may name: those that are there, and those that could not be read, so that a mistake is told once.
+  private static func flowNames(_ files: ConfigurationFiles, _ flows: [String: FlowDefinition], _ problems: Problems) -> [String] {
+    let broken = Set(problems.all.map(\.location.file))
+    let unread = files.files(in: "flows").filter { broken.contains($0.name) }.map { title(of: $0.name) }
+    return Set(unread).union(flows.keys).sorted()
+  }
+
   private func readFlows(
     _ files: ConfigurationFiles, _ lua: inout LuaFiles, _ catalog: ProviderCatalog, _ functions: inout FunctionTable, _ problems: Problems
   ) -> [String: FlowDefinition] {
@@ -257,6 +267,71 @@ package struct ConfigurationLoader: Sendable {
       guard let body = body(file, "flow", &lua, problems) else { continue }
       flows[title] = FlowReader(name: title, providers: catalog, problems: problems).read(body, functions: &functions)
     }
+    addFlowsOfProviders(to: &flows, files, &lua, catalog, &functions, problems)
     return flows
+  }
+
+  /// The cases that come with the configured providers, of providers for which the folder has none of its own. A case about a flow that is not there, or
+  /// that the operator has replaced, is left out.
+  private func readProviderCases(
+    _ files: ConfigurationFiles, _ lua: inout LuaFiles, _ catalog: ProviderCatalog, _ flows: [String: FlowDefinition], host: String?,
+    _ problems: Problems
+  ) -> [PolicyCase] {
+    let own = Set(files.files(in: "tests").map { Self.title(of: $0.name) })
+    var cases: [PolicyCase] = []
+    for descriptor in catalog.descriptors where catalog.isConfigured(descriptor.name) && !own.contains(descriptor.name.rawValue) {
+      guard let source = descriptor.cases else { continue }
+      let file = ConfigurationFiles.File(name: source.file, bytes: Array(source.text.utf8))
+      guard let node = lua.read(file, constructor: "tests", example: "tests { … }")?.first else { continue }
+      let reader = CaseReader(flows: [], comeWithProvider: true, host: host, providers: catalog, problems: problems)
+      let sources = Set(descriptor.flows.map(\.file))
+      cases += reader.read(node).filter { one in one.flows.allSatisfy { name in flows[name].map { sources.contains($0.location.file) } ?? false } }
+    }
+    return cases
+  }
+
+  /// Adds the flows that come with the configured providers, where the folder has no file of the same name.
+  private func addFlowsOfProviders(
+    to flows: inout [String: FlowDefinition], _ files: ConfigurationFiles, _ lua: inout LuaFiles, _ catalog: ProviderCatalog,
+    _ functions: inout FunctionTable, _ problems: Problems
+  ) {
+    let own = Set(files.files(in: "flows").map { Self.title(of: $0.name) })
+    // Attack: an operator has deleted flows/change_email.lua so that nobody changes their address, and an update of the gateway brings the flow back. A
+    // folder in which a flow's name still tells its purpose was written before providers brought flows, and keeps to what it says.
+    if let older = flows.values.filter(\.isPurposeImplied).min(by: { $0.name < $1.name }) {
+      let left = catalog.descriptors.filter { catalog.isConfigured($0.name) }.flatMap(\.flows).map(\.name).filter { !own.contains($0) }
+      if !left.isEmpty {
+        problems.warn(
+          older.location, "purpose",
+          "is missing, as in files of older versions, so the flows that come with providers are left out (\(Suggestion.list(left))). "
+            + "Add `purpose` to each flow that `check` names, and a file with enabled = false for each flow that you do not want")
+      }
+      return
+    }
+    var origins: [String: ProviderName] = [:]
+    for descriptor in catalog.descriptors where catalog.isConfigured(descriptor.name) {
+      for source in descriptor.flows where !own.contains(source.name) {
+        let location = SourceLocation(file: source.file, line: 0)
+        if let other = origins.updateValue(descriptor.name, forKey: source.name) {
+          problems.add(
+            location, "",
+            "comes with `\(descriptor.name)`, and a flow of the same name comes with `\(other)`: write flows/\(source.name).lua to say which is meant"
+          )
+          continue
+        }
+        let file = ConfigurationFiles.File(name: source.file, bytes: Array(source.text.utf8))
+        guard let body = body(file, "flow", &lua, problems) else { continue }
+        let reader = FlowReader(name: source.name, providers: catalog, origin: descriptor.name, problems: problems)
+        guard let flow = reader.read(body, functions: &functions) else { continue }
+        // Attack: a plugin that is installed for a second factor brings a flow that signs people in.
+        guard flow.purpose.needsSession else {
+          problems.add(
+            flow.location, "purpose",
+            "comes with `\(descriptor.name)` and does not begin with a session: which flows let people in is decided in the folder's flows/")
+          continue
+        }
+        flows[source.name] = flow
+      }
+    }
   }
 }

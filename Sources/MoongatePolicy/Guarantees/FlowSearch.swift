@@ -91,7 +91,7 @@ struct FlowSearch {
     let rule = situation.isFederated ? AccountRule.any : flow.account
     guard !situation.passed.isEmpty, rule != (situation.knowsAccount ? .new : .existing) else { return [] }
     guard situation.knowsAccount else { return way.facts.assume(.exists, false) ? [way] : [] }
-    if FlowPurpose(flow: flow.name) == .passwordReset, IdentifierKind.allCases.allSatisfy({ way.facts[.verified($0)] == false }) {
+    if flow.purpose.recoveredProvider != nil, IdentifierKind.allCases.allSatisfy({ way.facts[.verified($0)] == false }) {
       guard let facts = withoutFactors(way) else { return [] }
       way.facts = facts
     }
@@ -176,7 +176,7 @@ struct FlowSearch {
 
   /// The ways to meet a requirement: by what the account has, or, where it has nothing of it, by what may be set up on the way.
   private func lacking(_ requirement: SignInRequirement, _ situation: FlowSituation, _ flow: FlowDefinition) -> [FlowSituation] {
-    let purpose = FlowPurpose(flow: flow.name)
+    let purpose = flow.purpose
     var ways: [FlowSituation] = []
     for choice in requirement.choices where purpose.step(of: choice) == .prove {
       for facts in having(choice, situation) {

@@ -58,9 +58,9 @@ final class FunctionOutcomes {
     var pending: [[Moment.FreeFact: Bool]] = [[:]]
     while let free = pending.popLast() {
       try budget.spend()
-      let answer = call(moment.facts(known, free, declared: declared))
+      let answer = call(moment.facts(known, free, in: generation))
       let reads = evaluator.reads
-      if let open = moment.openFact(reads, known, providers: keeping) { return .depends(on: open) }
+      if let open = moment.openFact(reads, known, providers: keeping, pads: generation.pads) { return .depends(on: open) }
       if let next = moment.freeFacts(reads, known, declared: declared).first(where: { free[$0] == nil }) {
         for value in [true, false] { pending.append(free.merging([next: value]) { $1 }) }
         continue

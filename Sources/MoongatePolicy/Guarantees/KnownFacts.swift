@@ -27,7 +27,7 @@ package enum BooleanFact: Sendable, Hashable {
     case .verified(.email): "f.account.email_verified"
     case .holds(.phone), .verified(.phone): "f.account.phone_verified"
     case .holds(.federated), .verified(.federated): "a federated identity"
-    case .keeps(let provider): provider.rawValue == "pin" ? "f.account.has_pin" : "f.account.factors.\(provider)"
+    case .keeps(let provider): "f.account.factors.\(provider)"
     case .newDevice: "f.client.new_device"
     case .networkChanged: "f.client.network_changed"
     }

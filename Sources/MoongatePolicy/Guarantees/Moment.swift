@@ -28,21 +28,23 @@ struct Moment {
   static let version = AccountVersion(id: account, epoch: 0)
 
   /// What the function is told. Open facts read as false.
-  func facts(_ known: KnownFacts, _ free: [FreeFact: Bool], declared: [DeclaredFact]) -> Facts {
+  func facts(_ known: KnownFacts, _ free: [FreeFact: Bool], in generation: Generation) -> Facts {
+    let declared = generation.declaredFacts
     var client = ClientFacts(address: .unspecified)
     client.isNewDevice = session == nil ? (knowsAccount ? known[.newDevice] ?? false : true) : false
     client.networkChanged = networkChanged(known) ?? free[.networkChanged] ?? false
     return Facts(
       now: Self.now, action: action, provider: provider, flow: flow, identifier: identifier.map { Self.identifier($0, free, declared) },
-      account: knowsAccount ? account(known) : AccountFacts(), client: client, clockIsSuspect: free[.clockSuspect] ?? false, request: request,
+      account: knowsAccount ? account(known, generation.pads) : AccountFacts(), client: client, clockIsSuspect: free[.clockSuspect] ?? false,
+      request: request,
       session: session)
   }
 
-  private func account(_ known: KnownFacts) -> AccountFacts {
+  private func account(_ known: KnownFacts, _ pads: Set<ProviderName>) -> AccountFacts {
     var factors: Set<ProviderName> = []
     for (fact, value) in known.all { if case .keeps(let provider) = fact, value { factors.insert(provider) } }
     return AccountFacts(
-      exists: true, id: Self.account, age: .seconds(86_400), idle: .seconds(3_600), hasPIN: factors.contains { $0.rawValue == "pin" },
+      exists: true, id: Self.account, age: .seconds(86_400), idle: .seconds(3_600), hasPIN: !factors.isDisjoint(with: pads),
       hasEmail: known[.holds(.email)] ?? false, isEmailVerified: known[.verified(.email)] ?? false,
       isPhoneVerified: known[.verified(.phone)] ?? false, factors: factors)
   }
@@ -68,16 +70,16 @@ struct Moment {
   // MARK: what a call depended on
 
   /// The first open fact that the call read.
-  func openFact(_ reads: FactReads, _ known: KnownFacts, providers: [ProviderName]) -> BooleanFact? {
-    let facts = reads.slots.flatMap { decidable($0, reads, providers) }.sorted(by: BooleanFact.isBefore)
+  func openFact(_ reads: FactReads, _ known: KnownFacts, providers: [ProviderName], pads: Set<ProviderName>) -> BooleanFact? {
+    let facts = reads.slots.flatMap { decidable($0, reads, providers, pads) }.sorted(by: BooleanFact.isBefore)
     return facts.first { known[$0] == nil }
   }
 
-  private func decidable(_ slot: FactSlot, _ reads: FactReads, _ providers: [ProviderName]) -> [BooleanFact] {
+  private func decidable(_ slot: FactSlot, _ reads: FactReads, _ providers: [ProviderName], _ pads: Set<ProviderName>) -> [BooleanFact] {
     guard session == nil else { return [] }
     switch slot {
     case .clientNewDevice: return knowsAccount ? [.newDevice] : []
-    case .accountHasPIN: return knowsAccount ? providers.filter { $0.rawValue == "pin" }.map(BooleanFact.keeps) : []
+    case .accountHasPIN: return knowsAccount ? providers.filter(pads.contains).map(BooleanFact.keeps) : []
     case .accountHasEmail: return knowsAccount ? [.holds(.email)] : []
     case .accountEmailVerified: return knowsAccount ? [.verified(.email)] : []
     case .accountPhoneVerified: return knowsAccount ? [.verified(.phone)] : []

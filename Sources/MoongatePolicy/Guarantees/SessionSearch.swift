@@ -14,7 +14,7 @@ struct SessionSearch {
   }
 
   /// The flows that open sessions, by name: pages, API and apps all go through them.
-  var doors: [FlowDefinition] { sorted { !$0.needsSession(by: providers) || FlowPurpose(flow: $0.name) == .joinPhone } }
+  var doors: [FlowDefinition] { sorted { !$0.needsSession(by: providers) || $0.purpose.joinsAccounts } }
   /// The flows that an account begins with a session it has, by name.
   var ownFlows: [FlowDefinition] { sorted { $0.needsSession(by: providers) } }
 
@@ -27,7 +27,7 @@ struct SessionSearch {
   ///   - facts: what is true of the account and the device.
   ///   - visit: answers whether to go on.
   func open(_ flow: FlowDefinition, _ facts: KnownFacts, visit: (SessionState) -> Bool) throws(ProofBudget.Exhausted) {
-    if FlowPurpose(flow: flow.name) == .joinPhone { return try join(flow, facts, visit: visit) }
+    if flow.purpose.joinsAccounts { return try join(flow, facts, visit: visit) }
     // A step passed at the flow's beginning is older than the session, which an app may redeem a little later still.
     let oldest = flow.lifetime + flow.session.lifetime + AppCode.lifetime
     try flows.walk(flow, facts) { end in
@@ -108,21 +108,20 @@ struct SessionSearch {
 
   /// What is still true of an account some time later: facts that some flow changes are open again.
   func later(_ facts: KnownFacts) -> KnownFacts {
-    let changes = Set(generation.flows.keys.map(FlowPurpose.init(flow:)))
+    let purposes = generation.flows.values.map(\.purpose)
+    let isThere = { (wanted: [FlowPurpose]) in purposes.contains { wanted.contains($0) } }
+    let joins = purposes.contains(where: \.joinsAccounts)
+    let recovers = purposes.contains { $0.recoveredProvider != nil }
     let open = facts.reopening { fact in
       switch fact {
       case .newDevice, .networkChanged, .exists: true
-      case .holds(.phone), .verified(.phone): !changes.isDisjoint(with: [.changePhone, .joinPhone])
-      case .holds(.email), .verified(.email): !changes.isDisjoint(with: [.changeEmail, .verifyEmail, .joinPhone, .passwordReset])
-      case .holds(.federated), .verified(.federated): changes.contains(.joinPhone)
+      case .holds(.phone), .verified(.phone): joins || isThere([.change(.phone), .verify(.phone)])
+      case .holds(.email), .verified(.email): joins || recovers || isThere([.change(.email), .verify(.email)])
+      case .holds(.federated), .verified(.federated): joins
       case .keeps(let provider):
-        changes.contains { purpose in
-          switch purpose {
-          case .secret(provider, _): true
-          case .pinSet, .pinReset, .pinDisable: provider.rawValue == "pin"
-          case .passwordReset: provider.rawValue == "password"
-          default: false
-          }
+        purposes.contains { purpose in
+          guard case .factor(provider, let operation) = purpose else { return false }
+          return operation != .unlock
         }
       }
     }

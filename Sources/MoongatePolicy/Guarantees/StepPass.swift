@@ -26,7 +26,7 @@ struct StepPass {
 extension FlowSearch {
   /// The ways in which the provider can pass the step at hand.
   func passes(_ provider: any Provider, _ situation: FlowSituation, _ flow: FlowDefinition) -> [StepPass] {
-    let purpose = FlowPurpose(flow: flow.name)
+    let purpose = flow.purpose
     let kinds = provider.descriptor.identifierKinds
     if situation.machine.due?.requirement == .enroll { return [StepPass(facts: situation.facts, knowsAccount: true, isFactor: false, sets: true)] }
     if purpose.step(of: provider.descriptor.name) == .set { return choosing(provider, purpose, situation) }
@@ -39,8 +39,8 @@ extension FlowSearch {
   private func choosing(_ provider: any Provider, _ purpose: FlowPurpose, _ situation: FlowSituation) -> [StepPass] {
     var pass = StepPass(facts: situation.facts, knowsAccount: situation.knowsAccount, sets: true)
     switch purpose {
-    case .registerEmail: pass.identifier = provider.descriptor.identifierKinds.first
-    case .pinSet, .secret(_, .set): pass.isFactor = false
+    case .register: pass.identifier = provider.descriptor.identifierKinds.first
+    case .factor(_, .set): pass.isFactor = false
     default:
       guard situation.knowsAccount, !situation.passed.isEmpty else { return [] }
       // Setting is not passing. Only who makes an account by a password has nothing else to have passed.
@@ -52,7 +52,7 @@ extension FlowSearch {
   /// A code to what the account has, or to what it is to be given.
   private func toOwn(_ kinds: [IdentifierKind], _ purpose: FlowPurpose, _ situation: FlowSituation) -> [StepPass] {
     kinds.compactMap { kind in
-      if kind == purpose.given {
+      if kind == purpose.newIdentifier {
         // Attack: a thief proves a number of their own. It is no proof of the account's.
         return StepPass(facts: situation.facts, knowsAccount: true, identifier: kind, proves: [kind], isHeld: false, countsAccount: false)
       }
@@ -78,7 +78,7 @@ extension FlowSearch {
         passes.append(StepPass(facts: facts, knowsAccount: true, identifier: kind, proves: [kind]))
       }
       // Several accounts may claim the address, so `verify` is told of none.
-      if purpose == .passwordReset, let facts = recoverable(kind, situation.facts) {
+      if let recovered = purpose.recoveredProvider, let facts = recoverable(kind, by: recovered, situation.facts) {
         passes.append(StepPass(facts: facts, knowsAccount: true, identifier: kind, proves: [kind], countsAccount: false))
       }
       // Nobody is told the code to what no account holds, where accounts have to be there.
@@ -90,9 +90,9 @@ extension FlowSearch {
   }
 
   /// An account that only claims the address, and holds nothing verified, is given to who proves it.
-  private func recoverable(_ kind: IdentifierKind, _ facts: KnownFacts) -> KnownFacts? {
-    guard kind == .email, let password = ProviderName(rawValue: "password") else { return nil }
-    var facts: KnownFacts? = facts.assuming(.holds(.email), true)?.assuming(.keeps(password), true)
+  private func recoverable(_ kind: IdentifierKind, by provider: ProviderName, _ facts: KnownFacts) -> KnownFacts? {
+    guard kind == .email, providers[provider]?.descriptor.identifierKinds.contains(kind) ?? false else { return nil }
+    var facts: KnownFacts? = facts.assuming(.holds(.email), true)?.assuming(.keeps(provider), true)
     for kind in IdentifierKind.allCases { facts = facts?.assuming(.verified(kind), false) }
     return facts
   }
@@ -130,7 +130,7 @@ extension FlowSearch {
   /// A secret, or whatever else a provider judges by itself.
   private func bySecret(_ provider: any Provider, _ kinds: [IdentifierKind], _ situation: FlowSituation) -> [StepPass] {
     let name = provider.descriptor.name
-    let isKept = provider.descriptor.hashesSecrets || generation.flows[FlowPurpose.secret(name, .set).rawValue] != nil
+    let isKept = provider.descriptor.hashesSecrets || generation.flow(for: .factor(name, .set)) != nil
     let known: [KnownFacts?]
     if situation.knowsAccount {
       known = [isKept ? situation.facts.assuming(.keeps(name), true) : situation.facts]

@@ -1,27 +1,64 @@
 import MoongateCore
 import MoongateSDK
 
-/// flows/NAME.lua.
+/// Reads flows/NAME.lua: one of the operator's folder, or one that comes with a provider.
 struct FlowReader {
   let name: String
   let providers: ProviderCatalog
   let problems: Problems
+  /// The provider that the flow comes with; nil for one of the operator's folder.
+  var origin: ProviderName?
+  /// Tells of steps for which no provider is configured: a flow that comes with a provider is then left out.
+  private let unavailable = Unavailable()
 
-  private var choices: StepChoicesReader { StepChoicesReader(providers: providers, problems: problems) }
+  private final class Unavailable {
+    var providers: [String] = []
+  }
 
+  init(name: String, providers: ProviderCatalog, origin: ProviderName? = nil, problems: Problems) {
+    self.name = name
+    self.providers = providers
+    self.origin = origin
+    self.problems = problems
+  }
+
+  private var choices: StepChoicesReader {
+    guard origin != nil else { return StepChoicesReader(providers: providers, problems: problems) }
+    return StepChoicesReader(
+      providers: providers, problems: problems, whenUnavailable: { [unavailable] in unavailable.providers += $0 }, allowsUnknown: true)
+  }
+
+  /// The flow; nil, with a problem, where it cannot be read; nil, with at most a warning, where it is switched off, or left out because it is about
+  /// a provider that is not configured.
   func read(_ node: LuaNode, functions: inout FunctionTable) -> FlowDefinition? {
     let before = problems.all.count
     guard let reader = TableReader(node, .flow, path: "", problems: problems) else { return nil }
+    if reader.said("enabled") != nil, reader.flag("enabled") == false { return nil }
+    let purposes = FlowPurposeReader(flow: name, providers: providers, problems: problems)
+    if let absent = purposes.unconfiguredProvider(reader) {
+      problems.warn(
+        node.location, "provider", "is `\(absent)`, which gateway.lua does not configure: the flow is left out")
+      return nil
+    }
     let account = reader.choice("account", AccountRule.self)
     let stepsNode = reader.take("steps")
     let steps = stepsNode.map { readSteps($0, &functions) } ?? []
-    if let stepsNode, problems.all.count == before { FlowAnalysis.check(name, steps, of: stepsNode, problems) }
+    if problems.all.count == before, !unavailable.providers.isEmpty {
+      problems.warn(
+        node.location, "",
+        "is left out: a step needs \(Suggestion.list(unavailable.providers)), which gateway.lua does not configure. "
+          + "Name it under `providers`, or write flows/\(name).lua with other steps or with enabled = false")
+      return nil
+    }
+    let purpose = purposes.read(reader, steps: steps, account: account)
+    if let stepsNode, let purpose, problems.all.count == before { FlowAnalysis.check(purpose, steps, of: stepsNode, problems) }
     let lifetime = reader.duration("lifetime", atLeast: .seconds(1))
     let session = readSession(reader)
     let next = readNext(reader)
-    guard problems.all.count == before, let account, let lifetime, let session, let next else { return nil }
+    guard problems.all.count == before, let purpose, let account, let lifetime, let session, let next else { return nil }
     return FlowDefinition(
-      name: name, account: account, steps: steps, lifetime: lifetime, session: session, next: next, location: node.location,
+      name: name, purpose: purpose, account: account, steps: steps, lifetime: lifetime, session: session, next: next, location: node.location,
+      isPurposeImplied: purpose != .signIn && reader.said("purpose") == nil,
       stepLocations: stepsNode.map(Self.locations) ?? [])
   }
 

@@ -93,10 +93,18 @@ struct GuaranteeReader {
     facts[.holds(.email)] = account.flag("has_email")
     facts[.verified(.email)] = account.flag("email_verified")
     facts[.verified(.phone)] = account.flag("phone_verified")
-    if let hasPIN = account.flag("has_pin"),
-      let pin = provider("pin", account.path("has_pin"), at: account.said("has_pin")?.location ?? account.location)
-    {
-      facts[.keeps(pin)] = hasPIN
+    if let hasPIN = account.flag("has_pin") {
+      let pads = catalog.pads.filter(catalog.isConfigured).sorted()
+      let location = account.said("has_pin")?.location ?? account.location
+      if pads.count == 1 {
+        facts[.keeps(pads[0])] = hasPIN
+      } else {
+        problems.add(
+          location, account.path("has_pin"),
+          pads.isEmpty
+            ? "gateway.lua configures no provider of a PIN, so no account has one"
+            : "several providers keep a PIN: name one of \(Suggestion.list(pads.map(\.rawValue))), as in factors = { \(pads[0]) = true }")
+      }
     }
     guard let node = account.said("factors"), let factors = TableReader(node, nil, path: account.path("factors"), problems: problems) else {
       return facts

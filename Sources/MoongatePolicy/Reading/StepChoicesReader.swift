@@ -5,6 +5,10 @@ import MoongateSDK
 struct StepChoicesReader {
   let providers: ProviderCatalog
   let problems: Problems
+  /// Called with the providers of a step of which none is configured, in place of a problem; nil: such a step is a problem.
+  var whenUnavailable: (([String]) -> Void)?
+  /// Whether a provider that this program does not have is taken as one that is not configured.
+  var allowsUnknown = false
 
   /// One provider, `any_of { … }`, or several.
   func read(_ nodes: [LuaNode], _ path: String, at location: SourceLocation) -> [ProviderName]? {
@@ -21,6 +25,10 @@ struct StepChoicesReader {
       default: if !take(node, path, &choices, &left) { return nil }
       }
     }
+    if choices.isEmpty, let whenUnavailable {
+      whenUnavailable(left)
+      return nil
+    }
     if choices.isEmpty {
       problems.add(
         location, path, "no provider of this step is configured: name \(Suggestion.list(left)) under `providers` in gateway.lua, or remove the step")
@@ -36,6 +44,10 @@ struct StepChoicesReader {
       return false
     }
     guard let name = providers.known(text) else {
+      if allowsUnknown {
+        left.append(text)
+        return true
+      }
       problems.add(node.location, path, "no provider is called \"\(text)\"\(Suggestion.phrase(for: text, among: providers.names))")
       return false
     }

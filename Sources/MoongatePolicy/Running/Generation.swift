@@ -19,6 +19,7 @@ struct Generation: PolicyGeneration {
   let providers: Set<ProviderName>
   /// What the providers of the program declare.
   let declaredFacts: [DeclaredFact]
+  let pads: Set<ProviderName>
   /// Those of the program and those that came with this folder; nil where none did. Their programs live as long as it.
   var registry: ProviderRegistry?
   let lease = GenerationLease()

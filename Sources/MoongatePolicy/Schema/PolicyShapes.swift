@@ -1,4 +1,5 @@
 import MoongateCore
+import MoongateSDK
 
 /// policies/NAME.lua, flows/NAME.lua, routes.lua and accounts.lua, field by field.
 extension TableShape {
@@ -42,8 +43,12 @@ extension TableShape {
     ])
 
   static let flow = TableShape(
-    name: "Flow", summary: "The steps of a sign-in, in order.",
+    name: "Flow", summary: "What a flow is for, and its steps in order.",
     entries: [
+      .optional("enabled", "boolean", "false: there is no such flow, not even one that comes with a provider", .flag(true)),
+      .choice("purpose", FlowPurposeKind.self, "what completing the flow does", isRequired: false),
+      .optional("provider", "string", "the provider whose factor the flow is about, such as \"pin\""),
+      .choice("identifier", GivenIdentifierKind.self, "the kind of identifier that the flow is about"),
       .choice("account", AccountRule.self, "whose flow it is: \"existing\", \"new\" or \"any\"", isRequired: true),
       .required("steps", "(string|moongate.AnyOf|moongate.Step)[]", "a list of steps"),
       .optional("lifetime", "moongate.Duration", Field.durationKind, .text("15m")),

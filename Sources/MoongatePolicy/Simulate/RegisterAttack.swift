@@ -15,7 +15,7 @@ struct Registration: Sendable {
     let sendsCodes = provider is any CodeProvider
     let flows = generation.flows.values.filter { flow in
       guard flow.account != .existing, flow.steps.first?.choices.contains(name) ?? false, !flow.needsSession(by: providers) else { return false }
-      return sendsCodes || FlowPurpose(flow: flow.name).step(of: name) == .set
+      return sendsCodes || flow.purpose.step(of: name) == .set
     }
     guard let flow = flows.sorted(by: { ($0.account == .new ? 0 : 1, $0.name) < ($1.account == .new ? 0 : 1, $1.name) }).first else {
       throw .noRegistration(name)

@@ -32,7 +32,7 @@ struct Target: Sendable {
     let begun = generation.flows.values.filter { $0.steps.first?.choices.contains(name) ?? false }.sorted { $0.name < $1.name }
     if provider is any CodeProvider {
       // An account's own flows begin with a session, which neither strangers nor attackers have.
-      let flows = begun.filter { FlowPurpose(flow: $0.name) == .signIn }
+      let flows = begun.filter { [.signIn, .register(setting: nil)].contains($0.purpose) }
       // Messages to strangers are to be had where anybody may register; guesses are worth making where people have accounts.
       let wanted: [AccountRule] = wantsNew ? [.new, .any, .existing] : [.existing, .any]
       guard let flow = wanted.lazy.compactMap({ rule in flows.first { $0.account == rule } }).first, field != nil else { throw .noFlow(name) }
@@ -41,7 +41,7 @@ struct Target: Sendable {
       secret = nil
       needsSession = false
     } else if provider is any FullProvider, descriptor.hashesSecrets, let asked = descriptor.submitFields.first(where: \.isRequired) {
-      let flows = begun.filter { $0.account != .new && FlowPurpose(flow: $0.name).step(of: name) == .prove }
+      let flows = begun.filter { $0.account != .new && $0.purpose.step(of: name) == .prove }
       guard let flow = flows.first(where: { !$0.needsSession(by: providers) }) ?? flows.first else { throw .noFlow(name) }
       self.flow = flow.name
       ownersFlow = flow.name

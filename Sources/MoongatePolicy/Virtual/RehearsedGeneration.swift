@@ -13,6 +13,7 @@ struct RehearsedGeneration: PolicyGeneration {
   var policies: [ProviderName: ProviderPolicy] { base.policies }
   var accounts: AccountRules { base.accounts }
   var pages: [PageFile] { base.pages }
+  var pads: Set<ProviderName> { base.pads }
   var warnings: [ConfigurationProblem] { base.warnings }
   var lease: GenerationLease { base.lease }
 

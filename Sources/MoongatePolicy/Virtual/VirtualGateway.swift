@@ -12,6 +12,7 @@ package struct VirtualGateway: Sendable {
   package let mailbox: Mailbox
   package let audit: AuditTrail
   private let engine: FlowEngine
+  private let providers: ProviderRegistry
   private let random: any RandomSource
   private let keys: KeyRing
   private let hashing: SecretHashing
@@ -28,6 +29,7 @@ package struct VirtualGateway: Sendable {
     random = SeededRandom(seed: seed)
     mailbox = Mailbox()
     let played = try (generation.registry ?? providers).rehearsed(sending: mailbox)
+    self.providers = played
     generations = ActiveGeneration(generation.registry == nil ? generation : RehearsedGeneration(base: generation, registry: played), at: start)
     let logger = Logger(label: "virtual", factory: { _ in SwiftLogNoOpLogHandler() })
     audit = AuditTrail(store: store, logger: logger, foldsFloods: false)
@@ -143,10 +145,12 @@ package struct VirtualGateway: Sendable {
     let now = clock.now()
     let token = SessionToken(from: random).hash
     let proved = try await store.account(account)?.identifiers.first { $0.verifiedAt != nil }?.identifier
+    let able = providers.all.filter { $0 is any CodeProvider }
+    let prover = able.first { code in proved.map { code.descriptor.identifierKinds.contains($0.kind) } ?? false } ?? able.first
     let session = Session(
       id: "se_" + Base64URL.encode(random.bytes(12)), token: token, account: account, createdAt: now, expiresAt: now + .seconds(43_200),
       idle: .seconds(43_200), lastSeenAt: now,
-      passed: [PassedStep(provider: "phone_otp", at: now, identifier: proved.map { keys.proofHash(of: $0) })],
+      passed: prover.map { [PassedStep(provider: $0.descriptor.name, at: now, identifier: proved.map { keys.proofHash(of: $0) })] } ?? [],
       userAgent: nil)
     _ = try await store.apply([.putSession(session)], at: now)
     return token

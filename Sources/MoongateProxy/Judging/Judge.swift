@@ -43,11 +43,11 @@ struct Judge {
     case .pass: return .pass
     case .noSession: return unauthenticated(route.route, request)
     case .emailNotVerified:
-      if request.mayRedirect { return .redirect(location("/auth/email", flow: nil, request)) }
+      if request.mayRedirect { return .redirect(location(plan.verificationPage, flow: nil, request)) }
       return .refuse(.emailNotVerified, detail: required(by: route.route))
     case .needs(let provider):
       let flow = route.route.stepUpFlow
-      if request.mayRedirect { return .redirect(location(Self.page(of: provider), flow: flow, with: Self.named(provider), request)) }
+      if request.mayRedirect { return .redirect(location(plan.providers.stepPage(of: provider), flow: flow, with: named(provider), request)) }
       return .refuse(.stepUpRequired, detail: detail.isEmpty ? required(by: route.route) : detail, provider: provider, flow: flow)
     case .denied(let reason): return .refuse(.policyReason(reason), detail: detail)
     case .failed(let fault): return .fail(fault, detail: detail)
@@ -92,19 +92,10 @@ struct Judge {
     return verdict
   }
 
-  /// The page where a person passes the provider.
-  static func page(of provider: ProviderName) -> String {
-    switch provider.rawValue {
-    case "pin": "/auth/pin"
-    case "email_code": "/auth/email"
-    case "phone_otp": "/auth/verify"
-    case "password", "google_oauth": "/auth/login"
-    default: "/auth/step"
-    }
-  }
-
   /// What `/auth/step` is told of the provider; nil where its page is its own.
-  private static func named(_ provider: ProviderName) -> ProviderName? { page(of: provider) == "/auth/step" ? provider : nil }
+  private func named(_ provider: ProviderName) -> ProviderName? {
+    plan.providers.stepPage(of: provider) == ProviderRegistry.allSteps ? provider : nil
+  }
 
   /// A page of ours, from which the person comes back: relative on public_url's own host, else absolute both ways.
   private func location(_ page: String, flow: String?, with provider: ProviderName? = nil, _ request: RequestFactsSource) -> String {

@@ -1,4 +1,5 @@
 import MoongateCore
+import MoongateSDK
 import NIOCore
 
 /// A route with what one event loop needs to serve it.
@@ -62,9 +63,18 @@ final class GenerationPlan {
   let requestsPerSecondPerAddress: Int?
   private var evaluator: (any PolicyEvaluator)?
 
-  init(version: UInt64, generation: any PolicyGeneration, place: (Route) -> Int, target: (Upstream) -> UpstreamTarget) {
+  /// The providers of the program and of the generation.
+  let providers: ProviderRegistry
+  /// Where a person verifies the email address of the account.
+  private(set) lazy var verificationPage: String = {
+    let senders = providers.all.filter { $0 is any CodeProvider && $0.descriptor.identifierKinds.contains(.email) }
+    return senders.lazy.compactMap { self.providers.ownPage(of: $0.descriptor.name) }.first ?? "/auth/account"
+  }()
+
+  init(version: UInt64, generation: any PolicyGeneration, providers: ProviderRegistry, place: (Route) -> Int, target: (Upstream) -> UpstreamTarget) {
     self.version = version
     self.generation = generation
+    self.providers = generation.registry ?? providers
     matcher = RouteMatcher(generation.routes)
     routes = generation.routes.routes.map { RoutePlan($0, place: place($0), targets: $0.upstreams.map(target)) }
     cookieName = GatewayCookie.sessionName(generation.gateway)

@@ -2,6 +2,7 @@ import Logging
 import MoongateSDK
 import MoongateStore
 import MoongateTesting
+import Synchronization
 import Testing
 
 @testable import MoongateCore
@@ -91,6 +92,102 @@ struct Scripted: FullProvider {
     #expect(refusal.code == .invalidPIN && refusal.sentence == "Incorrect passcode")
   }
 
+  // MARK: what it receives
+
+  /// Attack: a field that nobody asked for reaches a provider that reads it all the same.
+  @Test func onlyFieldsThatWereAskedForReachTheProvider() async throws {
+    let seen = Mutex<[[String]]>([])
+    let (desk, client) = try await desk(
+      Scripted(submits: { step, input in
+        seen.withLock { $0.append(input.fields.keys.sorted()) }
+        return step.state.isEmpty ? .ask([InputField(name: "second", kind: .text)], state: [1]) : .proved(Proof())
+      }))
+    let id = try await open(desk, client)
+    let all: [String: InputValue] = ["x": .text("y"), "second": .text("z"), "is_admin": .flag(true), "record": .other]
+    _ = try await desk.engine.submit(id, fields: all, client: client).get()
+    _ = try await desk.engine.submit(id, fields: all, client: client).get()
+    #expect(seen.withLock { $0 } == [["x"], ["second"]])
+  }
+
+  @Test func aMissingFieldIsRefusedWithoutACall() async throws {
+    let calls = Mutex(0)
+    let (desk, client) = try await desk(
+      Scripted(submits: { _, _ in
+        calls.withLock { $0 += 1 }
+        return .proved(Proof())
+      }))
+    let id = try await open(desk, client)
+    let refusal = try #require(await desk.engine.submit(id, fields: ["y": .text("1")], client: client).refusal)
+    #expect(refusal.code == .invalidInput && refusal.field == "x" && refusal.code.status == 422 && refusal.sentence == "x is missing.")
+    #expect(calls.withLock { $0 } == 0)
+    #expect(try await desk.engine.view(id, client: client).get().step?.attemptsLeft == 3, "not counted")
+  }
+
+  @Test(arguments: [
+    (InputValue.flag(true), "x must be a string."), (.other, "x must be a string."), (.text("12345"), "x takes 6 digits."),
+    (.text("12345a"), "x takes digits only."), (.text(String(repeating: "1", count: 16_385)), "x is too long."),
+  ])
+  func aValueThatDoesNotFitIsRefusedAndNotCounted(_ value: InputValue, _ sentence: String) async throws {
+    let asked = InputField(name: "x", kind: .digits, length: 6)
+    let (desk, client) = try await desk(Scripted(begins: { _ in .ask([asked], state: []) }))
+    let id = try await open(desk, client)
+    let refusal = try #require(await desk.engine.submit(id, fields: ["x": value], client: client).refusal)
+    #expect(refusal.code == .invalidInput && refusal.field == "x" && refusal.sentence == sentence)
+    #expect(try await desk.engine.view(id, client: client).get().step?.attemptsLeft == 3)
+    // As people paste a code.
+    #expect(try await desk.engine.submit(id, fields: ["x": .text("123 456")], client: client).get().status == .complete)
+  }
+
+  @Test(arguments: [
+    [InputField(name: "a", kind: .text), InputField(name: "a", kind: .digits)], [InputField(name: "Not A Name", kind: .text)],
+    [InputField(name: "code_verifier", kind: .text)], [InputField(name: "a", kind: .digits, length: 0)],
+    (0..<17).map { InputField(name: "a\($0)", kind: .text) },
+  ])
+  func whatCannotBeAskedForIsAFault(_ fields: [InputField]) async throws {
+    let (first, client) = try await desk(Scripted(begins: { _ in .ask(fields, state: []) }))
+    let id = try await first.engine.create("step_up", returnTo: nil, browser: nil, client: client).get().id
+    #expect(await first.engine.begin(id, provider: "toy", fields: [:], client: client).refusal?.code == .busy)
+    let (second, other) = try await desk(Scripted(submits: { _, _ in .ask(fields, state: [1]) }))
+    let later = try await open(second, other)
+    #expect(await submit(second, later, other).refusal?.code == .busy)
+    #expect(try await second.engine.view(later, client: other).get().step?.attemptsLeft == 3, "given back")
+  }
+
+  // MARK: refusals that go on
+
+  /// Attack: a provider declares the refusal of a wrong answer as one that is not counted, and its secret can be guessed without end.
+  @Test func refusalsThatAreNotCountedAreBounded() async throws {
+    let (desk, client) = try await desk(
+      Scripted(outcomes: [Outcome("wrong_word", "No.", isFailure: false)], submits: { _, _ in .refused("wrong_word") }))
+    let id = try await open(desk, client)
+    for _ in 0..<10 { #expect(await submit(desk, id, client).refusal?.code.name == "wrong_word") }
+    // The account's, whatever flow it is tried in.
+    let other = try await open(desk, client)
+    for _ in 0..<10 { #expect(await submit(desk, other, client).refusal?.code.name == "wrong_word") }
+    #expect(try await desk.engine.view(other, client: client).get().step?.attemptsLeft == 3)
+    let counted = try #require(await submit(desk, other, client).refusal)
+    #expect(counted.code.name == "wrong_word" && counted.attemptsLeft == 2)
+    _ = await submit(desk, other, client)
+    #expect(await submit(desk, other, client).refusal?.code == .tooManyAttempts)
+  }
+
+  @Test(arguments: [true, false]) func aRefusalMayGoBackToTheFirstRound(isFailure: Bool) async throws {
+    let (desk, client) = try await desk(
+      Scripted(
+        outcomes: [Outcome("wrong_word", "No.", isFailure: isFailure)],
+        submits: { step, _ in
+          step.state.isEmpty
+            ? .ask([InputField(name: "second", kind: .text)], state: [1])
+            : .refused("wrong_word", then: .ask([InputField(name: "x", kind: .text)], state: [], showing: [.text("Once more.")]))
+        }))
+    let id = try await open(desk, client)
+    #expect(try await submit(desk, id, client).get().step?.fields.map(\.name) == ["second"])
+    let refusal = try #require(await desk.engine.submit(id, fields: ["second": .text("no")], client: client).refusal)
+    #expect(refusal.code.name == "wrong_word" && refusal.attemptsLeft == (isFailure ? 2 : nil))
+    let step = try #require(try await desk.engine.view(id, client: client).get().step)
+    #expect(step.fields.map(\.name) == ["x"] && step.shown == [.text("Once more.")] && step.attemptsLeft == (isFailure ? 2 : 3))
+  }
+
   // MARK: declarations
 
   @Test(arguments: [
@@ -108,7 +205,7 @@ struct Scripted: FullProvider {
       Scripted(facts: [FactField(name: "country", kind: .text, help: "")]),
       "the fact `country` is of identifiers that the provider does not declare to read"
     ),
-    (Scripted(sdk: 2), "it was written for version 2 of MoongateSDK, and this program has version 1: update the program"),
+    (Scripted(sdk: 3), "it was written for version 3 of MoongateSDK, and this program has version 2: update the program"),
     (Scripted(name: "Toy"), "its name `Toy` is ill-formed: lower-case letters, digits and underscores, a letter first, 48 characters at most"),
   ]) func aProgramDoesNotStartWith(_ provider: Scripted, _ mistake: String) {
     #expect(throws: ProviderMistake(provider: provider.name, mistake)) { try ProviderRegistry([provider]) }
@@ -314,9 +411,10 @@ struct Scripted: FullProvider {
     let (desk, client) = try await desk(
       Scripted(outcomes: [Outcome("yes", "Yes.")], begins: { $0.purpose == purpose ? .ask([], state: []) : .refused("yes") }))
     _ = try await open(desk, client, flow)
-    #expect(FlowPurpose(flow: flow).needsSession)
+    let meant = FlowPurpose(nameOfFlow: flow, steps: [], identifiesPeople: { _ in false })
+    #expect(meant.needsSession)
     // Of another provider it is nothing but another step.
-    #expect(FlowPurpose(flow: flow).step(of: "pin") == .prove)
+    #expect(meant.step(of: "pin") == .prove)
   }
 
   /// Attack: a stolen session makes the app that is missing.

@@ -14,15 +14,20 @@ struct ToySecret: FullProvider {
 
   private static let old = InputField(name: "secret", kind: .text)
   private static let new = InputField(name: "new_secret", kind: .text)
+  private static let firstName = InputField(name: "first_name", kind: .text, isRequired: false)
 
   var descriptor: ProviderDescriptor {
     ProviderDescriptor(
       name: name, beginFields: [InputField(name: "email", kind: .email, isRequired: false)],
-      submitFields: [Self.old, InputField(name: "new_secret", kind: .text, isRequired: false)], settings: [],
+      submitFields: [Self.old, InputField(name: "new_secret", kind: .text, isRequired: false), Self.firstName], settings: [],
       policy: PolicySource(file: "toy.lua", text: ""), identifierKinds: name.rawValue == "password" ? [.email] : [], hashesSecrets: hashes,
       outcomes: [
         Outcome(.invalidPIN, "Wrong."), Outcome(.noPIN, "There is none.", isFailure: false), Outcome(.alreadySet, "There is one.", isFailure: false),
-      ])
+      ],
+      words: StepWords(
+        title: "Secret",
+        notices: name.rawValue == "password"
+          ? [.change: FactorNotice(subject: "Password changed", event: "The password of your account was changed")] : [:]))
   }
 
   func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier? {
@@ -37,7 +42,7 @@ struct ToySecret: FullProvider {
 
   func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
     switch step.purpose {
-    case .set: .ask([Self.new], state: [1, 2, 3])
+    case .set: .ask(step.flowPurpose == .register ? [Self.new, Self.firstName] : [Self.new], state: [1, 2, 3])
     case .change: .ask([Self.old, Self.new], state: [])
     case .prove, .disable: .ask([Self.old], state: [])
     }
@@ -70,7 +75,8 @@ struct ToySecret: FullProvider {
 struct ToyGoogle: FullProvider {
   var descriptor: ProviderDescriptor {
     ProviderDescriptor(
-      name: TestDesk.google, beginFields: [], submitFields: [InputField(name: "sub", kind: .text, isRequired: false)], settings: [],
+      name: TestDesk.google, beginFields: [],
+      submitFields: ["sub", "email", "verified", "attested"].map { InputField(name: $0, kind: .text, isRequired: false) }, settings: [],
       policy: PolicySource(file: "toy.lua", text: ""), identifierKinds: [.federated, .email],
       outcomes: [Outcome(.oauthCancelled, "Cancelled.", isFailure: false)])
   }

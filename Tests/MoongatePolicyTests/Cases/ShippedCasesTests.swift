@@ -7,13 +7,13 @@ import Testing
 
 @testable import MoongatePolicy
 
-/// config/tests: they hold for the shipped policy, and for any numbers that an operator puts in their place.
+/// config/tests and the cases that come with providers: they hold for the shipped policy, and for any numbers that an operator puts in their place.
 @Suite struct ShippedCasesTests {
   private func run(_ folder: String) async throws -> CaseReport {
     switch ConfigurationLoader(providers: ShippedProviders.all.map(\.descriptor), environment: [:]).read(folder: folder) {
     case .success(let loaded):
       return try await CaseRunner(loaded.generation, providers: ProviderRegistry(ShippedProviders.all), makeStore: { try SQLiteStore.memory() }).run(
-        loaded.cases)
+        loaded.cases + loaded.providerCases)
     case .failure(let refused): throw TestFolder.Refused(problems: refused.problems.map(\.description))
     }
   }
@@ -27,7 +27,8 @@ import Testing
   }
 
   /// Attack on the operator: a stricter number on a bad night, and the gateway refuses it for a test's sake.
-  @Test(arguments: [("phone_otp", "phone"), ("email_code", "email")]) func anyNumbersWillDo(provider: String, key: String) async throws {
+  @Test(arguments: [("phone_otp", "phone", "by_phone"), ("email_code", "email", "by_email")])
+  func anyNumbersWillDo(provider: String, key: String, cases: String) async throws {
     let random = SeededRandom(seed: 42)
     let durations = ["1s", "20s", "90s", "10m", "1h", "26h", "40d"]
     func pick(_ most: Int) -> Int { Int(random.uniform(below: UInt32(most))) + 1 }
@@ -48,7 +49,7 @@ import Testing
         """
       let folder = try ScratchFolder()
       let flows = try FileManager.default.contentsOfDirectory(atPath: TestFolder.root + "/config/flows").map { "flows/" + $0 }
-      for name in ["gateway.lua", "routes.lua", "tests/\(provider).lua"] + flows {
+      for name in ["gateway.lua", "routes.lua", "tests/\(cases).lua"] + flows {
         try folder.write(try String(contentsOfFile: TestFolder.root + "/config/" + name, encoding: .utf8), to: name)
       }
       try folder.write(policy, to: "policies/\(provider).lua")
@@ -60,7 +61,8 @@ import Testing
   }
 
   /// The same for providers that send no codes.
-  @Test(arguments: [("pin", "account"), ("password", "email")]) func anyNumbersOfASecretWillDo(provider: String, key: String) async throws {
+  @Test(arguments: [("pin", "account", "by_phone"), ("password", "email", "by_password")])
+  func anyNumbersOfASecretWillDo(provider: String, key: String, cases: String) async throws {
     let random = SeededRandom(seed: 43)
     let durations = ["1s", "20s", "90s", "10m", "1h", "5h"]
     func pick(_ most: Int) -> Int { Int(random.uniform(below: UInt32(most))) + 1 }
@@ -75,7 +77,7 @@ import Testing
         """
       let folder = try ScratchFolder()
       let flows = try FileManager.default.contentsOfDirectory(atPath: TestFolder.root + "/config/flows").map { "flows/" + $0 }
-      for name in ["gateway.lua", "routes.lua", "tests/\(provider).lua"] + flows {
+      for name in ["gateway.lua", "routes.lua", "tests/\(cases).lua"] + flows {
         try folder.write(try String(contentsOfFile: TestFolder.root + "/config/" + name, encoding: .utf8), to: name)
       }
       try folder.write(policy, to: "policies/\(provider).lua")
@@ -90,7 +92,7 @@ import Testing
   @Test func aCaseWhoseStepIsGoneIsNotSentElsewhere() async throws {
     let folder = try ScratchFolder()
     let flows = try FileManager.default.contentsOfDirectory(atPath: TestFolder.root + "/config/flows").map { "flows/" + $0 }
-    for name in ["gateway.lua", "routes.lua", "tests/email_code.lua"] + flows {
+    for name in ["gateway.lua", "routes.lua", "tests/by_email.lua"] + flows {
       try folder.write(try String(contentsOfFile: TestFolder.root + "/config/" + name, encoding: .utf8), to: name)
     }
     try folder.write(

@@ -79,7 +79,7 @@ import Testing
     let refutation = try #require(try GuaranteeFolder(files).refutations().first)
     #expect(
       refutation.hasSuffix(
-        "Facts: f.account.exists = true, f.account.phone_verified = true, f.account.email_verified = true, f.account.factors.password = true, f.account.factors.totp = true, f.account.has_pin = true, f.client.new_device = false"
+        "Facts: f.account.exists = true, f.account.phone_verified = true, f.account.email_verified = true, f.account.factors.password = true, f.account.factors.pin = true, f.account.factors.totp = true, f.client.new_device = false"
       ), "\(refutation)")
   }
 

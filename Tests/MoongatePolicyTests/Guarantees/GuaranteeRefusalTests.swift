@@ -111,7 +111,7 @@ import Testing
       ],
       "guarantees.lua:2: guarantee \"a passcode is asked for\" does not hold. In flow \"login\", phone_otp is passed "
         + "(flows/login.lua:3). A session begins that has passed phone_otp: it has not passed pin. Facts: f.account.exists = true, "
-        + "f.account.phone_verified = true, f.account.has_pin = true, f.client.new_device = false"),
+        + "f.account.phone_verified = true, f.account.factors.pin = true, f.client.new_device = false"),
     Broken(
       "accounts.lua takes another factor instead",
       [
@@ -127,7 +127,7 @@ import Testing
       "guarantees.lua:2: guarantee \"a passcode is asked for\" does not hold. In flow \"login\", phone_otp is passed "
         + "(flows/login.lua:3), then email_code is passed (accounts.lua:3). A session begins that has passed phone_otp and email_code: "
         + "it has not passed pin. Facts: f.account.exists = true, f.account.phone_verified = true, f.account.email_verified = true, "
-        + "f.account.has_pin = true"),
+        + "f.account.factors.pin = true"),
     Broken(
       "the function reads what may be anything",
       [
@@ -187,7 +187,7 @@ import Testing
       "guarantees.lua:2: guarantee \"administration takes the app\" does not hold. In flow \"login\", phone_otp is passed "
         + "(flows/login.lua:3). In flow \"step_up\", pin is passed (flows/step_up.lua:4). The session has passed phone_otp and pin. It "
         + "passes the route at routes.lua:2 (GET /admin), where `decide` (routes.lua:2) allows it: it has not passed totp. Facts: "
-        + "f.account.exists = true, f.account.phone_verified = true, f.account.has_pin = true"),
+        + "f.account.exists = true, f.account.phone_verified = true, f.account.factors.pin = true"),
     Broken(
       "the route requires it less freshly",
       [

@@ -41,7 +41,8 @@ final class TestGateway: Sendable {
     proxy = Proxy(
       ProxyDependencies(
         generation: active, sessions: SessionDirectory(store: sessions, clock: clock), watch: watch, activity: sessions, keys: keys, clock: clock,
-        random: SeededRandom(), audit: audit, logger: logger), ownPrefixes: ownPrefixes, page: page)
+        random: SeededRandom(), audit: audit, logger: logger, providers: try ProviderRegistry([StubPad(), StubMail()])), ownPrefixes: ownPrefixes,
+      page: page)
     self.active = active
     self.clock = clock
     self.sessions = sessions

@@ -2,6 +2,7 @@ import HTTPTypes
 import Hummingbird
 import Logging
 import MoongateCore
+import MoongateSDK
 import Mustache
 import Synchronization
 
@@ -147,25 +148,27 @@ package final class PageRenderer: Sendable {
   /// A page with the headers that it needs.
   /// - Parameters:
   ///   - model: what its template's names are looked up in; text in it is escaped by the template.
+  ///   - provider: the words of the provider whose page it is; they go before the pages' own.
   ///   - kind: what the page is to scripts and stylesheet, where that is not the template's name.
   ///   - address: where the page is found again, in another language; nil: where it was asked for.
   ///   - isTypedInto: whether the page has a form `typed` that its path shows again in another language (`Exchange.isSwitch`). What people type
   ///     is their own: it goes in a form's body, never in an address, which browsers and proxies keep.
   func page<Model: PageModel>(
-    _ model: Model, title: String, kind: String? = nil, status: HTTPResponse.Status = .ok, at address: String? = nil, isTypedInto: Bool = false,
-    _ exchange: Exchange
+    _ model: Model, title: String, of provider: StepWords? = nil, kind: String? = nil, status: HTTPResponse.Status = .ok, at address: String? = nil,
+    isTypedInto: Bool = false, _ exchange: Exchange
   ) -> Response {
     page(
-      model, title: { _ in title }, kind: kind, status: status, at: address, isTypedInto: isTypedInto, exchange.request, exchange.generation)
+      model, title: { _ in title }, of: provider, kind: kind, status: status, at: address, isTypedInto: isTypedInto, exchange.request,
+      exchange.generation)
   }
 
   func page<Model: PageModel>(
-    _ model: Model, title: (Words) -> String, kind: String? = nil, status: HTTPResponse.Status = .ok,
+    _ model: Model, title: (Words) -> String, of provider: StepWords? = nil, kind: String? = nil, status: HTTPResponse.Status = .ok,
     at address: String? = nil, isTypedInto: Bool = false, _ request: Request, _ generation: any PolicyGeneration
   ) -> Response {
     let template = Model.template.rawValue
     let set = set(of: generation)
-    let words = words(request, set)
+    let words = words(request, set).speaking(provider)
     let frame = frame(
       title(words), words, set, generation.gateway,
       languages: languages(set, words, at: address ?? request.head.path ?? "/", isTypedInto),

@@ -49,7 +49,7 @@ struct PageSet: Sendable {
   private static let own: [(name: String, bytes: [UInt8])] = [
     ("account.mustache", PackageResources.account_mustache), ("choose.mustache", PackageResources.choose_mustache),
     ("code.mustache", PackageResources.code_mustache), ("contact.mustache", PackageResources.contact_mustache),
-    ("delete.mustache", PackageResources.delete_mustache), ("google.mustache", PackageResources.google_mustache),
+    ("delete.mustache", PackageResources.delete_mustache),
     ("layout.mustache", PackageResources.layout_mustache),
     ("leave.mustache", PackageResources.leave_mustache), ("login.mustache", PackageResources.login_mustache),
     ("logout.mustache", PackageResources.logout_mustache), ("message.mustache", PackageResources.message_mustache),

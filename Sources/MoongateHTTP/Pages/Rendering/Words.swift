@@ -41,7 +41,7 @@ struct Words: MustacheParent, Sendable {
       let said = String(line[separator.upperBound...])
       if isInSentences {
         sentences[name] = said
-      } else if let known, !known.contains(name), !(Self.general(name).map(known.contains) ?? false) {
+      } else if let known, !known.contains(name), !name.hasPrefix("way_"), !(Self.general(name).map(known.contains) ?? false) {
         problem(index + 1, "the pages have no words of the name `\(name)`" + TemplateTag.meant(name, among: known))
       } else {
         own[name] = said
@@ -66,6 +66,7 @@ struct Words: MustacheParent, Sendable {
     guard let words else { return self }
     var speaking = self
     speaking.lent = words.translations(in: tag)
+    for (name, text) in words.page where name != "language" && name != "direction" { speaking.texts[name] = speaking.lent[text] ?? text }
     return speaking
   }
 
@@ -73,6 +74,9 @@ struct Words: MustacheParent, Sendable {
 
   /// The text of the name; the name itself where there is none, which a test would have shown.
   subscript(name: String) -> String { texts[name] ?? name }
+
+  /// What an operator calls a provider where it is one of several: `way_NAME` of their own words.
+  func text(ofChoice provider: ProviderName) -> String? { texts["way_\(provider)"] }
 
   /// The text with its braces filled in.
   func text(_ name: String, _ values: KeyValuePairs<String, String>) -> String { Self.fill(self[name], values) }

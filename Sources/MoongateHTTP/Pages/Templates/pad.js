@@ -100,12 +100,12 @@ export default function enhance(form) {
 
   async function advance(stage) {
     if (isWorking || stage !== stages[at] || stage.input.value.length < stage.length) return;
-    if (stage.name === "pin" && "checks" in form.dataset) return submit({ check: "1" });
-    if (stage.name === "confirm" && stage.input.value !== stages[index("new_pin")].input.value) {
+    if (stage.name === form.dataset.current && "checks" in form.dataset) return submit({ check: "1" });
+    if (stage.name === "confirm" && stage.input.value !== stages[index(form.dataset.new)].input.value) {
       stage.input.value = "";
       draw(stage);
       wrong(say("mismatch"));
-      setTimeout(() => { empty(index("new_pin")); go(index("new_pin")); }, 500);
+      setTimeout(() => { empty(index(form.dataset.new)); go(index(form.dataset.new)); }, 500);
       return;
     }
     if (at < stages.length - 1) return go(at + 1);
@@ -140,7 +140,8 @@ export default function enhance(form) {
     }
     if (!patch(result.page)) return;
     for (const stage of stages) stage.input.disabled = result.page.querySelector(`#${stage.name}`)?.disabled ?? false;
-    const back = { weak_pin: "new_pin", pin_mismatch: "new_pin", invalid_code: "code", code_expired: "code", invalid_pin: "pin" }[form.dataset.code] ?? stages[0].name;
+    const { current, new: chosen, code } = form.dataset;
+    const back = { weak_pin: chosen, pin_mismatch: chosen, invalid_code: "code", code_expired: "code", invalid_pin: current }[code] ?? stages[0].name;
     empty(index(back));
     go(index(back));
     wrong();

@@ -26,13 +26,15 @@ function enhance() {
 enhance();
 document.addEventListener("moongate:changed", enhance);
 
-// Google: the button works while the page leaves.
-for (const form of document.querySelectorAll("form[data-google]")) {
+// Another site: the button works while the page leaves.
+for (const form of document.querySelectorAll("form[data-site]")) {
   form.addEventListener("submit", () => {
     record("login_google_started");
     const spinner = document.createElement("span");
     spinner.className = "spinner";
-    form.querySelector("svg").replaceWith(spinner);
+    const icon = form.querySelector("button svg");
+    if (icon) icon.replaceWith(spinner);
+    else form.querySelector("button").prepend(spinner);
     setTimeout(() => { for (const control of document.querySelectorAll("main button, main input:not([type=hidden])")) control.disabled = true; });
   });
 }
@@ -40,7 +42,7 @@ for (const form of document.querySelectorAll("form[data-google]")) {
 addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
 
 // A second click while the first one works.
-for (const form of document.querySelectorAll("form:not([data-form], [data-google])")) {
+for (const form of document.querySelectorAll("form:not([data-form], [data-site])")) {
   form.addEventListener("submit", (event) => {
     if (form.dataset.sent) event.preventDefault();
     form.dataset.sent = "1";

@@ -1,5 +1,7 @@
--- New recovery codes in place of the old ones, by a code of the app. The name says what the flow does: it is begun with a session.
+-- Replace the recovery codes by new ones. A code of the app proves who asks.
 return flow "totp_change" {
+  purpose = "change",
+  provider = "totp",
   account = "existing",
 
   steps = {

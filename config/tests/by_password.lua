@@ -1,4 +1,4 @@
--- What must hold whatever the numbers of policies/password.lua are; tests/phone_otp.lua says what each word means. `right()` and `wrong()`
+-- What must hold whatever the numbers of policies/password.lua are; tests/by_phone.lua says what each word means. `right()` and `wrong()`
 -- enter the account's password, or another one.
 return tests {
   case "registering and signing in" {

@@ -1,5 +1,7 @@
--- Turning the PIN off, by entering it once more. The name says what the flow does: it is begun with a session.
+-- Turn the PIN off by entering it once more.
 return flow "pin_disable" {
+  purpose = "disable",
+  provider = "pin",
   account = "existing",
 
   steps = {

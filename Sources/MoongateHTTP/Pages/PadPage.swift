@@ -3,10 +3,18 @@ import Hummingbird
 import MoongateCore
 import MoongateSDK
 
-/// `/auth/pin` (seeds.md, S3): the lock page, and choosing, changing, forgetting and turning off a passcode. The flow's name says which.
-struct PinPage: Sendable {
+/// The page of a provider that shows a pad for digits, such as `/auth/pin` (seeds.md, S3): the lock page, and choosing, changing, forgetting and turning
+/// off a passcode. The flow's purpose says which.
+struct PadPage: Sendable {
+  let page: ProviderPage
   let driver: FlowDriver
   let pages: PageRenderer
+
+  private var provider: ProviderName { page.name }
+  private var path: String { page.ownPath ?? ProviderPage.stepPath }
+  /// The names of the fields of the secret that there is, and of one that is chosen.
+  private var current: String { page.pad?.current ?? "" }
+  private var new: String { page.pad?.new ?? "" }
 
   /// What is asked for, by the names of the form's fields.
   enum Task: Sendable {
@@ -19,51 +27,48 @@ struct PinPage: Sendable {
     case forgotten
   }
 
-  var endpoints: [Endpoint] {
-    [
-      Endpoint(.page, .get, "/auth/pin") { exchange throws(Refusal) in try await show(exchange) },
-      Endpoint(.page, .post, "/auth/pin") { exchange throws(Refusal) in try await send(exchange) },
-    ]
-  }
-
   // MARK: showing
 
-  private func show(_ exchange: Exchange) async throws(Refusal) -> Response {
+  func show(_ exchange: Exchange) async throws(Refusal) -> Response {
     let query = try exchange.query()
     let returnTo = exchange.targets.accept(query["return_to"])
     if let text = query["id"] {
       let view = try await driver.engine.view(FlowID(text: text), client: try await driver.caller(exchange)).get()
       guard view.status == .pending else { return exchange.leadOn(to: view.next ?? "/") }
-      guard let task = task(of: view) else { return exchange.leadOn(to: NextPage.address(of: view)) }
+      guard let task = task(of: view) else { return exchange.leadOn(to: exchange.address(of: view)) }
       let notice = task == .reset && query["sent"] != nil ? "code_sent" : nil
       return try await page(task, flow: view.flow, view: view, returnTo: view.returnTo, nil, notice: notice, exchange)
     }
     guard let own = try await driver.session(exchange) else {
       return exchange.leadOn(to: FormFields.address("/auth/login", ["return_to": exchange.request.head.path]))
     }
-    let flow = query["flow"] ?? "pin_unlock"
-    guard let definition = exchange.generation.flows[flow] else { throw exchange.refusal(.notFound) }
-    let hasPIN = own.account.credentials.contains { $0.rawValue == "pin" }
-    // Who has none is led to make one, and comes back.
-    if !hasPIN, FlowPurpose(flow: flow) != .pinSet, exchange.generation.flows["pin_set"] != nil {
-      return exchange.leadOn(to: FormFields.address("/auth/pin", ["flow": "pin_set", "return_to": returnTo]))
+    guard let definition = query["flow"].map({ exchange.generation.flows[$0] }) ?? exchange.generation.flow(for: .factor(provider, .unlock)) else {
+      throw exchange.refusal(.notFound)
     }
-    if hasPIN, flow == "pin_set" { return exchange.leadOn(to: returnTo ?? "/auth/account") }
-    if FlowPurpose(flow: flow) == .pinReset { return try await page(.forgotten, flow: flow, view: nil, returnTo: returnTo, nil, exchange) }
-    guard definition.steps.first?.choices.contains(where: { $0.rawValue == "pin" }) ?? false else {
+    let flow = definition.name
+    let purpose = definition.purpose
+    let hasPIN = own.account.credentials.contains(provider)
+    // Who has none is led to make one, and comes back.
+    let making = exchange.generation.flow(for: .factor(provider, .set))
+    if !hasPIN, purpose.setProvider != provider, let making {
+      return exchange.leadOn(to: FormFields.address(path, ["flow": making.name, "return_to": returnTo]))
+    }
+    if hasPIN, purpose.setProvider == provider { return exchange.leadOn(to: returnTo ?? "/auth/account") }
+    if purpose.resetProvider == provider { return try await page(.forgotten, flow: flow, view: nil, returnTo: returnTo, nil, exchange) }
+    guard definition.steps.first?.choices.contains(provider) ?? false else {
       // A flow of the operator's that asks for something else first.
       return exchange.leadOn(to: FormFields.address("/auth/login", ["flow": flow, "return_to": returnTo]))
     }
     let refusal = try await driver.refusal(ofChange: flow, exchange)
-    return try await page(Self.task(of: FlowPurpose(flow: flow)), flow: flow, view: nil, returnTo: returnTo, refusal, exchange)
+    return try await page(self.task(of: purpose), flow: flow, view: nil, returnTo: returnTo, refusal, exchange)
   }
 
-  private static func task(of purpose: FlowPurpose) -> Task {
+  private func task(of purpose: FlowPurpose) -> Task {
     switch purpose {
-    case .pinSet: .create
-    case .pinChange: .change
-    case .pinDisable: .disable
-    case .pinReset: .forgotten
+    case .factor(provider, .set): .create
+    case .factor(provider, .change): .change
+    case .factor(provider, .disable): .disable
+    case .factor(provider, .reset): .forgotten
     default: .unlock
     }
   }
@@ -71,40 +76,42 @@ struct PinPage: Sendable {
   /// What a flow that is under way waits for; nil where that is nothing of this page.
   private func task(of view: FlowView) -> Task? {
     let due = view.step?.provider ?? (view.choices.count == 1 ? view.choices[0] : nil)
-    if view.flow == "pin_reset" {
-      if due?.rawValue == "pin" { return .resetAfterCode }
+    if view.purpose.resetProvider == provider {
+      if due == provider { return .resetAfterCode }
       return view.step == nil ? .forgotten : .reset
     }
-    guard due?.rawValue == "pin" else { return nil }
-    return view.isEnrolling ? .create : Self.task(of: FlowPurpose(flow: view.flow))
+    guard due == provider else { return nil }
+    return view.isEnrolling ? .create : self.task(of: view.purpose)
   }
 
   // MARK: sending
 
-  private func send(_ exchange: Exchange) async throws(Refusal) -> Response {
+  func send(_ exchange: Exchange) async throws(Refusal) -> Response {
     let sent = try await exchange.form()
     let returnTo = exchange.targets.accept(sent["return_to"])
-    let flow = sent["flow"] ?? "pin_unlock"
-    guard exchange.generation.flows[flow] != nil else { throw exchange.refusal(.notFound) }
+    guard let definition = sent["flow"].map({ exchange.generation.flows[$0] }) ?? exchange.generation.flow(for: .factor(provider, .unlock)) else {
+      throw exchange.refusal(.notFound)
+    }
+    let (flow, purpose) = (definition.name, definition.purpose)
     let id = sent["id"].map(FlowID.init(text:))
-    let purpose = FlowPurpose(flow: flow)
     let steps = PageFlow(driver: driver)
-    if purpose == .pinReset {
+    if purpose.resetProvider == provider {
       if sent["action"] == "resend", let id {
         do throws(Refusal) {
           _ = try await driver.drive(exchange) { engine, client in await engine.resend(id, client: client) }
-          return exchange.leadOn(to: FormFields.address("/auth/pin", ["id": sent["id"], "sent": "1"]))
+          return exchange.leadOn(to: FormFields.address(path, ["id": sent["id"], "sent": "1"]))
         } catch {
           return try await refused(error, sent, flow, id, returnTo, [], exchange)
         }
       }
-      if sent["action"] == "send" { return try await sendReset(sent, returnTo, exchange) }
+      if sent["action"] == "send" { return try await sendReset(sent, flow, returnTo, exchange) }
     }
     var inputs: [String: InputValue] = [:]
-    for name in ["pin", "new_pin", "code"] { if let text = sent[name] { inputs[name] = .text(text) } }
+    for name in [current, new, "code"] { if let text = sent[name] { inputs[name] = .text(text) } }
     if sent["check"] != nil {
       // The current passcode alone, at its own step: proved as it is to unlock, and counted as there.
-      let outcome = await steps.begin("pin_unlock", nil, "pin", ["pin": .text(sent["pin"] ?? "")], returnTo: nil, exchange)
+      let unlocking = exchange.generation.flow(for: .factor(provider, .unlock))?.name ?? flow
+      let outcome = await steps.begin(unlocking, nil, provider.rawValue, [current: .text(sent[current] ?? "")], returnTo: nil, exchange)
       switch outcome.result {
       case .success:
         var response = Response.json(.members(["right": .flag(true)]))
@@ -113,40 +120,39 @@ struct PinPage: Sendable {
       case .failure(let refusal): return try await refused(refusal, sent, flow, nil, returnTo, outcome.cookies, exchange)
       }
     }
-    if sent["confirm"] != sent["new_pin"] {
+    if sent["confirm"] != sent[new] {
       return try await refused(exchange.refusal(.pinMismatch, field: "confirm"), sent, flow, id, returnTo, [], exchange)
     }
     let outcome: PageFlow.Outcome
     if let id {
-      let provider =
-        sent["code"] == nil ? "pin" : try await driver.engine.view(id, client: try await driver.caller(exchange)).get().step?.provider.rawValue
-      outcome = await steps.prove(id, provider ?? "pin", inputs, exchange)
+      let open = sent["code"] == nil ? nil : try await driver.engine.view(id, client: try await driver.caller(exchange)).get().step?.provider
+      outcome = await steps.prove(id, (open ?? provider).rawValue, inputs, exchange)
     } else {
-      outcome = await steps.begin(flow, nil, "pin", inputs, returnTo: returnTo, exchange)
+      outcome = await steps.begin(flow, nil, provider.rawValue, inputs, returnTo: returnTo, exchange)
     }
     switch outcome.result {
-    case .success(let driven): return exchange.leadOn(to: NextPage.address(of: driven.view), outcome.cookies)
+    case .success(let driven): return exchange.leadOn(to: exchange.address(of: driven.view), outcome.cookies)
     // Nothing of a flow that is made anew at each try has to be kept.
     case .failure(let refusal): return try await refused(refusal, sent, flow, id, returnTo, outcome.cookies, exchange)
     }
   }
 
   /// Sends the code of a reset: to the verified email, else to the phone.
-  private func sendReset(_ sent: FormFields, _ returnTo: String?, _ exchange: Exchange) async throws(Refusal) -> Response {
-    let byEmail = try await goesByEmail(exchange)
-    let outcome = await PageFlow(driver: driver).begin(
-      "pin_reset", nil, byEmail ? "email_code" : "phone_otp", [:], returnTo: returnTo, exchange)
+  private func sendReset(_ sent: FormFields, _ flow: String, _ returnTo: String?, _ exchange: Exchange) async throws(Refusal) -> Response {
+    guard let sender = try await sender(exchange) else { throw exchange.refusal(.denied) }
+    let outcome = await PageFlow(driver: driver).begin(flow, nil, sender.name.rawValue, [:], returnTo: returnTo, exchange)
     switch outcome.result {
-    case .success(let begun): return exchange.leadOn(to: NextPage.address(of: begun.view), outcome.cookies)
-    case .failure(let refusal): return try await refused(refusal, sent, "pin_reset", nil, returnTo, outcome.cookies, exchange)
+    case .success(let begun): return exchange.leadOn(to: exchange.address(of: begun.view), outcome.cookies)
+    case .failure(let refusal): return try await refused(refusal, sent, flow, nil, returnTo, outcome.cookies, exchange)
     }
   }
 
-  /// Whether the code of a reset goes to the verified address, where that is not too new.
-  private func goesByEmail(_ exchange: Exchange) async throws(Refusal) -> Bool {
-    guard exchange.generation.flows["pin_reset"] != nil else { return false }
-    let offered = await driver.engine.offers("pin_reset", client: try await driver.caller(exchange))
-    return (try? offered.get())?.contains("email_code") ?? false
+  /// The provider that sends the code of a reset: by mail where the account has a verified address that is not too new, else the first that can.
+  private func sender(_ exchange: Exchange) async throws(Refusal) -> ProviderPage? {
+    guard let reset = exchange.generation.flow(for: .factor(provider, .reset)) else { return nil }
+    let offered = try? await driver.engine.offers(reset.name, client: try await driver.caller(exchange)).get()
+    let able = (offered ?? reset.steps.first?.choices ?? []).compactMap(exchange.page(of:))
+    return offered == nil ? able.first { !$0.isEmail } ?? able.first : able.first(where: \.isEmail) ?? able.first
   }
 
   private func refused(
@@ -160,7 +166,7 @@ struct PinPage: Sendable {
     exchange.note(refusal)
     var view: FlowView?
     if let id { view = try? await driver.engine.view(id, client: try await driver.caller(exchange)).get() }
-    let task = view.flatMap { self.task(of: $0) } ?? Self.task(of: FlowPurpose(flow: flow))
+    let task = view.flatMap { self.task(of: $0) } ?? self.task(of: exchange.generation.purpose(of: flow))
     var response = try await page(task, flow: flow, view: view, returnTo: returnTo, refusal, exchange)
     response.addRefusalHeaders(refusal)
     response.setCookies(cookies)
@@ -175,6 +181,7 @@ struct PinPage: Sendable {
     let autocomplete: String
     /// Digits of a code may be seen; those of a passcode not.
     let isSecret: Bool
+    let length: Int
   }
 
   struct Model: PageModel {
@@ -206,6 +213,10 @@ struct PinPage: Sendable {
     let then: String
     let confirms: String?
     let checks: Bool
+    /// The fields of the secret that there is, and of a new one, for scripts.
+    let current: String
+    let new: String
+    let resetFlow: String?
     let isOff: Bool
     let stressesSupport: Bool
   }
@@ -213,23 +224,31 @@ struct PinPage: Sendable {
   private func page(
     _ task: Task, flow: String, view: FlowView?, returnTo: String?, _ refusal: Refusal?, notice: String? = nil, _ exchange: Exchange
   ) async throws(Refusal) -> Response {
-    let words = pages.words(exchange)
+    let words = pages.words(exchange).speaking(page.descriptor.words)
+    let reset = exchange.generation.flow(for: .factor(provider, .reset))
     let isSignedIn = try await driver.session(exchange) != nil
     let byEmail: Bool
-    if let step = view?.step { byEmail = step.provider.rawValue == "email_code" } else { byEmail = try await goesByEmail(exchange) }
-    let field = { (name: String, label: String, autocomplete: String) in
-      Field(name: name, label: words[label], autocomplete: autocomplete, isSecret: name != "code")
+    if let step = view?.step {
+      byEmail = exchange.page(of: step.provider)?.isEmail ?? false
+    } else {
+      byEmail = try await sender(exchange)?.isEmail ?? false
     }
-    let current = field("pin", task == .unlock ? "enter_passcode" : "enter_current_passcode", "current-password")
+    let codeLength = view?.step?.fields.first { $0.name == "code" }?.length ?? 6
+    let field = { (name: String, label: String, autocomplete: String) in
+      Field(
+        name: name, label: words[label], autocomplete: autocomplete, isSecret: name != "code",
+        length: name == "code" ? codeLength : page.pad?.count ?? 6)
+    }
+    let known = field(current, task == .unlock ? "enter_passcode" : "enter_current_passcode", "current-password")
     let isNew = task == .create
-    let new = field("new_pin", isNew ? "create_a_passcode" : "enter_new_passcode", "new-password")
+    let chosen = field(new, isNew ? "create_a_passcode" : "enter_new_passcode", "new-password")
     let again = field("confirm", isNew ? "confirm_passcode" : "confirm_new_passcode", "new-password")
     let fields: [Field] =
       switch task {
-      case .create, .resetAfterCode: [new, again]
-      case .change: [current, new, again]
-      case .unlock, .disable: [current]
-      case .reset: [field("code", byEmail ? "enter_reset_code" : "enter_reset_code_phone", "one-time-code"), new, again]
+      case .create, .resetAfterCode: [chosen, again]
+      case .change: [known, chosen, again]
+      case .unlock, .disable: [known]
+      case .reset: [field("code", byEmail ? "enter_reset_code" : "enter_reset_code_phone", "one-time-code"), chosen, again]
       case .forgotten: []
       }
     let (heading, button): (String, String) =
@@ -246,22 +265,23 @@ struct PinPage: Sendable {
     let isTooSoon = refusal?.code == .resendTooSoon
     if isTooSoon { problem = words.translated(RefusalCode.resendTooSoon.sentence) }
     let id = view?.id.secret.reveal()
-    let here = FormFields.address("/auth/pin", ["id": id, "flow": id == nil ? flow : nil, "return_to": returnTo])
+    let here = FormFields.address(path, ["id": id, "flow": id == nil ? flow : nil, "return_to": returnTo])
     let model = Model(
       heading: words[heading], isLock: task == .unlock, isForgotten: task == .forgotten,
       forgotMessage: words[byEmail ? "forgot_message" : "forgot_message_phone"],
       forgotButton: words[byEmail ? "send_reset_email" : "send_reset_code"],
       // Who is not signed in yet has no session to reset a passcode in.
-      canForget: isSignedIn && task != .create && exchange.generation.flows["pin_reset"] != nil && task != .reset && task != .resetAfterCode,
+      canForget: isSignedIn && task != .create && reset != nil && task != .reset && task != .resetAfterCode,
       fields: fields,
-      button: words[button], action: "/auth/pin", id: id, flow: flow, returnTo: returnTo,
+      button: words[button], action: path, id: id, flow: flow, returnTo: returnTo,
       back: NextPage.back(returnTo),
-      forgot: FormFields.address("/auth/pin", ["flow": "pin_reset", "return_to": returnTo]), here: here, sentTo: view?.step?.sentTo,
+      forgot: FormFields.address(path, ["flow": reset?.name, "return_to": returnTo]), here: here, sentTo: view?.step?.sentTo,
       state: refusal == nil ? "open" : isLocked ? "locked" : "wrong", notice: notice.map { words[$0] }, problem: problem, code: refusal?.code.name,
       wait: isLocked || isTooSoon ? refusal?.retryAfter.map(Countdown.init) : nil,
       waitLabel: words[isTooSoon ? "resend_in" : "try_again_in"], then: isTooSoon ? "enable" : "reload",
-      confirms: ChangeProof.address(after: refusal, backTo: FormFields.address("/auth/pin", ["flow": flow, "return_to": returnTo])),
-      checks: task == .change, isOff: isLocked, stressesSupport: isLocked)
-    return pages.page(model, title: model.heading, status: refusal?.code.httpStatus ?? .ok, at: here, exchange)
+      confirms: ChangeProof.address(after: refusal, backTo: FormFields.address(path, ["flow": flow, "return_to": returnTo])),
+      checks: task == .change && exchange.generation.flow(for: .factor(provider, .unlock)) != nil, current: current, new: new, resetFlow: reset?.name,
+      isOff: isLocked, stressesSupport: isLocked)
+    return pages.page(model, title: model.heading, of: page.descriptor.words, status: refusal?.code.httpStatus ?? .ok, at: here, exchange)
   }
 }

@@ -1,5 +1,7 @@
--- Choosing another PIN: the old one and the new one in one try. The name says what the flow does: it is begun with a session.
+-- Replace the PIN. The current PIN and the new one are sent together.
 return flow "pin_change" {
+  purpose = "change",
+  provider = "pin",
   account = "existing",
 
   steps = {

@@ -1,5 +1,7 @@
--- Removing the authenticator app, by one more code of it or a recovery code. The name says what the flow does: it is begun with a session.
+-- Remove the authenticator app. One more code of the app, or a recovery code, proves who asks.
 return flow "totp_disable" {
+  purpose = "disable",
+  provider = "totp",
   account = "existing",
 
   steps = {

@@ -1,0 +1,229 @@
+import MoongateCore
+import MoongatePolicy
+import MoongateSDK
+import MoongateTesting
+import Testing
+
+/// What flows are for (`purpose` in flows/NAME.lua), and the flows that come with providers.
+@Suite struct FlowPurposeTests {
+  private static let providers = """
+    phone_otp = { sms = outbox() }, email_code = { mail = outbox() }, pin = {}, password = {}
+    """
+
+  /// A folder with a flow of the given fields.
+  private static func folder(_ fields: String, named name: String = "any_name", _ files: [String: String?] = [:]) throws -> TestFolder {
+    let own: [String: String?] = [
+      "gateway.lua": gateway(providers), "flows/\(name).lua": "return flow \"\(name)\" {\n\(fields)\n}",
+      "policies/pin.lua": "return policy \"pin\" {}", "policies/password.lua": "return policy \"password\" {}",
+    ]
+    return try TestFolder(own.merging(files) { $1 })
+  }
+
+  private static func gateway(_ providers: String) -> String {
+    "return gateway { public_url = \"http://localhost:8080\", region = \"IN\", providers = { \(providers) } }"
+  }
+
+  private static func load(_ folder: TestFolder, _ providers: [ProviderDescriptor] = ShippedProviders.all.map(\.descriptor)) throws
+    -> any PolicyGeneration
+  {
+    switch folder.load(providers) {
+    case .success(let generation): return generation
+    case .failure(let refused): throw TestFolder.Refused(problems: refused.problems.map(\.description))
+    }
+  }
+
+  private static func problems(_ folder: TestFolder, _ providers: [ProviderDescriptor] = ShippedProviders.all.map(\.descriptor)) -> [String] {
+    if case .failure(let refused) = folder.load(providers) { refused.problems.map(\.description) } else { [] }
+  }
+
+  // MARK: - The field
+
+  @Test(arguments: [
+    ("purpose = \"sign_in\", account = \"any\", steps = { { \"phone_otp\" } }", FlowPurpose.signIn),
+    ("account = \"any\", steps = { { \"phone_otp\" } }", .signIn),
+    ("purpose = \"register\", account = \"new\", steps = { { \"phone_otp\" } }", .register(setting: nil)),
+    ("purpose = \"register\", provider = \"password\", account = \"new\", steps = { { \"password\" } }", .register(setting: "password")),
+    ("purpose = \"step_up\", account = \"existing\", steps = { { \"pin\" } }", .stepUp),
+    ("purpose = \"verify\", identifier = \"email\", account = \"existing\", steps = { { \"email_code\" } }", .verify(.email)),
+    ("purpose = \"change\", identifier = \"phone\", account = \"existing\", steps = { { \"phone_otp\" } }", .change(.phone)),
+    ("purpose = \"join\", identifier = \"phone\", account = \"existing\", steps = { { \"phone_otp\" } }", .join(.phone)),
+    ("purpose = \"set\", provider = \"pin\", account = \"existing\", steps = { { \"pin\" } }", .factor("pin", .set)),
+    ("purpose = \"change\", provider = \"pin\", account = \"existing\", steps = { { \"pin\" } }", .factor("pin", .change)),
+    ("purpose = \"disable\", provider = \"pin\", account = \"existing\", steps = { { \"pin\" } }", .factor("pin", .disable)),
+    ("purpose = \"unlock\", provider = \"pin\", account = \"existing\", steps = { { \"pin\" } }", .factor("pin", .unlock)),
+    ("purpose = \"reset\", provider = \"pin\", account = \"existing\", steps = { { \"email_code\" }, { \"pin\" } }", .factor("pin", .reset)),
+    // A password goes with an address, so that it is recovered by whoever is not signed in.
+    (
+      "purpose = \"reset\", provider = \"password\", account = \"existing\", steps = { { \"email_code\" }, { \"password\" } }",
+      .factor("password", .recover)
+    ),
+  ])
+  func everyPurposeIsRead(_ fields: String, _ purpose: FlowPurpose) throws {
+    let generation = try Self.load(try Self.folder(fields))
+    let flow = try #require(generation.flows["any_name"])
+    #expect(flow.purpose == purpose)
+    #expect(generation.flow(for: purpose)?.purpose == purpose)
+    #expect(FlowPurpose(rawValue: purpose.rawValue) == purpose)
+  }
+
+  @Test(arguments: [
+    ("purpose = \"rest\", account = \"existing\", steps = { { \"pin\" } }", "purpose: \"rest\" is not known; did you mean `reset`?"),
+    (
+      "purpose = \"set\", account = \"existing\", steps = { { \"pin\" } }",
+      "provider: is missing: purpose \"set\" is about a provider's factor, as in provider = \"pin\""
+    ),
+    (
+      "purpose = \"set\", provider = \"pim\", account = \"existing\", steps = { { \"pin\" } }",
+      "provider: no provider is called \"pim\"; did you mean `pin`?"
+    ),
+    (
+      "purpose = \"set\", provider = \"pin\", account = \"existing\", steps = { { \"phone_otp\" } }",
+      "provider: no step of this flow offers `pin`: add { \"pin\" } to its steps"
+    ),
+    (
+      "purpose = \"step_up\", provider = \"pin\", account = \"existing\", steps = { { \"pin\" } }",
+      "provider: has no meaning where the purpose is \"step_up\": remove it"
+    ),
+    (
+      "purpose = \"verify\", account = \"existing\", steps = { { \"email_code\" } }",
+      "identifier: is missing: purpose \"verify\" is about a kind of identifier, as in identifier = \"phone\""
+    ),
+    (
+      "purpose = \"verify\", identifier = \"email\", account = \"existing\", steps = { { \"phone_otp\" } }",
+      "identifier: no step of this flow proves an email address: add a step of `email_code` and `password`"
+    ),
+    (
+      "purpose = \"change\", account = \"existing\", steps = { { \"pin\" } }",
+      "purpose: \"change\" takes `provider = \"NAME\"` for a factor, or `identifier = \"phone\"` or \"email\" for an identifier: add one of them"
+    ),
+    (
+      "purpose = \"join\", identifier = \"email\", account = \"existing\", steps = { { \"email_code\" } }",
+      "identifier: accounts are joined by identifier = \"phone\" only"
+    ),
+    (
+      "purpose = \"register\", account = \"existing\", steps = { { \"phone_otp\" } }",
+      "account: a flow that registers people cannot be for existing accounts only: write account = \"new\" or account = \"any\""
+    ),
+    (
+      "purpose = \"set\", provider = \"pin\", account = \"new\", steps = { { \"pin\" } }",
+      "account: the purpose is about an account that exists: write account = \"existing\""
+    ),
+    (
+      "provider = \"pin\", account = \"existing\", steps = { { \"pin\" } }",
+      "provider: has no meaning without `purpose`: add, for instance, purpose = \"set\""
+    ),
+  ])
+  func aWrongPurposeIsRefusedByLine(_ fields: String, _ problem: String) throws {
+    #expect(Self.problems(try Self.folder(fields)) == ["flows/any_name.lua:2: \(problem)"])
+  }
+
+  // MARK: - Names that tell the purpose
+
+  @Test(arguments: [
+    ("pin_set", "{ \"pin\" }", "purpose = \"set\", provider = \"pin\""),
+    ("pin_reset", "{ \"email_code\" }, { \"pin\" }", "purpose = \"reset\", provider = \"pin\""),
+    ("password_reset", "{ \"email_code\" }, { \"password\" }", "purpose = \"reset\", provider = \"password\""),
+    ("register_email", "{ \"password\" }", "purpose = \"register\", provider = \"password\""),
+    ("change_email", "{ \"email_code\" }", "purpose = \"change\", identifier = \"email\""),
+    ("step_up", "{ \"pin\" }", "purpose = \"step_up\""),
+  ])
+  func aFlowWithoutThePurposeGetsItFromItsNameAndAWarning(_ name: String, _ steps: String, _ fields: String) throws {
+    let account = name == "register_email" ? "new" : "existing"
+    let rest = "account = \"\(account)\", steps = { \(steps) }"
+    let implied = try Self.load(try Self.folder(rest, named: name))
+    let declared = try Self.load(try Self.folder("\(fields), \(rest)", named: name))
+    #expect(implied.flows[name]?.purpose == declared.flows[name]?.purpose && implied.flows[name]?.purpose != .signIn)
+    let told = implied.warnings.map(\.description).filter { $0.hasSuffix("add \(fields)") }
+    #expect(told.count == 1 && told[0].hasPrefix("flows/\(name).lua:1: purpose: is missing."), "\(implied.warnings)")
+    #expect(!declared.warnings.contains { $0.path == "purpose" })
+  }
+
+  @Test func aDeclaredPurposeGoesBeforeTheName() throws {
+    let generation = try Self.load(try Self.folder("purpose = \"sign_in\", account = \"any\", steps = { { \"phone_otp\" } }", named: "pin_set"))
+    #expect(generation.flows["pin_set"]?.purpose == .signIn)
+    #expect(generation.flow(for: .factor("pin", .set)) == nil)
+  }
+
+  // MARK: - Flows that come with providers
+
+  @Test func aConfiguredProviderBringsItsFlows() throws {
+    let generation = try Self.load(try Self.folder("account = \"any\", steps = { { \"phone_otp\" } }"))
+    #expect(
+      Set(generation.flows.keys) == [
+        "any_name", "login", "change_phone", "verify_email", "change_email", "pin_set", "pin_change", "pin_disable", "pin_reset", "pin_unlock",
+      ])
+    #expect(generation.flows["pin_set"]?.location.file == "Plugins/PIN/flows/pin_set.lua")
+    let without = try Self.load(
+      try Self.folder(
+        "account = \"any\", steps = { { \"phone_otp\" } }",
+        [
+          "gateway.lua": Self.gateway("phone_otp = { sms = outbox() }"), "policies/pin.lua": nil, "policies/password.lua": nil,
+          "policies/email_code.lua": nil,
+        ]))
+    #expect(Set(without.flows.keys) == ["any_name", "login", "change_phone"])
+  }
+
+  @Test func aFileOfTheSameNameReplacesTheFlowOrSwitchesItOff() throws {
+    let other = "purpose = \"set\", provider = \"pin\", account = \"existing\", steps = { { \"phone_otp\" }, { \"pin\" } }"
+    let replaced = try Self.load(try Self.folder(other, named: "pin_set"))
+    #expect(replaced.flows["pin_set"]?.steps.count == 2 && replaced.flows["pin_set"]?.location.file == "flows/pin_set.lua")
+    let off = try Self.load(try Self.folder("enabled = false", named: "pin_set"))
+    #expect(off.flows["pin_set"] == nil && off.flows["pin_change"] != nil && off.warnings.isEmpty)
+  }
+
+  /// Attack: an operator has deleted flows/change_email.lua, so that nobody changes their address. An update of the gateway must not bring it back.
+  @Test func aFolderOfAnOlderVersionKeepsToTheFlowsThatItHas() throws {
+    let generation = try Self.load(try Self.folder("account = \"existing\", steps = { { \"pin\" } }", named: "pin_set"))
+    #expect(Set(generation.flows.keys) == ["pin_set", "login"])
+    let told = generation.warnings.map(\.description).filter { $0.contains("the flows that come with providers are left out") }
+    #expect(told.count == 1 && told[0].hasPrefix("flows/pin_set.lua:1: purpose: ") && told[0].contains("`change_email`"), "\(generation.warnings)")
+  }
+
+  /// Attack: a plugin that is installed for a second factor brings a flow that signs people in.
+  @Test func aProviderBringsNoFlowThatLetsPeopleIn() throws {
+    let problems = Self.problems(
+      try Self.folder("account = \"any\", steps = { { \"phone_otp\" } }"), try Self.withFlow("way_in", "account = \"any\""))
+    #expect(
+      problems == [
+        "Plugins/PIN/flows/way_in.lua:1: purpose: comes with `pin` and does not begin with a session: which flows let people in is decided in the folder's flows/"
+      ])
+  }
+
+  @Test func twoProvidersThatBringOneFlowAreToldApart() throws {
+    let problems = Self.problems(
+      try Self.folder("account = \"any\", steps = { { \"phone_otp\" } }"),
+      try Self.withFlow("change_phone", "purpose = \"change\", identifier = \"phone\", account = \"existing\""))
+    #expect(
+      problems == [
+        "Plugins/PIN/flows/change_phone.lua: comes with `pin`, and a flow of the same name comes with `phone_otp`: write flows/change_phone.lua to say which is meant"
+      ])
+  }
+
+  /// The shipped providers; the PIN brings one flow more.
+  private static func withFlow(_ name: String, _ fields: String) throws -> [ProviderDescriptor] {
+    ShippedProviders.all.map(\.descriptor).map { descriptor in
+      guard descriptor.name == "pin" else { return descriptor }
+      let text = "return flow \"\(name)\" { \(fields), steps = { { \"phone_otp\" } } }"
+      return ProviderDescriptor(
+        name: descriptor.name, beginFields: descriptor.beginFields, submitFields: descriptor.submitFields, settings: descriptor.settings,
+        policy: descriptor.policy, flows: descriptor.flows + [PolicySource(file: "Plugins/PIN/flows/\(name).lua", text: text)],
+        identifierKinds: descriptor.identifierKinds, hashesSecrets: true, outcomes: descriptor.outcomes)
+    }
+  }
+
+  // MARK: - A provider that is taken out
+
+  @Test func flowsThatNothingCouldPassAreLeftOutWithAWarning() throws {
+    let generation = try Self.load(
+      try Self.folder(
+        "purpose = \"set\", provider = \"totp\", account = \"existing\", steps = { { \"totp\" } }", named: "setting",
+        [
+          "flows/entering.lua":
+            "return flow \"entering\" { purpose = \"sign_in\", provider = \"google_oauth\", account = \"any\", steps = { { \"google_oauth\" } } }"
+        ]))
+    #expect(generation.flows["setting"] == nil && generation.flows["entering"] == nil)
+    let told = generation.warnings.map(\.description)
+    #expect(told.contains("flows/setting.lua:1: provider: is `totp`, which gateway.lua does not configure: the flow is left out"), "\(told)")
+    #expect(told.contains("flows/entering.lua:1: provider: is `google_oauth`, which gateway.lua does not configure: the flow is left out"), "\(told)")
+  }
+}

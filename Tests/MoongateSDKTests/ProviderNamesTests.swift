@@ -1,0 +1,78 @@
+import Foundation
+import Testing
+
+/// Providers own everything about themselves: the gateway's sources name none of them.
+@Suite struct ProviderNamesTests {
+  private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+
+  /// Names that mean nothing but a provider, and places in which a word can only be the name of one.
+  private static let naming = [
+    #"\b(phone_otp|google_oauth|totp)\b"#,
+    #"(rawValue:|rawValue ==|ProviderName =|case|provider:|provider ==|nil,|\[ProviderName\] = \[)\s*"(pin|password|email_code)""#,
+  ]
+
+  /// Files that may name providers: the list of those that are compiled in, the calls of the first apps and the import's format, which say so in their
+  /// contract, the demonstration, and what tests use.
+  private static let allowed = [
+    "Sources/moongate/Providers.swift", "Sources/MoongateHTTP/API/SeedCalls", "Sources/moongate/AccountLine.swift",
+    "Sources/moongate/GoogleDemo.swift",
+    "Sources/moongate/MockGoogleCommand.swift", "Sources/MoongateMockGoogle/", "Sources/demo-service/", "Sources/MoongateTesting/",
+  ]
+
+  @Test func sourcesNameNoProvider() throws {
+    var found: [String] = []
+    let sources = Self.root.appendingPathComponent("Sources")
+    let files = try #require(FileManager.default.enumerator(at: sources, includingPropertiesForKeys: nil))
+    var count = 0
+    for case let file as URL in files where ["swift", "c", "h", "mustache", "js"].contains(file.pathExtension) {
+      let path = String(file.path.dropFirst(Self.root.path.count + 1))
+      if Self.allowed.contains(where: path.hasPrefix) { continue }
+      count += 1
+      for (index, line) in try String(contentsOf: file, encoding: .utf8).split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
+        let text = line.trimmingCharacters(in: .whitespaces)
+        if Self.isExample(text) { continue }
+        if Self.naming.contains(where: { text.range(of: $0, options: .regularExpression) != nil }) { found.append("\(path):\(index + 1): \(text)") }
+      }
+    }
+    #expect(count > 300)
+    #expect(found == [])
+  }
+
+  /// A comment, a help text, or a message with an example in it: those name what a reader knows.
+  private static func isExample(_ line: String) -> Bool {
+    ["//", "/*", "*"].contains(where: line.hasPrefix) || line.contains("as in ") || line.contains("\\\"") || line.contains("(help: ")
+      || line.contains("otpauth://totp/") || line.contains("such as `") || line.contains("example: ")
+  }
+
+  @Test(arguments: [
+    #"case "pin": "/auth/pin""#, #"if provider.rawValue == "password" {"#, #"private static let google: ProviderName = "google_oauth""#,
+    #"steps.begin(flow, nil, "email_code", [:])"#,
+  ])
+  func theCheckSeesAName(_ line: String) {
+    #expect(!Self.isExample(line) && Self.naming.contains { line.range(of: $0, options: .regularExpression) != nil })
+  }
+
+  /// What belongs to a provider lies in its folder.
+  @Test(arguments: ["EmailCode", "GoogleOAuth", "PIN", "Password", "PhoneOTP", "TOTP"]) func aProviderIsWhole(_ name: String) throws {
+    let folder = Self.root.appendingPathComponent("Plugins/\(name)")
+    for file in ["README.md", "policy.lua", "words/hi.words", "Tests", "\(name).swift"] {
+      #expect(FileManager.default.fileExists(atPath: folder.appendingPathComponent(file).path), "\(name)/\(file)")
+    }
+  }
+
+  /// Adding one touches its folder, its target, and the list.
+  @Test(arguments: ["EmailCode", "GoogleOAuth", "PIN", "Password", "PhoneOTP", "TOTP"]) func theProgramNamesAProviderInItsListOnly(_ name: String)
+    throws
+  {
+    let sources = Self.root.appendingPathComponent("Sources")
+    let files = try #require(FileManager.default.enumerator(at: sources, includingPropertiesForKeys: nil))
+    var naming: [String] = []
+    for case let file as URL in files where file.pathExtension == "swift" {
+      let text = try String(contentsOf: file, encoding: .utf8)
+      if text.range(of: "\\bimport \(name)\\b|\\b\(name)\\(\\)", options: .regularExpression) != nil {
+        naming.append(String(file.path.dropFirst(Self.root.path.count + 1)))
+      }
+    }
+    #expect(naming == ["Sources/moongate/Providers.swift"])
+  }
+}

@@ -1,0 +1,34 @@
+-- Proving once more who holds a session, whatever the numbers of the policies are; tests/by_phone.lua says what each word means. The person of a case has an
+-- authenticator app once `totp_set` has shown its key.
+return tests {
+  case "whoever proved nothing for a while proves something before choosing a PIN" {
+    phone "+919999999999", account {},
+    flow "step_up", wait "11m", flow "pin_set", expect { status = 403, code = "step_up_required" },
+    flow "step_up", send(), right(), flow "pin_set", enter { new_pin = "402917" }, expect { status = "complete" },
+  },
+
+  case "a route that asks for a PIN gets it by a step-up too" {
+    phone "+919999999999", account { pin = "739154" },
+    flow "step_up", provider "pin", right(), expect { status = "complete" },
+  },
+
+  case "an app is set up by its first code, and opens what asks for it" {
+    phone "+919999999999", account {},
+    flow "totp_set", right(), expect { status = "complete" },
+    flow "totp_set", right(), expect { code = "already_set" },
+    wait "1m", flow "step_up", provider "totp", right(), expect { status = "complete" },
+  },
+
+  case "a code of the app is good once" {
+    phone "+919999999999", account {},
+    flow "totp_set", right(), wait "1m",
+    flow "step_up", provider "totp", right(), expect { status = "complete" },
+    flow "step_up", provider "totp", right(), expect { status = 401, code = "code_used" },
+    wait "30s", right(), expect { status = "complete" },
+  },
+
+  case "whoever proved nothing for a while proves something before setting up an app" {
+    phone "+919999999999", account {},
+    flow "step_up", wait "11m", flow "totp_set", expect { status = 403, code = "step_up_required" },
+  },
+}
