@@ -19,6 +19,38 @@ import Testing
     (#"{"protocol": 0}"#, "which is for an older gateway"), (#"{}"#, "`result.protocol` is missing"), ("7", "cannot be read"),
     (#"{"protocol": 1, "policy": "x"}"#, "`result.shape` is missing"),
     (#"{"protocol": 1, "shape": "code", "policy": "x"}"#, "is a code provider and says no `identifier`"),
+    (
+      #"{"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "role": ["factor"]}"#,
+      "says what only version 2 of the protocol has: answer `protocol`: 2"
+    ),
+    (
+      #"{"protocol": 2, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "presentation": {"kind": "code_entry"}}"#,
+      "is shown by `code_entry` and is no code provider"
+    ),
+    (
+      #"{"protocol": 2, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "presentation": {"kind": "digit_pad", "count": 6}}"#,
+      "its `digit_pad` needs `count`, `current` and `new`"
+    ),
+    (
+      #"{"protocol": 2, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "entrance": {"kind": "field"}}"#,
+      "its `entrance` by a field needs `identifier`: \"phone\" or \"email\""
+    ),
+    (
+      #"{"protocol": 2, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "entrance": {"kind": "link"}}"#,
+      "its `entrance` needs `label`"
+    ),
+    (
+      #"{"protocol": 2, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "role": ["owner"]}"#,
+      "its `role` names `owner`: there are \"identifier\" and \"factor\""
+    ),
+    (
+      #"{"protocol": 2, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "flows": {"vault_set": ""}}"#,
+      "its flow `vault_set` must be the text of a flows/NAME.lua, of 32 KiB at most"
+    ),
+    (
+      #"{"protocol": 2, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "words": {"title": "x", "notices": {"prove": {"subject": "a", "event": "b"}}}}"#,
+      "its `words` have a notice for `prove`: there are set, change and disable"
+    ),
     (#"{"protocol": 1, "shape": "code", "identifier": "phone", "policy": "x"}"#, "which this gateway has no reader for"),
     (#"{"protocol": 1, "shape": "full", "policy": "x"}"#, "says no `submit`"),
     (#"{"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "A b", "kind": "text"}]}"#, "the submit field `A b` is ill-formed"),

@@ -189,6 +189,23 @@ import Testing
       ])
   }
 
+  /// Attack: a plugin for one factor brings a flow in which it resets another, and whoever passes the plugin replaces it. (Here it is the PIN that
+  /// would reset the password.)
+  @Test(arguments: [
+    "purpose = \"reset\", provider = \"totp\", account = \"existing\"", "purpose = \"step_up\", account = \"existing\"",
+    "purpose = \"change\", identifier = \"phone\", account = \"existing\"",
+  ])
+  func aProviderBringsNoFlowAboutWhatIsNotItsOwn(_ fields: String) throws {
+    let steps = fields.contains("totp") ? "{ \"pin\" }, { \"totp\" }" : fields.contains("phone") ? "{ \"phone_otp\" }" : "{ \"pin\" }"
+    let folder = try Self.folder(
+      "account = \"any\", steps = { { \"phone_otp\" } }",
+      ["gateway.lua": Self.gateway(Self.providers + ", totp = {}"), "policies/totp.lua": "return policy \"totp\" {}"])
+    #expect(
+      Self.problems(folder, try Self.withFlow("other", fields, steps: steps)) == [
+        "Plugins/PIN/flows/other.lua:1: purpose: comes with `pin` and is not about what that provider keeps or proves: such flows are decided in the folder's flows/"
+      ])
+  }
+
   @Test func twoProvidersThatBringOneFlowAreToldApart() throws {
     let problems = Self.problems(
       try Self.folder("account = \"any\", steps = { { \"phone_otp\" } }"),
@@ -200,10 +217,10 @@ import Testing
   }
 
   /// The shipped providers; the PIN brings one flow more.
-  private static func withFlow(_ name: String, _ fields: String) throws -> [ProviderDescriptor] {
+  private static func withFlow(_ name: String, _ fields: String, steps: String = "{ \"phone_otp\" }") throws -> [ProviderDescriptor] {
     ShippedProviders.all.map(\.descriptor).map { descriptor in
       guard descriptor.name == "pin" else { return descriptor }
-      let text = "return flow \"\(name)\" { \(fields), steps = { { \"phone_otp\" } } }"
+      let text = "return flow \"\(name)\" { \(fields), steps = { \(steps) } }"
       return ProviderDescriptor(
         name: descriptor.name, beginFields: descriptor.beginFields, submitFields: descriptor.submitFields, settings: descriptor.settings,
         policy: descriptor.policy, flows: descriptor.flows + [PolicySource(file: "Plugins/PIN/flows/\(name).lua", text: text)],

@@ -40,7 +40,12 @@ extension FlowEngine {
   func demandProof(before purpose: StepPurpose, _ record: FlowRecord, _ visit: Visit) async throws(Halt) {
     guard purpose == .set else { return }
     if record.purpose.needsHeldProof { return try demandChangeProof(record, visit) }
-    if record.purpose.registersFactor { return }
+    if record.purpose.registersFactor {
+      // Attack: a flow that registers people is for `any` account and takes a code first. Whoever reads one code to an address replaces the password
+      // of the account that has it.
+      guard record.account == nil else { throw visit.refusal(.alreadyRegistered) }
+      return
+    }
     guard !record.passed.isEmpty, let account = try await loadOwn(record, visit) else { throw visit.refusal(.denied) }
     if record.purpose.isReset { try demandResetProof(record, account, visit) }
   }

@@ -330,8 +330,27 @@ package struct ConfigurationLoader: Sendable {
             "comes with `\(descriptor.name)` and does not begin with a session: which flows let people in is decided in the folder's flows/")
           continue
         }
+        guard flow.purpose.isOwn(of: descriptor) else {
+          problems.add(
+            flow.location, "purpose",
+            "comes with `\(descriptor.name)` and is not about what that provider keeps or proves: such flows are decided in the folder's flows/")
+          continue
+        }
         flows[source.name] = flow
       }
+    }
+  }
+}
+
+extension FlowPurpose {
+  /// Whether a flow of this purpose may come with a provider: it is about the provider's own factor, or about identifiers that it proves.
+  ///
+  /// Attack: a plugin for one factor brings a flow in which it resets another, and whoever passes the plugin replaces the PIN.
+  fileprivate func isOwn(of descriptor: ProviderDescriptor) -> Bool {
+    switch self {
+    case .factor(let provider, _): provider == descriptor.name
+    case .verify(let kind), .change(let kind): descriptor.identifierKinds.contains(kind)
+    default: false
     }
   }
 }

@@ -39,7 +39,9 @@ extension FlowSearch {
   private func choosing(_ provider: any Provider, _ purpose: FlowPurpose, _ situation: FlowSituation) -> [StepPass] {
     var pass = StepPass(facts: situation.facts, knowsAccount: situation.knowsAccount, sets: true)
     switch purpose {
-    case .register: pass.identifier = provider.descriptor.identifierKinds.first
+    case .register:
+      guard !situation.knowsAccount else { return [] }
+      pass.identifier = provider.descriptor.identifierKinds.first
     case .factor(_, .set): pass.isFactor = false
     default:
       guard situation.knowsAccount, !situation.passed.isEmpty else { return [] }

@@ -92,6 +92,28 @@ struct Scripted: FullProvider {
     #expect(refusal.code == .invalidPIN && refusal.sentence == "Incorrect passcode")
   }
 
+  @Test func aPageIsOfOneProvider() throws {
+    let pad = { (name: ProviderName) in Padded(name: name) }
+    #expect(throws: ProviderMistake(provider: "other", "its page `vault` is the page of `vault` already")) {
+      _ = try ProviderRegistry([pad("vault"), pad("other")])
+    }
+    let registry = try ProviderRegistry([pad("vault"), Scripted()])
+    #expect(registry.stepPage(of: "vault") == "/auth/vault" && registry.stepPage(of: "toy") == "/auth/step" && registry.ownPage(of: "toy") == nil)
+  }
+
+  private struct Padded: FullProvider {
+    let name: ProviderName
+    var descriptor: ProviderDescriptor {
+      ProviderDescriptor(
+        name: name, beginFields: [], submitFields: ["a", "b"].map { InputField(name: $0, kind: .digits, length: 6) }, settings: [],
+        policy: PolicySource(file: "toy.lua", text: ""), identifierKinds: [], presentation: .digitPad(count: 6, current: "a", new: "b"), page: "vault"
+      )
+    }
+
+    func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer { .ask([], state: []) }
+    func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer { .proved(Proof()) }
+  }
+
   // MARK: what it receives
 
   /// Attack: a field that nobody asked for reaches a provider that reads it all the same.

@@ -1,0 +1,62 @@
+import MoongateSDK
+import Testing
+
+/// How a provider declares that it wants to be shown.
+@Suite struct PresentationTests {
+  private static func mistakes(
+    _ presentation: Presentation? = nil, entrance: Entrance? = nil, page: String? = nil, flows: [PolicySource] = [], words: StepWords? = nil
+  ) -> [String] {
+    ProviderDescriptor(
+      name: "vault", beginFields: [],
+      submitFields: [
+        InputField(name: "code", kind: .digits, length: 6), InputField(name: "new_code", kind: .digits, length: 6),
+        InputField(name: "word", kind: .text),
+      ], settings: [], policy: PolicySource(file: "policy.lua", text: ""), flows: flows, identifierKinds: [.email], words: words,
+      presentation: presentation, entrance: entrance, page: page
+    ).mistakes
+  }
+
+  @Test func whatFitsHasNoMistake() {
+    #expect(Self.mistakes() == [])
+    #expect(Self.mistakes(.digitPad(count: 6, current: "code", new: "new_code"), page: "vault") == [])
+    #expect(Self.mistakes(.codeEntry, entrance: .field(kind: .email, priority: 1), page: "vault") == [])
+    #expect(Self.mistakes(.externalSite(button: "Continue"), entrance: .button(label: "Continue", icon: nil, priority: 1)) == [])
+    #expect(Self.mistakes(words: StepWords(title: "Vault", name: "Vault code", page: ["enter_passcode": "Open the vault"])) == [])
+  }
+
+  @Test(arguments: [
+    (mistakes(page: "login"), "it cannot have the page `login`: the gateway has one of this name"),
+    (
+      mistakes(page: "My Page"),
+      "it cannot have the page `My Page`: lower-case letters, digits and underscores, a letter first, 48 characters at most"
+    ),
+    (mistakes(.form, page: "vault"), "it has a page of its own only with boxes for a code or a pad for digits"),
+    (mistakes(.digitPad(count: 3, current: "code", new: "new_code")), "a pad takes 4 to 12 digits"),
+    (mistakes(.digitPad(count: 6, current: "word", new: "new_code")), "its pad is for the field `word`, which is no submit field of digits"),
+    (mistakes(.digitPad(count: 6, current: "code", new: "other")), "its pad is for the field `other`, which is no submit field of digits"),
+    (mistakes(entrance: .field(kind: .phone, priority: 1)), "it is offered by a field for an identifier that it does not read"),
+    (
+      mistakes(flows: [PolicySource(file: "flows/Bad Name.lua", text: "")]),
+      "the flow `Bad Name` is ill-formed: lower-case letters, digits and underscores, a letter first, 48 characters at most"
+    ),
+    (
+      mistakes(flows: ["a/vault_set.lua", "b/vault_set.lua"].map { PolicySource(file: $0, text: "") }),
+      "the flow `vault_set` is declared twice"
+    ),
+    (
+      mistakes(words: StepWords(title: "Vault", page: ["enter_passcode": "Open\nit"])),
+      "its words must be plain text of at most 300 bytes each, and its title not empty"
+    ),
+  ])
+  func whatDoesNotFitIsTold(_ found: [String], _ mistake: String) { #expect(found == [mistake]) }
+
+  @Test func wordsOfAFileAreReadByLine() {
+    let file = "# A comment\n\nOpen the vault = तिजोरी खोलें\nA = b = c\nno separator\n"
+    #expect(StepWords.translations(in: Array(file.utf8)) == ["Open the vault": "तिजोरी खोलें", "A": "b = c"])
+  }
+
+  @Test func aFlowHasTheNameOfItsFile() {
+    #expect(PolicySource(file: "Plugins/PIN/flows/pin_set.lua", text: "").name == "pin_set")
+    #expect(PolicySource(file: "./vault.py flows/vault_set.lua", text: "").name == "vault_set")
+  }
+}
