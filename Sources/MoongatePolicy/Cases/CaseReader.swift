@@ -49,9 +49,10 @@ struct CaseReader {
     var hasFlow = false
     var hasAnswer = false
     return reader.items.compactMap { item in
+      // What follows a flow that there is not is no mistake of its own.
+      if case .tagged("flow", _) = item.value { (hasFlow, hasAnswer) = (true, true) }
       guard let kind = kind(item) else { return nil }
       switch kind {
-      case .flow: (hasFlow, hasAnswer) = (true, true)
       case .request: hasAnswer = true
       case .send, .resend, .wrong, .right, .enter, .skip:
         guard hasFlow else {
