@@ -63,6 +63,10 @@ extension ProviderDescriptor {
     }
     if case .digitPad(let count, let current, let new)? = presentation {
       if !(4...12).contains(count) { found.append("a pad takes 4 to 12 digits") }
+      if current == new { found.append("its pad has one field for the current secret and for a new one") }
+      for name in [current, new] where Self.reservedPadFields.contains(name) {
+        found.append("its pad cannot have the field `\(name)`: the page's form has one of this name")
+      }
       for name in [current, new] where !submitFields.contains(where: { $0.name == name && $0.kind == .digits }) {
         found.append("its pad is for the field `\(name.prefix(48))`, which is no submit field of digits")
       }
@@ -72,6 +76,9 @@ extension ProviderDescriptor {
     }
     return found
   }
+
+  /// Fields that the form of a pad has of its own.
+  private static let reservedPadFields: Set<String> = ["confirm", "code", "id", "flow", "action", "check", "return_to"]
 
   /// The last parts of addresses under /auth that are the gateway's own.
   private static let reservedPages: Set<String> = [

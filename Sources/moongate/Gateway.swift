@@ -106,7 +106,9 @@ struct Gateway {
       store: store, accounts: AccountDesk(store: store, providers: registry, keys: key.keys, clock: clock, random: random), generations: generations,
       audit: audit, clock: clock, random: random, pages: pages, address: admin, eventLoops: eventLoops, logger: logger,
       nodes: { heartbeat.nodes ?? [] }, reload: { await reload.reload()?.problems ?? [] }, outbox: { outbox.entries.map(OutboxEntry.init) },
-      metrics: { await proxy.metrics() + metrics.families + heartbeat.families + opened.families() },
+      metrics: {
+        await proxy.metrics() + metrics.families + engine.providerMetrics.families + heartbeat.families + opened.families()
+      },
       onListening: { _ in readiness.isListening(.admin) })
     self.store = store
     self.proxy = proxy

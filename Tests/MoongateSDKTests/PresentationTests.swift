@@ -9,7 +9,7 @@ import Testing
     ProviderDescriptor(
       name: "vault", beginFields: [],
       submitFields: [
-        InputField(name: "code", kind: .digits, length: 6), InputField(name: "new_code", kind: .digits, length: 6),
+        InputField(name: "pin", kind: .digits, length: 6), InputField(name: "new_code", kind: .digits, length: 6),
         InputField(name: "word", kind: .text),
       ], settings: [], policy: PolicySource(file: "policy.lua", text: ""), flows: flows, identifierKinds: [.email], words: words,
       presentation: presentation, entrance: entrance, page: page
@@ -18,7 +18,7 @@ import Testing
 
   @Test func whatFitsHasNoMistake() {
     #expect(Self.mistakes() == [])
-    #expect(Self.mistakes(.digitPad(count: 6, current: "code", new: "new_code"), page: "vault") == [])
+    #expect(Self.mistakes(.digitPad(count: 6, current: "pin", new: "new_code"), page: "vault") == [])
     #expect(Self.mistakes(.codeEntry, entrance: .field(kind: .email, priority: 1), page: "vault") == [])
     #expect(Self.mistakes(.externalSite(button: "Continue"), entrance: .button(label: "Continue", icon: nil, priority: 1)) == [])
     #expect(Self.mistakes(words: StepWords(title: "Vault", name: "Vault code", page: ["enter_passcode": "Open the vault"])) == [])
@@ -31,9 +31,9 @@ import Testing
       "it cannot have the page `My Page`: lower-case letters, digits and underscores, a letter first, 48 characters at most"
     ),
     (mistakes(.form, page: "vault"), "it has a page of its own only with boxes for a code or a pad for digits"),
-    (mistakes(.digitPad(count: 3, current: "code", new: "new_code")), "a pad takes 4 to 12 digits"),
+    (mistakes(.digitPad(count: 3, current: "pin", new: "new_code")), "a pad takes 4 to 12 digits"),
     (mistakes(.digitPad(count: 6, current: "word", new: "new_code")), "its pad is for the field `word`, which is no submit field of digits"),
-    (mistakes(.digitPad(count: 6, current: "code", new: "other")), "its pad is for the field `other`, which is no submit field of digits"),
+    (mistakes(.digitPad(count: 6, current: "pin", new: "other")), "its pad is for the field `other`, which is no submit field of digits"),
     (mistakes(entrance: .field(kind: .phone, priority: 1)), "it is offered by a field for an identifier that it does not read"),
     (
       mistakes(flows: [PolicySource(file: "flows/Bad Name.lua", text: "")]),

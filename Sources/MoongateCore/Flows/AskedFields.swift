@@ -59,8 +59,11 @@ extension FlowEngine {
     if step.redirectTo == nil, let missing = asked.first(where: { $0.isRequired && input.fields[$0.name] == nil }) {
       throw visit.refusal(InputProblem(field: missing.name, reason: .invalidInput, detail: "\(missing.name) is missing."))
     }
-    return input.only(asked.map(\.name))
+    return input.only(asked.map(\.name) + (step.redirectTo == nil ? [] : Self.callbackFields))
   }
+
+  /// What another site sends back with a person, whatever the provider declared (RFC 6749 section 4.1.2, RFC 9207 section 2).
+  private static let callbackFields = ["code", "state", "iss", "error"]
 
   /// Refuses values that do not fit the fields that were asked for. The provider's own `check` comes first: it says more precisely what is wrong.
   func demandFit(_ input: ProviderInput, to step: StepRecord, by descriptor: ProviderDescriptor, _ visit: Visit) throws(Halt) {

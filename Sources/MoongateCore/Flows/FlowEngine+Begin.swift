@@ -247,11 +247,15 @@ extension FlowEngine {
       service: gateway.service)
     let redaction = redaction(of: provider.descriptor.name, nil, [identifier], code: message, visit)
     let tools = tools(for: provider, redaction, visit)
-    return { () async in
+    let name = provider.descriptor.name
+    return { [providerMetrics] () async in
+      let start = ContinuousClock.now
       do throws(DeliveryFault) {
         try await provider.deliver(message, to: identifier, with: tools)
+        providerMetrics.record(.deliver, of: name, .delivered, since: start)
         return nil
       } catch {
+        providerMetrics.record(.deliver, of: name, .fault, since: start)
         // It goes into the log and the audit trail.
         return DeliveryFault(reason: redaction(error.reason))
       }

@@ -173,7 +173,9 @@ extension FlowEngine {
     var refused: (StepAnswer, Candidate)?
     for candidate in candidates {
       let lent = candidate.lent.lending(slot)
-      let answer = try await fulfil(candidate.step.provider, lent, visit) { () async throws in try await provider.submit(lent.context, input) }
+      let answer = try await fulfil(.submit, of: candidate.step.provider, lent, visit) { () async throws in
+        try await provider.submit(lent.context, input)
+      }
       switch answer {
       case .refused: break
       // The next round of one account is not shown where several may be meant.

@@ -49,6 +49,9 @@ extension FlowEngine {
         if let holder = try await holder(of: identifier), holder.id != known.id { isRefused = true }
       }
     }
+    // Attack: a registration for `any` account takes the password first and then a code. Whoever reads one code to an address replaces the password of
+    // the account that has it.
+    if known != nil, purpose.registersFactor, purpose.provider.map({ machine.record.gathered.records[$0] != nil }) ?? false { isRefused = true }
     if isRefused {
       // Concealed until the code was proved: now it is theirs to know.
       machine.failed()

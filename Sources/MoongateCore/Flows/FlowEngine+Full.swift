@@ -90,7 +90,7 @@ extension FlowEngine {
     machine.opened(begun)
     guard let step = machine.record.step else { throw visit.refusal(.stepNotOpen) }
     let lent = try await lend(provider, step, input, machine.record, id: id, visit)
-    switch try await fulfil(name, lent, visit, { () async throws in try await provider.begin(lent.context, input) }) {
+    switch try await fulfil(.begin, of: name, lent, visit, { () async throws in try await provider.begin(lent.context, input) }) {
     case .ask(let fields, let state, let shown):
       try demandAskable(fields, by: name, visit)
       machine.waits(
@@ -129,10 +129,11 @@ extension FlowEngine {
     }
   }
 
-  /// Charges a try and lets the provider judge it. Nothing but the try's settlement is stored.
+  /// Charges a try and lets the provider judge it. Nothing but the try's settlement is stored, and the next round where a refusal asks again.
+  /// - Parameter asksAgain: whether a refusal may ask again. Not beside a code, whose step the caller stores: the step then stays as it was opened.
   func judgement(
     of provider: any FullProvider, _ input: ProviderInput, _ lent: LentStep, _ slot: (any SecretHasher)?, _ step: StepRecord,
-    _ policy: ProviderPolicy, _ before: FlowMachine, isNew: Bool, id: FlowID, _ visit: Visit
+    _ policy: ProviderPolicy, _ before: FlowMachine, isNew: Bool, asksAgain: Bool = true, id: FlowID, _ visit: Visit
   ) async throws(Halt) -> Judgement {
     let purpose = lent.context.purpose
     try await demandProof(before: purpose, before.record, visit)
@@ -160,7 +161,7 @@ extension FlowEngine {
     // Attack: a code is judged right, and while its provider waits for one answer more the code is spent, or the secret replaced or removed, in
     // another flow. What counts is the record of the first judgement, not the one that is there when the last answer comes.
     let judged = step.judgedBy ?? KeptRecord.Judged(hash: candidate.lent.record)
-    switch answer {
+    switch asksAgain ? answer : answer.withoutNextRound {
     case .proved(let proof):
       try await giving(back: refund, visit) { () throws(Halt) -> Void in
         // Who has proved to be someone may be told.
@@ -190,9 +191,10 @@ extension FlowEngine {
       let (outcome, machine) = try await giving(back: refund, visit) { () throws(Halt) -> (Outcome, FlowMachine) in
         try demandAskable(round.fields, by: step.provider, visit)
         var machine = before
+        machine.isAbout(candidate.step.claimants)
         machine.waits(
           for: round.fields, showing: try seal(round.shown, for: step.provider, id: id), at: nil,
-          state: try seal(round.state, for: step.provider, id: id))
+          state: try seal(round.state, for: step.provider, id: id), judgedBy: judged)
         return (try self.outcome(reason, of: step.provider, visit), machine)
       }
       if !outcome.isFailure, try await isGivenBack(step, policy, before.record, visit) {
@@ -299,11 +301,15 @@ extension FlowEngine {
 
   /// Runs a full provider; whatever it throws is a fault, never a pass.
   func fulfil(
-    _ provider: ProviderName, _ lent: LentStep, _ visit: Visit, _ body: () async throws -> StepAnswer
+    _ call: ProviderMetrics.Call, of provider: ProviderName, _ lent: LentStep, _ visit: Visit, _ body: () async throws -> StepAnswer
   ) async throws(Halt) -> StepAnswer {
+    let start = ContinuousClock.now
     do {
-      return try await body()
+      let answer = try await body()
+      providerMetrics.record(call, of: provider, ProviderMetrics.Outcome(answer), since: start)
+      return answer
     } catch {
+      providerMetrics.record(call, of: provider, .fault, since: start)
       // Attack: the error of a decoder quotes what could not be decoded: the code that was typed.
       logger.error(
         "a provider failed",
@@ -351,4 +357,11 @@ extension StepLimits {
   /// The limits that a step of the purpose is charged against. Setting a secret guesses nothing, and a locked PIN can be reset: it counts by
   /// address only.
   func verify(for purpose: StepPurpose) -> [ResolvedLimit] { purpose == .set ? verify.filter { !$0.key.isPersonal } : verify }
+}
+
+extension StepAnswer {
+  /// The same, a refusal without what it asks next.
+  fileprivate var withoutNextRound: StepAnswer {
+    if case .refusedAndAsked(let reason, _) = self { .refused(reason) } else { self }
+  }
 }

@@ -126,7 +126,8 @@ extension FlowEngine {
       do throws(InputProblem) { try following.provider.check(lent.context, input) } catch { throw visit.refusal(error) }
       try demandFit(input, to: opened.step, by: descriptor, visit)
       let judged = try await judgement(
-        of: following.provider, input, lent, following.place.hasher, opened.step, following.policy, opened.machine, isNew: false, id: id, visit)
+        of: following.provider, input, lent, following.place.hasher, opened.step, following.policy, opened.machine, isNew: false, asksAgain: false,
+        id: id, visit)
       switch judged {
       case .proved(var second):
         if following.place.isRegistration { second.machine.countsRegistration(by: following.policy.provider) }

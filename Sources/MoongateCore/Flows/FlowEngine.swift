@@ -19,6 +19,8 @@ package struct FlowEngine: Sendable {
   let policyFaults: PolicyFaultLog
   let pending = PendingFlows()
   let deliveries = BackgroundDeliveries()
+  /// What calls of providers have come to, for `/metrics`.
+  package let providerMetrics = ProviderMetrics()
   private let sharesFlows: Bool
   /// Those who wait for tries before theirs to be settled.
   let waiting = Places(1_000)

@@ -210,7 +210,7 @@ extension FlowPurpose {
       let parts = name.split(separator: "_").last.map { (name.dropLast($0.count + 1), $0) }
       guard let (prefix, suffix) = parts, let operation = FactorOperation(rawValue: String(suffix)), operation != .recover,
         let provider = ProviderName(rawValue: String(prefix)),
-        operation != .unlock || steps.first?.choices.contains(provider) ?? false
+        operation != .unlock || steps.contains(where: { $0.choices.contains(provider) })
       else {
         self = .signIn
         return

@@ -104,6 +104,7 @@ struct AccountPage: Sendable {
     case .verify(let kind): (said, endsOthers) = (words["done_verify_\(kind.rawValue)"], false)
     case .join(let kind): (said, endsOthers) = (words["done_join_\(kind.rawValue)"], false)
     case .change(let kind): said = words["done_change_\(kind.rawValue)"]
+    case .factor(_, .unlock), .factor(_, .recover): return nil
     case .factor(let provider, let operation):
       guard let page = ProviderPage(provider, exchange.providers) else { return nil }
       endsOthers = operation != .set

@@ -116,7 +116,7 @@ struct CodePage: Sendable {
       editLabel: words[isEmail ? "edit_email" : "edit_phone"],
       editTitle: words[isEmail ? "edit_email_title" : "edit_title"], editAction: edit?.prefix { $0 != "?" }.description,
       editField: page.identifierField,
-      editWay: isEmail ? (view.purpose.isReset ? "reset" : "code") : "phone",
+      editWay: isEmail ? (view.purpose.recoveredProvider != nil ? "reset" : "code") : "phone",
       back: edit ?? NextPage.back(view.returnTo), other: words[isEmail ? "other_email" : "other_phone"],
       action: FormFields.address(path, ["id": id]), id: id, flow: view.flow, returnTo: view.returnTo, region: exchange.gateway.region,
       canStartAnew: isSigningIn,

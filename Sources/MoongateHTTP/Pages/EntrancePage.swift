@@ -78,7 +78,7 @@ struct EntrancePage: Sendable {
     if passwords.isDue(in: view, exchange) { return try await passwords.show(view, exchange) }
     let isEmail = view.step.flatMap { exchange.page(of: $0.provider) }.map { $0.sendsCodes && $0.isEmail } ?? false
     var form = EntranceForm(
-      way: view.purpose.isReset
+      way: view.purpose.recoveredProvider != nil
         ? .reset : view.purpose.registersFactor ? .email : isEmail ? .code : way(query["with"], view.flow, exchange),
       flow: flow, returnTo: returnTo)
     form.id = text
@@ -122,7 +122,9 @@ struct EntrancePage: Sendable {
     case .code: return field(.email, exchange.offered(first: flow).filter(\.sendsCodes)).map { ($0, flow) }
     case .email: return passwordEntry(exchange)
     case .reset:
-      let resets = exchange.generation.flows.values.filter { $0.purpose.recoveredProvider != nil }.sorted { $0.name < $1.name }
+      let usual = passwordEntry(exchange).flatMap { exchange.generation.flow(for: .factor($0.provider.name, .recover)) }
+      let others = exchange.generation.flows.values.filter { $0.purpose.recoveredProvider != nil }.sorted { $0.name < $1.name }
+      let resets = [usual].compactMap(\.self) + others
       return resets.lazy.compactMap { reset in
         field(.email, exchange.offered(first: reset.name).filter(\.sendsCodes)).map { ($0, reset.name) }
       }.first
@@ -135,11 +137,16 @@ struct EntrancePage: Sendable {
       if kind == .register { return flow.purpose.registersFactor }
       return flow.purpose == .signIn && flow.account != .new && !flow.needsSession(by: exchange.providers)
     }
+    var found: [(provider: ProviderPage, flow: String)] = []
     for flow in flows.sorted(by: { ($0.firstChoices, $0.name) < ($1.firstChoices, $1.name) }) {
       let able = exchange.offered(first: flow.name).filter { $0.isOnEntrance && $0.passwordField != nil }
-      if let provider = field(.email, able) { return (provider, flow.name) }
+      if let provider = field(.email, able) { found.append((provider, flow.name)) }
     }
-    return nil
+    // Of several, the one with the usual name.
+    let usual = found.first { provider, flow in
+      kind == .register ? flow == FlowPurpose.register(setting: provider.name).usualName : flow == "login_\(provider.name)"
+    }
+    return usual ?? found.first
   }
 
   /// The provider that takes the field for identifiers of a kind.

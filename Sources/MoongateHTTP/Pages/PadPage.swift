@@ -151,8 +151,11 @@ struct PadPage: Sendable {
   private func sender(_ exchange: Exchange) async throws(Refusal) -> ProviderPage? {
     guard let reset = exchange.generation.flow(for: .factor(provider, .reset)) else { return nil }
     let offered = try? await driver.engine.offers(reset.name, client: try await driver.caller(exchange)).get()
-    let able = (offered ?? reset.steps.first?.choices ?? []).compactMap(exchange.page(of:))
-    return offered == nil ? able.first { !$0.isEmail } ?? able.first : able.first(where: \.isEmail) ?? able.first
+    let senders = { (names: [ProviderName]) in names.compactMap(exchange.page(of:)).filter(\.sendsCodes) }
+    let open = senders(offered ?? [])
+    // Where nothing is open, the engine says why it refuses.
+    return open.first(where: \.isEmail) ?? open.first ?? senders(reset.steps.first?.choices ?? []).first { !$0.isEmail }
+      ?? senders(reset.steps.first?.choices ?? []).first
   }
 
   private func refused(

@@ -119,7 +119,7 @@ struct PasswordForm: Sendable {
     _ ways: Ways, id: String?, flow: String, returnTo: String?, _ problem: String?, _ refusal: Refusal?, _ exchange: Exchange
   ) -> Response {
     let words = pages.words(exchange)
-    let isNew = exchange.generation.purpose(of: flow).isReset
+    let isNew = exchange.generation.purpose(of: flow).recoveredProvider != nil
     let model = Model(
       heading: words[isNew ? "new_password_title" : "confirm_title"],
       subtitle: words[isNew ? "new_password_subtitle" : !ways.sites.isEmpty ? "confirm_other_subtitle" : "confirm_password_subtitle"],

@@ -91,6 +91,8 @@ struct FlowSearch {
     let rule = situation.isFederated ? AccountRule.any : flow.account
     guard !situation.passed.isEmpty, rule != (situation.knowsAccount ? .new : .existing) else { return [] }
     guard situation.knowsAccount else { return way.facts.assume(.exists, false) ? [way] : [] }
+    // A registration sets no secret of an account that exists.
+    if flow.purpose.registersFactor, flow.purpose.provider.map(situation.set.contains) ?? false { return [] }
     if flow.purpose.recoveredProvider != nil, IdentifierKind.allCases.allSatisfy({ way.facts[.verified($0)] == false }) {
       guard let facts = withoutFactors(way) else { return [] }
       way.facts = facts

@@ -125,7 +125,11 @@ struct FlowPurposeReader {
 
   private func location(_ name: String, _ reader: TableReader) -> SourceLocation { reader.said(name)?.location ?? reader.location }
 
-  private func identifiesPeople(_ name: ProviderName) -> Bool { !(providers.descriptor(name.rawValue)?.identifierKinds.isEmpty ?? true) }
+  /// Whether a forgotten factor of the provider is recovered without a session: it goes with an email address that the account claims, as a password does.
+  private func identifiesPeople(_ name: ProviderName) -> Bool {
+    let kinds = providers.descriptor(name.rawValue)?.identifierKinds ?? []
+    return kinds.contains(.email) && !kinds.contains(.federated)
+  }
 
   // MARK: - What has to fit
 

@@ -67,8 +67,10 @@ final class GenerationPlan {
   let providers: ProviderRegistry
   /// Where a person verifies the email address of the account.
   private(set) lazy var verificationPage: String = {
-    let senders = providers.all.filter { $0 is any CodeProvider && $0.descriptor.identifierKinds.contains(.email) }
-    return senders.lazy.compactMap { self.providers.ownPage(of: $0.descriptor.name) }.first ?? "/auth/account"
+    let senders = providers.all.filter { $0 is any CodeProvider && $0.descriptor.identifierKinds.contains(.email) }.map(\.descriptor.name)
+    let verifying = generation.flow(for: .verify(.email))?.steps.first?.choices ?? []
+    let ordered = verifying + senders.filter { generation.policies[$0] != nil } + senders
+    return ordered.lazy.compactMap { self.providers.ownPage(of: $0) }.first ?? "/auth/account"
   }()
 
   init(version: UInt64, generation: any PolicyGeneration, providers: ProviderRegistry, place: (Route) -> Int, target: (Upstream) -> UpstreamTarget) {

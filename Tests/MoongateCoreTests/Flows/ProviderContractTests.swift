@@ -175,6 +175,31 @@ struct Scripted: FullProvider {
     #expect(try await second.engine.view(later, client: other).get().step?.attemptsLeft == 3, "given back")
   }
 
+  @Test func callsAreCountedByWhatCameOfThem() async throws {
+    struct Broken: Error {}
+    let (desk, client) = try await desk(
+      Scripted(
+        outcomes: [Outcome("wrong_word", "No.")],
+        submits: { _, input in
+          switch try input.text("x") {
+          case "wrong": .refused("wrong_word")
+          case "broken": throw Broken()
+          default: .proved(Proof())
+          }
+        }))
+    let id = try await open(desk, client)
+    for text in ["wrong", "broken", "broken", "right"] { _ = await submit(desk, id, client, text) }
+    let text = MetricText.write(desk.engine.providerMetrics.families)
+    for line in [
+      "moongate_provider_calls_total{provider=\"toy\",call=\"begin\",outcome=\"asked\"} 1",
+      "moongate_provider_calls_total{provider=\"toy\",call=\"submit\",outcome=\"fault\"} 2",
+      "moongate_provider_calls_total{provider=\"toy\",call=\"submit\",outcome=\"proved\"} 1",
+      "moongate_provider_calls_total{provider=\"toy\",call=\"submit\",outcome=\"refused\"} 1",
+      "moongate_provider_call_seconds_count{provider=\"toy\",call=\"submit\"} 4",
+      "moongate_provider_calls_total{provider=\"phone_otp\",call=\"deliver\",outcome=\"delivered\"} 1",
+    ] { #expect(text.contains(line + "\n"), "\(line)\n\(text)") }
+  }
+
   // MARK: refusals that go on
 
   /// Attack: a provider declares the refusal of a wrong answer as one that is not counted, and its secret can be guessed without end.

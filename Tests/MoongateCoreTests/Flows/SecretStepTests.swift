@@ -127,22 +127,30 @@ import Testing
     #expect(desk.delivery.notices.contains { $0.text.contains("password of your account was changed") && $0.to == "+955555" })
   }
 
-  /// Attack: a flow that registers people is for `any` account and takes a code first. Whoever reads one code to an address replaces the password of
-  /// the account that has it.
-  @Test func aRegistrationReplacesNoSecret() async throws {
+  /// Attack: a flow that registers people is for `any` account. Whoever reads one code to an address replaces the password of the account that has it,
+  /// whichever of the two is asked for first.
+  @Test(arguments: [true, false]) func aRegistrationReplacesNoSecret(isCodeFirst: Bool) async throws {
     let desk = try await TestDesk.full { generation in
+      let steps: [StepRule] = [.test(TestDesk.mail), .test("password")]
       generation.flows["sign_up"] = .test(
-        "sign_up", purpose: .register(setting: "password"), account: .any, steps: [.test(TestDesk.mail), .test("password")])
+        "sign_up", purpose: .register(setting: "password"), account: .any, steps: isCodeFirst ? steps : steps.reversed())
     }
     let first = try await desk.secret("register_email", ["email": "955555", "new_secret": "old"], provider: "password", by: desk.client()).get()
     _ = try await desk.engine.begin(first.id, provider: "email_code", fields: [:], client: desk.client()).get()
     await desk.engine.deliveriesEnd()
     let account = try #require(try await desk.engine.submit(first.id, fields: ["code": .text(desk.code)], client: desk.client()).get().account)
     let id = try await desk.engine.create("sign_up", returnTo: nil, browser: nil, client: desk.client()).get().id
-    _ = try await desk.engine.begin(id, provider: "email_code", fields: ["phone": .text("955555")], client: desk.client()).get()
-    await desk.engine.deliveriesEnd()
-    _ = try await desk.engine.submit(id, fields: ["code": .text(desk.code)], client: desk.client()).get()
-    let refusal = await desk.engine.begin(id, provider: "password", fields: ["new_secret": .text("new")], client: desk.client()).refusal
+    var refusal: Refusal?
+    for isCode in [isCodeFirst, !isCodeFirst] {
+      if isCode {
+        _ = try await desk.engine.begin(id, provider: "email_code", fields: ["phone": .text("955555")], client: desk.client()).get()
+        await desk.engine.deliveriesEnd()
+        refusal = await desk.engine.submit(id, fields: ["code": .text(desk.code)], client: desk.client()).refusal ?? refusal
+      } else {
+        let fields: [String: InputValue] = ["email": .text("955555"), "new_secret": .text("new")]
+        refusal = await desk.engine.begin(id, provider: "password", fields: fields, client: desk.client()).refusal ?? refusal
+      }
+    }
     #expect(refusal?.code == .alreadyRegistered)
     let signIn = await desk.secret("login_password", ["email": "955555", "secret": "old"], provider: "password", by: desk.client())
     #expect(try signIn.get().account?.id == account.id)
