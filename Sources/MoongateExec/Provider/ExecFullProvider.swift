@@ -19,8 +19,10 @@ struct ExecFullProvider: FullProvider {
   func check(_ step: StepContext, _ input: ProviderInput) throws(InputProblem) {
     try checkSize(input)
     for name in input.fields.keys.sorted() { _ = try input.text(name) }
-    // What other rounds and purposes ask for, the core looks after: those fields may be others than the declared ones.
-    guard step.purpose == .prove, step.state.isEmpty else { return }
+    // Which fields are there, the core looks after: a later round, or another purpose, may ask for others than the declared ones. Nothing but what `begin`
+    // takes is no answer to any of them.
+    let answers = Set(input.fields.keys).subtracting(descriptor.beginFields.map(\.name))
+    guard answers.isEmpty || step.purpose == .prove && step.state.isEmpty else { return }
     for field in descriptor.submitFields where field.isRequired { _ = try input.text(field.name) }
   }
 
