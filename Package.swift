@@ -31,8 +31,54 @@ let hpack: Target.Dependency = .product(name: "NIOHPACK", package: "swift-nio-ht
 let httpClient: Target.Dependency = .product(name: "AsyncHTTPClient", package: "async-http-client")
 let jwt: Target.Dependency = .product(name: "JWTKit", package: "jwt-kit")
 let metrics: Target.Dependency = .product(name: "Metrics", package: "swift-metrics")
+let certificates: Target.Dependency = .product(name: "X509", package: "swift-certificates")
+let asn1: Target.Dependency = .product(name: "SwiftASN1", package: "swift-asn1")
 let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
 let sqlite: Target.Dependency = .product(name: "GRDBSQLite", package: "GRDB.swift")
+
+/// A compiled-in provider: the target of its folder in Plugins/ and the target of its tests.
+///
+/// It sees MoongateSDK and nothing else of this package: no package access, as outside this repository.
+struct CompiledIn {
+  let dependency: Target.Dependency
+  let targets: [Target]
+
+  /// - Parameters:
+  ///   - uses: what it depends on besides MoongateSDK.
+  ///   - shim: a system library, and the folder of the provider with the shim over it.
+  ///   - leavesOut: other files that are no sources.
+  ///   - embeds: what it embeds besides policy.lua and words/.
+  ///   - testsUse: what its tests depend on besides all that.
+  init(
+    _ name: String, uses: [Target.Dependency] = [], shim: (name: String, library: String)? = nil, leavesOut: [String] = [], embeds: [String] = [],
+    testsUse: [Target.Dependency] = []
+  ) {
+    dependency = .byName(name: name)
+    let folder = "Plugins/\(name)"
+    let shims = [shim].compactMap { $0 }
+    targets =
+      shims.map { .target(name: $0.name, path: "\(folder)/\($0.name)", linkerSettings: [.linkedLibrary($0.library)]) } + [
+        .target(
+          name: name, dependencies: ["MoongateSDK"] + shims.map { .byName(name: $0.name) } + uses, path: folder,
+          exclude: ["README.md", "Tests"] + shims.map(\.name) + leavesOut,
+          resources: (["policy.lua", "words"] + embeds).map { .embedInCode($0) }, packageAccess: false, swiftSettings: strict),
+        .testTarget(
+          name: "\(name)Tests", dependencies: ["MoongateSDK", "MoongateConformance", .byName(name: name)] + uses + testsUse, path: "\(folder)/Tests",
+          packageAccess: false, swiftSettings: strict),
+      ]
+  }
+}
+
+/// The compiled-in providers, a line each; Sources/moongate/Composition/Providers.swift lists them in the order in which they are offered.
+let providers = [
+  CompiledIn("PhoneOTP", shim: ("CPhoneNumber", library: "phonenumber"), embeds: ["cases.lua", "flows"]),
+  CompiledIn("EmailCode", embeds: ["cases.lua", "flows"]),
+  CompiledIn("PIN", embeds: ["cases.lua", "flows"]),
+  CompiledIn("Passkey", uses: [crypto, cryptoExtras, certificates, asn1], embeds: ["cases.lua", "flows"]),
+  CompiledIn("Password", leavesOut: ["make-common.py"], embeds: ["common.bloom"]),
+  CompiledIn("GoogleOAuth", uses: [jwt, crypto], embeds: ["icon.svg"], testsUse: [cryptoExtras]),
+  CompiledIn("TOTP", uses: [crypto], embeds: ["cases.lua", "flows"]),
+]
 
 let package = Package(
   name: "moongate",
@@ -55,6 +101,8 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-nio-extras", from: "1.35.2"),
     .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
     .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
+    .package(url: "https://github.com/apple/swift-certificates", from: "1.21.1"),
+    .package(url: "https://github.com/apple/swift-asn1", from: "1.7.4"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
@@ -104,41 +152,12 @@ let package = Package(
       name: "MoongateCommand",
       dependencies: [
         "MoongateSDK", "MoongateConformance", "MoongateCore", "MoongatePolicy", "MoongateStore", "MoongateDelivery", "MoongateProxy", "MoongateHTTP",
-        "MoongateMockGoogle", "MoongateExec", "CLinux", "CMalloc", "GoogleOAuth", "PIN", "Password", "PhoneOTP", "EmailCode", "TOTP", jwt, arguments,
-        lifecycle,
-        unixSignals, logging, hummingbird, hummingbirdCore, nioCore, nioPosix, nioSSL, metrics,
-      ],
-      path: "Sources/moongate", exclude: ["Main"], swiftSettings: strict),
+        "MoongateMockGoogle", "MoongateExec", "CLinux", "CMalloc", jwt, arguments, lifecycle, unixSignals, logging, hummingbird,
+        hummingbirdCore, nioCore, nioPosix, nioSSL, metrics,
+      ] + providers.map(\.dependency),
+      path: "Sources/moongate", exclude: ["Main"], resources: [.embedInCode("Templates")], swiftSettings: strict),
     .executableTarget(name: "moongate", dependencies: ["MoongateCommand"], path: "Sources/moongate/Main", swiftSettings: strict),
     .executableTarget(name: "demo-service", dependencies: [hummingbird, httpTypes, logging, arguments], swiftSettings: strict),
-
-    // Plugins see the SDK and nothing else of ours: no package access, as a stranger's would.
-    .target(
-      name: "CPhoneNumber", path: "Plugins/PhoneOTP/CPhoneNumber",
-      linkerSettings: [.linkedLibrary("phonenumber")]),
-    .target(
-      name: "PhoneOTP", dependencies: ["MoongateSDK", "CPhoneNumber"], path: "Plugins/PhoneOTP",
-      exclude: ["README.md", "CPhoneNumber", "Tests"],
-      resources: [.embedInCode("policy.lua"), .embedInCode("cases.lua"), .embedInCode("words"), .embedInCode("flows")],
-      packageAccess: false, swiftSettings: strict),
-    .target(
-      name: "GoogleOAuth", dependencies: ["MoongateSDK", jwt, crypto], path: "Plugins/GoogleOAuth", exclude: ["README.md", "Tests"],
-      resources: [.embedInCode("policy.lua"), .embedInCode("words"), .embedInCode("icon.svg")], packageAccess: false, swiftSettings: strict),
-    .target(
-      name: "PIN", dependencies: ["MoongateSDK"], path: "Plugins/PIN", exclude: ["README.md", "Tests"],
-      resources: [.embedInCode("policy.lua"), .embedInCode("cases.lua"), .embedInCode("words"), .embedInCode("flows")], packageAccess: false,
-      swiftSettings: strict),
-    .target(
-      name: "Password", dependencies: ["MoongateSDK"], path: "Plugins/Password", exclude: ["README.md", "Tests", "make-common.py"],
-      resources: [.embedInCode("policy.lua"), .embedInCode("words"), .embedInCode("common.bloom")], packageAccess: false, swiftSettings: strict),
-    .target(
-      name: "EmailCode", dependencies: ["MoongateSDK"], path: "Plugins/EmailCode", exclude: ["README.md", "Tests"],
-      resources: [.embedInCode("policy.lua"), .embedInCode("cases.lua"), .embedInCode("words"), .embedInCode("flows")], packageAccess: false,
-      swiftSettings: strict),
-    .target(
-      name: "TOTP", dependencies: ["MoongateSDK", crypto], path: "Plugins/TOTP", exclude: ["README.md", "Tests"],
-      resources: [.embedInCode("policy.lua"), .embedInCode("cases.lua"), .embedInCode("words"), .embedInCode("flows")], packageAccess: false,
-      swiftSettings: strict),
 
     .target(
       name: "MoongateTesting",
@@ -155,16 +174,15 @@ let package = Package(
     .testTarget(
       name: "MoongatePolicyTests",
       dependencies: [
-        "MoongateSDK", "MoongateCore", "MoongatePolicy", "MoongateStore", "PIN", "Password", "PhoneOTP", "EmailCode", "GoogleOAuth", "TOTP", "CLua",
-        "MoongateTesting", "ExhaustivePlay",
-      ],
+        "MoongateSDK", "MoongateCore", "MoongatePolicy", "MoongateStore", "CLua", "MoongateTesting", "ExhaustivePlay",
+      ] + providers.map(\.dependency),
       swiftSettings: strict),
     // Random configurations, proved and played to every end: a few in the tests, ten thousand by `make prove`.
     .target(
       name: "ExhaustivePlay",
       dependencies: [
-        "MoongateSDK", "MoongateCore", "MoongatePolicy", "MoongateStore", "MoongateTesting", "PIN", "Password", "PhoneOTP", "EmailCode",
-      ],
+        "MoongateSDK", "MoongateCore", "MoongatePolicy", "MoongateStore", "MoongateTesting",
+      ] + providers.map(\.dependency),
       path: "Tests/ExhaustivePlay", exclude: ["Command"], swiftSettings: strict),
     .executableTarget(name: "prove", dependencies: ["ExhaustivePlay"], path: "Tests/ExhaustivePlay/Command", swiftSettings: strict),
     // What policies cost, beside Lua without us: `make bench`.
@@ -197,10 +215,10 @@ let package = Package(
     .testTarget(
       name: "MoongateHTTPTests",
       dependencies: [
-        "MoongateSDK", "MoongateCore", "MoongateHTTP", "MoongateProxy", "MoongateTesting", "MoongateStore", "MoongateDelivery", "PhoneOTP",
-        "EmailCode", "GoogleOAuth", "MoongateMockGoogle", "PIN", "Password", "TOTP", crypto, hummingbird,
-        .product(name: "HummingbirdTesting", package: "hummingbird"), httpTypes, nioCore, nioPosix, nioEmbedded, logging,
-      ],
+        "MoongateSDK", "MoongateCore", "MoongateHTTP", "MoongateProxy", "MoongateTesting", "MoongateStore", "MoongateDelivery",
+        "MoongateMockGoogle", crypto, hummingbird, .product(name: "HummingbirdTesting", package: "hummingbird"), httpTypes, nioCore, nioPosix,
+        nioEmbedded, logging,
+      ] + providers.map(\.dependency),
       swiftSettings: strict),
     .testTarget(
       name: "MoongateDeliveryTests",
@@ -216,27 +234,8 @@ let package = Package(
       dependencies: ["MoongateCommand", "MoongateSDK", "MoongateConformance", "MoongateCore", "MoongatePolicy", "MoongateTesting", logging],
       swiftSettings: strict),
     .testTarget(
-      name: "EmailCodeTests", dependencies: ["MoongateSDK", "MoongateConformance", "EmailCode"], path: "Plugins/EmailCode/Tests",
-      packageAccess: false, swiftSettings: strict),
-    .testTarget(
-      name: "PhoneOTPTests", dependencies: ["MoongateSDK", "MoongateConformance", "PhoneOTP"], path: "Plugins/PhoneOTP/Tests",
-      packageAccess: false, swiftSettings: strict),
-    .testTarget(
-      name: "GoogleOAuthTests", dependencies: ["MoongateSDK", "MoongateConformance", "GoogleOAuth", jwt, crypto, cryptoExtras],
-      path: "Plugins/GoogleOAuth/Tests",
-      packageAccess: false, swiftSettings: strict),
-    .testTarget(
       name: "MoongateMockGoogleTests", dependencies: ["MoongateMockGoogle", hummingbird, httpTypes, nioCore, crypto], swiftSettings: strict),
-    .testTarget(
-      name: "PINTests", dependencies: ["MoongateSDK", "MoongateConformance", "PIN"], path: "Plugins/PIN/Tests", packageAccess: false,
-      swiftSettings: strict),
-    .testTarget(
-      name: "TOTPTests", dependencies: ["MoongateSDK", "MoongateConformance", "TOTP", crypto], path: "Plugins/TOTP/Tests", packageAccess: false,
-      swiftSettings: strict),
-    .testTarget(
-      name: "PasswordTests", dependencies: ["MoongateSDK", "MoongateConformance", "Password"], path: "Plugins/Password/Tests", packageAccess: false,
-      swiftSettings: strict),
     .testTarget(name: "MoongateSDKTests", dependencies: ["MoongateSDK"], swiftSettings: strict),
-  ],
+  ] + providers.flatMap(\.targets),
   cxxLanguageStandard: .cxx17
 )

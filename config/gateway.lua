@@ -47,6 +47,10 @@ return gateway {
   -- What the pages show: name, a logo (a file or an address), the main colour, and where "Contact us" leads (no link without it).
   brand = { name = "Moongate", primary = "#0D7377", support = "mailto:help@example.com" },
 
+  -- The languages of pages and messages; the first is for people whose browser wants none of them. Default: English, Hindi and what pages/ adds.
+  -- ar, bn, de, es, fr, pt, ta and te come with the gateway too, drafted by a machine: have them read by a native speaker first.
+  -- languages = { "en", "hi" },
+
   -- The chance of guessing a code that you accept, per identifier. `moongate check` refuses policies above it.
   risk_budget = "0.1% per 30d",
 
@@ -71,6 +75,8 @@ return gateway {
     pin = {},
     -- An authenticator app, for whoever is signed in: `issuer` is what the app lists the account under.
     totp = { issuer = "Moongate" },
+    -- Passkeys: the fingerprint, face or PIN of a device. `rp_name` is what devices call the site.
+    passkey = { rp_name = "Moongate" },
     -- An email address and a password.
     password = {},
   },

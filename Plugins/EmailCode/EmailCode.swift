@@ -7,6 +7,13 @@ public struct EmailCode: CodeProvider {
   /// What it declares: `begin` takes `email`; gateway.lua says how mail leaves.
   public let descriptor: ProviderDescriptor
 
+  /// What its words are in other languages; each is a file of `words/`.
+  private static let translations: [(tag: String, file: [UInt8])] = [
+    ("hi", PackageResources.hi_words), ("ar", PackageResources.ar_words), ("bn", PackageResources.bn_words), ("de", PackageResources.de_words),
+    ("es", PackageResources.es_words), ("fr", PackageResources.fr_words), ("pt", PackageResources.pt_words), ("ta", PackageResources.ta_words),
+    ("te", PackageResources.te_words),
+  ]
+
   public init() {
     descriptor = ProviderDescriptor(
       name: "email_code",
@@ -24,7 +31,7 @@ public struct EmailCode: CodeProvider {
       identifierKinds: [.email], facts: [.emailDomain],
       words: StepWords(
         title: "Your email address", name: "Code by email", instruction: "We send a code to it.",
-        labels: ["email": "Email address", "code": "Code"], translations: [(tag: "hi", file: PackageResources.hi_words)]),
+        labels: ["email": "Email address", "code": "Code"], translations: Self.translations),
       presentation: .codeEntry, entrance: .field(kind: .email, priority: 100), page: "email", role: .provesIdentifier)
   }
 
@@ -35,7 +42,7 @@ public struct EmailCode: CodeProvider {
   public func deliver(_ code: CodeMessage, to identifier: Identifier, with tools: StepTools) async throws(DeliveryFault) {
     try await tools.send(
       Message(
-        channel: .mail, to: identifier.value, subject: "Your \(code.service) verification code",
-        text: code.text + "\n\nIf you did not ask for it, ignore this mail and tell the code to nobody.", code: code.code))
+        channel: .mail, to: identifier.value, subject: code.said("Your {service} verification code"),
+        text: code.text + "\n\n" + code.said("If you did not ask for it, ignore this mail and tell the code to nobody."), code: code.code))
   }
 }

@@ -10,6 +10,13 @@ import MoongateSDK
 public struct GoogleOAuth: FullProvider {
   /// What it declares: `begin` takes nothing; gateway.lua says who we are to the provider.
   public let descriptor: ProviderDescriptor
+
+  /// What its words are in other languages; each is a file of `words/`.
+  private static let translations: [(tag: String, file: [UInt8])] = [
+    ("hi", PackageResources.hi_words), ("ar", PackageResources.ar_words), ("bn", PackageResources.bn_words), ("de", PackageResources.de_words),
+    ("es", PackageResources.es_words), ("fr", PackageResources.fr_words), ("pt", PackageResources.pt_words), ("ta", PackageResources.ta_words),
+    ("te", PackageResources.te_words),
+  ]
   private let directory = IssuerDirectory()
 
   /// A provider with nothing fetched yet. Instances share nothing.
@@ -37,7 +44,7 @@ public struct GoogleOAuth: FullProvider {
       outcomes: [
         Outcome(.oauthFailed, "Google sign-in failed. Try again."), Outcome(.oauthCancelled, "Sign-in cancelled", isFailure: false),
       ], facts: [.emailDomain],
-      words: StepWords(title: "Continue with Google", name: "Google", translations: [(tag: "hi", file: PackageResources.hi_words)]),
+      words: StepWords(title: "Continue with Google", name: "Google", translations: Self.translations),
       presentation: .externalSite(button: "Continue with Google"),
       entrance: .button(label: "Continue with Google", icon: String(decoding: PackageResources.icon_svg, as: UTF8.self), priority: 100),
       role: .provesIdentifier)

@@ -8,6 +8,13 @@ public struct PIN: FullProvider {
   /// What it declares: `begin` takes nothing; `submit` takes `pin`, `new_pin` or both, by what the step is for.
   public let descriptor: ProviderDescriptor
 
+  /// What its words are in other languages; each is a file of `words/`.
+  private static let translations: [(tag: String, file: [UInt8])] = [
+    ("hi", PackageResources.hi_words), ("ar", PackageResources.ar_words), ("bn", PackageResources.bn_words), ("de", PackageResources.de_words),
+    ("es", PackageResources.es_words), ("fr", PackageResources.fr_words), ("pt", PackageResources.pt_words), ("ta", PackageResources.ta_words),
+    ("te", PackageResources.te_words),
+  ]
+
   private static let pin = InputField(name: "pin", kind: .digits, length: PINDigits.length)
   private static let newPIN = InputField(name: "new_pin", kind: .digits, length: PINDigits.length)
 
@@ -36,7 +43,7 @@ public struct PIN: FullProvider {
           .set: FactorNotice(subject: "Passcode set", event: "A passcode was set for your account"),
           .change: FactorNotice(subject: "Passcode changed", event: "The passcode of your account was changed"),
           .disable: FactorNotice(subject: "Passcode turned off", event: "The passcode of your account was turned off"),
-        ], translations: [(tag: "hi", file: PackageResources.hi_words)]),
+        ], translations: Self.translations),
       presentation: .digitPad(count: PINDigits.length, current: Self.pin.name, new: Self.newPIN.name), page: "pin", role: .keepsFactor)
   }
 

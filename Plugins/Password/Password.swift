@@ -8,6 +8,13 @@ public struct Password: FullProvider {
   /// What it declares: `begin` takes `email`, and where a person registers `first_name` and `last_name`; `submit` takes `password`.
   public let descriptor: ProviderDescriptor
 
+  /// What its words are in other languages; each is a file of `words/`.
+  private static let translations: [(tag: String, file: [UInt8])] = [
+    ("hi", PackageResources.hi_words), ("ar", PackageResources.ar_words), ("bn", PackageResources.bn_words), ("de", PackageResources.de_words),
+    ("es", PackageResources.es_words), ("fr", PackageResources.fr_words), ("pt", PackageResources.pt_words), ("ta", PackageResources.ta_words),
+    ("te", PackageResources.te_words),
+  ]
+
   private static let password = InputField(name: "password", kind: .password)
 
   public init() {
@@ -30,7 +37,7 @@ public struct Password: FullProvider {
         notices: [
           .set: FactorNotice(subject: "Password changed", event: "The password of your account was changed"),
           .change: FactorNotice(subject: "Password changed", event: "The password of your account was changed"),
-        ], translations: [(tag: "hi", file: PackageResources.hi_words)]),
+        ], translations: Self.translations),
       presentation: .form, entrance: .field(kind: .email, priority: 100), role: [.provesIdentifier, .keepsFactor])
   }
 
@@ -107,6 +114,15 @@ public struct Password: FullProvider {
     guard let hash = String(validating: record, as: UTF8.self) else { throw PasswordFault.unreadableRecord }
     return hash
   }
+}
+
+extension Password: SecretImporting {
+  /// All that the gateway can verify.
+  public var importedHashes: Set<SecretHashKind> { [.argon2, .bcrypt] }
+
+  public func record(importing hash: String) -> [UInt8] { Array(hash.utf8) }
+
+  public func hash(exporting record: [UInt8]) -> String? { String(validating: record, as: UTF8.self) }
 }
 
 /// A mistake of the program, not of the person.

@@ -8,6 +8,13 @@ public struct PhoneOTP: CodeProvider, IdentifierFormatting {
   /// What it declares: `begin` takes `phone` and `region`; gateway.lua says how SMS leave.
   public let descriptor: ProviderDescriptor
 
+  /// What its words are in other languages; each is a file of `words/`.
+  private static let translations: [(tag: String, file: [UInt8])] = [
+    ("hi", PackageResources.hi_words), ("ar", PackageResources.ar_words), ("bn", PackageResources.bn_words), ("de", PackageResources.de_words),
+    ("es", PackageResources.es_words), ("fr", PackageResources.fr_words), ("pt", PackageResources.pt_words), ("ta", PackageResources.ta_words),
+    ("te", PackageResources.te_words),
+  ]
+
   /// The kind of identifier that it reads and formats.
   public let identifierKind = IdentifierKind.phone
 
@@ -31,7 +38,7 @@ public struct PhoneOTP: CodeProvider, IdentifierFormatting {
       ],
       words: StepWords(
         title: "Your phone number", name: "Code by SMS", instruction: "We send a code to it by SMS.",
-        labels: ["phone": "Phone number", "region": "Country", "code": "Code"], translations: [(tag: "hi", file: PackageResources.hi_words)]),
+        labels: ["phone": "Phone number", "region": "Country", "code": "Code"], translations: Self.translations),
       presentation: .codeEntry, entrance: .field(kind: .phone, priority: 100), page: "verify", role: .provesIdentifier)
   }
 

@@ -1,4 +1,5 @@
 import Crypto
+import MoongateSDK
 
 /// Codes on paper for the day when the app is gone. Each opens once.
 struct RecoveryCodes: Codable, Equatable {
@@ -35,7 +36,7 @@ struct RecoveryCodes: Codable, Equatable {
     let hash = Self.hash(code, salt)
     var found: Int?
     // All are compared, so that the time does not tell which it was.
-    for (index, kept) in hashes.enumerated() where areEqual(kept, hash) { found = index }
+    for (index, kept) in hashes.enumerated() where constantTimeEquals(kept, hash) { found = index }
     guard let found else { return nil }
     var rest = self
     rest.hashes.remove(at: found)

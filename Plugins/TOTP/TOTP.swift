@@ -1,17 +1,22 @@
 import MoongateSDK
 
-/// Proves that the person has the authenticator app that they set up (RFC 6238), and lets them set it up, make new recovery codes, and
-/// remove it.
+/// A time-based one-time password from an authenticator app (RFC 6238), with recovery codes for the day when the app is gone.
 ///
-/// It owns what a code is and which ones are spent. What a step is for comes from the core (`StepPurpose`); counters and locks are the core's.
+/// The provider knows what a code is (`TimeCode`) and which codes are used up (`TOTPRecord`). The gateway decides what a step is for (`StepPurpose`), counts the
+/// attempts that RFC 4226 section 7.3 asks to limit (policy.lua), and keeps the record sealed. `TOTP+Setup.swift` sets an app up.
 public struct TOTP: FullProvider {
   /// What it declares: `begin` takes nothing; `submit` takes `code` or, in its place, `recovery_code`.
   public let descriptor: ProviderDescriptor
 
+  /// What its words are in other languages; each is a file of `words/`.
+  private static let translations: [(tag: String, file: [UInt8])] = [
+    ("hi", PackageResources.hi_words), ("ar", PackageResources.ar_words), ("bn", PackageResources.bn_words), ("de", PackageResources.de_words),
+    ("es", PackageResources.es_words), ("fr", PackageResources.fr_words), ("pt", PackageResources.pt_words), ("ta", PackageResources.ta_words),
+    ("te", PackageResources.te_words),
+  ]
+
   static let code = InputField(name: "code", kind: .digits, length: TimeCode.length, isRequired: false)
   static let recoveryCode = InputField(name: "recovery_code", kind: .text, isRequired: false)
-  /// Of an app that is being set up: there is nothing else to prove it by.
-  private static let firstCode = InputField(name: "code", kind: .digits, length: TimeCode.length)
 
   private static let notSetUp: RefusalReason = "not_set_up"
   private static let codeUsed: RefusalReason = "code_used"
@@ -34,7 +39,7 @@ public struct TOTP: FullProvider {
       ],
       cases: PolicySource(file: "Plugins/TOTP/cases.lua", bytes: PackageResources.cases_lua),
       identifierKinds: [],
-      // Of a million codes three are right at any time: the current one, the one before and the one after.
+      // Three of a million codes are right at any time: the current one, the one before and the one after (RFC 6238 section 5.2).
       secretSpace: 1_000_000 / 3,
       outcomes: [
         Outcome(.invalidCode, "This code is not right. Look at the app again."),
@@ -45,40 +50,26 @@ public struct TOTP: FullProvider {
       words: StepWords(
         title: "Authenticator app", instruction: "Enter the six digits that your authenticator app shows.",
         labels: ["code": "Code from the app", "recovery_code": "Use a recovery code"],
-        links: [.change: "New recovery codes"], translations: [(tag: "hi", file: PackageResources.hi_words)]), presentation: .form, role: .keepsFactor
+        links: [.change: "New recovery codes"], translations: Self.translations), presentation: .form, role: .keepsFactor
     )
   }
 
-  /// Whether there is one code, and it can be one.
+  /// Checks that there is one code, and that it can be one. Whatever fails here is answered 422 and not counted.
   public func check(_ step: StepContext, _ input: ProviderInput) throws(InputProblem) {
-    // The recovery codes have been shown: there is nothing to type.
-    if (try? TOTPState(bytes: step.state))?.kept != nil { return }
+    // In the round that showed the recovery codes there is nothing to type.
+    if (try? TOTPState(bytes: step.state))?.pendingRecord != nil { return }
     _ = try TypedProof(input, for: step.purpose)
   }
 
-  /// Opens the step: asks for a code, or shows a new key beside it.
+  /// Opens the step: asks for a code or, where an app is to be set up, shows a new key beside the field.
   public func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
-    switch step.purpose {
-    case .set:
-      guard let account = step.account else { throw TOTPFault.noAccount }
-      if account.record != nil { return .refused(.alreadySet) }
-      let key = step.tools.randomBytes(TimeCode.keySize)
-      let address = KeyAddress.make(
-        key: key, issuer: step.tools.settings.text("issuer") ?? "Moongate", person: account.identifiers.first?.display ?? account.id)
-      return .ask(
-        [Self.firstCode], state: try TOTPState(key: key).bytes,
-        showing: [
-          .text("Scan this with your authenticator app, or type the key into it. Then enter the six digits that it shows."), .qr(address),
-          .secret(Base32.encode(key).grouped(by: 4)),
-        ])
-    case .prove, .change, .disable:
-      // Nobody is known yet: a code is asked for as of anybody, and none will be right.
-      if let account = step.account, account.record == nil { return .refused(Self.notSetUp) }
-      return .ask([Self.code, Self.recoveryCode], state: [], showing: Self.explanation(of: step.purpose))
-    }
+    if step.purpose == .set { return try beginSetup(step) }
+    // Without an account a code is asked for like of everybody, and none is right.
+    if let account = step.account, account.record == nil { return .refused(Self.notSetUp) }
+    return .ask([Self.code, Self.recoveryCode], state: [], showing: Self.explanation(of: step.purpose))
   }
 
-  /// What a code is asked for, where it is not to prove who someone is.
+  /// What the person is told a code is for, where it does more than sign them in.
   private static func explanation(of purpose: StepPurpose) -> [Shown] {
     switch purpose {
     case .change: [.text("Enter a code of the app. You get ten new recovery codes, and those that you have end.")]
@@ -87,79 +78,62 @@ public struct TOTP: FullProvider {
     }
   }
 
-  /// Judges a code, and makes the record in which it is spent.
+  /// Judges a code. What it proves is a record in which the code is used up (RFC 6238 section 5.2: a code is accepted once).
   public func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
     let state = try TOTPState(bytes: step.state)
-    // The app was proved and the recovery codes were shown. Of two such flows one completes: the core holds `replaceOnce` against the record by
-    // which the code was judged, not the one of now.
-    if let kept = state.kept { return .proved(Proof(record: .replaceOnce(try kept.bytes))) }
+    // The person has seen the recovery codes. Of two such flows one completes: the gateway compares with the record by which the code was judged.
+    if let pending = state.pendingRecord { return .proved(Proof(record: .replaceOnce(try pending.bytes))) }
     let typed: TypedProof
     do throws(InputProblem) { typed = try TypedProof(input, for: step.purpose) } catch { return .malformed(error) }
-    if step.purpose == .set { return try setUp(step, state, typed) }
+    if step.purpose == .set { return try finishSetup(step, state, typed) }
 
     if let account = step.account, account.record == nil { return .refused(Self.notSetUp) }
-    // Attack: an account that is not there answers sooner. The same work is done for it, with a key that nobody has.
-    let record =
-      try step.account?.record.map(TOTPRecord.init(bytes:))
-      ?? TOTPRecord(key: [UInt8](repeating: 0, count: TimeCode.keySize), step: .max, recovery: .none)
-    let spent: TOTPRecord
+    // Attack: an unknown account answers sooner. The same work is done for it, with a key that nobody has.
+    let record = try step.account?.record.map(TOTPRecord.init(bytes:)) ?? .ofNobody
     switch judge(typed, record, step) {
-    case .success(let record): spent = record
-    case .failure(let refusal): return .refused(refusal.reason)
+    case .wrong: return .refused(.invalidCode)
+    // An unknown account has used no code.
+    case .used: return .refused(step.account == nil ? .invalidCode : Self.codeUsed)
+    case .right(let updated):
+      guard step.account != nil else { return .refused(.invalidCode) }
+      switch step.purpose {
+      case .prove, .set: return .proved(Proof(record: .replaceOnce(try updated.bytes)))
+      case .disable: return .proved(Proof(record: .remove))
+      case .change: return try askToKeepRecoveryCodes(key: updated.key, acceptedStep: updated.step, step.tools)
+      }
     }
-    guard step.account != nil else { return .refused(.invalidCode) }
-    switch step.purpose {
-    case .prove, .set: return .proved(Proof(record: .replaceOnce(try spent.bytes)))
-    case .disable: return .proved(Proof(record: .remove))
-    case .change: return try showingCodes(key: spent.key, step: spent.step, step.tools)
-    }
   }
 
-  /// The code that proves that the app has the key. Until then nothing counts.
-  private func setUp(_ step: StepContext, _ state: TOTPState, _ typed: TypedProof) throws -> StepAnswer {
-    guard let key = state.key, step.account != nil else { throw TOTPFault.noKey }
-    guard step.account?.record == nil else { return .refused(.alreadySet) }
-    guard case .code(let digits) = typed,
-      case .fresh(let accepted) = TimeCode.match(digits, key: key, at: step.now, drift: drift(step.tools), after: nil)
-    else { return .refused(.invalidCode) }
-    return try showingCodes(key: key, step: accepted, step.tools)
+  /// What came of a typed code.
+  private enum Verdict {
+    case wrong
+    case used
+    /// - Parameter updated: the record in which the code is used up.
+    case right(updated: TOTPRecord)
   }
 
-  /// Shows new recovery codes, once. What is kept waits until the person has gone on.
-  private func showingCodes(key: [UInt8], step: Int64, _ tools: StepTools) throws -> StepAnswer {
-    let (kept, shown) = RecoveryCodes.make(from: tools.randomBytes)
-    return .ask(
-      [], state: try TOTPState(kept: TOTPRecord(key: key, step: step, recovery: kept)).bytes,
-      showing: [
-        .text("Keep these recovery codes in a safe place. Each of them opens your account once, should you lose the app. They are not shown again."),
-        .list(shown),
-      ])
-  }
-
-  private struct Refused: Error { let reason: RefusalReason }
-
-  /// The record without what was proved with.
-  private func judge(_ typed: TypedProof, _ record: TOTPRecord, _ step: StepContext) -> Result<TOTPRecord, Refused> {
-    var spent = record
+  private func judge(_ typed: TypedProof, _ record: TOTPRecord, _ step: StepContext) -> Verdict {
+    var updated = record
     switch typed {
     case .code(let digits):
       switch TimeCode.match(digits, key: record.key, at: step.now, drift: drift(step.tools), after: record.step) {
-      case .none: return .failure(Refused(reason: .invalidCode))
-      // Attack: a code that was looked at over a shoulder, or taken by a page in between, is typed again within its time.
-      case .used: return .failure(Refused(reason: step.account == nil ? .invalidCode : Self.codeUsed))
-      case .fresh(let accepted): spent.step = accepted
+      case .none: return .wrong
+      // Attack: a code that was read over a shoulder, or taken by a phishing page, is typed again within its time.
+      case .used: return .used
+      case .fresh(let accepted): updated.step = accepted
       }
     case .recovery(let letters):
-      guard let rest = record.recovery.spending(letters) else { return .failure(Refused(reason: .invalidCode)) }
-      spent.recovery = rest
+      guard let rest = record.recovery.spending(letters) else { return .wrong }
+      updated.recovery = rest
     }
-    return .success(spent)
+    return .right(updated: updated)
   }
 
-  private func drift(_ tools: StepTools) -> Int64 { Int64(tools.settings.number("drift") ?? 1) }
+  /// How many codes before and after the current one are taken (RFC 6238 section 6: resynchronization).
+  func drift(_ tools: StepTools) -> Int64 { Int64(tools.settings.number("drift") ?? 1) }
 }
 
-/// A mistake of the program, not of the person.
+/// A mistake of the program, not of the person: 503, and not counted.
 enum TOTPFault: Error {
   case noAccount, noKey
 }

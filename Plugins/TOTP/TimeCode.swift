@@ -1,4 +1,5 @@
 import Crypto
+import MoongateSDK
 
 /// Codes that follow from a shared key and the time (RFC 6238 over RFC 4226): SHA-1, six digits, a new one every 30 seconds. Those are the
 /// numbers that every authenticator app knows; SHA-1 is no weakness here, since an HMAC needs no freedom from collisions.
@@ -43,15 +44,9 @@ enum TimeCode {
     let current = step(at: now)
     var match = Match.none
     // Attack: the time of the answer tells how much was right. All of the periods are compared, and all digits of each.
-    for step in (current - drift)...(current + drift) where areEqual(typed, code(step, key: key)) {
+    for step in (current - drift)...(current + drift) where constantTimeEquals(typed, code(step, key: key)) {
       match = last.map { step > $0 } ?? true ? .fresh(step: step) : .used
     }
     return match
   }
-}
-
-/// Compares in a time that depends on the lengths only.
-func areEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
-  guard left.count == right.count else { return false }
-  return zip(left, right).reduce(UInt8(0)) { $0 | ($1.0 ^ $1.1) } == 0
 }

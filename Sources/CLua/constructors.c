@@ -119,12 +119,14 @@ static const struct {
   lua_CFunction function;
 } constructors[] = {
   {"gateway", take_table}, {"routes", take_table}, {"tests", take_table},   {"any_of", take_table},
+  {"fallback", take_table},
   {"accounts", take_table}, {"guarantees", take_table}, {"guarantee", take_title},
   {"webhook", take_table}, {"twilio", take_table}, {"smtp", take_table},    {"outbox", take_table_or_nothing},
   {"exec", take_table},
   {"env", take_text},      {"file", take_text},    {"policy", take_title},  {"flow", take_title},
   // The words of a case.
   {"case", take_title},    {"phone", take_text},   {"email", take_text},    {"provider", take_text},
+  {"undeliverable", take_text},
   {"account", take_table}, {"client", take_table}, {"request", take_table}, {"enter", take_table},
   {"expect", take_table},  {"wait", take_text_or_table},
   {"send", take_table_or_nothing}, {"resend", take_table_or_nothing}, {"wrong", take_table_or_nothing},
@@ -152,4 +154,33 @@ void constructors_add(lua_State *L) {
   lua_setfield(L, -2, "deny");
   lua_pushcfunction(L, decide_require_also);
   lua_setfield(L, -2, "require_also");
+}
+
+// Argument 1: the name, as a light pointer.
+static int add_constructor(lua_State *L) {
+  const char *name = lua_touserdata(L, 1);
+  const clua_state *S = state_of(L);
+  const int environments[] = {S->environment, S->marked_environment};
+  for (size_t i = 0; i < sizeof environments / sizeof *environments; i++) {
+    lua_rawgeti(L, LUA_REGISTRYINDEX, environments[i]);
+    look_through(L, -1);
+    lua_pushstring(L, name);
+    lua_pushvalue(L, -1);
+    if (lua_rawget(L, -3) == LUA_TNIL) {
+      // The key keeps the text of the light pointer alive for as long as the environment.
+      lua_pushlightuserdata(L, (void *)lua_tostring(L, -2));
+      lua_pushcclosure(L, take_table, 1);
+      lua_remove(L, -2);
+      lua_rawset(L, -3);
+    }
+    lua_settop(L, 1);
+  }
+  return 0;
+}
+
+clua_status clua_constructor_add(clua_state *S, const char *name) {
+  clua_status status = run_protected(S, add_constructor, (void *)name, NULL);
+  S->settled = false;
+  collect_garbage(S);
+  return status;
 }

@@ -12,14 +12,16 @@ struct CodeRules: Sendable {
 
   func run() async {
     let core = "the core makes, keeps and compares the codes"
-    stage.passesOver(.proof, .expiry, .concurrency, .refusals, .outcomes, .unknown, because: core)
+    stage.passesOver(
+      .proof, .rounds, .expiry, .concurrency, .refusals, .counted, .wholeAnswer, .once, .hashing, .upgrade, .outcomes, .unknown, .timing,
+      because: core)
     let identifier = await IdentifierRules(stage: stage) { [provider] input throws(InputProblem) in try provider.readIdentifier(input) }.run()
     guard let identifier else {
       stage.passesOver(.delivery, .beginTwice, .faults, .secrets, .cancellation, .cleanup, because: "no identifier could be read to deliver to")
       return
     }
-    await judgeDelivery(to: identifier)
-    await judgeFaults(to: identifier)
+    if stage.wants(.delivery, .beginTwice) { await judgeDelivery(to: identifier) }
+    if stage.wants(.faults) { await judgeFaults(to: identifier) }
     await judgeCancellation(to: identifier)
   }
 
@@ -27,8 +29,16 @@ struct CodeRules: Sendable {
     _ message: CodeMessage = message, to identifier: Identifier, _ loan: Loan, hasMessenger: Bool = true
   ) async -> Called<Void> {
     let tools = stage.tools(loan, hasMessenger: hasMessenger)
+    stage.trace.hide(message.text, as: "text")
+    stage.trace.hide(message.code, as: "code")
+    if stage.watched == nil { stage.trace.note("→ deliver(code: \"\(message.code)\", text: \"\(message.text)\", to: \(identifier.value))") }
     let called = await stage.call(loan) { [provider] () async throws in try await provider.deliver(message, to: identifier, with: tools) }
     if case .threw(let thrown) = called { stage.judgeText(thrown.delivery?.reason ?? thrown.text, "a fault", typed: [message.code]) }
+    if stage.watched == nil {
+      for sent in loan.use.messages { stage.trace.note("  tools.send(to: \(sent.to), text: \"\(sent.text)\")") }
+      for request in loan.use.requests { stage.trace.note("  tools.web.send(\(request.method) \(request.url))") }
+      if case .threw(let thrown) = called { stage.trace.note("← throws \(thrown.text)") } else { stage.trace.note("← returns") }
+    }
     return called
   }
 
@@ -47,7 +57,9 @@ struct CodeRules: Sendable {
     }
     let use = first.use
     if unseen == nil, use.messages.isEmpty, use.requests.isEmpty {
-      stage.finds(.delivery, "Nothing was sent before `deliver` returned.", "Return when the message was handed over: a failure would be nobody's.")
+      stage.finds(
+        .delivery, "Nothing was sent before `deliver` returned.",
+        "Return after the message is handed over. A failure after that is reported to no one.")
     }
     if use.messages.count > 1 {
       stage.finds(.delivery, "One code was sent \(use.messages.count) times.", "Send one message: each costs, and limits count one.")

@@ -14,8 +14,23 @@ public struct ConformanceSubject: Sendable {
     public let shown: [Shown]
     /// Where it sends the person; nil where it asks.
     public let redirect: String?
+    /// How long it waits for a decision that is made elsewhere, until it is polled; nil where it does not wait. The right answer is no fields, once the
+    /// subject has made the decision.
+    public let poll: Duration?
     /// Milliseconds since the Unix epoch, by the suite's clock.
     public let now: Int64
+
+    /// For tests of a subject's own answers.
+    public init(
+      purpose: StepPurpose, fields: [InputField], shown: [Shown] = [], redirect: String? = nil, poll: Duration? = nil, now: Int64
+    ) {
+      self.purpose = purpose
+      self.fields = fields
+      self.shown = shown
+      self.redirect = redirect
+      self.poll = poll
+      self.now = now
+    }
   }
 
   /// One person, in several spellings, as `begin` takes them. Empty for a provider that reads no identifier: its `begin` gets nothing.
@@ -30,10 +45,14 @@ public struct ConformanceSubject: Sendable {
   public var right: @Sendable (Step) async throws -> [String: InputValue]?
   /// What somebody sends who does not.
   public var wrong: @Sendable (Step) async throws -> [String: InputValue]?
+  /// Fields of `submit` that are no part of the answer, such as what a device is to be called: changing them changes nothing.
+  public var uncompared: Set<String>
   /// What the account's people are called by; the identifier of the first spelling where there is one and this is empty.
   public var identifiers: [Identifier]
   /// The account's record before anything is set; nil: there is none.
   public var record: [UInt8]?
+  /// Records that older versions of the provider made of the right answer, by their version: for the rule `upgrade`.
+  public var oldRecords: [Int: [UInt8]]
   /// Whether a step of the purpose `set` makes the record that `prove` is judged by.
   public var setsUp: Bool
   /// The name of the flow of each purpose.
@@ -60,8 +79,10 @@ public struct ConformanceSubject: Sendable {
     others = []
     malformedBegins = []
     malformedSubmits = []
+    uncompared = []
     identifiers = []
     record = nil
+    oldRecords = [:]
     flows = [.prove: "login", .set: "\(descriptor.name)_set", .change: "\(descriptor.name)_change", .disable: "\(descriptor.name)_disable"]
     isOneTime = false
     lifetime = nil
@@ -114,6 +135,8 @@ enum Examples {
     case .phone: return "+919999999999"
     case .email: return "asha@example.com"
     case .region: return "IN"
+    case .choice: return (isRight ? field.choices?.first : field.choices?.last)?.value ?? ""
+    case .json: return "{\"type\":\"public-key\",\"right\":\(isRight)}"
     case .text: return isRight ? "quiet-pigeons-99" : "quiet-penguins-99"
     }
   }

@@ -9,9 +9,7 @@ struct DescriptorRules: Sendable {
     stage.judges(.descriptor)
     let descriptor = stage.descriptor
     for mistake in descriptor.mistakes { stage.finds(.descriptor, "Of the declaration: \(mistake).", "A gateway does not start with it: change it.") }
-    for _ in 0..<3 where !provider.descriptor.isSame(as: descriptor) {
-      stage.finds(.descriptor, "The descriptor is another one at each call.", "Make it once, in `init`: the core reads it once and keeps to it.")
-    }
+    for _ in 0..<3 { judgeSame(provider.descriptor) }
     for setting in descriptor.settings where setting.help.isEmpty {
       stage.finds(.descriptor, "The setting `\(setting.name)` has no help.", "Say in a sentence what an operator writes there.")
     }
@@ -30,7 +28,86 @@ struct DescriptorRules: Sendable {
           "Declare what kind of identifier it reads, and mark the field that names it as required.")
       }
     }
+    judgePresentation(descriptor)
+    judgeLanguages(descriptor)
+    judgeFlows(descriptor)
     judgePolicy(descriptor)
+  }
+
+  /// Reads the descriptor once more when all has been tried, and starts a program anew.
+  ///
+  /// Attack: a provider passes all checks, and then is another: it asks for other fields, declares a refusal as no failure, or takes other settings.
+  func judgeAgain() async {
+    guard stage.wants(.descriptor) else { return }
+    judgeSame(provider.descriptor)
+    switch await stage.watched?.declaredAgain() {
+    case .success(let again)?: judgeSame(again, isRestarted: true)
+    case .failure(let problem)?:
+      stage.finds(
+        .descriptor, "A second start of the program fails: \(problem.sentence).", "Answer `hello` at every start, whatever the one before has left.")
+    case nil: break
+    }
+  }
+
+  private func judgeSame(_ other: ProviderDescriptor, isRestarted: Bool = false) {
+    guard let part = other.difference(from: stage.descriptor) else { return }
+    stage.finds(
+      .descriptor,
+      isRestarted
+        ? "The answer to `hello` changes: at the second start \(part) is another." : "The descriptor changes: \(part) is another at the next call.",
+      isRestarted
+        ? "Answer with constants: no time, no randomness, no counter. A program that comes back as another is not used."
+        : "Make it once, in `init`: the core reads it once and keeps to it.")
+  }
+
+  /// What the descriptor alone cannot tell: which presentations are for which shape.
+  private func judgePresentation(_ descriptor: ProviderDescriptor) {
+    switch (descriptor.presentation, provider is any CodeProvider) {
+    case (.codeEntry?, false):
+      stage.finds(
+        .descriptor, "It is shown by boxes for a code that was sent, and sends none.",
+        "Choose a pad of digits or a form: `codeEntry` is for code providers.")
+    case (.digitPad?, true), (.externalSite?, true):
+      stage.finds(
+        .descriptor, "It sends codes, and is shown by something else than boxes for a code.", "Choose `codeEntry`, or leave `presentation` out.")
+    default: break
+    }
+  }
+
+  /// Words in a language that there is not are shown to nobody.
+  private func judgeLanguages(_ descriptor: ProviderDescriptor) {
+    for tag in (descriptor.words?.translations ?? [:]).keys.sorted() where !Languages.isKnown(tag) {
+      stage.finds(
+        .descriptor, "Its words are translated to `\(tag.prefix(40))`, which is no language.",
+        "Write the code of ISO 639, as in `hi` or `pt-BR`.")
+    }
+  }
+
+  /// Attack: a provider for one factor brings a flow that sets or resets another one.
+  private func judgeFlows(_ descriptor: ProviderDescriptor) {
+    for flow in descriptor.flows {
+      let text = PolicyText(flow.text)
+      guard let name = text.flow else {
+        stage.finds(.descriptor, "Its flow `\(flow.name)` is no flow.", "It is a text such as `return flow \"\(flow.name)\" { … }`.")
+        continue
+      }
+      if name != flow.name {
+        stage.finds(.descriptor, "Its flow `\(flow.name)` calls itself `\(name)`.", "Give the flow and its file one name.")
+      }
+      if let purpose = text.value(of: "purpose"), ["sign_in", "register", "step_up", "join", "unlock"].contains(purpose),
+        text.value(of: "provider") == nil
+      {
+        stage.finds(
+          .descriptor, "Its flow `\(flow.name)` has the purpose `\(purpose)`, and is not about its own factor.",
+          "Bring flows that set, change, disable or reset your own factor, or verify and change identifiers of yours. Who gets in, the operator decides."
+        )
+      }
+      if let other = text.value(of: "provider"), other != descriptor.name.rawValue {
+        stage.finds(
+          .descriptor, "Its flow `\(flow.name)` is about the factor of `\(other.prefix(48))`, which is another provider's.",
+          "Write `provider = \"\(descriptor.name)\"`: a person who passes this provider must not replace another provider's secret.")
+      }
+    }
   }
 
   private func judgePolicy(_ descriptor: ProviderDescriptor) {
@@ -58,11 +135,24 @@ struct DescriptorRules: Sendable {
 }
 
 extension ProviderDescriptor {
-  func isSame(as other: ProviderDescriptor) -> Bool {
-    name == other.name && beginFields == other.beginFields && submitFields == other.submitFields && settings == other.settings
-      && policy.text == other.policy.text && policy.file == other.policy.file && identifierKinds == other.identifierKinds
-      && hashesSecrets == other.hashesSecrets && secretSpace == other.secretSpace && outcomes == other.outcomes && facts == other.facts
-      && words == other.words && sdk == other.sdk
+  /// The first part that is not the same, as its author calls it.
+  func difference(from other: ProviderDescriptor) -> String? {
+    let texts = { (sources: [PolicySource]) in sources.map { [$0.file, $0.text] } }
+    let parts: [(String, Bool)] = [
+      ("`name`", name == other.name), ("`beginFields`", beginFields == other.beginFields), ("`submitFields`", submitFields == other.submitFields),
+      ("`settings`", settings == other.settings), ("`policy`", texts([policy]) == texts([other.policy])),
+      ("`flows`", texts(flows) == texts(other.flows)), ("`cases`", texts([cases].compactMap(\.self)) == texts([other.cases].compactMap(\.self))),
+      ("`identifierKinds`", identifierKinds == other.identifierKinds), ("`hashesSecrets`", hashesSecrets == other.hashesSecrets),
+      ("`secretSpace`", secretSpace == other.secretSpace), ("`outcomes`", outcomes == other.outcomes),
+      ("`deliveryReasons`", deliveryReasons == other.deliveryReasons), ("`facts`", facts == other.facts),
+      ("`words`", words == other.words), ("`presentation`", presentation == other.presentation), ("`entrance`", entrance == other.entrance),
+      ("`page`", page == other.page), ("`role`", role == other.role), ("`callbackFields`", callbackFields == other.callbackFields),
+      ("`receivesWebhooks`", receivesWebhooks == other.receivesWebhooks),
+      ("`wellKnown`", wellKnown == other.wellKnown), ("`recordVersion`", recordVersion == other.recordVersion),
+      ("`maintenanceInterval`", maintenanceInterval == other.maintenanceInterval),
+      ("`sdk`", sdk == other.sdk),
+    ]
+    return parts.first { !$0.1 }?.0
   }
 }
 
@@ -80,6 +170,17 @@ struct PolicyText {
 
   /// Whose policy it is.
   var name: String? { text.firstMatch(of: /policy\s*\(?\s*["']([a-z0-9_]+)["']/).map { String($0.1) } }
+
+  /// Which flow it is.
+  var flow: String? { text.firstMatch(of: /flow\s*\(?\s*["']([a-z0-9_]+)["']/).map { String($0.1) } }
+
+  /// The text that a field has.
+  func value(of field: String) -> String? {
+    guard let pattern = try? Regex("(?:^|[^a-z_])\(field)\\s*=\\s*[\"']([a-z0-9_]+)[\"']"), let match = text.firstMatch(of: pattern) else {
+      return nil
+    }
+    return match.output[1].substring.map(String.init)
+  }
 
   /// By what the limits on an action count.
   func limits(on action: String) -> Set<String> {

@@ -1,14 +1,12 @@
 import MoongateSDK
 
-// The rules of a full provider that are about rivals, time, strangers and faults.
+// The rules of a full provider that are about answers at once, lifetimes, unknown people and faults.
 
 extension FullRules {
   // MARK: at once
 
   func judgeConcurrency(_ person: Rehearsal) async {
-    guard let person = await prepared(person.fresh(subject)), let opened = await opened(person), let fields = await right(person)(opened) else {
-      return
-    }
+    guard stage.wants(.concurrency), let person = await prepared(person.fresh(subject)), let (opened, fields) = await last(person) else { return }
     stage.judges(.concurrency)
     let answers = await withTaskGroup(of: Rehearsal.Heard.Answer.self) { group in
       for _ in 0..<20 { group.addTask { await person.submit(opened, fields).answer } }
@@ -49,15 +47,14 @@ extension FullRules {
   // MARK: expiry
 
   func judgeExpiry(_ person: Rehearsal) async {
+    guard stage.wants(.expiry) else { return }
     guard let lifetime = subject.lifetime else {
       stage.passesOver(.expiry, because: "its right answers have no end of their own")
       return
     }
     let milliseconds = lifetime.components.seconds * 1000 + lifetime.components.attoseconds / 1_000_000_000_000_000
     for (age, isAlive) in [(milliseconds - 1, true), (milliseconds, false), (milliseconds + 86_400_000, false)] {
-      guard let person = await prepared(person.fresh(subject)), let opened = await opened(person), let fields = await right(person)(opened) else {
-        return
-      }
+      guard let person = await prepared(person.fresh(subject)), let (opened, fields) = await last(person) else { return }
       stage.judges(.expiry)
       stage.turn(to: stage.now + age)
       let heard = await person.submit(opened, fields)
@@ -79,26 +76,38 @@ extension FullRules {
   // MARK: malformed
 
   func judgeMalformed(_ person: Rehearsal) async {
-    guard let person = await prepared(person.fresh(subject)), let opened = await opened(person) else { return }
-    let good = await right(person)(opened) ?? [:]
+    guard stage.wants(.malformed), let person = await prepared(person.fresh(subject)), let first = await opened(person) else { return }
     for fields in subject.malformedSubmits {
+      // In the round that asks for it.
+      var opened = first
+      var good = await right(opened) ?? [:]
+      for _ in 0..<Self.mostRounds where !fields.keys.contains(where: opened.asks) {
+        guard case .opened(let next) = await person.submit(opened, good).answer else { break }
+        opened = next
+        good = await right(opened) ?? [:]
+      }
+      guard fields.keys.contains(where: opened.asks) else { continue }
       let heard = await person.submit(opened, good.merging(fields) { _, new in new })
       if case .malformed = heard.answer { continue }
       stage.finds(
         .malformed, "What cannot be read is not malformed: `submit` \(heard.answer.word).",
-        "Throw an InputProblem in `check`, so that it is answered 422 and not counted.")
+        "Throw an InputProblem in `check`, so that it is answered 422 and not counted.", field: fields.keys.sorted().first)
     }
-    var inputs = stage.descriptor.submitFields.flatMap { field in Oddities.values.map { good.merging([field.name: $0]) { _, new in new } } }
+    let good = await right(first) ?? [:]
+    let names = first.redirect == nil ? first.fields.map(\.name) : stage.descriptor.submitFields.map(\.name)
+    var inputs = names.flatMap { name in Oddities.values.map { good.merging([name: $0]) { _, new in new } } }
     inputs.append([:])
     for fields in inputs {
-      let heard = await person.submit(opened, fields)
+      let heard = await person.submit(first, fields)
       switch heard.answer {
       // Where any wrong answer throws, that has been told.
-      case .threw where stage.isBroken(.refusals) || stage.isBroken(.outcomes): return
+      case .threw where [ConformanceRule.refusals, .outcomes, .askedFields].contains(where: stage.isBroken): return
+      // A field that is required is there, or nobody is called.
+      case .threw where fields.isEmpty && first.fields.contains(where: \.isRequired): continue
       case .threw(let thrown):
         stage.finds(
           .malformed, "Input that cannot be read is an error: \(thrown.text.prefix(120)).",
-          "Answer `.malformed`, or throw an InputProblem in `check`.")
+          "Answer `malformed`, or throw an InputProblem in `check`.")
         return
       case .proved where fields != good && !good.isEmpty && fields.isEmpty:
         stage.finds(.malformed, "An empty `submit` is proved.", "Ask for what you need, and refuse without it.")
@@ -109,41 +118,44 @@ extension FullRules {
 
   // MARK: unknown
 
+  static let reveals = "nobody can ask it who is known: it reads no identifier, or its policy reveals"
+
+  /// Whether its answers have to be the same for known and for unknown people.
+  func conceals(_ person: Rehearsal) -> Bool {
+    person.named != nil && stage.descriptor.policy.text.contains(/unknown_account\s*=\s*["']conceal["']/)
+  }
+
   func judgeUnknown(_ person: Rehearsal) async {
-    guard person.named != nil, stage.descriptor.policy.text.contains(/unknown_account\s*=\s*["']conceal["']/) else {
-      stage.passesOver(.unknown, because: "nobody can ask it who is known: it reads no identifier, or its policy reveals")
+    guard conceals(person) else {
+      stage.passesOver(.unknown, because: Self.reveals)
       return
     }
-    guard let known = await prepared(person.fresh(subject)) else { return }
-    var unknown = known
-    unknown.record = nil
-    unknown.hasAccount = false
-    var without = known
-    without.record = nil
-    guard let opened = await opened(known), let wrong = (try? await subject.wrong(step(opened))) ?? nil else { return }
+    guard stage.wants(.unknown), let known = await prepared(person.fresh(subject)) else { return }
+    let (unknown, without) = (known.asNobody, known.asWithoutRecord)
+    guard let opened = await opened(known), let wrong = await wrong(opened) else { return }
     stage.judges(.unknown)
     let expected = await known.submit(opened, wrong)
-    for (who, whose) in [(unknown, "nobody's"), (without, "of an account without a record")] {
+    for (who, whose) in [(unknown, "unknown"), (without, "that of an account without a record")] {
       let begun = await who.begin(.prove)
       guard case .opened(let step) = begun.answer, step.fields == opened.fields, step.shown == opened.shown else {
         stage.finds(
           .unknown, "For an identifier that is \(whose), `begin` answers something else.",
-          "Ask the same of everybody: the answer tells a stranger who is registered.")
+          "Ask every person the same: a different answer tells an attacker who is registered.")
         continue
       }
       let heard = await who.submit(step, wrong)
       if heard.answer.word != expected.answer.word {
         stage.finds(
-          .unknown, "For an identifier that is \(whose), `submit` \(heard.answer.word), and \(expected.answer.word) for one that is known.",
+          .unknown, "For an identifier that is \(whose), `submit` \(heard.answer.word), and \(expected.answer.word) for a known one.",
           "Give the same refusal to both.")
       }
       // Work, as far as it can be counted and is the same in every run: what is asked of hashing, of sites, of messages and of randomness.
       let (left, right) = (heard.loan.use, expected.loan.use)
       if left.hashing != right.hashing || left.requests.count != right.requests.count || left.messages.count != right.messages.count
-        || left.random != right.random
+        || left.random != right.random || left.storing != right.storing
       {
         stage.finds(
-          .unknown, "For an identifier that is \(whose), other work is done than for one that is known.",
+          .unknown, "For an identifier that is \(whose), other work is done than for a known one.",
           "Do the same: `hasher.verify(typed, against: nil)` takes as long as with a hash, and the time tells who is registered.")
       }
     }
@@ -151,8 +163,9 @@ extension FullRules {
 
   // MARK: faults
 
-  func judgeFaults(_ person: Rehearsal, fields: (@Sendable (Rehearsal.Opened) async -> [String: InputValue]?)?) async {
-    guard let person = await prepared(person.fresh(subject)) else { return }
+  /// - Parameter isAble: whether the person can give the right answer.
+  func judgeFaults(_ person: Rehearsal, isAble: Bool) async {
+    guard stage.wants(.faults), let person = await prepared(person.fresh(subject)) else { return }
     if let unseen = stage.watched?.isUnseen {
       stage.passesOver(.faults, because: unseen)
       return
@@ -161,24 +174,25 @@ extension FullRules {
     if stage.watched == nil { stage.judges(.faults) }
     let failing = Loan(.fails)
     let begun = await person.begin(.prove, failing)
-    if failing.use.isAny {
+    if failing.use.canFail {
       stage.judges(.faults)
       switch begun.answer {
       case .threw, .late: break
-      case .opened where failing.use.messages.isEmpty && failing.use.hashing.isEmpty: break  // It may know from before what the site says.
+      // It may know from before what the site says.
+      case .opened where failing.use.messages.isEmpty && failing.use.hashing.isEmpty && failing.use.storing.isEmpty: break
       default:
         stage.finds(
           .faults, "Where what it needs fails, `begin` \(begun.answer.word).", "Let the error through: the core answers 503 and charges nobody.")
       }
     }
-    guard let fields, let opened = await opened(person), let good = await fields(opened) else { return }
+    guard isAble, let (opened, good) = await last(person) else { return }
     let loan = Loan(.fails)
     let heard = await person.submit(opened, good, loan)
-    guard loan.use.isAny else { return }
+    guard loan.use.canFail else { return }
     stage.judges(.faults)
     switch heard.answer {
     case .threw, .late: break
-    case .proved where loan.use.hashing.isEmpty && stage.watched == nil: break  // It had all that it needed.
+    case .proved where loan.use.hashing.isEmpty && loan.use.storing.isEmpty && stage.watched == nil: break  // It had all that it needed.
     default:
       stage.finds(
         .faults, "Where what it needs fails, `submit` \(heard.answer.word).",
@@ -189,38 +203,32 @@ extension FullRules {
   // MARK: cancellation and cleanup
 
   func judgeCancellation(_ person: Rehearsal) async {
-    guard let person = await prepared(person.fresh(subject)) else { return }
+    guard stage.wants(.cancellation), let person = await prepared(person.fresh(subject)) else { return }
     let input = stage.input(person.beginFields)
     await stage.judgeCancellation("begin") { [provider] loan in
-      _ = try await provider.begin(person.context(.prove, state: [], loan, hashes: false), input)
+      _ = try await provider.begin(person.context(.prove, state: [], asked: stage.descriptor.beginFields, loan, hashes: false), input)
     }
-    guard let opened = await opened(person), let good = await right(person)(opened) else { return }
-    let sent = stage.input(person.beginFields.merging(good) { _, new in new })
+    guard let (opened, good) = await last(person) else { return }
+    let sent = stage.input(good.filter { opened.asks(for: $0.key) })
     await stage.judgeCancellation("submit") { [provider] loan in
-      _ = try await provider.submit(person.context(.prove, state: opened.state, loan, hashes: true), sent)
+      _ = try await provider.submit(person.context(.prove, state: opened.state, asked: opened.fields, loan, hashes: true), sent)
     }
   }
+}
 
-  /// What is disabled is removed.
-  func judgeRemoval(_ person: Rehearsal) async {
-    guard subject.setsUp, let person = await prepared(person.fresh(subject)), let opened = await opened(person, .disable),
-      let fields = await right(person)(opened)
-    else { return }
-    guard case .proved(let proof) = await person.submit(opened, fields).answer else { return }
-    if case .remove = proof.record { return }
-    stage.finds(.cleanup, "A step of the purpose `disable` leaves the record in place.", "Answer `.proved(Proof(record: .remove))`.")
+extension Rehearsal {
+  /// The same step, about nobody.
+  var asNobody: Rehearsal {
+    var nobody = self
+    nobody.record = nil
+    nobody.hasAccount = false
+    return nobody
   }
 
-  // MARK: set once
-
-  /// What is set is not set again by who does not know it.
-  func judgeSetOnce(_ person: Rehearsal) async {
-    guard subject.setsUp, let person = await prepared(person.fresh(subject)), person.record != nil, let opened = await opened(person, .set),
-      case .proved? = await carried(person, opened)
-    else { return }
-    stage.finds(
-      .proof, "A step of the purpose `set` is proved though there is a secret already, and nobody asked for it.",
-      "Refuse with `already_set` where `account.record` is there: a session that was left open makes itself a secret of its own otherwise. "
-        + "`change` asks for the old one, and in a flow NAME_reset something else was proved first.")
+  /// The same step, about an account for which the provider keeps nothing.
+  var asWithoutRecord: Rehearsal {
+    var without = self
+    without.record = nil
+    return without
   }
 }

@@ -1,4 +1,5 @@
 import MoongateSDK
+import Synchronization
 
 /// The rules of a full provider.
 struct FullRules: Sendable {
@@ -12,23 +13,32 @@ struct FullRules: Sendable {
     let named = await IdentifierRules(stage: stage) { [provider] input throws(InputProblem) in try provider.readIdentifier(input) }.run()
     let start = Rehearsal(stage: stage, provider: provider, record: subject.record, named: named)
     guard let able = await judgeProof(start) else {
-      let why = "the subject does not know the right answer"
-      stage.passesOver(.proof, .beginTwice, .expiry, .concurrency, .refusals, .unknown, because: why)
+      let isTold = [ConformanceRule.proof, .askedFields, .rounds].contains(where: stage.isBroken)
+      let why = isTold ? "the right answer is not proved" : "the subject does not know the right answer"
+      stage.passesOver(
+        .proof, .askedFields, .beginTwice, .expiry, .concurrency, .refusals, .counted, .wholeAnswer, .once, .hashing, .unknown, .timing, because: why)
+      await judgeUpgrades(nil)
       await judgeMalformed(start)
-      await judgeFaults(start, fields: nil)
+      await judgeFaults(start, isAble: false)
       await judgeCancellation(start)
       return
     }
     await judgeBeginTwice(able)
     await judgeRefusals(able)
+    await judgeWholeAnswer(able)
+    await judgeAskedFields(able)
     await judgeConcurrency(able)
     await judgeExpiry(able)
     await judgeMalformed(able)
     await judgeUnknown(able)
-    await judgeFaults(able, fields: right(able))
+    await judgeTiming(able)
+    await judgeFaults(able, isAble: true)
     await judgeCancellation(able)
     await judgeRemoval(able)
     await judgeSetOnce(able)
+    await judgeChange(able)
+    await judgeHashing(able)
+    await judgeUpgrades(able)
   }
 
   // MARK: parts of a person
@@ -36,6 +46,7 @@ struct FullRules: Sendable {
   /// Brings the person to where the answer can be given: sets the secret, where that is how it is.
   func prepared(_ start: Rehearsal) async -> Rehearsal? {
     await subject.reset()
+    stage.forget()
     stage.turn(to: subject.start)
     guard subject.setsUp else { return start }
     guard case .opened(let opened) = await start.begin(.set).answer, case .proved(let proof)? = await carried(start, opened),
@@ -49,17 +60,22 @@ struct FullRules: Sendable {
   }
 
   /// Answers a step as the subject says, and whatever it asks after that, to its end.
-  func carried(_ person: Rehearsal, _ first: Rehearsal.Opened) async -> Rehearsal.Heard.Answer? {
+  /// - Parameter beside: whether what was answered before, and what the subject says beyond what was asked, is sent along.
+  func carried(_ person: Rehearsal, _ first: Rehearsal.Opened, beside: Bool = false) async -> Rehearsal.Heard.Answer? {
     var opened = first
     var kept: [String] = []
-    for _ in 0..<Self.mostRounds {
+    var sent = person.beginFields
+    for round in 1...Self.mostRounds {
       for case .list(let lines) in opened.shown { kept += lines }
-      guard let fields = await right(person)(opened) else { return nil }
-      let answer = await person.submit(opened, fields).answer
+      guard let fields = await right(opened) else { return nil }
+      if let poll = opened.poll { stage.turn(to: stage.now + Int64(poll / .milliseconds(1))) }
+      sent.merge(fields) { _, new in new }
+      let answer = await person.submit(opened, fields, unasked: beside ? sent : [:]).answer
       if case .opened(let next) = answer {
         opened = next
         continue
       }
+      if case .proved = answer, opened.purpose == .prove, !beside { stage.rounds.withLock { $0 = $0 == 0 ? round : $0 } }
       if case .proved(let proof) = answer, let record = proof.record.bytes, SecretSearch(kept).isIn(record) {
         stage.finds(
           .secrets, "What the person was given to keep, such as recovery codes, is in the account's record as it is.",
@@ -67,24 +83,65 @@ struct FullRules: Sendable {
       }
       return answer
     }
+    if !beside {
+      stage.finds(
+        .rounds, "After \(Self.mostRounds) right answers the step still asks for more.",
+        "Answer `.proved` when the last round was answered: keep in the round's `state` which one it was.")
+    }
     return nil
   }
 
   /// A step that asks for more after that is never done.
-  private static let mostRounds = 6
+  static let mostRounds = 6
+
+  /// How many rounds the right answer has; known when it has been proved.
+  var rounds: Int { stage.rounds.withLock { $0 } }
+
+  /// The round of this index, after the ones before it were answered.
+  func reached(_ person: Rehearsal, _ index: Int) async -> Rehearsal.Opened? {
+    guard var opened = await opened(person) else { return nil }
+    for _ in 0..<index {
+      guard let fields = await right(opened), case .opened(let next) = await person.submit(opened, fields).answer else { return nil }
+      opened = next
+    }
+    return opened
+  }
+
+  /// The round whose right answer proves.
+  func last(_ person: Rehearsal) async -> (opened: Rehearsal.Opened, fields: [String: InputValue])? {
+    guard rounds > 0, let opened = await reached(person, rounds - 1), let fields = await right(opened) else { return nil }
+    return (opened, fields)
+  }
 
   func step(_ opened: Rehearsal.Opened) -> ConformanceSubject.Step {
     ConformanceSubject.Step(
-      purpose: opened.purpose, fields: opened.fields, shown: opened.shown, redirect: opened.redirect, now: stage.now)
+      purpose: opened.purpose, fields: opened.fields, shown: opened.shown, redirect: opened.redirect, poll: opened.poll, now: stage.now)
   }
 
   func opened(_ person: Rehearsal, _ purpose: StepPurpose = .prove) async -> Rehearsal.Opened? {
     if case .opened(let opened) = await person.begin(purpose).answer { opened } else { nil }
   }
 
-  /// Gives the right answer to a step that is opened for it.
-  func right(_ person: Rehearsal) -> @Sendable (Rehearsal.Opened) async -> [String: InputValue]? {
-    { opened in (try? await subject.right(step(opened))) ?? nil }
+  /// The right answer to a round; nil where the subject does not know it.
+  func right(_ opened: Rehearsal.Opened) async -> [String: InputValue]? { await asked(subject.right, step(opened)) }
+
+  /// A wrong answer to a round: what the subject says, and of required fields that it does not name the right ones.
+  func wrong(_ opened: Rehearsal.Opened) async -> [String: InputValue]? {
+    guard var wrong = await asked(subject.wrong, step(opened)) else { return nil }
+    guard opened.redirect != nil || wrong.keys.contains(where: opened.asks) else { return nil }
+    let right = await right(opened) ?? [:]
+    for field in opened.fields where field.isRequired && wrong[field.name] == nil { wrong[field.name] = right[field.name] }
+    return wrong
+  }
+
+  private func asked(
+    _ who: @Sendable (ConformanceSubject.Step) async throws -> [String: InputValue]?, _ step: ConformanceSubject.Step
+  ) async -> [String: InputValue]? {
+    for shown in step.shown { stage.hide(shown) }
+    do { return try await who(step) } catch {
+      stage.subjectFailed(error)
+      return nil
+    }
   }
 
   // MARK: proof
@@ -93,13 +150,13 @@ struct FullRules: Sendable {
   private func judgeProof(_ start: Rehearsal) async -> Rehearsal? {
     await subject.reset()
     stage.turn(to: subject.start)
-    if subject.setsUp, case .opened(let opened) = await start.begin(.set).answer, (try? await subject.right(step(opened))) ?? nil == nil {
-      return nil
-    }
+    if subject.setsUp, case .opened(let opened) = await start.begin(.set).answer, await right(opened) == nil { return nil }
     guard let able = await prepared(start) else {
-      stage.finds(
-        .proof, "A step of the purpose `set` does not end in a record, though it was answered as the subject says.",
-        "Answer `.proved` with `record: .replace(…)`, or say `setsUp = false` and give the subject's own answers.")
+      if !stage.isBroken(.rounds), await !reads(start, .set) {
+        stage.finds(
+          .proof, "A step of the purpose `set` does not end in a record, though it was answered as the subject says.",
+          "Answer `.proved` with `record: .replaceOnce(…)`, or say `setsUp = false` and give the subject's own answers.")
+      }
       return nil
     }
     let begun = await able.begin(.prove)
@@ -107,7 +164,7 @@ struct FullRules: Sendable {
       let declared = ConformanceSubject.Step(purpose: .prove, fields: stage.descriptor.submitFields, shown: [], redirect: nil, now: stage.now)
       if case .proved = begun.answer {
         // Whatever the subject knows.
-      } else if ((try? await subject.right(declared)) ?? nil) == nil {
+      } else if await asked(subject.right, declared) == nil {
         return nil
       }
       stage.finds(
@@ -115,21 +172,56 @@ struct FullRules: Sendable {
         "Answer `.ask` or `.redirect`. `.proved` in `begin` is refused by the core: a step that passes without a try is counted by no limit.")
       return nil
     }
-    guard let fields = await right(able)(opened) else { return nil }
+    guard let end = await carried(able, opened) else { return nil }
     stage.judges(.proof)
-    let heard = await able.submit(opened, fields)
-    guard case .proved = heard.answer else {
-      stage.finds(
-        .proof, "The right answer is not proved: `submit` \(heard.answer.word).",
-        "See that the subject's answer is right, then that `submit` takes it.")
+    stage.judges(.rounds)
+    stage.judges(.askedFields)
+    guard case .proved = end else {
+      if await !reads(able, .prove) {
+        stage.finds(
+          .proof, "The right answer is not proved: `submit` \(end.word).", "See that the subject's answer is right, then that `submit` takes it.")
+      }
       return nil
     }
+    await judgeBeginAlong(able)
     return able
+  }
+
+  /// Whether the right answer passes only with fields that were not asked for, which is told.
+  private func reads(_ person: Rehearsal, _ purpose: StepPurpose) async -> Bool {
+    await subject.reset()
+    guard let opened = await opened(person, purpose), case .proved? = await carried(person, opened, beside: true) else { return false }
+    stage.finds(
+      .askedFields, "A field is read that was not asked for in its round: the right answer is proved only with fields of other calls beside it.",
+      "Keep in `step.state` what a later round needs. A provider receives in `submit` the fields of its last `.ask`, and nothing else.")
+    return true
+  }
+
+  /// Attack: fields of `submit` that come with `begin` are judged there, where no try is charged: a free guess, as often as somebody likes.
+  private func judgeBeginAlong(_ able: Rehearsal) async {
+    guard stage.wants(.proof), let opened = await opened(able), opened.redirect == nil else { return }
+    for (what, fields) in [("right", await right(opened)), ("wrong", await wrong(opened))] {
+      guard let fields, let field = fields.keys.sorted().first(where: opened.asks) else { continue }
+      let begun = await able.begin(.prove, along: fields).answer
+      switch begun {
+      case .opened(let same) where same.fields == opened.fields: continue
+      case .malformed, .late: continue
+      case .proved:
+        stage.finds(
+          .proof, "`begin` proves when the answer comes along with it.",
+          "Only `submit` may answer `.proved`, after the try was charged: answer `.ask` in `begin`, whatever fields are there.", field: field)
+      default:
+        stage.finds(
+          .proof, "`begin` judges an answer that comes along with it: with the \(what) one it \(begun.explained), and asks without.",
+          "Answer `.ask` in `begin`, whatever fields are there: nothing that is judged in `begin` is counted.", field: field)
+      }
+    }
   }
 
   // MARK: begin twice
 
   private func judgeBeginTwice(_ person: Rehearsal) async {
+    guard stage.wants(.beginTwice) else { return }
     guard let person = await prepared(person.fresh(subject)), let first = await opened(person), let second = await opened(person) else {
       stage.finds(.beginTwice, "The second `begin` of a step does not open it.", "Open it again: the first is given up by the core.")
       return
@@ -140,48 +232,12 @@ struct FullRules: Sendable {
     }
     // The second one is the one that counts. What is good once is good for one of them only.
     for opened in subject.isOneTime ? [second] : [second, first] {
-      guard let fields = await right(person)(opened) else { return }
-      let heard = await person.submit(opened, fields)
-      if case .proved = heard.answer { continue }
+      guard let end = await carried(person, opened) else { return }
+      if case .proved = end { continue }
       stage.finds(
-        .beginTwice, "After a second `begin` the right answer is not proved: `submit` \(heard.answer.word).",
+        .beginTwice, "After a second `begin` the right answer is not proved: `submit` \(end.word).",
         "Keep what a step needs in its `state`, and nothing of it in the provider.")
     }
-  }
-
-  // MARK: refusals
-
-  private func judgeRefusals(_ person: Rehearsal) async {
-    guard let person = await prepared(person.fresh(subject)), let opened = await opened(person) else { return }
-    for _ in 0..<5 {
-      guard let wrong = (try? await subject.wrong(step(opened))) ?? nil else {
-        stage.passesOver(.refusals, because: "the subject knows no wrong answer")
-        return
-      }
-      stage.judges(.refusals)
-      let heard = await person.submit(opened, wrong)
-      switch heard.answer {
-      case .refused: continue
-      case .proved: stage.finds(.refusals, "A wrong answer is proved.", "Compare before you prove.")
-      case .threw where stage.isBroken(.outcomes): continue
-      case .threw:
-        stage.finds(
-          .refusals, "A wrong answer is an error.", "Answer `.refused` with a declared reason: an error gives the try back, and guesses cost nothing."
-        )
-      case .malformed:
-        stage.finds(.refusals, "A wrong answer is malformed, which is not counted.", "Answer `.refused` for what can be read and is wrong.")
-      case .opened:
-        stage.finds(.refusals, "A wrong answer is asked for again, which is not counted.", "Answer `.refused`: the core keeps the step open.")
-      case .late: return
-      }
-      return
-    }
-    guard let fields = await right(person)(opened) else { return }
-    let after = await person.submit(opened, fields)
-    if case .proved = after.answer { return }
-    stage.finds(
-      .refusals, "After wrong answers the right one is not proved: `submit` \(after.answer.word).",
-      "Change nothing where you refuse: tries and locks are the core's to count.")
   }
 }
 
@@ -191,5 +247,29 @@ extension Rehearsal {
     var fresh = self
     if subject.setsUp { fresh.record = subject.record }
     return fresh
+  }
+}
+
+extension Rehearsal.Heard.Answer {
+  /// In a word, and what it threw.
+  var explained: String {
+    if case .threw(let thrown) = self { "throws (\(thrown.text.prefix(160)))" } else { word }
+  }
+}
+
+extension Stage {
+  /// Hides in traces what a person was shown.
+  func hide(_ shown: Shown) {
+    switch shown {
+    case .secret(let text), .qr(let text): trace.hide(text, as: "shown")
+    case .list(let lines): for line in lines { trace.hide(line, as: "shown") }
+    case .text, .ceremony: break
+    }
+  }
+
+  /// The fields that the descriptor declares, of these.
+  func declared(_ fields: [String: InputValue]) -> [String: InputValue] {
+    let names = Set((descriptor.beginFields + descriptor.submitFields).map(\.name))
+    return fields.filter { names.contains($0.key) }
   }
 }

@@ -47,8 +47,9 @@ struct IdentifierRules: Sendable {
   }
 
   private func identifier(_ fields: [String: InputValue], _ rule: ConformanceRule, _ what: String) -> Identifier? {
+    judgeAsked(fields)
     do throws(InputProblem) {
-      guard let identifier = try read(stage.input(fields)) else {
+      guard let identifier = try read(stage.input(stage.declared(fields))) else {
         stage.finds(rule, "No identifier is read of \(what).", "Read the field that names the person in `readIdentifier`.")
         return nil
       }
@@ -58,6 +59,18 @@ struct IdentifierRules: Sendable {
       stage.finds(rule, "It takes \(what) for malformed: \(error.detail)", "Take whatever a person would type, or give the suite other spellings.")
       return nil
     }
+  }
+
+  /// Fields that the descriptor does not declare change nothing: the core drops them.
+  private func judgeAsked(_ fields: [String: InputValue]) {
+    let declared = stage.declared(fields)
+    guard declared.count < fields.count else { return }
+    stage.judges(.askedFields)
+    let (all, own) = (try? read(stage.input(fields)), try? read(stage.input(declared)))
+    guard all != own, let field = fields.keys.sorted().first(where: { declared[$0] == nil }) else { return }
+    stage.finds(
+      .askedFields, "The field `\(field)` is read, and `beginFields` does not declare it: without it another identifier is read, or none.",
+      "Declare it in `beginFields`, or do not read it: the core passes on only what was asked for.", field: field)
   }
 
   /// Its kind and its attributes.

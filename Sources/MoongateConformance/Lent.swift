@@ -9,6 +9,8 @@ final class Loan: Sendable {
     var requests: [WebRequest] = []
     /// Comparisons and hashes, in their order.
     var hashing: [String] = []
+    /// Uses of the key-value store, in their order.
+    var storing: [String] = []
     var lines: [String] = []
     /// How many random bytes were asked for, call by call.
     var random: [Int] = []
@@ -18,6 +20,8 @@ final class Loan: Sendable {
 
     /// Whether anything outside was asked.
     var isAny: Bool { !messages.isEmpty || !requests.isEmpty || !hashing.isEmpty }
+    /// Whether anything was used that can fail.
+    var canFail: Bool { isAny || !storing.isEmpty }
   }
 
   let manner: SiteManner
@@ -127,6 +131,48 @@ struct LentHasher: SecretHasher {
       text += Hex.text((0..<8).map { UInt8(truncatingIfNeeded: hash >> (UInt64($0) * 8)) })
     }
     return text
+  }
+}
+
+/// The suite's key-value store: in memory, for the whole run, by the suite's clock.
+struct LentStore: KeyValueStore {
+  let loan: Loan
+  let entries: MemoryKeyValueStore
+
+  func value(for key: String) async throws(KeyValueFault) -> [UInt8]? {
+    try await use("value")
+    return try await entries.value(for: key)
+  }
+
+  func set(_ value: [UInt8], for key: String, expiresIn lifetime: Duration) async throws(KeyValueFault) {
+    try await use("set")
+    try await entries.set(value, for: key, expiresIn: lifetime)
+  }
+
+  func setOnce(_ value: [UInt8], for key: String, expiresIn lifetime: Duration) async throws(KeyValueFault) -> Bool {
+    try await use("setOnce")
+    return try await entries.setOnce(value, for: key, expiresIn: lifetime)
+  }
+
+  func take(_ key: String) async throws(KeyValueFault) -> [UInt8]? {
+    try await use("take")
+    return try await entries.take(key)
+  }
+
+  func remove(_ key: String) async throws(KeyValueFault) {
+    try await use("remove")
+    try await entries.remove(key)
+  }
+
+  private func use(_ word: String) async throws(KeyValueFault) {
+    loan.note("key-value store") { $0.storing.append(word) }
+    switch loan.manner {
+    case .works: return
+    case .fails: throw .unavailable
+    case .hangs:
+      try? await Task.sleep(for: .seconds(3600))
+      throw .unavailable
+    }
   }
 }
 

@@ -1,7 +1,7 @@
 import MoongateSDK
 
-/// One person's way through the steps of a full provider, with the core's part played by the suite: it keeps the state and the record, and calls
-/// `check` before `submit`.
+/// One person's way through the steps of a full provider, with the core's part played by the suite: it keeps the state and the record, passes on only what
+/// was asked for, and calls `check` before `submit`.
 struct Rehearsal: Sendable {
   let stage: Stage
   let provider: any FullProvider
@@ -9,6 +9,7 @@ struct Rehearsal: Sendable {
   var record: [UInt8]?
   /// Whether there is an account at all.
   var hasAccount = true
+  var accountID = "ac_suite"
   /// Whom `begin` names, where it does.
   var named: Identifier?
 
@@ -18,7 +19,12 @@ struct Rehearsal: Sendable {
     let fields: [InputField]
     let shown: [Shown]
     let redirect: String?
+    /// How long it waits until it is polled; nil where it does not wait.
+    var poll: Duration?
     let state: [UInt8]
+
+    /// Whether a field reaches the provider: it was asked for. What another site sends back with the person all does.
+    func asks(for name: String) -> Bool { redirect != nil || fields.contains { $0.name == name } }
   }
 
   /// What came of a call, with what was lent for it.
@@ -26,7 +32,8 @@ struct Rehearsal: Sendable {
     enum Answer: Sendable {
       case opened(Opened)
       case proved(Proof)
-      case refused(RefusalReason)
+      /// - Parameter then: the round with which the step goes on.
+      case refused(RefusalReason, then: Opened?)
       case malformed(InputProblem)
       case threw(Thrown)
       case late
@@ -36,7 +43,7 @@ struct Rehearsal: Sendable {
         switch self {
         case .opened: "asks"
         case .proved: "proves"
-        case .refused(let reason): "refuses with `\(reason.rawValue)`"
+        case .refused(let reason, _): "refuses with `\(reason.rawValue)`"
         case .malformed: "says malformed"
         case .threw: "throws"
         case .late: "does not answer"
@@ -49,20 +56,29 @@ struct Rehearsal: Sendable {
   }
 
   /// The fields that `begin` gets.
-  var beginFields: [String: InputValue] { named == nil ? [:] : stage.subject.spellings.first ?? [:] }
+  var beginFields: [String: InputValue] { named == nil ? [:] : stage.declared(stage.subject.spellings.first ?? [:]) }
 
-  func begin(_ purpose: StepPurpose, _ loan: Loan = Loan()) async -> Heard {
-    let context = context(purpose, state: [], loan, hashes: false)
-    let input = stage.input(beginFields)
+  /// - Parameter along: fields that a client sends with them, such as those that `submit` takes.
+  func begin(_ purpose: StepPurpose, _ loan: Loan = Loan(), along: [String: InputValue] = [:]) async -> Heard {
+    let context = context(purpose, state: [], asked: stage.descriptor.beginFields, loan, hashes: false)
+    let input = stage.input(beginFields.merging(stage.declared(along)) { own, _ in own })
+    if stage.watched == nil { stage.trace.note(TracedCall.text("begin", context, input)) }
     let heard = Heard(answer: answer(await stage.call(loan) { [provider] in try await provider.begin(context, input) }, purpose), loan: loan)
-    look(at: heard, typed: [])
+    look(at: heard, purpose, typed: [])
     return heard
   }
 
-  func submit(_ opened: Opened, _ fields: [String: InputValue], _ loan: Loan = Loan(), looks: Bool = true) async -> Heard {
-    let context = context(opened.purpose, state: opened.state, loan, hashes: true)
-    // A step that is begun with all that it asks for is judged at once: then the fields of both come together.
-    let input = stage.input(beginFields.merging(fields) { _, new in new })
+  /// Sends what was asked for of these fields, and nothing else, as the core does.
+  /// - Parameter unasked: fields that are sent all the same.
+  func submit(
+    _ opened: Opened, _ fields: [String: InputValue], _ loan: Loan = Loan(), unasked: [String: InputValue] = [:]
+  ) async -> Heard {
+    let context = context(opened.purpose, state: opened.state, asked: opened.fields, loan, hashes: true)
+    let fields = fields.filter { opened.asks(for: $0.key) }
+    let input = stage.input(fields.merging(unasked) { asked, _ in asked })
+    let typed = Self.secrets(input.fields, opened)
+    for text in typed where !Oddities.texts.contains(text) { stage.trace.hide(text, as: "answer") }
+    if stage.watched == nil { stage.trace.note(TracedCall.text("submit", context, input)) }
     let answer: Heard.Answer
     do throws(InputProblem) {
       try provider.check(context, input)
@@ -72,10 +88,10 @@ struct Rehearsal: Sendable {
     }
     loan.end()
     let heard = Heard(answer: answer, loan: loan)
-    if looks { look(at: heard, typed: Self.secrets(fields, opened)) }
+    look(at: heard, opened.purpose, typed: typed)
     // Not what is odd: `null` and `-1` stand in any line.
     switch answer {
-    case .proved, .refused: stage.typedEver.add(Self.secrets(fields, opened).filter { !Oddities.texts.contains($0) })
+    case .proved, .refused: stage.typedEver.add(typed.filter { !Oddities.texts.contains($0) })
     case .opened, .malformed, .threw, .late: break
     }
     return heard
@@ -90,39 +106,46 @@ struct Rehearsal: Sendable {
     }
   }
 
-  func context(_ purpose: StepPurpose, state: [UInt8], _ loan: Loan, hashes: Bool) -> StepContext {
+  func context(_ purpose: StepPurpose, state: [UInt8], asked: [InputField], _ loan: Loan, hashes: Bool) -> StepContext {
     let identifiers = stage.subject.identifiers.isEmpty ? [named].compactMap(\.self) : stage.subject.identifiers
     return StepContext(
       flow: stage.subject.flows[purpose] ?? "login", purpose: purpose,
-      account: hasAccount ? StepAccount(id: "ac_suite", record: record, identifiers: identifiers) : nil, identifier: named, state: state,
+      account: hasAccount ? StepAccount(id: accountID, record: record, identifiers: identifiers) : nil, identifier: named, state: state,
       now: stage.now,
       callback: Callback(address: "https://auth.example.com/auth/callback/\(stage.descriptor.name)", state: "suite-callback-state-5d1c"),
-      tools: stage.tools(loan, hashes: hashes))
+      asked: asked, tools: stage.tools(loan, hashes: hashes))
   }
 
   private func answer(_ called: Called<StepAnswer>, _ purpose: StepPurpose) -> Heard.Answer {
     switch called {
     case .late: .late
     case .threw(let thrown): .threw(thrown)
-    case .answered(.ask(let fields, let state, let shown)):
-      .opened(Opened(purpose: purpose, fields: fields, shown: shown, redirect: nil, state: state))
+    case .answered(.ask(let fields, let state, let shown)): .opened(opened(.ask(fields, state: state, showing: shown), purpose))
     case .answered(.redirect(let site, let state)): .opened(Opened(purpose: purpose, fields: [], shown: [], redirect: site, state: state))
+    case .answered(.wait(let poll, let state, let shown)):
+      .opened(Opened(purpose: purpose, fields: [], shown: shown, redirect: nil, poll: poll, state: state))
     case .answered(.proved(let proof)): .proved(proof)
-    case .answered(.refused(let reason)), .answered(.refusedAndAsked(let reason, _)): .refused(reason)
+    case .answered(.refused(let reason)): .refused(reason, then: nil)
+    case .answered(.refusedAndAsked(let reason, let round)): .refused(reason, then: opened(round, purpose))
     case .answered(.malformed(let problem)): .malformed(problem)
     }
   }
 
+  private func opened(_ round: StepAnswer.Round, _ purpose: StepPurpose) -> Opened {
+    Opened(purpose: purpose, fields: round.fields, shown: round.shown, redirect: nil, state: round.state)
+  }
+
   // MARK: what holds for every answer
 
-  private func look(at heard: Heard, typed: [String]) {
+  private func look(at heard: Heard, _ purpose: StepPurpose, typed: [String]) {
+    if stage.watched == nil { stage.trace.note(TracedCall.text(heard.answer)) }
     stage.judge(heard.loan, typed: typed)
     switch heard.answer {
     case .opened(let opened):
-      if let redirect = opened.redirect { stage.judgeText(redirect, "the address that the person is sent to", typed: []) }
-      for shown in opened.shown { stage.judgeText("\(shown)", "what the person is shown", typed: []) }
-    case .proved(let proof): look(at: proof, typed: typed)
-    case .refused(let reason):
+      look(at: opened)
+    case .proved(let proof): look(at: proof, purpose, typed: typed)
+    case .refused(let reason, let then):
+      if let then { look(at: then) }
       stage.judges(.outcomes)
       if stage.descriptor.outcome(reason) == nil {
         stage.finds(
@@ -138,7 +161,17 @@ struct Rehearsal: Sendable {
     }
   }
 
-  private func look(at proof: Proof, typed: [String]) {
+  private func look(at opened: Opened) {
+    if let redirect = opened.redirect {
+      stage.judgeText(redirect, "the address that the person is sent to", typed: [])
+    } else {
+      stage.judgeRound(opened)
+    }
+    for shown in opened.shown { stage.judgeText("\(shown)", "what the person is shown", typed: []) }
+  }
+
+  private func look(at proof: Proof, _ purpose: StepPurpose, typed: [String]) {
+    stage.judgeOnce(proof, purpose)
     for identifier in proof.proved + proof.attested + proof.claimed {
       stage.judgeFacts(of: identifier)
       if !stage.descriptor.identifierKinds.contains(identifier.kind) {

@@ -1,7 +1,7 @@
 import Foundation
 import MoongateSDK
 
-/// A provider that runs where the suite's lent tools do not reach, such as another program, and is watched by whoever started it.
+/// A provider that runs where the suite's lent tools do not reach, such as another program, and is watched by the caller that started it.
 ///
 /// The suite lends it tools as to any, of which it uses none; what those would have shown is asked here.
 public protocol WatchedProvider: Provider {
@@ -13,8 +13,23 @@ public protocol WatchedProvider: Provider {
   func meets(_ manner: SiteManner)
   /// What was seen of it since this was asked last.
   func sightings() -> Sightings
+  /// What it declares when it is started once more; nil where it cannot be.
+  func declaredAgain() async -> Result<ProviderDescriptor, RestartProblem>?
   /// Ends it, so that what it writes last is seen.
   func end() async
+}
+
+extension WatchedProvider {
+  /// It cannot be started once more.
+  public func declaredAgain() async -> Result<ProviderDescriptor, RestartProblem>? { nil }
+}
+
+/// A provider that runs elsewhere could not be started once more.
+public struct RestartProblem: Error, Sendable {
+  /// Why, as the end of a sentence.
+  public let sentence: String
+
+  public init(_ sentence: String) { self.sentence = sentence }
 }
 
 /// How the sites that a provider sends by behave.
@@ -33,11 +48,14 @@ public struct Sightings: Sendable {
   public var lines: [String]
   /// What it did beside that it may not do.
   public var findings: [ConformanceFinding]
+  /// The messages that were exchanged with it, in their order: `→ {…}` to it, `← {…}` from it.
+  public var messages: [String]
 
-  public init(requests: [WebRequest] = [], lines: [String] = [], findings: [ConformanceFinding] = []) {
+  public init(requests: [WebRequest] = [], lines: [String] = [], findings: [ConformanceFinding] = [], messages: [String] = []) {
     self.requests = requests
     self.lines = lines
     self.findings = findings
+    self.messages = messages
   }
 }
 
@@ -53,6 +71,7 @@ extension Stage {
   private func note(_ seen: Sightings) {
     for finding in seen.findings { finds(finding.rule, finding.seen, finding.advice) }
     overheard.add(seen.lines)
+    for message in seen.messages { trace.note(message) }
   }
 
   /// Ends a provider that runs elsewhere, and looks at what it did when nobody asked it any more.
@@ -62,7 +81,8 @@ extension Stage {
     note(late)
     if !late.requests.isEmpty {
       finds(
-        .cleanup, "Something was sent after the call had ended.", "Answer when what you have sent is handed over: a failure would be nobody's.")
+        .cleanup, "Something was sent after the call had ended.",
+        "Answer after what you have sent is handed over. A failure after the answer is reported to no one.")
     }
     await watched.end()
     note(watched.sightings())

@@ -20,6 +20,11 @@ struct JSONObjectText {
     bytes.append(contentsOf: String(number).utf8)
   }
 
+  mutating func add(_ name: String, _ flag: Bool) {
+    begin(name)
+    bytes.append(contentsOf: (flag ? "true" : "false").utf8)
+  }
+
   mutating func add(_ name: String, _ object: JSONObjectText) {
     begin(name)
     bytes.append(contentsOf: object.closed)

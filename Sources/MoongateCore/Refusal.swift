@@ -13,9 +13,11 @@ package struct Refusal: Error, Sendable, Equatable {
   /// From now; answered in whole seconds, rounded up, at least 1.
   package var retryAfter: Duration?
   package var resendAt: Timestamp?
-  /// For `step_up_required`: which provider, by which flow.
+  /// For `step_up_required`: which provider, by which flow. For `delivery_failed` with a reason: whose delivery it was.
   package var provider: ProviderName?
   package var flow: String?
+  /// For `delivery_failed`: why the identifier cannot be reached, where the provider has declared that.
+  package var deliveryReason: DeliveryReason?
   /// Found under `/decisions/{id}`.
   package var decision: DecisionID
 
@@ -58,6 +60,13 @@ package enum RefusalCode: Hashable, Sendable {
 
   /// The HTTP status (RFC 9110 section 15).
   package var status: Int { entry.status }
+
+  /// Whether it says that a code or a secret was compared and was wrong.
+  /// - Parameter provider: the descriptor of the provider that was asked.
+  package func isWrongAnswer(to provider: ProviderDescriptor?) -> Bool {
+    if self == .invalidCode { return true }
+    return RefusalReason(rawValue: name).flatMap { provider?.outcome($0) }?.isFailure ?? false
+  }
 
   /// All codes of our own; a policy's reason must be none of them.
   package static let reserved: Set<String> = Set(all.map(\.name))

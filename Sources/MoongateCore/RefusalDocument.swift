@@ -23,6 +23,8 @@ extension Refusal {
     object.add("field", field)
     object.add("provider", provider?.rawValue)
     object.add("flow", flow)
+    object.add("reason", deliveryReason?.reason.rawValue)
+    if let deliveryReason { object.add("permanent", deliveryReason.isPermanent) }
     for member in more { object.add(member.key, member.value) }
     return object.closed + [UInt8(ascii: "\n")]
   }

@@ -8,7 +8,7 @@ extension RefusalCode {
     case .invalidCode: "Invalid code"
     case .invalidPIN: "Incorrect passcode"
     case .invalidPassword: "Incorrect email or password"
-    case .oauthFailed: "Google sign-in failed"
+    case .oauthFailed: "Sign-in failed"
     case .oauthCancelled: "Sign-in cancelled"
     case .codeExpired: "Code expired"
     case .flowExpired: "Sign-in expired"
@@ -60,7 +60,7 @@ extension RefusalCode {
     case .invalidCode: "Invalid code. Please try again."
     case .invalidPIN: "Incorrect passcode"
     case .invalidPassword: "Incorrect email or password."
-    case .oauthFailed: "Google sign-in failed. Try again."
+    case .oauthFailed: "The sign-in failed. Try again."
     case .oauthCancelled: "Sign-in cancelled"
     case .codeExpired: "This code has expired. Please request a new one."
     case .flowExpired: "This sign-in has expired. Please start again."
@@ -111,6 +111,7 @@ extension Refusal {
   /// The sentence for the person: what was said at the place of refusal, else the code's own, with the time to wait in it.
   package var sentence: String {
     if let detail { return detail }
+    if let deliveryReason { return deliveryReason.sentence }
     guard let retryAfter else { return code.sentence }
     let wait = retryAfter.spokenLength
     return switch code {

@@ -9,6 +9,11 @@ extension ProviderDescriptor {
     if ProviderName(rawValue: name.rawValue) == nil { found.append("its name `\(name)` is ill-formed: \(Self.form)") }
     found += Self.mistakes(in: beginFields.map(\.name), "the begin field")
     found += Self.mistakes(in: submitFields.map(\.name), "the submit field")
+    found += Self.mistakes(in: callbackFields.map(\.name), "the callback field")
+    if callbackFields.count > 16 { found.append("it declares more than 16 callback fields") }
+    if callbackFields.contains(where: { ["returned", "code_verifier"].contains($0.name) }) {
+      found.append("no callback field can be called `returned` or `code_verifier`: the gateway has these itself")
+    }
     // These two are words of the calls themselves.
     if beginFields.contains(where: { $0.name == "provider" }) {
       found.append("no begin field can be called `provider`: calls name the provider by it")
@@ -20,25 +25,37 @@ extension ProviderDescriptor {
     for outcome in outcomes where !Self.isSentence(outcome.sentence) {
       found.append("the outcome `\(outcome.reason.rawValue)` needs one sentence for the person: plain text of at most 300 bytes")
     }
+    found += Self.mistakes(in: deliveryReasons.map(\.reason.rawValue), "the delivery reason")
+    for reason in deliveryReasons where !Self.isSentence(reason.sentence) {
+      found.append("the delivery reason `\(reason.reason.rawValue)` needs one sentence for the person: plain text of at most 300 bytes")
+    }
     found += Self.mistakes(in: facts.map { "\((of($0)?.rawValue).map { "\($0)_" } ?? "")\($0.name)" }, "the fact")
-    for fact in facts {
-      guard let kind = of(fact), identifierKinds.contains(kind) else {
-        found.append("the fact `\(fact.name)` is of identifiers that the provider does not declare to read")
-        continue
-      }
+    for fact in facts where of(fact).map({ !identifierKinds.contains($0) }) ?? false {
+      found.append("the fact `\(fact.name)` is of identifiers that the provider does not declare to read")
     }
     found += Self.mistakes(in: flows.map(\.name), "the flow")
+    if !Self.recordVersions.contains(recordVersion) { found.append("the version of its records is \(recordVersion): count from 1") }
+    if let maintenanceInterval, !Self.maintenanceIntervals.contains(maintenanceInterval) {
+      found.append("its maintenance interval is \(maintenanceInterval): 10 seconds to 30 days")
+    }
+    for document in wellKnown where !Self.isDocument(document) {
+      found.append(
+        "it cannot publish `\(document.prefix(48))`: a document is named by lower-case letters, digits and hyphens, and `moongate` is the gateway's")
+    }
+    if Set(wellKnown).count != wellKnown.count { found.append("it names a well-known document twice") }
     found += presentationMistakes
     if let words {
       let said = Array(words.page.values) + [words.name].compactMap(\.self) + words.notices.values.flatMap { [$0.subject, $0.event] }
       if !said.allSatisfy(Self.isSentence) { found.append("its words must be plain text of at most 300 bytes each, and its title not empty") }
       let known = Set((beginFields + submitFields).map(\.name))
-      for label in words.labels.keys.sorted() where !known.contains(label) { found.append("a label is for `\(label)`, which is no field") }
+      for label in words.labels.keys.sorted() where !known.contains(label) {
+        found.append("its words have a label for `\(label)`, which is no field")
+      }
       let texts = [words.title] + Array(words.labels.values) + Array(words.links.values) + (words.instruction.isEmpty ? [] : [words.instruction])
       if !texts.allSatisfy(Self.isSentence) { found.append("its words must be plain text of at most 300 bytes each, and its title not empty") }
       for (tag, texts) in words.translations.sorted(by: { $0.key < $1.key }) {
         if !Self.isTag(tag) {
-          found.append("`\(tag.prefix(40))` is no tag of a language: its words are translated under tags such as `hi` or `pt-BR`")
+          found.append("its words are translated to `\(tag.prefix(40))`, which is no language tag: write one such as `hi` or `pt-BR`")
         }
         if !texts.allSatisfy({ !$0.key.isEmpty && Self.isPlain($0.value, most: Self.longestTranslation) }) {
           found.append("its words in `\(tag.prefix(40))` must be plain text of at most \(Self.longestTranslation) bytes each, by the English text")
@@ -57,7 +74,7 @@ extension ProviderDescriptor {
           "it cannot have the page `\(page.prefix(48))`: \(Self.reservedPages.contains(page) ? "the gateway has one of this name" : Self.form)")
       }
       switch presentation {
-      case .form?, .externalSite?: found.append("it has a page of its own only with boxes for a code or a pad for digits")
+      case .form?, .externalSite?, .ceremony?: found.append("it has a page of its own only with boxes for a code or a pad for digits")
       default: break
       }
     }
@@ -70,6 +87,27 @@ extension ProviderDescriptor {
       for name in [current, new] where !submitFields.contains(where: { $0.name == name && $0.kind == .digits }) {
         found.append("its pad is for the field `\(name.prefix(48))`, which is no submit field of digits")
       }
+    }
+    if role.contains(.provesIdentifier) == identifierKinds.isEmpty {
+      found.append(
+        identifierKinds.isEmpty
+          ? "its role says that it proves an identifier, and it declares no kind of identifier"
+          : "it declares kinds of identifier, and its role does not say that it proves one")
+    }
+    let objects = submitFields.filter { $0.kind == .json }
+    if case .ceremony(let button)? = presentation {
+      if objects.count != 1 { found.append("its ceremony needs one submit field of kind json, which takes the answer of the browser") }
+      if !Self.isSentence(button) { found.append("the button of its ceremony needs words: plain text of at most 300 bytes") }
+    } else if role.contains(.findsAccount) {
+      found.append("it finds accounts without a ceremony: declare the presentation `.ceremony`")
+    } else if let object = objects.first {
+      found.append("its field `\(object.name)` of kind json is filled in by a ceremony: declare the presentation `.ceremony`")
+    }
+    if let choice = (beginFields + submitFields).first(where: { $0.kind == .choice }) {
+      found.append("its declared field `\(choice.name)` is of kind choice: only a round can ask for one, since it says what there is to choose")
+    }
+    if let object = beginFields.first(where: { $0.kind == .json }) {
+      found.append("its begin field `\(object.name)` is of kind json: only submit fields can be")
     }
     if case .field(let kind, _)? = entrance, !identifierKinds.contains(kind) || kind == .federated {
       found.append("it is offered by a field for an identifier that it does not read")
@@ -85,17 +123,26 @@ extension ProviderDescriptor {
     "login", "register", "logout", "account", "step", "choose", "callback", "hook", "assets", "error", "delete", "export", "leave", "outbox",
   ]
 
-  /// Whose attribute the fact is.
+  /// Whose attribute the fact is; nil where only the provider's proofs tell it.
   public func of(_ fact: FactField) -> IdentifierKind? { fact.of ?? identifierKinds.first }
+
+  private static let maintenanceIntervals: ClosedRange<Duration> = .seconds(10)...Duration.seconds(30 * 86_400)
+  /// Enough for any history, and little enough for every program.
+  private static let recordVersions = 1...1_000_000
 
   fileprivate static let form = "lower-case letters, digits and underscores, a letter first, 48 characters at most"
 
-  private static func mistakes(in names: [String], _ what: String) -> [String] {
+  fileprivate static func mistakes(in names: [String], _ what: String, repeated: String = "is declared twice") -> [String] {
     var seen: Set<String> = []
     return names.compactMap { name in
-      if ProviderName(rawValue: name) == nil { return "\(what) `\(name)` is ill-formed: \(form)" }
-      return seen.insert(name).inserted ? nil : "\(what) `\(name)` is declared twice"
+      if ProviderName(rawValue: name) == nil { return "\(what) `\(name.prefix(60))` is ill-formed: \(form)" }
+      return seen.insert(name).inserted ? nil : "\(what) `\(name)` \(repeated)"
     }
+  }
+
+  private static func isDocument(_ name: String) -> Bool {
+    (1...64).contains(name.utf8.count) && name != "moongate"
+      && name.utf8.allSatisfy { (97...122).contains($0) || (48...57).contains($0) || $0 == UInt8(ascii: "-") }
   }
 
   static func isSentence(_ text: String) -> Bool { DescriptorText.isSentence(text) }
@@ -114,6 +161,34 @@ extension ProviderDescriptor {
   }
 }
 
+extension InputField {
+  /// The most fields of one round: what a page has space for.
+  public static let mostInRound = 16
+
+  /// What is wrong with the fields of one `ask`, a sentence each; empty if they can be asked for. The gateway answers 503 to a step that asks for others.
+  public static func mistakes(inRound fields: [InputField]) -> [String] {
+    var found = fields.count > mostInRound ? ["it asks for more than \(mostInRound) fields"] : []
+    found += ProviderDescriptor.mistakes(in: fields.map(\.name), "the field", repeated: "is asked for twice")
+    if fields.contains(where: { $0.name == "code_verifier" }) { found.append("no field can be called `code_verifier`") }
+    for field in fields where !(1...1_000).contains(field.length ?? 1) {
+      found.append("the length of the field `\(field.name.prefix(48))` must be from 1 to 1000")
+    }
+    for field in fields where !field.hasFittingChoices {
+      found.append("the field `\(field.name.prefix(48))` needs 1 to 64 different choices if it is of kind choice, and none otherwise")
+    }
+    return found
+  }
+}
+
+extension InputField {
+  /// Whether it has choices exactly where it is a choice, each with a value of its own.
+  private var hasFittingChoices: Bool {
+    guard kind == .choice else { return choices == nil }
+    let values = (choices ?? []).map(\.value)
+    return (1...64).contains(values.count) && Set(values).count == values.count && values.allSatisfy { (1...2_000).contains($0.utf8.count) }
+  }
+}
+
 /// What may stand in the texts of a descriptor.
 public enum DescriptorText {
   /// Whether the text is one line of plain text, not empty, of at most 300 bytes.
@@ -121,12 +196,6 @@ public enum DescriptorText {
 }
 
 extension PolicySource {
-  /// The file's name without its folder and its ending: `pin_set`.
-  public var name: String {
-    let last = file.split(separator: "/").last.map(String.init) ?? file
-    return last.hasSuffix(".lua") ? String(last.dropLast(4)) : last
-  }
-
   /// A file that a target embeds.
   public init(file: String, bytes: [UInt8]) { self.init(file: file, text: String(decoding: bytes, as: UTF8.self)) }
 }

@@ -18,14 +18,62 @@ public protocol FullProvider: Provider {
 
   /// Judges what the person sent. Must be free of effects where it answers `refused`.
   func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer
+
+  /// Brings a record of an older version into today's form. Called before the record is handed over, with records of versions below
+  /// `ProviderDescriptor.recordVersion`. The result is stored when a step with it has passed.
+  ///
+  /// Convert, and do nothing else: no hash and no call to another site. The time would tell a stranger who is registered.
+  /// - Throws: where the record cannot be read. The step is then answered 503.
+  func upgrade(_ record: [UInt8], from version: Int) async throws -> [UInt8]
+
+  /// What the record holds, as the account page lists it: for a provider with the role `.keepsSeveral`. At most 64 items are listed.
+  /// - Throws: where the record cannot be read. The page then lists nothing.
+  func holdings(in record: [UInt8]) throws -> [HeldItem]
 }
 
 extension FullProvider {
   /// Nothing is refused before it is judged.
   public func check(_ step: StepContext, _ input: ProviderInput) throws(InputProblem) {}
 
+  /// There are no older versions.
+  public func upgrade(_ record: [UInt8], from version: Int) async throws -> [UInt8] { throw RecordUpgradeMissing(version: version) }
+
+  /// Nothing is listed.
+  public func holdings(in record: [UInt8]) throws -> [HeldItem] { [] }
+
   /// None: the flow's account is meant.
   public func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier? { nil }
+}
+
+/// One of several things that a provider keeps for an account, as its owner sees it. No secret is in it.
+public struct HeldItem: Sendable, Equatable {
+  /// Which of the provider's items it is.
+  public let id: String
+  /// What the owner calls it: plain text.
+  public let name: String
+  /// More of it, such as the kind of device, a few words each; translated where the provider's words have them.
+  public let details: [String]
+  /// Milliseconds since the Unix epoch; nil where it is not known.
+  public let addedAt: Int64?
+  /// The same; nil where it was not used yet.
+  public let usedAt: Int64?
+
+  public init(id: String, name: String, details: [String] = [], addedAt: Int64? = nil, usedAt: Int64? = nil) {
+    self.id = id
+    self.name = name
+    self.details = details
+    self.addedAt = addedAt
+    self.usedAt = usedAt
+  }
+}
+
+/// A provider has a record of an older version and does not say how to read it.
+public struct RecordUpgradeMissing: Error, Sendable, CustomStringConvertible {
+  public let version: Int
+
+  public init(version: Int) { self.version = version }
+
+  public var description: String { "there is no `upgrade` for a record of version \(version)" }
 }
 
 /// What a full provider is given: enough to judge, nothing to sign in with.
@@ -40,19 +88,24 @@ public struct StepContext: Sendable {
   /// whose policy conceals does the same work, and takes the same time, without one.
   public var account: StepAccount?
   /// What `readIdentifier` made of `begin`'s input, where it made something.
-  public let identifier: Identifier?
+  public package(set) var identifier: Identifier?
   /// What the provider's last answer in this step asked to keep. Sealed by the core while it waits.
   public let state: [UInt8]
   /// Milliseconds since the Unix epoch, by the core's clock.
   public let now: Int64
   /// Where a site that this step leads to sends the person back; nil where the step was not begun over HTTP.
   public let callback: Callback?
+  /// The fields of this round: in `begin` the declared ones, in `submit` those of the last `ask`, or, after a `redirect`, the callback parameters.
+  /// Empty where nothing was asked for, as after a `wait`.
+  public var asked: [InputField]
   public var tools: StepTools
 
-  /// - Parameter flowPurpose: nil for the one that goes with the step's purpose.
+  /// - Parameters:
+  ///   - flowPurpose: nil for the one that goes with the step's purpose.
+  ///   - asked: nothing, unless told otherwise.
   public init(
     flow: String, flowPurpose: FlowPurposeKind? = nil, purpose: StepPurpose, account: StepAccount?, identifier: Identifier?, state: [UInt8],
-    now: Int64, callback: Callback?, tools: StepTools
+    now: Int64, callback: Callback?, asked: [InputField] = [], tools: StepTools
   ) {
     self.flow = flow
     self.flowPurpose = flowPurpose ?? FlowPurposeKind(of: purpose)
@@ -62,6 +115,7 @@ public struct StepContext: Sendable {
     self.state = state
     self.now = now
     self.callback = callback
+    self.asked = asked
     self.tools = tools
   }
 }
@@ -150,11 +204,15 @@ public enum StepAnswer: Sendable {
   case ask([InputField], state: [UInt8], showing: [Shown] = [])
   /// Send the person to another site; `state` comes back with the next call.
   case redirect(to: String, state: [UInt8])
+  /// The person decides elsewhere, such as in an app on their phone. The core calls `submit` again without fields, at the earliest after `poll`, which
+  /// is from 1 to 60 seconds; `state` comes back with it. A further `wait` is not counted. The flow's lifetime bounds the whole wait, and `refused`
+  /// ends it.
+  case wait(poll: Duration, state: [UInt8], showing: [Shown] = [])
   /// It is they.
   case proved(Proof)
   /// Not accepted, for a reason that the descriptor declares among its outcomes; counted as a failure, unless the outcome says otherwise.
   case refused(RefusalReason)
-  /// The same, and the step goes on with another round, such as back to the first question: written `.refused(reason, then: round)`.
+  /// The same, and the step asks the fields of another round, such as the first question again. Written `.refused(reason, then: round)`.
   case refusedAndAsked(RefusalReason, Round)
   /// Cannot be read: 422, not counted.
   case malformed(InputProblem)
@@ -173,6 +231,9 @@ public enum StepAnswer: Sendable {
     }
   }
 
+  /// How long a step may wait from one poll to the next.
+  public static let pollIntervals: ClosedRange<Duration> = .seconds(1)...(.seconds(60))
+
   /// Not accepted, and what to ask next. Counted as `refused` is.
   public static func refused(_ reason: RefusalReason, then next: Round) -> StepAnswer { .refusedAndAsked(reason, next) }
 }
@@ -188,6 +249,18 @@ public enum Shown: Sendable, Equatable, Codable {
   case qr(String)
   /// Lines to be kept, such as recovery codes.
   case list([String])
+  /// A call of the browser's or platform's credential API. `options` is the JSON text of a `PublicKeyCredentialCreationOptionsJSON` or a
+  /// `PublicKeyCredentialRequestOptionsJSON` (Web Authentication, Level 3, section 5.1) of at most 32 KiB. The same round asks for one field of kind `json`,
+  /// which takes the answer (`PublicKeyCredential.toJSON()`). For providers with the presentation `.ceremony`.
+  case ceremony(CeremonyCall, options: String)
+}
+
+/// The calls of the credential API.
+public enum CeremonyCall: String, Sendable, Codable {
+  /// `navigator.credentials.create()`: makes a credential.
+  case create
+  /// `navigator.credentials.get()`: proves a credential that was made before.
+  case get
 }
 
 /// What a passed step establishes.
@@ -207,25 +280,32 @@ public struct Proof: Sendable {
   }
 
   /// What was proved to be theirs, the most specific first (a federated identity before its verified email).
-  public let proved: [Identifier]
+  public package(set) var proved: [Identifier]
   /// What another site has verified at some time and does not vouch for today, such as an address at a domain that is not the site's own. A new
   /// account holds it verified; an account that has it already is not joined by it before it has proved something of its own.
-  public let attested: [Identifier]
+  public package(set) var attested: [Identifier]
   /// What they say is theirs and nobody has proved: held unverified, opens nothing.
-  public let claimed: [Identifier]
-  public let firstName: String?
-  public let lastName: String?
-  public let record: Record
+  public package(set) var claimed: [Identifier]
+  public package(set) var firstName: String?
+  public package(set) var lastName: String?
+  /// What policies may ask about this proof for the rest of the flow, by the names of the descriptor's `facts`: `f.providers.NAME.FACT`. Undeclared
+  /// names are dropped. Each value has at most 300 bytes; a longer one is a fault.
+  public package(set) var facts: [String: String]
+  public package(set) var record: Record
+  /// Whether two factors were proved at once, such as a device and the fingerprint that unlocks it. A session with such a step has assurance level 2.
+  public package(set) var isMultiFactor: Bool
 
   public init(
     proved: [Identifier] = [], attested: [Identifier] = [], claimed: [Identifier] = [], firstName: String? = nil, lastName: String? = nil,
-    record: Record = .keep
+    facts: [String: String] = [:], record: Record = .keep, isMultiFactor: Bool = false
   ) {
     self.proved = proved
     self.attested = attested
     self.claimed = claimed
     self.firstName = firstName
     self.lastName = lastName
+    self.facts = facts
     self.record = record
+    self.isMultiFactor = isMultiFactor
   }
 }

@@ -12,6 +12,9 @@ public enum Presentation: Sendable, Equatable {
   case form
   /// Another site judges. `button` is what the button that leads there says.
   case externalSite(button: String)
+  /// A ceremony of the browser's credential API (Web Authentication, Level 3), such as a passkey. The page calls the browser with the options that the step
+  /// shows (``Shown/ceremony(_:options:)``) and submits its answer in the one field of kind `json`. `button` is what the button says that starts it.
+  case ceremony(button: String)
 }
 
 /// How a provider is offered on the pages for signing in and registering.
@@ -25,7 +28,11 @@ public enum Entrance: Sendable, Equatable {
   case link(label: String)
 }
 
-/// What a provider is to an account. It decides what removing the provider means: factors are gone with it, identifiers stay.
+/// What a provider is to an account.
+///
+/// Only a provider that keeps a factor may keep a record, and the account page lists it. One that keeps a factor and proves no identifier is a second
+/// factor: accounts may require it, and it authorises changes. When gateway.lua no longer configures a provider, the identifiers that it proved
+/// stay verified, and its factors no longer count: the account is treated as one that has none.
 public struct ProviderRole: OptionSet, Sendable, Hashable {
   public let rawValue: UInt8
 
@@ -35,4 +42,10 @@ public struct ProviderRole: OptionSet, Sendable, Hashable {
   public static let provesIdentifier = ProviderRole(rawValue: 1)
   /// It keeps a factor for the account: a PIN, a password, an authenticator app.
   public static let keepsFactor = ProviderRole(rawValue: 2)
+  /// It keeps several of its kind in one record, such as passkeys. A step of the purpose `set` then adds one to those that there are.
+  public static let keepsSeveral = ProviderRole(rawValue: 4)
+  /// Its ceremony tells whose account it is, so that people can sign in by it with nothing typed: the options of `create` have the account's `id` as `user.id`, and the
+  /// answer of `get` brings it back as `response.userHandle`. The core then hands the provider that account and its record, as if it had been known before.
+  /// With the presentation `.ceremony`.
+  public static let findsAccount = ProviderRole(rawValue: 8)
 }

@@ -6,6 +6,18 @@
 public protocol Provider: Sendable {
   /// What it is and what it asks for. The same at every call: the core reads it once.
   var descriptor: ProviderDescriptor { get }
+
+  /// Does what has to be done now and then, such as fetching a vendor's keys or removing what has expired there. Runs on one gateway of the
+  /// installation at a time, about every `ProviderDescriptor.maintenanceInterval`, while the provider is configured. Nobody waits for it. It is cancelled
+  /// after a minute.
+  /// - Parameter tools: as for a step, without a hasher. `tools.store` refuses once the run has lost its lease.
+  /// - Throws: what went wrong: it is logged and counted, and maintenance runs again after the next interval.
+  func maintain(with tools: StepTools) async throws
+}
+
+extension Provider {
+  /// There is nothing to do.
+  public func maintain(with tools: StepTools) async throws {}
 }
 
 /// The versions of this library that a provider can be written for.
@@ -37,11 +49,27 @@ public struct CodeMessage: Sendable {
   public let domainBoundLine: String
   /// What messages call us.
   public let service: String
+  /// The language of `text`, by its tag (BCP 47).
+  public let language: String
+  private let translate: @Sendable (String) -> String
 
   public init(code: String, text: String, domainBoundLine: String, service: String) {
+    self.init(code: code, text: text, domainBoundLine: domainBoundLine, service: service, language: "en") { $0 }
+  }
+
+  /// - Parameter translate: gives an English text in the language.
+  package init(
+    code: String, text: String, domainBoundLine: String, service: String, language: String, translate: @escaping @Sendable (String) -> String
+  ) {
     self.code = code
     self.text = text
     self.domainBoundLine = domainBoundLine
     self.service = service
+    self.language = language
+    self.translate = translate
   }
+
+  /// An English text of the provider's own in the language of the message, as the provider's `words/` or the operator's `pages/` say it, with
+  /// {service} filled in: `code.said("Your {service} verification code")`.
+  public func said(_ english: String) -> String { translate(english).replacing("{service}", with: service) }
 }

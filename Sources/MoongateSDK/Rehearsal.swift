@@ -6,3 +6,10 @@ public protocol RehearsableProvider: Provider {
   /// A provider of the same descriptor that reads identifiers alike, and hands its codes to the messenger alone.
   func rehearsal(sending messenger: any Messenger) -> any Provider
 }
+
+/// The rehearsal of a provider whose steps wait for a decision that a person makes elsewhere. In the cases of `tests/`, `right()` approves at a step
+/// that waits, and `wrong()` refuses.
+public protocol DecidedRehearsal: Provider {
+  /// The person decides. The next poll is answered by it, and by nothing afterwards.
+  func decide(_ isApproved: Bool)
+}

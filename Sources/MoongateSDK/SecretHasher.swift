@@ -1,6 +1,7 @@
 /// Hashes PINs and passwords with Argon2id (RFC 9106) on threads of the core's own, so that proxied requests do not feel it.
 ///
-/// The core has taken a slot for the step before it was charged, so a provider never waits in a queue of strangers.
+/// For a provider that declares `hashesSecrets` the core has taken a permit before the step was charged. A client address has a quarter of the permits
+/// at most, and a secret waits five seconds for a thread at most; beyond that a call throws.
 public protocol SecretHasher: Sendable {
   /// Hashes with a fresh salt, the gateway's pepper and today's cost.
   /// - Returns: a PHC string, `$argon2id$v=19$m=…,t=…,p=…$salt$hash`.

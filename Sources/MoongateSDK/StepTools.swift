@@ -4,7 +4,10 @@ public struct StepTools: Sendable {
   public let randomBytes: @Sendable (_ count: Int) -> [UInt8]
   /// The provider's entry in gateway.lua.
   public let settings: StepSettings
-  /// Holds a slot of the hashing threads; nil unless the descriptor says `hashesSecrets`, and outside `submit`.
+  /// Hashes and verifies secrets, in every `submit`; nil in other calls, since what runs before an attempt is charged must not cost a hash.
+  ///
+  /// A descriptor with `hashesSecrets` has a permit of the hashing threads reserved before the attempt is charged. Without it the first use asks
+  /// for one, and throws where there is none: 503, refunded.
   public var hasher: (any SecretHasher)?
   /// Reaches other sites.
   public let web: any WebClient
@@ -14,13 +17,17 @@ public struct StepTools: Sendable {
   public let log: StepLog
   /// The core's clock.
   public let clock: StepClock
+  /// The provider's own key-value store.
+  public var store: any KeyValueStore
 
   /// - Parameters:
   ///   - log: keeps nothing, unless told otherwise.
   ///   - clock: stands at the epoch, unless told otherwise.
+  ///   - store: never answers, unless told otherwise.
   public init(
     randomBytes: @escaping @Sendable (Int) -> [UInt8], settings: StepSettings = StepSettings(), hasher: (any SecretHasher)? = nil,
-    web: any WebClient, messenger: (any Messenger)? = nil, log: StepLog = StepLog { _, _, _ in }, clock: StepClock = StepClock { 0 }
+    web: any WebClient, messenger: (any Messenger)? = nil, log: StepLog = StepLog { _, _, _ in }, clock: StepClock = StepClock { 0 },
+    store: any KeyValueStore = UnavailableKeyValueStore()
   ) {
     self.randomBytes = randomBytes
     self.settings = settings
@@ -29,6 +36,7 @@ public struct StepTools: Sendable {
     self.messenger = messenger
     self.log = log
     self.clock = clock
+    self.store = store
   }
 
   /// Sends a message by the way that gateway.lua names for this provider. Returns when it was taken over for delivery.

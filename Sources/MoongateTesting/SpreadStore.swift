@@ -48,6 +48,28 @@ package final class SpreadStore: Store {
   package func events(about account: String, traces: [String], limit: Int) async throws(StoreFault) -> [AuditEvent] {
     try await next.events(about: account, traces: traces, limit: limit)
   }
+  package func providerValue(at place: ProviderValuePlace, at now: Timestamp) async throws(StoreFault) -> [UInt8]? {
+    try await next.providerValue(at: place, at: now)
+  }
+  package func putProviderValue(_ value: ProviderValue, _ rule: ProviderValueRule, at now: Timestamp) async throws(StoreFault) -> ProviderValueOutcome
+  {
+    try await next.putProviderValue(value, rule, at: now)
+  }
+  package func takeProviderValue(
+    at place: ProviderValuePlace, under lease: Lease?, at now: Timestamp
+  ) async throws(StoreFault) -> TakenProviderValue { try await next.takeProviderValue(at: place, under: lease, at: now) }
+  package func acquireLease(_ name: String, by holder: String, for length: Duration, at now: Timestamp) async throws(StoreFault) -> LeaseAnswer {
+    try await next.acquireLease(name, by: holder, for: length, at: now)
+  }
+  package func releaseLease(_ lease: Lease, dueAt due: Timestamp, at now: Timestamp) async throws(StoreFault) {
+    try await next.releaseLease(lease, dueAt: due, at: now)
+  }
+  package func providerValues(after place: ProviderValuePlace?, limit: Int) async throws(StoreFault) -> [ProviderValue] {
+    try await next.providerValues(after: place, limit: limit)
+  }
+  package func replaceProviderValue(_ old: ProviderValue, by new: ProviderValue, at now: Timestamp) async throws(StoreFault) {
+    try await next.replaceProviderValue(old, by: new, at: now)
+  }
   package func session(_ token: TokenHash) async throws(StoreFault) -> SessionSnapshot? { try await next.session(token) }
   package func sessions(of account: String) async throws(StoreFault) -> [Session] { try await next.sessions(of: account) }
   package func touch(_ seen: [TokenHash: Timestamp]) async throws(StoreFault) { try await next.touch(seen) }

@@ -116,6 +116,33 @@ extension StoreConformance {
       let named = try #require(try await bench.store.account("ac_1"))
       #expect(named.firstName == "Asha" && named.lastName == "Rao")
     },
+    StoreConformance("an account has one language at a time") { bench async throws in
+      try await bench.apply(.createAccount(bench.account("ac_1", verified: [bench.phone()])))
+      #expect(try await bench.store.account("ac_1")?.language == nil)
+      try await bench.apply(.speak(account: "ac_1", "hi"))
+      try await bench.apply(.speak(account: "ac_1", "pt-BR"))
+      #expect(try await bench.store.account("ac_1")?.language == "pt-BR")
+      #expect(try await bench.store.account(holding: bench.phone())?.language == "pt-BR")
+    },
+    StoreConformance("an account is renamed, and a name can be removed") { bench async throws in
+      let account = Account(id: "ac_1", firstName: "Asha", lastName: "Rao", createdAt: bench.now, lastSeenAt: bench.now)
+      try await bench.apply(.createAccount(account))
+      let before = try await bench.store.sessionChanges(after: .max).latest
+      try await bench.apply(.renameAccount(account: "ac_1", firstName: "Usha", lastName: nil))
+      let named = try #require(try await bench.store.account("ac_1"))
+      #expect(named.firstName == "Usha" && named.lastName == nil)
+      #expect(try await bench.store.sessionChanges(after: before).accounts.contains("ac_1"), "caches are told")
+      let missing = Change.renameAccount(account: "ac_9", firstName: "Usha", lastName: nil)
+      #expect(try await bench.apply(missing) == .conflict(.accountUnavailable))
+    },
+    StoreConformance("one identifier is removed, and the others stay") { bench async throws in
+      let elsewhere = Identifier(kind: .federated, value: "site 1", display: "Asha")
+      try await bench.apply(.createAccount(bench.account("ac_1", verified: [bench.phone(), elsewhere])))
+      #expect(try await bench.apply(.removeIdentifier(account: "ac_1", elsewhere)) == .applied(locks: []))
+      #expect(try await bench.store.account("ac_1")?.identifiers.map(\.identifier) == [bench.phone()])
+      #expect(try await bench.store.account(holding: elsewhere) == nil)
+      #expect(try await bench.apply(.removeIdentifier(account: "ac_1", elsewhere)) == .conflict(.recordChanged))
+    },
     StoreConformance("two accounts become one: what is verified moves, the rest is gone") { bench async throws in
       let google = Identifier(kind: .federated, value: "google 1", display: "Asha")
       let pin = ProviderName(test: "pin")

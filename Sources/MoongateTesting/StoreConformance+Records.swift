@@ -138,7 +138,7 @@ extension StoreConformance {
       }
       let before = try await bench.store.sessionChanges(after: .max).latest
       bench.clock.advance(by: .seconds(1))
-      #expect(try await bench.apply(.verifyIdentifier(account: "ac_2", bench.email())) == .applied(locks: []))
+      #expect(try await bench.apply(.verifyIdentifier(account: "ac_2", bench.email(), forgetting: [password])) == .applied(locks: []))
       let owner = try #require(try await bench.store.account(holding: bench.email()))
       #expect(owner.id == "ac_2" && owner.identifiers == [HeldIdentifier(identifier: bench.email(), verifiedAt: bench.now)])
       #expect(owner.credentials == [password, pin])
@@ -151,8 +151,13 @@ extension StoreConformance {
       #expect(try await bench.apply(.createAccount(bench.account("ac_3", verified: [bench.email()]))) == .conflict(.identifierTaken))
     },
     StoreConformance("registering with a proved address takes it from those who only claim it") { bench async throws in
-      try await bench.apply(.createAccount(bench.account("ac_1", claimed: [bench.email()])), .putSession(bench.session("se_1", of: "ac_1")))
-      #expect(try await bench.apply(.createAccount(bench.account("ac_2", verified: [bench.email()]))) == .applied(locks: []))
+      let (pin, password) = (ProviderName(test: "pin"), ProviderName(test: "password"))
+      try await bench.apply(
+        .createAccount(bench.account("ac_1", claimed: [bench.email()])), .putProviderRecord(account: "ac_1", password, sealed: [1]),
+        .putProviderRecord(account: "ac_1", pin, sealed: [2]), .putSession(bench.session("se_1", of: "ac_1")))
+      #expect(
+        try await bench.apply(.createAccount(bench.account("ac_2", verified: [bench.email()]), forgetting: [password])) == .applied(locks: []))
+      #expect(try await bench.store.account("ac_1")?.credentials == [pin])
       #expect(try await bench.store.account("ac_1")?.identifiers == [])
       #expect(try await bench.store.sessions(of: "ac_1").isEmpty)
     },

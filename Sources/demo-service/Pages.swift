@@ -12,7 +12,7 @@ enum HomePage {
         \(Page.reminder(visitor, returnTo: "/home"))
         <p class="lead">\(known ? "The gateway proved that you are" : "The gateway let you through as") <strong>\(Page.escape(visitor.title))</strong>.</p>
         \(Page.facts(visitor))
-        <nav>\(known ? "<a class=\"button\" href=\"/auth/logout?return_to=%2F\">Sign out</a>" : "<a class=\"button\" href=\"/auth/login?return_to=%2F\">Sign in</a>")</nav>
+        <nav>\(known ? "<a class=\"button\" href=\"/auth/account?return_to=%2Fhome\">Your account</a> <a class=\"button\" href=\"/auth/logout?return_to=%2F\">Sign out</a>" : "<a class=\"button\" href=\"/auth/login?return_to=%2F\">Sign in</a>")</nav>
         <details>
           <summary>The \(visitor.headers.count) headers of this request</summary>
           <table>\(visitor.headers.map { "<tr><th scope=\"row\">\(Page.escape($0.name))</th><td>\(Page.escape($0.value))</td></tr>" }.joined())</table>

@@ -153,15 +153,25 @@ def posts(ports, calls):
     return [json.loads(answer) for answer in answers], seconds
 
 
+def outbox(admin):
+    return call(http.client.HTTPConnection("127.0.0.1", admin, timeout=30), "GET", "/outbox")
+
+
+def sent_since(known, admin):
+    """Addresses and codes of the messages that are not among the known ones, the oldest first."""
+    return [(entry["to"], entry["code"]) for entry in reversed(outbox(admin)) if entry["id"] not in known and entry["code"]]
+
+
 def run_flows(ports, admins, name, who, devices=None):
     """Runs the flow for each of the `begin` bodies, on their devices, with codes from the outbox; the answers, and the seconds that the three calls took."""
     devices = devices or [None] * len(who)
+    before = [{entry["id"] for entry in outbox(admin)} for admin in admins]
     created, creating = posts(ports, [("/api/auth/flows", {"flow": name}, device) for device in devices])
     _, beginning = posts(ports, [(f"/api/auth/flows/{flow['id']}/begin", person, device) for flow, person, device in zip(created, who, devices)])
-    codes = {}
-    for admin in admins:
-        outbox = call(http.client.HTTPConnection("127.0.0.1", admin, timeout=30), "GET", "/outbox")
-        codes |= {entry["to"]: entry["code"] for entry in reversed(outbox)}
+    # A step answers first and sends then: the last ones' codes may be on their way.
+    codes, until = {}, time.monotonic() + 30
+    while len(codes) < len(who) and time.monotonic() < until:
+        codes = {to: code for admin, known in zip(admins, before) for to, code in sent_since(known, admin)}
     done, submitting = posts(
         ports, [(f"/api/auth/flows/{flow['id']}/submit", {"code": codes[person.get("phone") or person["email"]]}, device)
                 for flow, person, device in zip(created, who, devices)])

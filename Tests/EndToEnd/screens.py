@@ -62,13 +62,15 @@ class Screen:
         """As it looked, for somebody who does not mind motion."""
         return self.looks(self.size, self.dark)
 
-    def looks(self, size=(390, 844), dark=False, calm=False):
+    def looks(self, size=(390, 844), dark=False, calm=False, forced=False):
+        """In a window of this size, in these colours, with motion or calm; `forced`: in the reader's own colours."""
         self.size, self.dark = size, dark
         self.driver.execute_cdp_cmd(
             "Emulation.setDeviceMetricsOverride", {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": False})
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [
             {"name": "prefers-color-scheme", "value": "dark" if dark else "light"},
-            {"name": "prefers-reduced-motion", "value": "reduce" if calm else "no-preference"}]})
+            {"name": "prefers-reduced-motion", "value": "reduce" if calm else "no-preference"},
+            {"name": "forced-colors", "value": "active" if forced else "none"}]})
         return self
 
     def forget(self):

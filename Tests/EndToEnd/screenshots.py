@@ -1,4 +1,5 @@
-"""Pictures of every page and state, light and dark, phone and laptop: `make screenshots`. Look at each before you call it done."""
+"""Pictures of every page and state: light and dark, phone and laptop, with a phone's keyboard open, in the reader's own colours and with text at twice its
+size. `make screenshots`. Look at each before you call it done."""
 
 import contextlib
 import pathlib
@@ -12,7 +13,9 @@ from screens import LAPTOP, PHONE, Screen, start
 OUT = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".build-e2e/screenshots")
 ONLY = set(sys.argv[2:])
 LOOKS = {"phone-light": ((390, 844), False), "phone-dark": ((390, 844), True), "laptop-light": (LAPTOP, False), "laptop-dark": (LAPTOP, True),
-         "small-dark": (PHONE, True)}
+         "small-dark": (PHONE, True),
+         # A phone's keyboard takes 300 px of the window.
+         "keyboard": ((390, 544), False), "tiny": ((320, 568), False)}
 
 
 def tell(story, screen, number):
@@ -25,6 +28,11 @@ def tell(story, screen, number):
         for look, (size, dark) in LOOKS.items():
             screen.looks(size, dark).finishes()
             screen.driver.save_screenshot(str(OUT / f"{story.__name__}-{count:02}-{name}-{look}.png"))
+        screen.looks(forced=True).finishes()
+        screen.driver.save_screenshot(str(OUT / f"{story.__name__}-{count:02}-{name}-forced.png"))
+        screen.looks().js("document.documentElement.style.fontSize = '200%'")
+        screen.finishes().driver.save_screenshot(str(OUT / f"{story.__name__}-{count:02}-{name}-large.png"))
+        screen.js("document.documentElement.style.fontSize = ''")
         screen.looks()
 
     story(screen, keep, number)

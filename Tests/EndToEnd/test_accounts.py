@@ -1,6 +1,7 @@
 """`moongate account` and `moongate locks` beside a gateway that runs: what they change is seen there within a second."""
 
 import json
+import re
 import subprocess
 import time
 
@@ -128,6 +129,102 @@ def test_all_of_a_file_or_nothing(house):
     lone = [{"email": "b@example.com"}]
     for bad in ({"identifiers": []}, {"identifiers": lone, "first_name": "A\u202eb"}, {"identifiers": [{"federated": "https://x \x1b[31m"}]}):
         assert tool(house, "account", "import", "-", text=json.dumps(bad))[0] == 1
+
+
+def pin_set(house, owner, pin):
+    flow = house.api("POST", "/flows", {"flow": "pin_set"}, headers=owner).json()["id"]
+    done = house.api("POST", f"/flows/{flow}/begin", {"provider": "pin", "new_pin": pin}, headers=owner)
+    assert done.json()["status"] == "complete", done.text
+
+
+def pin_holds(house, owner, pin):
+    flow = house.api("POST", "/flows", {"flow": "pin_unlock"}, headers=owner).json()["id"]
+    return house.api("POST", f"/flows/{flow}/begin", {"provider": "pin", "pin": pin}, headers=owner)
+
+
+def test_records_go_along_sealed(house, number):
+    """A PIN comes with its account; a line that was changed, a foreign key and an account that is there are refused."""
+    owner = {"Authorization": f"Bearer {house.register(number)['session']['token']}"}
+    pin_set(house, owner, "835173")
+    status, exported, error = tool(house, "account", "export", "--records")
+    assert status == 0, error
+    line = json.loads(exported)
+    assert "argon2" not in exported and re.fullmatch(r"[\w-]{40,}", line["records"]) and re.fullmatch(r"[0-9a-f]{8}", line["records_key"])
+    assert tool(house, "account", "export", "--records", "--hashes")[0] == 2
+
+    # An account that is there keeps what it has.
+    status, text, _ = tool(house, "account", "import", "-", "--records", text=exported)
+    assert status == 1 and "has its id" in text
+    assert tool(house, "account", "delete", line["id"])[0] == 0
+
+    def refused(change, *words):
+        status, text, _ = tool(house, "account", "import", "-", *(words or ["--records"]), text=json.dumps({**line, **change}))
+        assert status == 1 and "nothing was taken in" in text
+        return text
+
+    # Attack: the records of one account on the line of another.
+    assert "was changed after its export" in refused({"id": "ac_another"})
+    assert "was changed after its export" in refused({"identifiers": [{"phone": "+919812345678", "verified": True}]})
+    assert "was changed after its export" in refused({"records": "A" + line["records"][1:]})
+    # Attack: a line without its second factor.
+    assert "it has no `records`" in refused({"records": None})
+    assert "say --records" in refused({}, "--dry-run")
+    assert "sealed with the key 00000000" in refused({"records_key": "00000000"})
+    assert tool(house, "account", "list", "--json")[1] == "[\n\n]\n"
+
+    assert tool(house, "account", "import", "-", "--records", text=exported)[:2] == (0, "1 account taken in\n")
+    assert json.loads(tool(house, "account", "show", number, "--json")[1])["credentials"] == ["pin"]
+    flow = house.flow("login")
+    assert house.begin(flow, number).status_code == 200
+    token = house.submit(flow, house.code(number)).json()["session"]["token"]
+    owner = {"Authorization": f"Bearer {token}"}
+    problem(pin_holds(house, owner, "835174"), 401, "invalid_pin")
+    assert pin_holds(house, owner, "835173").json()["status"] == "complete"
+
+    # Under a key of the operator's own.
+    key = house.config / "export.key"
+    key.write_text("k" * 40)
+    key.chmod(0o644)
+    assert "chmod 600" in tool(house, "account", "export", "--key", key)[2]
+    key.chmod(0o600)
+    own = tool(house, "account", "export", "--key", key)[1]
+    assert json.loads(own)["records_key"] != line["records_key"]
+    tool(house, "account", "delete", line["id"])
+    assert "name its file by --key" in tool(house, "account", "import", "-", "--records", text=own)[1]
+    assert tool(house, "account", "import", "-", "--key", key, text=own)[:2] == (0, "1 account taken in\n")
+
+
+def test_a_factor_is_reset(house, number):
+    token = house.register(number)["session"]["token"]
+    owner = {"Authorization": f"Bearer {token}"}
+    pin_set(house, owner, "835173")
+    account = json.loads(tool(house, "account", "show", number, "--json")[1])["id"]
+    assert tool(house, "account", "reset", number, "--provider", "totp")[:2] == (
+        0, f"{account} has no totp: nothing to reset. It has these factors: pin.\n")
+    status, _, error = tool(house, "account", "reset", number, "--provider", "pim")
+    assert status == 1 and f"There is no provider pim. {account} has these factors: pin." in error
+    assert tool(house, "account", "reset", "+919000000009", "--provider", "pin")[0] == 1
+    status, text, _ = tool(house, "account", "reset", number, "--provider", "pin", "--dry-run")
+    assert status == 0 and "pin would be removed" in text
+    assert json.loads(tool(house, "account", "show", number, "--json")[1])["credentials"] == ["pin"]
+
+    status, text, error = tool(house, "account", "reset", number, "--provider", "pin", "--json")
+    assert status == 0 and json.loads(text) == {"account": account, "provider": "pin", "done": "reset"}, error
+    assert json.loads(tool(house, "account", "show", number, "--json")[1])["credentials"] == []
+    wait_for(lambda: house.api("GET", "/session", headers=owner).status_code == 401, "the session's end", 2)
+    events = requests.get(f"{house.admin}/events?limit=1000", timeout=10).text
+    assert "factor_removed" in events and "moongate account reset" in events
+    status, text, _ = tool(house, "account", "reset", number, "--provider", "pin", "--json")
+    assert status == 0 and json.loads(text)["done"] == "none"
+
+    # By the admin listener, which tells the person by the gateway's own outbox.
+    flow = house.flow("login")
+    assert house.begin(flow, number).status_code == 200
+    owner = {"Authorization": f"Bearer {house.submit(flow, house.code(number)).json()['session']['token']}"}
+    pin_set(house, owner, "835173")
+    assert requests.delete(f"{house.admin}/accounts/{account}/factors/pin", timeout=10).status_code == 204
+    assert requests.delete(f"{house.admin}/accounts/{account}/factors/pin", timeout=10).status_code == 404
+    wait_for(lambda: [m for m in house.outbox() if m["to"] == number and "passcode" in m["text"].lower() and "off" in m["text"]], "the message")
 
 
 def test_locks_are_listed_and_lifted(house, number):

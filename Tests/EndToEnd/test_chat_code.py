@@ -149,8 +149,12 @@ def test_in_a_browser(office, chat, driver):
     screen.fills('"field.email"', "asha@example.com").presses("Continue").reads("We've sent an 8-digit code to", "asha@example.com", "Resend code in")
     code = wait_for(lambda: chat.posts and code_of(chat), "the message")
     # The page of every code: boxes, and the words of the program in place of those about mail.
-    screen.at("/auth/step/chat_code").reads("Code by chat", "Enter verification code, 8 digits", "Look for the bot in your chat.").is_sound("the code")
-    screen.presses("हिन्दी").reads("चैट से कोड", "चैट में बॉट को देखें").presses("English").reads("Code by chat")
+    screen.at("/auth/step/chat_code").reads("Code by chat", "Enter verification code, 8 digits").is_sound("the code")
+    # What helps where no message comes is shown when the timer has ended.
+    assert "Look for the bot in your chat." in screen.driver.page_source
+    screen.presses("हिन्दी").reads("चैट से कोड")
+    assert "चैट में बॉट को देखें" in screen.driver.page_source
+    screen.presses("English").reads("Code by chat")
     screen.enters(wrong(code)).reads("Invalid code. Please try again. 4 tries left.")
     screen.enters(code).reads("The gateway proved that you are asha@example.com.")
 

@@ -111,19 +111,51 @@ def test_ten_minutes(reader, driver):
     screen.forget().opens("/auth/login?flow=pigeon").reads("A pigeon brings a code.")
 
 
+def test_a_provider_that_verifies_by_itself(reader, driver, number):
+    guide = Follow(reader, "A provider that verifies by itself")
+    # In the shell of the ten minutes.
+    reader.types(blocks("Ten minutes to a running provider")[0][1].splitlines()[0] + "\n")
+    while guide.left:
+        guide.next()
+    assert " 0 broken" in guide.said, guide.said
+    # As its README says: an entry, a policy, and a place where it is asked for.
+    house = reader.house
+    house.edit("gateway.lua", lambda text: text.replace("  providers = {\n", '  providers = {\n    secret_phrase = exec { "./secret_phrase/secret_phrase.py" },\n', 1))
+    (house.config / "policies" / "secret_phrase.lua").write_text('return policy "secret_phrase" {}\n')
+    (house.config / "flows" / "vault.lua").write_text('return flow "vault" { purpose = "step_up", account = "existing", steps = { { "secret_phrase" } } }\n')
+    house.edit("routes.lua", lambda text: text.replace(
+        "  -- Everything else", '  { path = "/vault/**", to = "http://127.0.0.1:%s", flow = "vault", require = { passed = "secret_phrase" } },\n  -- Everything else' % house.ports[2]))
+    house.start()
+    screen = Screen(driver, house).forget().belongs_to(number)
+    # Two rounds: the second phrase must be the first.
+    screen.opens("/auth/account").presses("Choose a secret phrase").at("/auth/step").presses("Choose a secret phrase").reads("Phrase")
+    screen.fills('"field.phrase"', "short").presses("Continue").reads("A phrase has at least 12 characters.")
+    screen.fills('"field.phrase"', "ninety-nine quiet pigeons").presses("Continue").reads("Type the phrase once more.")
+    screen.fills('"field.phrase"', "ninety-nine quiet penguins").presses("Continue").reads("The two phrases differ.")
+    screen.fills('"field.phrase"', "ninety-nine quiet pigeons").presses("Continue").reads("Type the phrase once more.")
+    screen.presses("हिन्दी").reads("वाक्य एक बार फिर लिखें।").presses("English").reads("Type the phrase once more.")
+    screen.fills('"field.phrase"', "ninety-nine quiet pigeons").presses("Continue").at("/auth/account")
+    # A route that requires it.
+    screen.opens("/vault/gold").reads("Type your secret phrase.")
+    screen.fills('"field.phrase"', "ninety-nine quiet penguins").presses("Continue").reads("This is not your phrase.", "4 tries left")
+    screen.fills('"field.phrase"', "ninety-nine quiet pigeons").presses("Continue").waits(lambda: screen.path == "/vault/gold", "the route behind it")
+
+
 @pytest.mark.skipif("MOONGATE_GUIDE" not in os.environ, reason="builds Moongate once more, which takes minutes: make check-guide")
 def test_in_swift_outside_this_repository():
     """In one folder that stays, so that the second time is quick."""
     folder = ROOT / ".build-e2e" / "guide"
-    shutil.rmtree(folder / "lighthouse" / "Sources", ignore_errors=True)
-    kept = folder / "lighthouse" / ".build"
-    if kept.exists():
-        kept.rename(folder / "kept")
-    shutil.rmtree(folder / "lighthouse", ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
+    builds = {folder / "kept": folder / "lighthouse" / ".build", folder / "kept-gateway": folder / "lighthouse" / "gateway" / ".build"}
+    for kept, build in builds.items():
+        if build.exists():
+            build.rename(kept)
+    shutil.rmtree(folder / "lighthouse", ignore_errors=True)
     script = f'set -eu\nexport PATH="{BIN}:$PATH"\n'
-    for _, text in blocks("In Swift, outside this repository"):
-        script += text.replace("cd lighthouse\n", "cd lighthouse\n[ ! -d ../kept ] || mv ../kept .build\n")
+    back = "".join(f"[ ! -d {kept} ] || mv {kept} {build}\n" for kept, build in builds.items())
+    for language, text in blocks("In Swift, outside this repository"):
+        if language == "sh":
+            script += text.replace("cd lighthouse\n", "cd lighthouse\n" + back)
     told = subprocess.run(["bash", "-c", script], cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     assert told.returncode == 0 and " 0 broken" in told.stdout, told.stdout[-4000:] + told.stderr[-4000:]
 

@@ -206,7 +206,8 @@ def test_a_key_is_known_to_all_before_one_uses_it(empty_house):
     house.start()
     # The file is not what this gateway knows: it does not, before it had a look.
     key = copy.splitlines()[1].split()[1].decode()
-    assert key in house.policy()["nodes"][0]["keys"]
+    # A gateway tells its keys with its first heartbeat.
+    wait_for(lambda: any(key in node["keys"] for node in house.policy()["nodes"]), "the first heartbeat")
     assert tool(house, "keys", "rotate")[0] == 0
     assert path.read_bytes().splitlines()[1].split()[1] == copy.splitlines()[1].split()[1], "the one that was coming"
     assert [line.split()[0] for line in path.read_bytes().splitlines()] == [b"former", b"current"]

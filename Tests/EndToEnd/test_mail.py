@@ -56,7 +56,7 @@ def test_sign_in_by_a_code_that_came_by_mail(empty_house, tmp_path, number, tls)
         page = mail.get_body(("html",)).get_content()
         code = re.search(r"\b\d{6}\b", text).group()
         assert code in page and code not in mail["Subject"]
-        assert '<html lang="en">' in page
+        assert '<html lang="en" dir="ltr">' in page
         done = empty_house.api("POST", f"/flows/{flow}/submit", {"code": code}, headers={"Authorization": f"Bearer {token}"})
         assert done.status_code == 200, done.text
         assert done.json()["account"]["is_email_verified"] is True

@@ -18,7 +18,7 @@ def test_2_1_and_2_13_what_the_page_says(screen):
                                       "Don't have an account? Create Account")
     screen.hears("Welcome Back. Sign in to continue")
     field = screen.driver.switch_to.active_element
-    assert (field.get_attribute("id"), field.get_attribute("type"), field.get_attribute("autocomplete")) == ("phone", "tel", "tel")
+    assert (field.get_attribute("id"), field.get_attribute("type"), field.get_attribute("autocomplete")) == ("phone", "tel", "tel webauthn")
     assert field.accessible_name == "Mobile Number" and field.get_attribute("placeholder") == "99999 99999"
     assert screen.find(".country").accessible_name == "Country code, India +91"
     assert not button(screen).is_enabled()
@@ -98,6 +98,26 @@ def test_2_1_countries(screen):
     assert "+358" in screen.find(".country").text
     screen.find(".country").click()
     screen.types("nowhere").reads("No such country")
+
+
+@pytest.mark.parametrize("language", ["en", "hi"])
+def test_2_1_countries_by_what_people_call_them(screen, language):
+    """By ISO code, by other names, and by English names in every language."""
+    screen.opens(f"/auth/login?language={language}").find(".country").click()
+    screen.waits(lambda: screen.find("[role=option]").text, "the countries")
+    search = screen.find("dialog[open] input")
+    for typed, region in (("UK", "GB"), ("usa", "US"), ("gbr", "GB"), ("de", "DE"), ("Germany", "DE"), ("america", "US"), ("holland", "NL"), ("0044", "GB"),
+                          *([("जर्मनी", "DE")] if language == "hi" else [])):
+        search.clear()
+        search.send_keys(typed)
+        found = screen.js("return [...document.querySelectorAll('[role=option]')].map(option => option.id.slice(-2))")
+        assert region in found and (typed == "0044" or found[0] == region), (typed, found)
+    search.clear()
+    search.send_keys("gb")
+    flag = screen.js("return getComputedStyle(document.querySelector('#country-GB .flag'), '::before').content")
+    assert flag.strip('"') == "\U0001f1ec\U0001f1e7", flag
+    assert screen.find("#country-GB").text.split()[-1] == "+44"
+    screen.is_sound("countries").presses("Cancel" if language == "en" else "रद्द करें", "dialog[open]").opens("/auth/login?language=en")
 
 
 def test_2_1_when_formatting_fails_typing_goes_on(screen, number):
@@ -260,7 +280,7 @@ def test_2_9_and_4_8_by_email(screen, number):
     screen.fills("email", email).fills("password", "password1").find("button.main").click()
     screen.reads("too easy to guess")
     screen.fills("password", "correct horse battery").find("button.main").click()
-    screen.at("/auth/email").reads("Verify Your Email", email, "Skip for now", "Check your spam folder")
+    screen.at("/auth/email").reads("Verify Your Email", email, "Skip for now")
     screen.is_sound("the email's code")
     screen.presses("Skip for now").at("/profile-setup").reads("Your email address is not verified yet.", "Verify Your Email")
     assert screen.find(".banner a").get_attribute("href").endswith("/auth/email?return_to=%2Fhome")
@@ -298,13 +318,34 @@ def test_2_12_events(screen, number):
     screen.opens("/auth/login").fills("phone", number)
     screen.waits(lambda: button(screen).is_enabled(), "a number")
     button(screen).click()
+    before = len(told(screen, "login_create_account_tapped"))
     screen.reads("No Account Found").presses("Create Account", "dialog[open]").at("/auth/register")
+    for name in ("login_phone_started", "login_otp_requested", "login_otp_failed", "screen_view"):
+        wait_for(lambda: told(screen, name), name)
+    wait_for(lambda: len(told(screen, "login_create_account_tapped")) == before + 1, "the event of the question's link")
+    # The link below the form is another one when it is stressed.
+    screen.opens("/auth/login").fills("phone", number)
+    screen.waits(lambda: button(screen).is_enabled(), "a number")
+    button(screen).click()
+    screen.presses("Cancel", "dialog[open]").presses("Create Account", "[data-slot=other]").at("/auth/register")
+    wait_for(lambda: len(told(screen, "login_create_account_tapped")) == before + 2, "the event of the stressed link")
 
-    def told():
-        return {line["detail"]["name"] for line in requests.get(f"{screen.house.admin}/events?limit=500", timeout=10).json() if line["kind"] == "client"}
 
-    names = {"login_phone_started", "login_otp_requested", "login_otp_failed", "screen_view"}
-    wait_for(lambda: names <= told(), "the events")
+def told(screen, name):
+    lines = requests.get(f"{screen.house.admin}/events?limit=500", timeout=10).json()
+    return [line for line in lines if line["kind"] == "client" and line["detail"]["name"] == name]
+
+
+def test_2_12_google_has_signed_in(screen, number):
+    before = len(told(screen, "login_google_success"))
+    screen.opens("/auth/login").presses("Continue with Google")
+    screen.waits(lambda: screen.path == "/mock-google/authorize", "Google")
+    screen.presses("Fail with an error").at("/auth/login")
+    screen.presses("Continue with Google").waits(lambda: screen.path == "/mock-google/authorize", "Google")
+    screen.find("form button").click()
+    screen.waits(lambda: screen.path.startswith("/auth/") or screen.path in ("/profile-setup", "/home"), "the way back")
+    events = wait_for(lambda: told(screen, "login_google_success")[: -before or None], "the event")
+    assert len(events) == 1 and events[0]["provider"] == "google_oauth", events
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
@@ -318,6 +359,14 @@ def test_the_look(screen, size, dark):
 def test_5_1_splash(screen):
     screen.moves().opens("/auth/login")
     assert "Moongate" in screen.find(".splash").get_attribute("textContent")
+    moves = screen.js("return document.querySelector('.brand.large .logo').getAnimations().map(animation => animation.animationName)")
+    assert moves == ["arrive"] and len(screen.all("main .logo")) == 1, "one logo, which goes to its place"
     screen.waits(lambda: screen.js("return getComputedStyle(document.querySelector('.splash')).visibility") == "hidden", "its end", 3)
-    screen.looks(calm=True).opens("/auth/login")
+    # Once: not on reload, and not on another way in.
+    screen.driver.refresh()
+    screen.settles()
+    assert not screen.find(".splash").is_displayed()
+    screen.presses("Use email instead").reads("Password")
+    assert not screen.find(".splash").is_displayed()
+    screen.forget().looks(calm=True).opens("/auth/login")
     assert not screen.find(".splash").is_displayed(), "none for who wants no motion"

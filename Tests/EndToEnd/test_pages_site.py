@@ -66,7 +66,7 @@ def test_without_scripts(plain, shipped, number, other_number):
     code = code_of(house, seen)
     screen.enters(wrong(code)).reads("Invalid code. Please try again. 4 tries left.")
     screen.enters(code).at("/auth/account").reads("Phone number changed.", f"{another[3:8]} {another[8:]}")
-    screen.presses("Sign out everywhere").at("/auth/login")
+    screen.presses("Sign out everywhere").at("/auth/account/sign-out").presses("Sign out everywhere").at("/auth/login")
 
     screen.opens("/auth/register?with=email").fills("first_name", "Ravi").fills("last_name", "Iyer").fills("email", "r" + email).fills("password", "password1").presses("Create Account")
     screen.reads("too easy to guess")

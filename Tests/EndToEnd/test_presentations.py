@@ -1,12 +1,16 @@
-"""Providers that the gateway's sources have never heard of, each a program in Python: what they declare gives them the pages of the shipped ones, with
-nothing changed in Sources/."""
+"""The pages of a presentation: one suite for every provider that declares it. The shipped providers and programs that Sources/ does not know pass the
+same tests."""
 
+import dataclasses
+import json
+import re
 import textwrap
 
 import pytest
+import screens
 
 from house import House, wait_for
-from screens import many
+from screens import Screen, wrong
 
 # A program of version 2 of the protocol, around the functions that differ.
 FRAME = '''#!/usr/bin/env python3
@@ -35,6 +39,8 @@ POLICY = """return policy "%s" {
 def flow(name, purpose):
     return 'return flow "vault_%s" { purpose = "%s", provider = "vault", account = "existing", steps = { { "vault" } } }' % (name, purpose)
 
+RESET = """return flow "vault_reset" { purpose = "reset", provider = "vault", account = "existing", steps = { any_of { "email_code", "phone_otp" }, { "vault" } } }"""
+
 def field(name, required=True):
     return {"name": name, "kind": "digits", "length": 8, "required": required}
 
@@ -44,7 +50,8 @@ def hello(params):
                          {"reason": "already_set", "sentence": "There is a combination already.", "counts": False},
                          {"reason": "no_combination", "sentence": "There is no combination.", "counts": False}],
             "presentation": {"kind": "digit_pad", "count": 8, "current": "combination", "new": "new_combination"},
-            "role": ["factor"], "flows": {"vault_" + name: flow(name, name) for name in ("set", "unlock", "change", "disable")},
+            "role": ["factor"], "flows": {"vault_" + name: flow(name, name) for name in ("set", "unlock", "change", "disable")}
+                     | {"vault_reset": RESET},
             "words": {"title": "Vault", "name": "Vault code", "links": {"set": "Choose a combination"},
                       "page": {"enter_passcode": "Open the vault", "create_a_passcode": "Choose a combination"},
                       "translations": {"hi": {"Open the vault": "तिजोरी खोलें", "Vault code": "तिजोरी कोड"}},
@@ -81,92 +88,338 @@ def submit(step):
     return {"proved": {"record": {"replace": kept(step["fields"]["new_combination"], os.urandom(16).hex()), "once": True}}}
 '''
 
-# A code by a messenger, in the place of the field for numbers.
-MESSENGER = '''
-POLICY = """return policy "%s" {
-  code = { length = 6, alphabet = "digits", ttl = "10m" },
-  timers = { resend_after = { "60s" } },
-  limits = {
-    send = { on = "send", per = "phone", max = 40, window = "15m" },
-    verify = { on = "verify", per = "phone", max = 5, window = "24h", counts = "failures", lock = { "15m", "1h" } },
-  },
-  unknown_account = "reveal",
-  message = "{code} is your {service} verification code",
-}"""
+# A code that a program delivers, by phone or by mail. {kind} is the kind of identifier.
+COURIER = '''
+KIND = "{kind}"
+POLICY = """return policy "%s" {{
+  code = {{ length = 6, alphabet = "digits", ttl = "10m" }},
+  limits = {{
+    send = {{ on = "send", per = KIND, max = 40, window = "15m" }},
+    verify = {{ on = "verify", per = KIND, max = 5, window = "24h", counts = "failures", lock = {{ "15m", "1h" }} }},
+  }},
+  message = "{{code}} is your {{service}} verification code",
+}}""".replace("KIND", '"' + KIND + '"')
 
 def hello(params):
-    return {"protocol": 2, "shape": "code", "identifier": "phone", "policy": POLICY % params["name"],
-            "entrance": {"kind": "field", "identifier": "phone", "priority": 200}, "role": ["identifier"],
-            "words": {"title": "Code by messenger", "page": {"check_phone": "No message yet? Look into the messenger."},
-                      "translations": {"hi": {"No message yet? Look into the messenger.": "अभी तक संदेश नहीं आया? मैसेंजर देखें।"}}}}
+    return {{"protocol": 2, "shape": "code", "identifier": KIND, "policy": POLICY % params["name"],
+            "entrance": {{"kind": "field", "identifier": KIND, "priority": 200}}, "role": ["identifier"],
+            "words": {{"title": "Code by " + params["name"], "page": {{"check_" + KIND: "No message yet? Ask the courier."}},
+                      "translations": {{"hi": {{"No message yet? Ask the courier.": "अभी तक संदेश नहीं आया? कूरियर से पूछें।"}}}}}}}}
 
 def deliver(params):
-    with open("sent.txt", "a") as file:
-        file.write(params["to"]["value"] + " " + params["code"] + "\\\\n")
-    return {}
+    with open("sent-" + KIND + ".txt", "a") as file:
+        file.write(json.dumps([params["to"]["value"], params["code"]]) + chr(10))
+    return {{}}
 '''
+
+@dataclasses.dataclass(frozen=True)
+class Boxes:
+    """A code provider as its tests see it."""
+
+    name: str
+    kind: str
+    page: str
+    # What the page says of a message that did not come: in English and in Hindi.
+    hint: tuple
+    is_program: bool = False
+
+    def sent(self, house, to):
+        """The codes that went there, oldest first."""
+        if not self.is_program:
+            return [entry["code"] for entry in reversed(house.outbox()) if entry["to"] == to and entry["code"]]
+        file = house.config / f"sent-{self.kind}.txt"
+        lines = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+        return [code for address, code in lines if address == to]
+
+    def asks_code(self, screen, to, flow=None):
+        """From the entrance to the page with the boxes; the code that was sent."""
+        before = len(self.sent(screen.house, to))
+        screen.opens(f"/auth/login?flow={flow or 'only_' + self.name}").fills(self.kind, to)
+        screen.waits(lambda: screen.find("button.main").is_enabled(), "an identifier that can be sent")
+        screen.find("button.main").click()
+        screen.at(self.page)
+        return wait_for(lambda: self.sent(screen.house, to)[before:], "a code")[-1]
+
+
+@dataclasses.dataclass(frozen=True)
+class Pad:
+    """A provider of a secret of digits as its tests see it."""
+
+    name: str
+    digits: int
+    page: str
+    route: str
+    # What its page says: the heading of the lock, of the first step of `set`, and the refusal of a wrong secret.
+    lock: str
+    create: str
+    wrong: str
+
+    @property
+    def secret(self):
+        return "48291573"[: self.digits]
+
+    @property
+    def other(self):
+        return "59302615"[: self.digits]
+
+    def flow(self, purpose, then=""):
+        return f"{self.page}?flow={self.name}_{purpose}&return_to={then or '%2Fauth%2Faccount'}"
+
+    def is_set(self, screen):
+        screen.opens(self.flow("set")).keys(self.secret).waits(lambda: heading(screen).startswith("Confirm"), "the second step")
+        screen.keys(self.secret).at("/auth/account")
+
+
+BOXES = [
+    Boxes("phone_otp", "phone", "/auth/verify", ("Check your blocked messages and spam", "")),
+    Boxes("email_code", "email", "/auth/email", ("Check your spam folder", "")),
+    Boxes("messenger", "phone", "/auth/step/messenger", ("Ask the courier.", "कूरियर से पूछें"), is_program=True),
+    Boxes("letter", "email", "/auth/step/letter", ("Ask the courier.", "कूरियर से पूछें"), is_program=True),
+]
+PADS = [
+    Pad("pin", 6, "/auth/pin", "/pin/gold", "Enter Passcode", "Create a passcode", "Incorrect passcode."),
+    Pad("vault", 8, "/auth/step/vault", "/vault/gold", "Open the vault", "Choose a combination", "The vault stays shut."),
+]
+every_box = pytest.mark.parametrize("boxes", BOXES, ids=lambda boxes: boxes.name)
+every_pad = pytest.mark.parametrize("pad", PADS, ids=lambda pad: pad.name)
 
 
 def add(house, name, body):
     folder = house.config / name
     folder.mkdir(parents=True)
     program = folder / f"{name}.py"
-    program.write_text(FRAME % textwrap.dedent(body).replace("\\\\n", "\\n"))
+    program.write_text(FRAME % textwrap.dedent(body))
     program.chmod(0o755)
     house.edit("gateway.lua", lambda text: text.replace("  providers = {\n", '  providers = {\n    %s = exec { "./%s/%s.py" },\n' % (name, name, name), 1))
-    (house.config / "policies" / f"{name}.lua").write_text('return policy "%s" {}\n' % name)
+
+
+def policy(house, boxes):
+    """The same numbers for every provider: a resend after two seconds, a lock of four seconds after three wrong codes."""
+    (house.config / "policies" / f"{boxes.name}.lua").write_text(f'''return policy "{boxes.name}" {{
+      timers = {{ resend_after = {{ "2s", "120s" }} }},
+      limits = {{
+        send = {{ on = "send", per = "{boxes.kind}", max = 40, window = "15m" }},
+        verify = {{ on = "verify", per = "{boxes.kind}", max = 3, window = "24h", counts = "failures", lock = {{ "4s", "2h" }} }},
+      }},
+      unknown_account = "reveal",
+    }}''')
+    (house.config / "flows" / f"only_{boxes.name}.lua").write_text(
+        f'return flow "only_{boxes.name}" {{ account = "any", steps = {{ {{ "{boxes.name}" }} }}, next = {{ new = "/home", returning = "/home" }} }}')
 
 
 @pytest.fixture(scope="module")
 def shipped(tmp_path_factory):
     house = House(tmp_path_factory.mktemp("house"))
-    house.edit("gateway.lua", lambda text: text.replace('"0.1% per 30d"', '"1% per 30d"'))
-    house.edit("policies/phone_otp.lua", many)
-    add(house, "vault", VAULT)
-    add(house, "messenger", MESSENGER)
-    house.edit("flows/login.lua", lambda text: text.replace('any_of { "phone_otp"', 'any_of { "messenger", "phone_otp"'))
-    house.edit("flows/enter.lua", lambda text: text.replace('any_of { "phone_otp"', 'any_of { "messenger", "phone_otp"'))
-    house.edit("routes.lua", lambda text: text.replace(
-        "  -- Everything else", '  { path = "/vault/**", to = "http://127.0.0.1:%s", flow = "vault_unlock", require = { passed = "vault" } },\n  -- Everything else' % house.ports[2]))
+    house.edit("gateway.lua", lambda text: re.sub(r"risk_budget.*\n", "\n", text))
+    for name, body in {"vault": VAULT, "messenger": COURIER.format(kind="phone"), "letter": COURIER.format(kind="email")}.items():
+        add(house, name, body)
+    for boxes in BOXES:
+        policy(house, boxes)
+    for pad in PADS:
+        (house.config / "policies" / f"{pad.name}.lua").write_text(f'''return policy "{pad.name}" {{
+          limits = {{ verify = {{ on = "verify", per = "account", max = 3, window = "24h", counts = "failures", lock = {{ "4s", "2h" }} }} }},
+        }}''')
+    routes = "".join('  { path = "/%s/**", to = "http://127.0.0.1:%s", flow = "%s_unlock", require = { passed = "%s" } },\n' % (pad.name, house.ports[2], pad.name, pad.name)
+                     for pad in PADS)
+    house.edit("routes.lua", lambda text: text.replace("  -- Everything else", routes + "  -- Everything else"))
+    # The programs have the highest priority, so the fields of the shared entrance are theirs.
+    for flow in ("login", "enter"):
+        house.edit(f"flows/{flow}.lua", lambda text: text.replace('any_of { "phone_otp"', 'any_of { "messenger", "phone_otp"'))
     yield house.start()
     house.stop()
 
 
-def sent(house, phone):
-    file = house.config / "sent.txt"
-    return wait_for(lambda: file.exists() and next((line.split()[1] for line in reversed(file.read_text().splitlines()) if line.startswith(phone)), None), "a code")
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    """A browser without scripts."""
+    driver = screens.start(tmp_path_factory.mktemp("chromium"), scripts=False)
+    yield driver
+    driver.quit()
 
 
 def heading(screen):
     return screen.js("return [...document.querySelectorAll('.stage')].find(stage => !stage.hidden).querySelector('label').textContent")
 
 
-def test_a_strangers_secret_of_digits_gets_the_pad(screen, number):
-    screen.belongs_to(number)
-    # The account page offers it in its own words, like a passcode.
-    screen.opens("/auth/account").reads("Vault code", "Choose a combination").presses("Choose a combination").at("/auth/step/vault")
-    assert len(screen.all(".pad button")) == 11 and len(screen.all(".stage:not([hidden]) .dot")) == 8
+def dots(screen, which=""):
+    return len(screen.all(f".stage:not([hidden]) .dot{which}"))
+
+
+def typed(screen):
+    return screen.js("return [...document.querySelectorAll('.box')].map(box => box.textContent).join('')")
+
+
+def address(boxes, number):
+    return number if boxes.kind == "phone" else f"asha{number[-5:]}.{boxes.name}@example.org".replace("_", "")
+
+
+def passed(screen):
+    answer = screen.house.api("GET", "/session", cookies={"moongate": screen.driver.get_cookie("moongate")["value"]}).json()
+    return [step["provider"] for step in answer["session"]["passed"]]
+
+
+# Codes.
+
+
+@every_box
+def test_what_the_page_of_a_code_says(screen, number, boxes):
+    to = address(boxes, number)
+    boxes.asks_code(screen, to)
+    shown = f"+91 {to[3:8]} {to[8:]}" if boxes.kind == "phone" else to
+    screen.reads("We've sent a 6-digit code to", shown, "Edit", "Resend", "Verify & Continue", "Didn't receive code?", boxes.hint[0])
+    field = screen.driver.switch_to.active_element
+    assert field.get_attribute("id") == "code", "focused on arrival"
+    assert (field.get_attribute("autocomplete"), field.get_attribute("inputmode")) == ("one-time-code", "numeric")
+    assert field.accessible_name == "Enter verification code, 6 digits" and len(screen.all(".box")) == 6
+    screen.is_sound("the boxes")
+    screen.presses("हिन्दी").reads("सत्यापित करें और आगे बढ़ें").is_sound("the boxes in Hindi")
+    if boxes.is_program:
+        screen.reads(boxes.hint[1])
+
+
+@every_box
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_the_look_of_the_boxes(screen, number, boxes, dark):
+    screen.looks(dark=dark)
+    boxes.asks_code(screen, address(boxes, number))
+    look = screen.js("""const box = document.querySelectorAll('.box')[3], style = getComputedStyle(box), button = document.querySelector('button.main');
+      return [box.offsetHeight, style.borderRadius, style.borderWidth, button.offsetHeight, getComputedStyle(document.body).backgroundColor]""")
+    assert look == [56, "12px", "2px", 52, "rgb(30, 30, 30)" if dark else "rgb(255, 255, 255)"], look
+    screen.is_sound("the boxes")
+
+
+@every_box
+def test_a_wrong_code_then_a_pasted_one(screen, number, boxes):
+    code = boxes.asks_code(screen, address(boxes, number))
+    screen.types("a" + wrong(code)[0] + "-")
+    assert typed(screen) == wrong(code)[0], "digits only"
+    screen.types(wrong(code)[1:]).reads("Invalid code. Please try again. 2 tries left.")
+    screen.waits(lambda: typed(screen) == "" and screen.driver.switch_to.active_element.get_attribute("id") == "code", "empty boxes and the focus")
+    # It sends itself.
+    screen.pastes("#code", f"Your code is {code[:3]} {code[3:]}.").at("/home")
+    assert passed(screen) == [boxes.name]
+
+
+@every_box
+def test_another_code_after_the_countdown(screen, number, boxes):
+    to = address(boxes, number)
+    first = boxes.asks_code(screen, to)
+    screen.listens()
+    screen.matches(r"Resend code in 00:0[12]").reads("Didn't receive code?")
+    screen.presses("Resend now").reads("Code sent!").hears("New code sent.").matches(r"Resend code in (02:00|01:5\d)")
+    second = wait_for(lambda: boxes.sent(screen.house, to)[1:], "another code")[0]
+    if first != second:
+        screen.enters(first).reads("Invalid code. Please try again.")
+        screen.waits(lambda: not screen.all(".problem"), "the sentence to go", 5)
+    screen.enters(second).at("/home")
+
+
+@every_box
+def test_a_code_that_arrives_before_the_answer_stays_in_the_boxes(screen, number, boxes):
+    to = address(boxes, number)
+    boxes.asks_code(screen, to)
+    screen.matches(r"Resend code in 00:0[12]").reads("Didn't receive code?")
+    screen.slow(700).presses("Resend now")
+    second = wait_for(lambda: boxes.sent(screen.house, to)[1:], "another code")[0]
+    screen.enters(second[:-1]).reads("Code sent!").slow(0)
+    screen.types(second[-1]).at("/home")
+
+
+@every_box
+def test_a_lock_of_codes_counts_down_and_ends(screen, number, boxes):
+    to = address(boxes, number)
+    code = boxes.asks_code(screen, to)
+    screen.types(wrong(code)).reads("2 tries left.").types(wrong(code)).reads("1 try left.").types(wrong(code))
+    screen.reads("Too many attempts.").matches(r"Try again in 00:0[1-4]")
+    assert not screen.find("#code").is_enabled() and not screen.find("button.main").is_enabled()
+    screen.is_sound("locked")
+    screen.waits(lambda: screen.all("[data-slot=timer] button"), "the end of the lock")
+    screen.presses("Resend now")
+    fresh = wait_for(lambda: boxes.sent(screen.house, to)[1:], "another code")[0]
+    screen.waits(lambda: screen.find("#code").is_enabled(), "the boxes")
+    screen.enters(fresh).at("/home")
+
+
+@every_box
+def test_a_code_without_scripts(plain, shipped, number, boxes):
+    screen = Screen(plain, shipped).forget()
+    code = boxes.asks_code(screen, address(boxes, number))
+    screen.enters(wrong(code)).reads("Invalid code. Please try again. 2 tries left.").is_sound("wrong, without scripts")
+    screen.enters(code).at("/home")
+
+
+def test_the_field_belongs_to_the_provider_of_the_highest_priority(screen, number):
+    screen.opens("/auth/login?flow=enter").reads("Mobile Number", "Use Code by SMS")
+    BOXES[2].asks_code(screen, number, flow="enter")
+
+
+# Secrets of digits.
+
+
+@every_pad
+def test_a_secret_is_chosen_twice(screen, number, pad):
+    screen.belongs_to(number).opens(pad.flow("set")).waits(lambda: heading(screen) == pad.create, "the first step")
+    assert len(screen.all(".pad button")) == 11 and dots(screen) == pad.digits
     screen.is_sound("the pad")
-    screen.keys("48291573").reads("Confirm passcode")
-    screen.keys("59302615").reads("Passcodes don't match. Try again.")
-    screen.waits(lambda: heading(screen) == "Choose a combination", "the first step")
-    screen.keys("48291573").reads("Confirm passcode").keys("48291573").at("/auth/account").reads("Passcode saved.")
-    # A route that asks for it leads to its pad, and back.
-    screen.opens("/vault/gold").at("/auth/step/vault").reads("Open the vault").presses("हिन्दी").reads("तिजोरी खोलें").presses("English").reads("Open the vault")
-    screen.keys("11111111").reads("The vault stays shut. 4 tries left.")
-    screen.keys("48291573").waits(lambda: screen.path == "/vault/gold", "the route behind it")
-    # Turning it off takes it once more.
-    screen.opens("/auth/account").reads("Vault code")
-    screen.opens("/auth/step/vault?flow=vault_disable&return_to=%2Fauth%2Faccount%3Fdone%3Dvault_disable").keys("48291573").at("/auth/account").reads("Passcode turned off.")
+    screen.keys(pad.secret[:2]).waits(lambda: dots(screen, ".filled") == 2, "two dots")
+    screen.all(".pad > *")[11].click()
+    screen.types(pad.secret[1:]).waits(lambda: heading(screen) == "Confirm passcode", "the second step")
+    assert pad.secret not in screen.text
+    screen.keys(pad.other).reads("Passcodes don't match. Try again.").waits(lambda: heading(screen) == pad.create, "the first step")
+    screen.keys(pad.secret).waits(lambda: heading(screen) == "Confirm passcode", "the second step")
+    screen.keys(pad.secret).at("/auth/account")
 
 
-def test_a_strangers_code_takes_the_field_and_the_boxes(screen, number):
-    # It has the field by its priority; the shipped one is a link.
-    screen.opens("/auth/login?flow=enter").reads("Mobile Number", "Use Code by SMS").fills("phone", number).presses("Send OTP").at("/auth/step/messenger")
-    screen.reads("Verify Phone Number", "We've sent a 6-digit code to", "Look into the messenger.", "Resend code in").is_sound("the boxes")
-    screen.presses("हिन्दी").reads("मैसेंजर देखें").presses("English")
-    code = sent(screen.house, number)
-    screen.enters("000000" if code != "000000" else "111111").reads("4 tries left.")
-    screen.enters(code).waits(lambda: not screen.path.startswith("/auth/"), "the end")
-    session = screen.house.api("GET", "/session", cookies={"moongate": screen.driver.get_cookie("moongate")["value"]}).json()
-    assert session["account"]["phone"] == number and [step["provider"] for step in session["session"]["passed"]] == ["messenger"]
+@every_pad
+def test_a_route_asks_for_the_secret(screen, number, pad):
+    pad.is_set(screen.belongs_to(number))
+    screen.opens(pad.route).at(pad.page).reads(pad.lock).is_sound("the lock")
+    screen.presses("हिन्दी").waits(lambda: pad.lock not in screen.text, "Hindi")
+    screen.presses("English").reads(pad.lock)
+    screen.keys(pad.other).reads(f"{pad.wrong} 2 tries left.")
+    screen.keys(pad.secret).waits(lambda: screen.path == pad.route, "the route behind it")
+
+
+@every_pad
+def test_a_lock_of_the_pad_counts_down_and_ends(screen, number, pad):
+    pad.is_set(screen.belongs_to(number))
+    screen.opens(pad.route).at(pad.page)
+    screen.keys(pad.other).reads("2 tries left.").keys(pad.other).reads("1 try left.").keys(pad.other).matches(r"Try again in 00:0[1-4]")
+    assert not screen.find(".pad button").is_enabled()
+    screen.is_sound("locked")
+    screen.waits(lambda: screen.find(".pad button").is_enabled(), "the end of the lock")
+    screen.keys(pad.secret).waits(lambda: screen.path == pad.route, "the route behind it")
+
+
+@every_pad
+def test_a_secret_is_changed_and_turned_off(screen, number, pad):
+    pad.is_set(screen.belongs_to(number))
+    screen.opens(pad.flow("change")).keys(pad.secret).waits(lambda: dots(screen, ".filled") == 0 and "new" in heading(screen).lower(), "the new one")
+    screen.keys(pad.other).waits(lambda: heading(screen).startswith("Confirm"), "its repetition")
+    screen.keys(pad.other).at("/auth/account")
+    screen.opens(pad.flow("disable")).keys(pad.secret).reads(f"{pad.wrong} 2 tries left.").keys(pad.other).at("/auth/account")
+    # There is none any more: it can be made anew.
+    screen.opens(pad.flow("set")).waits(lambda: heading(screen) == pad.create, "the first step")
+
+
+@every_pad
+def test_a_forgotten_secret_is_replaced(screen, number, pad):
+    pad.is_set(screen.belongs_to(number))
+    screen.opens(f"{pad.page}?flow={pad.name}_unlock&return_to=%2Fhome").presses("Forgot Passcode?").reads("Send Reset Code").is_sound("forgotten")
+    before = len(BOXES[0].sent(screen.house, number))
+    screen.presses("Send Reset Code", "dialog[open]").waits(lambda: "Enter reset code from SMS" in screen.text, "the code step")
+    screen.settles()
+    code = wait_for(lambda: BOXES[0].sent(screen.house, number)[before:], "a code")[-1]
+    screen.keys(code).waits(lambda: heading(screen) == "Enter new passcode", "the new one")
+    screen.keys(pad.other).waits(lambda: heading(screen).startswith("Confirm"), "its repetition")
+    screen.keys(pad.other).at("/home").opens(pad.route).keys(pad.other).waits(lambda: screen.path == pad.route, "the route behind it")
+
+
+@every_pad
+def test_the_pad_without_scripts(plain, shipped, number, pad):
+    screen = Screen(plain, shipped).forget().belongs_to(number)
+    screen.opens(pad.flow("set"))
+    for field in screen.all("main input[type=password]"):
+        field.send_keys(pad.secret)
+    screen.find("main form button.main, main form button[type=submit]").click()
+    screen.at("/auth/account").is_sound("the account, without scripts")

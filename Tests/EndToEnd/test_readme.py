@@ -3,6 +3,8 @@
 import re
 import subprocess
 
+import pytest
+
 from house import ROOT
 
 
@@ -32,8 +34,17 @@ def test_the_story_by_curl(house):
             assert re.search(pattern, output), f"README says {line!r}; it printed:\n{output}"
 
 
-def test_the_two_commands_exist():
-    text = (ROOT / "README.md").read_text()
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+def test_the_commands_exist(page):
     makefile = (ROOT / "Makefile").read_text()
-    for target in re.findall(r"`?make ([a-z-]+)`?", text):
-        assert re.search(rf"^{target}:", makefile, re.M), f"README names make {target}, which the Makefile does not have"
+    targets = re.findall(r"(?:`| {4})make ([a-z-]+)", (ROOT / page).read_text())
+    assert targets
+    for target in targets:
+        assert re.search(rf"^{target}:", makefile, re.M), f"{page} names make {target}, which the Makefile does not have"
+
+
+def test_the_files_that_contributors_are_sent_to_exist():
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    paths = re.findall(r"`((?:Sources|Tests|config|Plugins)/[\w./*+-]*)`", text) + re.findall(r"\]\(([^)]+)\)", text)
+    assert len(paths) > 20
+    assert not [path for path in paths if "NAME" not in path and not list(ROOT.glob(path))]

@@ -27,7 +27,7 @@ def test_password_fields_mask_and_help_password_managers(house):
         field = re.search(r'<input[^>]*name="password"[^>]*>', page)[0]
         assert 'type="password"' in field and f'autocomplete="{autocomplete}"' in field, field
         assert not re.search(r"onpaste|oncopy|readonly|autocomplete=\"off\"", field), field
-        assert re.search(r'<input[^>]*name="email"[^>]*autocomplete="(username|email)"', page)
+        assert re.search(r'<input[^>]*name="email"[^>]*autocomplete="(username|email)( webauthn)?"', page)
 
 
 def test_long_password_is_pasted_whole(house, driver):

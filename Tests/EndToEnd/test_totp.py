@@ -35,13 +35,14 @@ def set_up(screen, tmp_path):
     app = App(scan(picture))
     assert app.issuer == "Moongate" and screen.find(".secret code").text.replace(" ", "") == app.secret
     wrong = "000000" if app.code() != "000000" else "000001"
-    screen.fills(CODE, wrong).presses("Continue").reads("Invalid code. Please try again.")
+    screen.fills(CODE, wrong).reads("Invalid code. Please try again.")
     assert screen.find(".qr").is_displayed()
     screen.is_sound("a wrong code")
-    screen.fills(CODE, app.code(-1)).presses("Continue").reads("Keep these recovery codes in a safe place.")
+    screen.fills(CODE, app.code(-1)).reads("Keep these recovery codes in a safe place.")
     screen.is_sound("recovery codes")
     codes = [item.text for item in screen.all(".codes code")]
     assert len(codes) == 10 and len(set(codes)) == 10
+    screen.find(".check input").click()
     screen.presses("Continue").at("/auth/account").reads("Authenticator app is set up.")
     screen.is_sound("the account")
     return app, codes
@@ -57,9 +58,9 @@ def test_sign_in_with_the_app(screen, tmp_path):
     app, codes = set_up(screen, tmp_path)
     signs_in_again(screen).is_sound("the app's step")
     code = app.code()
-    screen.fills(CODE, code).presses("Continue").at("/home")
+    screen.fills(CODE, code).at("/home")
     # The same code again: somebody has looked over a shoulder.
-    signs_in_again(screen).fills(CODE, code).presses("Continue").reads("This code was used already.")
+    signs_in_again(screen).fills(CODE, code).reads("This code was used already.")
     screen.find("summary").click()
     screen.is_sound("a recovery code")
     screen.fills(CODE, "").fills(RECOVERY, codes[2].lower()).presses("Continue").at("/home")
@@ -87,7 +88,7 @@ def test_every_page_leads_to_the_app(screen, tmp_path):
     screen.fills("password", "another horse battery").find("button.main").click()
     screen.at("/auth/step").reads("Authenticator app")
     screen.is_sound("the app behind a forgotten password")
-    screen.fills(CODE, app.code()).presses("Continue").at("/home")
+    screen.fills(CODE, app.code()).at("/home")
     # Now the new password is the one, and it needs the app as the old one did.
     screen.forget().opens("/auth/login?with=email").fills("email", email).fills("password", "another horse battery").find("button.main").click()
     screen.at("/auth/step").find("summary").click()
@@ -121,18 +122,21 @@ def test_a_route_asks_for_it(screen, tmp_path):
     picture = tmp_path / "qr.png"
     screen.driver.save_screenshot(str(picture))
     app = App(scan(picture))
-    screen.fills(CODE, app.code(-1)).presses("Continue").reads("recovery codes").presses("Continue")
+    screen.fills(CODE, app.code(-1)).reads("Keep these recovery codes")
+    screen.find(".check input").click()
+    screen.presses("Continue")
     screen.waits(lambda: "Enter the six digits" in screen.text, "the step-up")
     screen.is_sound("the step-up")
-    screen.fills(CODE, app.code()).presses("Continue").at("/vault/gold")
+    screen.fills(CODE, app.code()).at("/vault/gold")
 
 
 def test_new_recovery_codes_and_removal(screen, tmp_path):
     app, codes = set_up(screen, tmp_path)
     screen.presses("New recovery codes: Authenticator app").at("/auth/step").presses("New recovery codes").reads("You get ten new recovery codes")
-    screen.fills(CODE, app.code()).presses("Continue").reads("Keep these recovery codes")
+    screen.fills(CODE, app.code()).reads("Keep these recovery codes")
     new = [item.text for item in screen.all(".codes code")]
     assert not set(new) & set(codes)
+    screen.find(".check input").click()
     screen.presses("Continue").at("/auth/account").reads("Authenticator app changed.")
     screen.presses("Turn off: Authenticator app").at("/auth/step").presses("Turn off").reads("From then on it is not asked for")
     screen.find("summary").click()

@@ -36,7 +36,7 @@ package struct Comparison: Sendable {
     let configuration = RandomConfiguration.make(seed: UInt64(seed))
     let folder = try ScratchFolder()
     for (name, text) in configuration.files { try folder.write(text, to: name) }
-    let wanted = Self.providers.map(\.descriptor).filter { configuration.providers.contains($0.name.rawValue) }
+    let wanted = Self.providers.filter { configuration.providers.contains($0.descriptor.name.rawValue) }
     let generation: any PolicyGeneration
     switch ConfigurationLoader(providers: wanted, environment: [:]).load(folder: folder.path) {
     case .success(let loaded): generation = loaded

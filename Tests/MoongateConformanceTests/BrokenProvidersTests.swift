@@ -34,6 +34,18 @@ import Testing
     }
   }
 
+  @Test func recordsOfAnOlderVersionAreTried() async {
+    let (provider, subject) = Self.upgrading { old, _ in Array("old:".utf8) + old }
+    let report = await Conformance.run(provider, subject)
+    #expect(report.findings == [])
+    #expect(report.lines.first { $0.rule == .upgrade }?.verdict == .held)
+    // Without such a record nothing is judged, and the report says what is missing.
+    let (_, nothing) = Self.upgrading(from: nil) { old, _ in old }
+    let unjudged = await Conformance.run(provider, nothing, rules: [.upgrade])
+    guard case .doesNotApply(let why)? = unjudged.lines.first?.verdict else { return #expect(Bool(false), "\(unjudged.lines)") }
+    #expect(why.contains("`old_records`"))
+  }
+
   /// Two runs say the same, in the same words.
   @Test func aReportIsTheSameTwice() async {
     let leaky = ToyChannel(delivers: { code, identifier, tools throws(DeliveryFault) in
@@ -43,7 +55,7 @@ import Testing
     #expect(await Conformance.run(leaky) == Conformance.run(leaky))
   }
 
-  static let broken: [Broken] = channels + words + ticks
+  static let broken: [Broken] = channels + words + ticks + answers + rounds + records + declarations
 
   // MARK: of codes
 
@@ -58,7 +70,7 @@ import Testing
     Broken(what: what, rule: rule, provider: ToyChannel(reads: reads))
   }
 
-  private static func described(_ what: String, _ descriptor: ProviderDescriptor) -> Broken {
+  static func described(_ what: String, _ descriptor: ProviderDescriptor) -> Broken {
     Broken(what: what, rule: .descriptor, provider: ToyChannel(descriptor: descriptor))
   }
 
@@ -168,11 +180,11 @@ import Testing
 
   // MARK: of words
 
-  private static func word(_ what: String, _ rule: ConformanceRule, _ submits: @escaping ToyWord.Submit) -> Broken {
+  static func word(_ what: String, _ rule: ConformanceRule, _ submits: @escaping ToyWord.Submit) -> Broken {
     Broken(what: what, rule: rule, provider: ToyWord(submits: submits))
   }
 
-  private static func opening(_ what: String, _ rule: ConformanceRule, _ begins: @escaping ToyWord.Begin) -> Broken {
+  static func opening(_ what: String, _ rule: ConformanceRule, _ begins: @escaping ToyWord.Begin) -> Broken {
     Broken(what: what, rule: rule, provider: ToyWord(begins: begins))
   }
 
@@ -185,7 +197,7 @@ import Testing
     word("proves nobody", .proof) { step, input in step.purpose == .set ? try await ToyWord.judge(step, input) : .refused("wrong_word") },
     word("sets what is set", .proof) { step, input in
       guard step.purpose == .set, let hasher = step.tools.hasher else { return try await ToyWord.judge(step, input) }
-      return .proved(Proof(record: .replace(Array(try await hasher.hash(try ToyWord.typed(input)).utf8))))
+      return .proved(Proof(record: .replaceOnce(Array(try await hasher.hash(try ToyWord.typed(input)).utf8))))
     },
     word("proves what it does not declare", .proof) { step, input in
       guard case .proved(let proof) = try await ToyWord.judge(step, input) else { return .refused("wrong_word") }

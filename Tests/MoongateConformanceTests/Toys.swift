@@ -23,14 +23,16 @@ struct ToyChannel: CodeProvider {
 
   static func described(
     policy: String = goodPolicy, facts: [FactField] = [.emailDomain], kinds: [IdentifierKind] = [.email], sdk: Int = 1,
-    submit: [InputField] = [InputField(name: "code", kind: .digits)], help: String = "How mail leaves."
+    submit: [InputField] = [InputField(name: "code", kind: .digits)], help: String = "How mail leaves.", flows: [PolicySource] = [],
+    words: StepWords? = nil, presentation: Presentation? = nil
   ) -> ProviderDescriptor {
     ProviderDescriptor(
       name: "toy", beginFields: [InputField(name: "email", kind: .email)], submitFields: submit,
       settings: [
         SettingField(name: "mail", kind: .messages(.mail), isRequired: true, help: help),
         SettingField(name: "token", kind: .secret, isRequired: false, help: "What a site knows us by."),
-      ], policy: PolicySource(file: "toy.lua", text: policy), identifierKinds: kinds, facts: facts, sdk: sdk)
+      ], policy: PolicySource(file: "toy.lua", text: policy), flows: flows, identifierKinds: kinds, facts: facts, words: words,
+      presentation: presentation, sdk: sdk)
   }
 
   static let goodPolicy = """
@@ -59,6 +61,7 @@ struct ToyWord: FullProvider {
   var checks: @Sendable (ProviderInput) throws(InputProblem) -> Void = { input throws(InputProblem) in try Self.check(input) }
   var begins: Begin = { _, _ in .ask([Self.word], state: []) }
   var submits: Submit = { step, input in try await Self.judge(step, input) }
+  var upgrades: @Sendable ([UInt8], Int) async throws -> [UInt8] = { _, version in throw RecordUpgradeMissing(version: version) }
 
   func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier? {
     try input.optionalText("email") == nil ? nil : try input.email()
@@ -67,13 +70,18 @@ struct ToyWord: FullProvider {
   func check(_ step: StepContext, _ input: ProviderInput) throws(InputProblem) { try checks(input) }
   func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer { try await begins(step, input) }
   func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer { try await submits(step, input) }
+  func upgrade(_ record: [UInt8], from version: Int) async throws -> [UInt8] { try await upgrades(record, version) }
 
-  static func described(outcomes: [Outcome] = [Outcome("wrong_word", "This is not your word.")]) -> ProviderDescriptor {
+  static func described(
+    outcomes: [Outcome] = [Outcome("wrong_word", "This is not your word.")], submit: [InputField] = [word], presentation: Presentation? = nil,
+    recordVersion: Int = 1
+  ) -> ProviderDescriptor {
     ProviderDescriptor(
-      name: "toy", beginFields: [InputField(name: "email", kind: .email, isRequired: false)], submitFields: [word],
+      name: "toy", beginFields: [InputField(name: "email", kind: .email, isRequired: false)], submitFields: submit,
       settings: [SettingField(name: "token", kind: .secret, isRequired: false, help: "What a site knows us by.")],
       policy: PolicySource(file: "toy.lua", text: ToyChannel.goodPolicy), identifierKinds: [.email], hashesSecrets: true,
-      outcomes: outcomes + [Outcome(.alreadySet, "There is a word already.", isFailure: false)], facts: [.emailDomain])
+      outcomes: outcomes + [Outcome(.alreadySet, "There is a word already.", isFailure: false)], facts: [.emailDomain],
+      presentation: presentation, recordVersion: recordVersion)
   }
 
   static func check(_ input: ProviderInput) throws(InputProblem) {

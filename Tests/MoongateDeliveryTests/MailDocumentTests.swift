@@ -79,11 +79,24 @@ import Testing
       Message(channel: .mail, to: "a@b", text: "Your <Moongate> code is 012345.\n\nIt is good for 15 minutes.\nBye", code: "012345"),
       subject: "\"A&B\" <script>")
     #expect(html.contains("<title>&quot;A&amp;B&quot; &lt;script&gt;</title>"))
-    #expect(html.contains("<html lang=\"en\">"))
-    #expect(html.contains("<p>Your &lt;Moongate&gt; code is <strong style="))
-    #expect(html.contains(">012345</strong>.</p>\n<p>It is good for 15 minutes.<br>\nBye</p>"))
+    #expect(html.contains("<html lang=\"en\" dir=\"ltr\">"))
+    #expect(html.contains(">Your &lt;Moongate&gt; code is <strong class=\"code\" dir=\"ltr\" style="))
+    #expect(html.contains(/>012345<\/strong>\.<\/p>\n<p [^>]*>It is good for 15 minutes\.<br>\nBye<\/p>/))
     #expect(!html.contains("http"))
     #expect(try text().contains("Content-Type: text/html; charset=utf-8\r\n"))
+  }
+
+  @Test("is in the language and the colour of its style") func style() {
+    let message = Message(channel: .mail, to: "a@b", text: "123456 هو الرمز", code: "123456")
+    func html(_ colour: String?) -> String {
+      MailPage.html(
+        message.styled(MessageStyle(language: "ar", isRightToLeft: true, service: "A<b>", colour: colour, footer: "\"f\" & g")), subject: "s")
+    }
+    let page = html("#FFD400")
+    #expect(page.contains("<html lang=\"ar\" dir=\"rtl\">") && page.contains("align=\"right\"") && page.contains("border-top:4px solid #FFD400"))
+    #expect(page.contains("<bdi>A&lt;b&gt;</bdi>") && page.contains("&quot;f&quot; &amp; g") && page.contains("prefers-color-scheme: dark"))
+    #expect(html("red;background:url(//x)").contains("border-top:4px solid #0d7377"), "nothing else gets into a style")
+    #expect(!page.contains("http") && !page.contains("url("))
   }
 
   @Test("has a date for every day", arguments: [(0, "Thu, 01 Jan 1970 00:00:00 +0000"), (951_827_696, "Tue, 29 Feb 2000 12:34:56 +0000")])

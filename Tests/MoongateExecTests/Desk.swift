@@ -133,10 +133,11 @@ struct NoWeb: WebClient {
 extension StepContext {
   /// A step as the core would describe it.
   static func some(
-    account: StepAccount? = nil, identifier: Identifier? = EmailAddress("ann@example.com").map(Identifier.init), state: [UInt8] = []
+    account: StepAccount? = nil, identifier: Identifier? = EmailAddress("ann@example.com").map(Identifier.init), state: [UInt8] = [],
+    asked: [InputField] = []
   ) -> StepContext {
     StepContext(
-      flow: "login", purpose: .prove, account: account, identifier: identifier, state: state, now: 1_000, callback: nil,
+      flow: "login", purpose: .prove, account: account, identifier: identifier, state: state, now: 1_000, callback: nil, asked: asked,
       tools: StepTools(randomBytes: { [UInt8](repeating: 7, count: $0) }, web: NoWeb()))
   }
 }

@@ -41,7 +41,7 @@ import Testing
     ),
     (
       #"{"protocol": 2, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "role": ["owner"]}"#,
-      "its `role` names `owner`: there are \"identifier\" and \"factor\""
+      "its `role` names `owner`: there are \"identifier\", \"factor\", \"several\" and \"finds_account\""
     ),
     (
       #"{"protocol": 2, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "flows": {"vault_set": ""}}"#,
@@ -80,12 +80,16 @@ import Testing
       "the fact `email_domain` is declared twice"
     ),
     (
-      #"{"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "facts": [{"name": "floor", "kind": "number"}]}"#,
-      "the fact `floor` is of identifiers that the provider does not declare to read"
-    ),
-    (
       #"{"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "facts": [{"name": "a", "kind": "age"}]}"#,
       "cannot be read"
+    ),
+    (
+      #"{"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "hook": True}"#,
+      "says what only version 2 of the protocol has"
+    ),
+    (
+      #"{"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "callback": []}"#,
+      "says what only version 2 of the protocol has"
     ),
     (#"{"protocol": 1, "shape": "full", "policy": "", "submit": [{"name": "a", "kind": "text"}]}"#, "`policy` must be the text"),
   ]

@@ -35,6 +35,7 @@ import Testing
     (#"{"ask": {"fields": [{"name": "<b>", "kind": "text"}]}}"#, "no proper names"),
     (#"{"ask": {"fields": [{"name": "word", "kind": "html"}]}}"#, "cannot be read"),
     (#"{"malformed": {"field": "word", "reason": "made_up", "detail": "no"}}"#, "there is not: `made_up`"),
+    (#"{"wait": {"poll": 2000, "state": "x"}}"#, "version 1 of the protocol does not have"),
   ]
 
   @Test(arguments: lies) func aLieIsAFault(_ lie: (body: String, words: String)) async throws {

@@ -23,7 +23,7 @@ import Testing
       return
     }
     #expect(fields == [InputField(name: "word", kind: .text)] && state == Array("begun".utf8))
-    #expect(throws: InputProblem.self) { try provider.check(.some(), .words([:])) }
+    #expect(throws: InputProblem.self) { try provider.check(.some(asked: [InputField(name: "word", kind: .text)]), .words([:])) }
     guard case .refused("invalid_word") = try await provider.judge("shut") else {
       Issue.record("refuses")
       return
@@ -157,5 +157,123 @@ import Testing
     asking.cancel()
     await #expect(throws: ProgramFault.cancelled) { try await asking.value }
     #expect(try await desk.heard("cancelled True"))
+  }
+
+  /// A program of version 2 that asks for nothing: it sends a prompt, and waits.
+  private static let push = #"""
+    def introduce(params):
+        return {"protocol": 2, "shape": "full", "identifier": "email", "outcomes": [{"reason": "declined", "sentence": "You declined."}],
+                "policy": "return policy \"%s\" {}" % params["name"]}
+    def answer(method, params):
+        if method == "begin": return {"wait": {"poll": 2000, "state": "prompt 7", "show": [{"kind": "text", "text": "47"}]}}
+        return {"wait": {"poll": POLL}} if params.get("state") == "prompt 7" else {"proved": {}}
+    """#
+
+  @Test func programMayWait() async throws {
+    let desk = try Desk()
+    let provider = try desk.full("POLL = 60000\n" + Self.push)
+    #expect(provider.descriptor.submitFields == [])
+    guard case .wait(let poll, let state, let shown) = try await provider.begin(.some(), .words([:])) else {
+      Issue.record("it does not wait")
+      return
+    }
+    #expect(poll == .seconds(2) && String(decoding: state, as: UTF8.self) == "prompt 7" && shown == [.text("47")])
+    guard case .wait(.seconds(60), [], []) = try await provider.submit(.some(state: state), .words([:])) else {
+      Issue.record("it does not wait once more")
+      return
+    }
+    #expect(try await provider.submit(.some(), .words([:])).isProof)
+  }
+
+  @Test(arguments: [999, 60_001, -1]) func pollOutOfBoundsIsAFault(_ poll: Int) async throws {
+    let desk = try Desk()
+    let provider = try desk.full("POLL = \(poll)\n" + Self.push)
+    await #expect(throws: ProgramFault.broken("it wants to be polled after \(poll) milliseconds: `poll` is from 1000 to 60000")) {
+      try await provider.submit(.some(state: Array("prompt 7".utf8)), .words([:]))
+    }
+  }
+
+  /// The answer to a later round that asks for nothing, such as "I have kept my codes", reaches a program whose declared fields are required.
+  @Test func roundThatAsksForNothingIsAnsweredWithNothing() async throws {
+    let desk = try Desk()
+    let provider = try desk.full("")
+    let word = InputField(name: "word", kind: .text)
+    #expect(throws: InputProblem(field: "word", reason: .invalidInput, detail: "word is missing.")) {
+      try provider.check(.some(asked: [word]), .words([:]))
+    }
+    try provider.check(.some(state: [1], asked: []), .words([:]))
+    try provider.check(.some(asked: []), .words(["email": "ann@example.com"]))
+  }
+
+  @Test func aProgramUpgradesItsOlderRecords() async throws {
+    let desk = try Desk()
+    let provider = try desk.full(
+      #"""
+      old = introduce
+      def introduce(params): return {**old(params), "protocol": 2, "record_version": 3}
+
+      def answer(method, params):
+          if method == "upgrade":
+              if params["record"] == "broken": raise SystemExit(1)
+              return {"record": "%s, once %d" % (params["record"], params["version"])} if params["record"] != "huge" else {"record": "x" * 20000}
+          return {"proved": {}}
+      """#)
+    #expect(provider.descriptor.recordVersion == 3)
+    #expect(try await provider.upgrade(Array("word".utf8), from: 1) == Array("word, once 1".utf8))
+    await #expect(throws: ProgramFault.self) { try await provider.upgrade(Array("huge".utf8), from: 1) }
+    await #expect(throws: ProgramFault.self) { try await provider.upgrade([0xff], from: 1) }
+    await #expect(throws: ProgramFault.self) { try await provider.upgrade(Array("broken".utf8), from: 2) }
+  }
+
+  @Test func onlyVersion2CountsItsRecords() throws {
+    let desk = try Desk()
+    let program = try desk.write("old = introduce\ndef introduce(params): return {**old(params), \"record_version\": 2}")
+    #expect(throws: ProgramProblem.self) { try desk.start(program) }
+    let wrong = try desk.write("old = introduce\ndef introduce(params): return {**old(params), \"protocol\": 2, \"record_version\": 0}", as: "b.py")
+    #expect {
+      try desk.start(wrong)
+    } throws: { error in "\(error)".contains("the version of its records is 0: count from 1") }
+  }
+
+  @Test func aProgramIsMaintained() async throws {
+    let desk = try Desk()
+    let provider = try desk.full(
+      #"""
+      old = introduce
+      def introduce(params): return {**old(params), "protocol": 2, "maintain": 3600}
+
+      def take(message):
+          if message["method"] == "maintain":
+              say({"jsonrpc": "2.0", "id": "p1", "method": "store.set", "params": {"key": "a", "value": str(message["params"]["now"]), "expires_in": 60}})
+              sys.stdin.readline()
+          say({"jsonrpc": "2.0", "id": message["id"], "result": {}})
+      """#)
+    #expect(provider.descriptor.maintenanceInterval == .seconds(3600))
+    let store = MemoryKeyValueStore(clock: StepClock { 42 })
+    try await provider.maintain(with: StepTools(randomBytes: { _ in [] }, web: NoWeb(), clock: StepClock { 42 }, store: store))
+    #expect(try await store.value(for: "a") == Array("42".utf8))
+  }
+
+  /// A maintenance that hangs has its own time: calls beside it end at theirs.
+  @Test func aMaintenanceThatHangsIsCancelledAndHoldsUpNoCall() async throws {
+    let desk = try Desk()
+    let provider = try desk.full(
+      #"""
+      import threading
+      old = introduce
+      def introduce(params): return {**old(params), "protocol": 2, "maintain": 60}
+
+      def take(message):
+          if message["method"] == "maintain": return sys.stderr.write("begun\n") and sys.stderr.flush()
+          if message["params"]["fields"].get("word") == "slow": return
+          say({"jsonrpc": "2.0", "id": message["id"], "result": {"proved": {}}})
+      """#, timeout: .milliseconds(300))
+    let tools = StepTools(randomBytes: { _ in [] }, web: NoWeb())
+    let maintenance = Task { try await provider.maintain(with: tools) }
+    #expect(try await desk.heard("begun"))
+    await #expect(throws: ProgramFault.late(.milliseconds(300))) { try await provider.judge("slow") }
+    #expect(try await provider.judge("x").isProof)
+    maintenance.cancel()
+    await #expect(throws: ProgramFault.cancelled) { try await maintenance.value }
   }
 }

@@ -7,6 +7,29 @@ import Testing
 
 /// Programs that end, hang and flood, and what becomes of them.
 @Suite struct SupervisionTests {
+  /// Attack: somebody keeps all processors busy, by signing in or otherwise. A program with the low priority of the thread that loads configurations would
+  /// not get to answer.
+  @Test func aProgramHasThePriorityOfTheGateway() async throws {
+    let which = __priority_which_t(PRIO_PROCESS.rawValue)
+    let own = getpriority(which, 0)
+    let desk = try Desk()
+    let specification = try desk.write(
+      """
+      def answer(method, params):
+          if method == "begin": return {"ask": {"fields": [{"name": "word", "kind": "text"}]}}
+          return {"proved": {}} if str(os.nice(0)) == params["fields"]["word"] else {"refused": "invalid_word"}
+      """)
+    let provider = try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<any Provider, any Error>) in
+      Thread.detachNewThread { [programs = desk.programs] in
+        setpriority(which, 0, 15)
+        continuation.resume(
+          with: Result { try programs.configure(try programs.introduce([specification])[0].get(), values: [:], secrets: [:]) })
+      }
+    }
+    let full = try #require(provider as? any FullProvider)
+    #expect(try await full.judge("\(own)").isProof)
+  }
+
   /// Asks until it is proved: what went wrong before is over.
   private func recovers(_ provider: any FullProvider) async throws -> Bool {
     let end = ContinuousClock.now + .seconds(10)
@@ -52,8 +75,8 @@ import Testing
               signal.signal(signal.SIGTERM, signal.SIG_IGN)
               time.sleep(1000)
           old(message)
-      """, timeout: .milliseconds(100))
-    for _ in 0..<3 { await #expect(throws: ProgramFault.late(.milliseconds(100))) { try await provider.judge("open") } }
+      """, timeout: .milliseconds(400))
+    for _ in 0..<3 { await #expect(throws: ProgramFault.late(.milliseconds(400))) { try await provider.judge("open") } }
     #expect(try await desk.heard("it hangs"))
     #expect(try await recovers(provider))
   }
@@ -122,10 +145,14 @@ import Testing
     let end = ContinuousClock.now + .seconds(5)
     func lives(_ pid: Int32) -> Bool {
       guard let status = try? String(contentsOfFile: "/proc/\(pid)/stat", encoding: .utf8) else { return false }
-      return !status.contains(") Z ")
+      return !status.contains(") Z ") && !status.contains(") X ")
     }
-    while ContinuousClock.now < end, pids.contains(where: lives) { await Task.yield() }
-    #expect(!pids.contains(where: lives))
+    var isOver = false
+    while ContinuousClock.now < end, !isOver {
+      await Task.yield()
+      isOver = !pids.contains(where: lives)
+    }
+    #expect(isOver)
   }
 
   @Test func itHoldsNothingOfTheGateways() async throws {

@@ -40,6 +40,9 @@ import Testing
             id: "\($0.id)", at: $0.at, channel: $0.message.channel.rawValue, to: $0.message.to, subject: $0.message.subject, text: $0.message.text,
             code: $0.message.code)
         }
+      },
+      resetFactor: { provider, account, client throws(StoreFault) in
+        try await gateway.engine.resetFactor(provider, of: account, by: ["by": "admin listener"], client: client)
       }
     ).application
     try await application.test(.router) { client in try await body(Client(client: client, gateway: gateway)) }
@@ -106,6 +109,26 @@ import Testing
         try await client.send(.get, "/policy").text.contains(#""candidate_refused":{"id":"9f3c","at":"2026-11-20T12:00:00Z","problems":\#(listed)}"#))
       #expect(reloads.count.withLock { $0 } == 2)
       #expect(try await client.send(.get, "/policy/reload").header("Allow") == "POST")
+    }
+  }
+
+  @Test func aFactorIsReset() async throws {
+    let http = try HTTPGateway()
+    let gateway = http.gateway
+    try await http.run { client in
+      _ = try await client.register()
+      let account = try #require(try await gateway.store.accounts(after: nil, limit: 1).first)
+      let sealed = try ProviderRecord(bytes: [1], version: 1).sealed(for: "pin \(account.id)", by: gateway.keys)
+      _ = try await gateway.store.apply([.putProviderRecord(account: account.id, ProviderName(test: "pin"), sealed: sealed)], at: gateway.clock.now())
+      try await Self.run(gateway) { admin in
+        #expect(try await admin.send(.delete, "/accounts/\(account.id)/factors/pin").status == 204)
+        #expect(try await gateway.store.account(account.id)?.credentials == [])
+        #expect(try await gateway.store.sessions(of: account.id).isEmpty)
+        let again = try await admin.send(.delete, "/accounts/\(account.id)/factors/pin")
+        #expect(again.status == 404 && again.text.contains("The account has no factor of this provider."))
+        #expect(try await admin.send(.delete, "/accounts/\(account.id)/factors/No!").status == 404)
+        #expect(try await admin.send(.delete, "/accounts/ac_nobody/factors/pin").text.contains("There is no such account."))
+      }
     }
   }
 
@@ -194,7 +217,8 @@ import Testing
       store: gateway.store, accounts: gateway.desk, generations: gateway.generations, audit: gateway.audit, clock: gateway.clock,
       random: gateway.random,
       pages: try PageRenderer(logger: gateway.log.logger),
-      eventLoops: MultiThreadedEventLoopGroup.singleton, logger: gateway.log.logger, reload: { [] }, outbox: { [] })
+      eventLoops: MultiThreadedEventLoopGroup.singleton, logger: gateway.log.logger, reload: { [] }, outbox: { [] },
+      resetFactor: { _, _, _ in .unknown })
     for path in ["/outbox", "/policy", "/healthz", "/events"] {
       let request = Request(head: HTTPRequest(method: .get, scheme: "http", authority: host, path: path), body: .init(buffer: .init()))
       let response = try await application.responder.respond(to: request, context: ConnectionContext(source: .testing(gateway)))

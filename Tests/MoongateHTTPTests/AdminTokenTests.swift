@@ -27,7 +27,8 @@ import Testing
     AdminApplication(
       store: gateway.store, accounts: gateway.desk, generations: gateway.generations, audit: gateway.audit, clock: gateway.clock,
       random: gateway.random, pages: try PageRenderer(logger: gateway.log.logger), address: listen,
-      eventLoops: MultiThreadedEventLoopGroup.singleton, logger: gateway.log.logger, reload: { [] }, outbox: { [] })
+      eventLoops: MultiThreadedEventLoopGroup.singleton, logger: gateway.log.logger, reload: { [] }, outbox: { [] },
+      resetFactor: { _, _, _ in .unknown })
   }
 
   private func ask(

@@ -122,6 +122,8 @@ struct Answer: Sendable {
 final class Browser {
   let client: Client
   let origin: String
+  /// More header fields of every visit.
+  var metadata: [(String, String)] = []
   private(set) var cookies: [String: String] = [:]
   /// The page that it looks at.
   private(set) var address = ""
@@ -148,7 +150,7 @@ final class Browser {
 
   @discardableResult
   func visit(_ path: String) async throws -> Answer {
-    keep(try await client.send(.get, path, headers: [("Accept", "text/html")] + cookieHeader), path)
+    keep(try await client.send(.get, path, headers: [("Accept", "text/html")] + metadata + cookieHeader), path)
   }
 
   /// Posts fields to a path, and goes where a redirect leads as long as that is one of the gateway's own pages.
@@ -167,7 +169,9 @@ final class Browser {
       html.components(separatedBy: "<form ").dropFirst().first { form in fields.keys.contains { form.contains("name=\"\($0)\"") } })
     var all = fields
     for input in form.components(separatedBy: "<input ").dropFirst() where input.contains("type=\"hidden\"") {
-      all[try #require(Self.attribute("name", input))] = Self.attribute("value", input)
+      let name = try #require(Self.attribute("name", input))
+      // A script fills in some of them.
+      if fields[name] == nil { all[name] = Self.attribute("value", input) }
     }
     return try await post(try #require(Self.attribute("action", form)), all)
   }

@@ -345,8 +345,12 @@ import Testing
     try await HTTPGateway().run { client in
       let headers = [
         ("Accept", "text/html"), ("Origin", "http://localhost:8080"), ("Content-Type", "application/x-www-form-urlencoded"),
-        ("Moongate-Page", "script"),
+        ("Moongate-Page", "script"), ("Cookie", "moongate-flow=" + String(repeating: "A", count: 43)),
       ]
+      // A browser that keeps no cookies could not enter the code.
+      let without = try await client.send(.post, "/auth/register", headers: Array(headers.dropLast()), body: "phone=9999999999")
+      #expect(without.status == 403 && without.text.contains("Your browser keeps no cookies for this site.") && without.setCookies.count == 1)
+      #expect(client.gateway.sent == 0)
       let sent = try await client.send(.post, "/auth/register", headers: headers, body: "phone=9999999999")
       #expect(sent.status == 200)
       #expect((sent["next"] as? String)?.hasPrefix("/auth/verify?id=fl_") == true)
@@ -405,10 +409,11 @@ import Testing
 
 extension Route {
   /// A route that leads somewhere.
-  static func test(host: String?) -> Route {
-    Route(
-      host: host, path: PathPattern(text: "/**", segments: [.anySegments]), methods: nil,
-      upstreams: [Upstream(isSecure: false, host: "127.0.0.1", port: 3000)], isOpen: false, flow: "login", requirement: nil, decide: nil,
+  static func test(host: String?, below folder: String? = nil, requirement: Requirement? = nil) -> Route {
+    let segments = (folder.map { [PathPattern.Segment.glob(Array($0.utf8))] } ?? []) + [.anySegments]
+    return Route(
+      host: host, path: PathPattern(text: folder.map { "/\($0)/**" } ?? "/**", segments: segments), methods: nil,
+      upstreams: [Upstream(isSecure: false, host: "127.0.0.1", port: 3000)], isOpen: false, flow: "login", requirement: requirement, decide: nil,
       timeout: .seconds(30), allowsUpgrade: false, headers: [], bodyLimit: nil, location: MoongateCore.SourceLocation(file: "routes.lua", line: 1))
   }
 }

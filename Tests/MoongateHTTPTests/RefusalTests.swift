@@ -104,7 +104,7 @@ import Testing
 
   @Test(arguments: [
     "/api/auth/flow", "/api/auth/flows/", "/api/auth//flows", "/API/auth/flows", "/api/auth/flows/a/b/c", "/api/auth", "/api/",
-    "/.well-known/moongate",
+    "/.well-known/moongate/keys",
     "/api/auth/session/", "/api/auth/%66lows", "/api/auth/flows;x", "/", "*",
   ])
   func unknownAddresses(_ path: String) async throws {

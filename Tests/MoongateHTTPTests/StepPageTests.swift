@@ -45,7 +45,8 @@ import Testing
     let shown = try await browser.visit(address)
     #expect(shown.text.contains("<svg class=\"qr\" role=\"img\" aria-label=\"QR code") && !shown.text.contains("style="))
     #expect(shown.text.contains("inputmode=\"numeric\" autocomplete=\"one-time-code\""))
-    let secret = try #require(shown.text.components(separatedBy: "<p class=\"secret\"><code dir=\"ltr\">").dropFirst().first?.prefix { $0 != "<" })
+    let secret = try #require(
+      shown.text.components(separatedBy: "<div class=\"secret\" data-keep=\"text\"><code dir=\"ltr\">").dropFirst().first?.prefix { $0 != "<" })
     let app = try #require(AuthenticatorApp(secret: String(secret)))
     let wrong = try await browser.submit(["field.code": "000000"])
     #expect(wrong.status == 401 && wrong.text.contains("Invalid code") && wrong.text.contains("aria-invalid=\"true\""))

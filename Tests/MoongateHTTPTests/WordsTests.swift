@@ -1,12 +1,14 @@
+import Foundation
 import MoongateCore
 import MoongateSDK
+import MoongateTesting
 import Testing
 
 @testable import MoongateHTTP
 
 /// The languages that ship say all there is to say.
 @Suite struct WordsTests {
-  private let languages = PageSet([], brand: Brand()).languages
+  private let languages = PageSet([], brand: Brand(), languages: ShippedWords.files.map(\.tag)).languages
 
   private func language(_ tag: String) throws -> Words { try #require(languages.first { $0.tag == tag }) }
 
@@ -21,32 +23,161 @@ import Testing
 
   /// A language of the operator's that says a sentence in general does not say it in English for some numbers.
   @Test func formsForOneNumberAreTheLanguagesOwn() {
-    let own = PageFile(name: "fr.words", bytes: Array("sent_digits = Un code à {length} chiffres\nsent_digits_9 = Neuf\n".utf8))
-    let french = PageSet([own], brand: Brand()).languages[2]
-    #expect([7, 8, 9].map { french.text("sent_digits", length: $0) } == ["Un code à 7 chiffres", "Un code à 8 chiffres", "Neuf"])
-    #expect(french.text("sent_characters", length: 8) == "We've sent an 8-character code to", "what is left out is English, rightly said")
+    let own = PageFile(name: "nl.words", bytes: Array("sent_digits = Un code à {length} chiffres\nsent_digits_9 = Neuf\n".utf8))
+    let dutch = PageSet([own], brand: Brand()).languages[2]
+    #expect([7, 8, 9].map { dutch.text("sent_digits", length: $0) } == ["Un code à 7 chiffres", "Un code à 8 chiffres", "Neuf"])
+    #expect(dutch.text("sent_characters", length: 8) == "We've sent an 8-character code to", "what is left out is English, rightly said")
   }
 
-  @Test func everyNameIsInHindi() throws {
-    let (english, hindi) = (try language("en").texts, try language("hi").texts)
-    let same = english.filter { hindi[$0.key] == $0.value && $0.value.contains(/[A-Za-z]{3}/) }
-    #expect(Set(same.keys) == ["direction"])
-    // What is filled in is the same in both.
-    for (name, text) in english where hindi[name] != nil {
-      let braces = { (text: String) in text.matches(of: /\{\w+\}/).map { String($0.0) }.sorted() }
-      #expect(braces(text) == braces(hindi[name] ?? ""), "\(name)")
+  /// The languages that ship, but for English.
+  private static let others = ShippedWords.files.map(\.tag).filter { $0 != "en" }
+
+  /// What stands in the file itself, without what English would give.
+  private func own(_ tag: String) throws -> Words { Words(tag: tag, base: nil, try #require(ShippedWords.text(of: tag)), known: nil) { _, _ in } }
+
+  private static let templates = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+    .appendingPathComponent("Sources/MoongateHTTP/Pages/Templates")
+
+  @Test func everyFileOfWordsIsShipped() throws {
+    let files = try FileManager.default.contentsOfDirectory(atPath: Self.templates.path).filter { $0.hasSuffix(".words") }
+    #expect(Set(files.map { String($0.dropLast(6)) }) == Set(ShippedWords.files.map(\.tag)), "ShippedWords.files lists what lies in Templates/")
+    #expect(Set(ShippedWords.offered).isSubset(of: ShippedWords.files.map(\.tag)))
+  }
+
+  @Test("every name is in the language", arguments: others) func everyNameIsThere(_ tag: String) throws {
+    let english = try own("en").texts
+    let words = try own(tag)
+    let plural = PluralRule(of: tag)
+    var expected: Set<String> = []
+    for name in english.keys {
+      if name.wholeMatch(of: /.+_\d+/) != nil { continue }
+      let stem = name.wholeMatch(of: /(.+)_(one|other)/).map { String($0.1) }
+      if let stem, english["\(stem)_one"] != nil, english["\(stem)_other"] != nil {
+        expected.formUnion(plural.categories.map { "\(stem)_\($0.rawValue)" })
+      } else {
+        expected.insert(name)
+      }
     }
+    #expect(expected.subtracting(words.texts.keys).sorted() == [], "\(tag).words lacks these names")
+    #expect(Set(words.texts.keys).subtracting(expected).sorted() == [], "\(tag).words has names that the pages do not know")
+    // What is filled in is the same in both. A form for one number may say the number in a word.
+    let braces = { (text: String) in Set(text.matches(of: /\{\w+\}/).map { String($0.0) }) }
+    for (name, text) in words.texts {
+      guard let said = english[name] else { continue }
+      let isPlural = name.wholeMatch(of: /.+_(zero|one|two|few|many|other)/) != nil
+      #expect(braces(text) == braces(said) || isPlural && braces(text).isSubset(of: braces(said)), "\(tag).words: \(name)")
+    }
+    for (said, text) in words.sentences { #expect(braces(text) == braces(said), "\(tag).words: \(said)") }
   }
 
-  @Test("every refusal is in Hindi", arguments: RefusalCode.reserved.sorted())
+  @Test("every sentence of another language is in this one", arguments: others) func everySentenceIsThere(_ tag: String) throws {
+    let all = try Set(Self.others.flatMap { try own($0).sentences.keys })
+    #expect(all.subtracting(try own(tag).sentences.keys).sorted() == [], "\(tag).words lacks these below [sentences]")
+  }
+
+  @Test("every refusal is in every language", arguments: RefusalCode.reserved.sorted())
   func refusals(_ name: String) throws {
     let code = try #require(RefusalCode(reserved: name))
-    let hindi = try language("hi")
-    for said in [code.title, code.sentence] {
-      #expect(hindi.translated(said).unicodeScalars.contains { (0x900...0x97f).contains($0.value) }, "\(said)")
+    for tag in Self.others {
+      let words = try own(tag)
+      for said in [code.title, code.sentence] { #expect(words.translated(said) != said, "\(tag).words lacks \(said)") }
+      let late = Refusal(code, decision: DecisionID(text: "dc_x"), retryAfter: .seconds(90))
+      #expect(words.sentence(of: late) != late.sentence, "\(tag).words lacks \(late.sentence)")
     }
-    let late = Refusal(code, decision: DecisionID(text: "dc_x"), retryAfter: .seconds(90))
-    #expect(hindi.sentence(of: late).contains(/[\u{900}-\u{97f}]/), "\(late.sentence)")
+  }
+
+  @Test("every notice is in every language", arguments: others) func notices(_ tag: String) throws {
+    let (words, english) = (try own(tag), try own("en"))
+    let factor = FactorNotice(subject: "Passcode set", event: "A passcode was set for your account")
+    let notices: [Notice] = [
+      .newDevice(userAgent: "Mozilla/5.0 (Linux; Android 15) Chrome/140", at: Timestamp(milliseconds: 0)), .locked(for: .seconds(900)),
+      .locked(for: nil),
+      .emailChanged, .phoneAdded, .phoneChanged, .factorSet("X"), .factorChanged("X"), .factorRemoved("X"), .factor(factor),
+    ]
+    for notice in notices {
+      for channel in [MessageChannel.mail, .sms] {
+        let text = notice.text(service: "Example", by: channel, in: words)
+        let english = notice.text(service: "Example", by: channel, in: english)
+        for part in english.split(whereSeparator: { ".\n:".contains($0) }) where part.contains(/[a-z]{3}/) && part.contains(" ") {
+          if case .factor = notice, part.contains("passcode") { continue }
+          if part.contains("Chrome") { continue }
+          #expect(!text.contains(part), "\(tag).words lacks \(part)")
+        }
+        #expect(!text.contains("{"))
+      }
+      if case .factor = notice { continue }
+      #expect(notice.subject(service: "Example", in: words) != notice.subject(service: "Example", in: english), "\(tag)")
+    }
+  }
+
+  @Test(
+    "the form that goes with a number",
+    arguments: [
+      ("en", [0, 1, 2, 11, 100], "other one other other other"), ("hi", [0, 1, 2], "one one other"), ("fr", [0, 1, 2], "one one other"),
+      ("pt", [0, 1, 2], "one one other"), ("pt-PT", [0, 1], "other one"), ("pt-BR", [0], "one"), ("ta", [0, 1, 5], "other one other"),
+      ("ar", [0, 1, 2, 3, 10, 11, 26, 99, 100, 102, 103, 111, 1000], "zero one two few few many many many other other few many other"),
+      ("ru", [1, 2, 5, 11, 12, 21, 22, 25, 111, 121], "one few many many many one few many many one"),
+      ("pl", [1, 2, 5, 12, 21, 22, 112], "one few many many many few many"), ("cs", [1, 2, 4, 5, 22], "one few few other other"),
+      ("sl", [1, 2, 3, 5, 101, 102], "one two few other one two"), ("ro", [0, 1, 2, 19, 20, 101], "few one few few other few"),
+      ("lt", [1, 2, 10, 11, 21, 22], "one few other other one few"), ("lv", [0, 1, 2, 11, 21], "zero one other zero one"),
+      ("he", [1, 2, 3], "one two other"), ("cy", [0, 1, 2, 3, 6, 7], "zero one two few many other"),
+      ("ga", [1, 2, 3, 7, 11], "one two few many other"),
+      ("ja", [0, 1, 2], "other other other"), ("sr", [1, 3, 5, 21], "one few other one"), ("xx", [0, 1, 2], "other one other"),
+    ])
+  func plurals(_ tag: String, _ numbers: [Int], _ categories: String) {
+    let rule = PluralRule(of: tag)
+    let found = numbers.map { rule.category(of: $0) }
+    #expect(found.map(\.rawValue).joined(separator: " ") == categories)
+    #expect(Set(found).isSubset(of: rule.categories))
+  }
+
+  @Test func arabicHasSixForms() throws {
+    let arabic = try language("ar")
+    #expect(arabic.isRightToLeft)
+    let minutes = [60, 120, 180, 660].map { arabic.wait(.seconds($0)) }
+    #expect(minutes == ["دقيقة واحدة", "دقيقتين", "3 دقائق", "11 دقيقة"])
+    #expect([1, 2, 3].map { arabic.count($0, "tries") } == ["بقيت محاولة واحدة.", "بقيت محاولتان.", "بقيت 3 محاولات."])
+  }
+
+  /// A file of an operator's from before there were more than two forms.
+  @Test func theOldNameOfTheGeneralFormStillWorks() {
+    let own = PageFile(name: "nl.words", bytes: Array("minutes_one = {n} minuut\nminutes_many = {n} minuten\n".utf8))
+    let set = PageSet([own], brand: Brand())
+    #expect(set.problems == [])
+    #expect([60, 120].map { set.languages[2].wait(.seconds($0)) } == ["1 minuut", "2 minuten"])
+  }
+
+  @Test func aFormThatIsLeftOutIsTheGeneralOne() {
+    let own = PageFile(name: "pl.words", bytes: Array("minutes_few = {n} minuty\nminutes_other = {n} minut\n".utf8))
+    let set = PageSet([own], brand: Brand())
+    #expect(set.problems == [])
+    #expect([60, 120, 300].map { set.languages[2].wait(.seconds($0)) } == ["1 minut", "2 minuty", "5 minut"], "and never English")
+    let wrong = PageFile(name: "pl.words", bytes: Array("minutes_two = x\n".utf8))
+    #expect(PageSet([wrong], brand: Brand()).problems.count == 1, "Polish has no dual")
+  }
+
+  // What is offered.
+
+  @Test func theOperatorChoosesWhatIsOffered() {
+    let own = PageFile(name: "nl.words", bytes: Array("language = Nederlands\n".utf8))
+    func tags(_ offered: [String], _ files: [PageFile] = []) -> [String] { PageSet(files, brand: Brand(), languages: offered).languages.map(\.tag) }
+    #expect(tags([]) == ["en", "hi"] && tags([], [own]) == ["en", "hi", "nl"])
+    #expect(tags(["fr", "en"]) == ["fr", "en"] && tags(["nl", "ar"], [own]) == ["nl", "ar"])
+    #expect(tags(["xx"]) == ["en"], "nobody is left without words")
+    let french = PageFile(name: "fr.words", bytes: Array("login_title = Bonjour\n".utf8))
+    let words = PageSet([french], brand: Brand(), languages: ["fr"]).languages[0]
+    #expect(words["login_title"] == "Bonjour" && words["sign_in"] == "Se connecter", "an operator's line stands in ours")
+    #expect(LanguageChoice.choose(accepting: ["xx"], among: PageSet([], brand: Brand(), languages: ["de", "en"]).languages)?.tag == "de")
+  }
+
+  @Test func languagesWithoutWordsAreRefused() {
+    var gateway = GatewaySettings.test()
+    gateway.languages = ["en", "nl", "fr"]
+    gateway.locations["languages"] = SourceLocation(file: "gateway.lua", line: 7)
+    let problems = PageRenderer.problems(of: [], gateway: gateway)
+    #expect(problems.map(\.location.line) == [7])
+    #expect(problems.first?.message.hasPrefix("there are no words for \"nl\": add pages/nl.words, or choose from en, hi, ar") == true)
+    #expect(PageRenderer.problems(of: [PageFile(name: "nl.words", bytes: [])], gateway: gateway) == [])
   }
 
   @Test(arguments: [("Enter the 6-digit code.", "6 अंकों का कोड लिखें।"), ("Enter the 8-character code.", "8 अक्षरों का कोड लिखें।"), ("No 7 here", "No 7 here")])

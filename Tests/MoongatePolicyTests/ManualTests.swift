@@ -46,6 +46,9 @@ import Testing
     if example.file == "accounts.lua" {
       files["gateway.lua"] = TestFolder.gateway.replacing("email_code = {", with: "pin = {}, totp = {}, email_code = {")
     }
+    if example.heading == "fallback" {
+      files["gateway.lua"] = TestFolder.gateway.replacing("email_code = {", with: "whatsapp_code = {}, email_code = {")
+    }
     return try TestFolder(files, programs: ["sms_hub.py"])
   }
 
@@ -64,7 +67,10 @@ import Testing
       "MOONGATE_KEY": String(repeating: "k", count: 32), "MOONGATE_STORE": "postgres://moongate@127.0.0.1/moongate",
       "MOONGATE_ADMIN_TOKEN": String(repeating: "t", count: 32),
     ]
-    let providers = ShippedProviders.all.map(\.descriptor)
+    var providers = ShippedProviders.all.map(\.descriptor)
+    if example.heading == "fallback" {
+      providers.append(FallbackReadingTests.messenger(ProviderName(test: "whatsapp_code"), more: "\n  unknown_account = \"reveal\","))
+    }
     switch try Self.folder(example).load(providers, environment: environment, programs: try StubPrograms.loading()) {
     case .success: break
     case .failure(let refused): Issue.record("\(refused.problems.map(\.description).joined(separator: "\n"))")

@@ -23,7 +23,7 @@ struct StubPrograms: ProgramStarter {
   }
 
   static func loading(_ stub: StubPrograms = StubPrograms()) throws -> ProgramLoading {
-    ProgramLoading(starter: stub, builtIn: try ProviderRegistry([]))
+    ProgramLoading(starter: stub)
   }
 
   func introduce(_ entries: [ProgramEntry]) -> [Result<any CandidateProgram, ProgramRefusal>] {
@@ -159,7 +159,7 @@ struct StubPrograms: ProgramStarter {
     try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: folder.scratch.path("hub/hub.sh"))
     func load() throws -> String {
       let stub = try StubPrograms.loading()
-      let loading = ProgramLoading(starter: stub.starter, builtIn: stub.builtIn) { files in watched.withLock { $0 = files } }
+      let loading = ProgramLoading(starter: stub.starter) { files in watched.withLock { $0 = files } }
       return try folder.load(environment: ["PATH": "/bin"], programs: loading).get().id
     }
     let bare = try load()
@@ -172,6 +172,29 @@ struct StubPrograms: ProgramStarter {
     #expect(watched.withLock { $0.contains { $0.hasSuffix("/hub/policy.lua") } })
   }
 
+  /// Programs read their flows and translations where they lie: one that said something else at a restart would be refused.
+  @Test(arguments: ["hub/flows/sms_hub_set.lua", "hub/words/hi.words"]) func theTextsBesideItArePartOfTheGeneration(_ text: String) throws {
+    let folder = try folder(#"exec { "./hub/hub.sh", sender = "x" }"#)
+    let watched = Mutex<[String]>([])
+    try folder.scratch.write("#!/bin/sh\n", to: "hub/hub.sh")
+    try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: folder.scratch.path("hub/hub.sh"))
+    func load() throws -> String {
+      let stub = try StubPrograms.loading()
+      let loading = ProgramLoading(starter: stub.starter) { files in watched.withLock { $0 = files } }
+      return try folder.load(environment: ["PATH": "/bin"], programs: loading).get().id
+    }
+    let bare = try load()
+    // A folder that is not there yet is looked for.
+    #expect(watched.withLock { $0.contains { $0.hasSuffix("/hub/words") } && $0.contains { $0.hasSuffix("/hub/flows") } })
+    try folder.scratch.write("one", to: text)
+    let first = try load()
+    #expect(first != bare)
+    #expect(try load() == first)
+    try folder.scratch.write("two", to: text)
+    #expect(try load() != first)
+    #expect(watched.withLock { $0.contains { $0.hasSuffix("/" + text) } })
+  }
+
   /// What the script imports is part of what runs: whoever saves it expects that it counts.
   @Test func theModulesBesideItArePartOfTheGeneration() throws {
     let folder = try folder(#"exec { "/bin/sh", "hub/hub.sh", sender = "x" }"#)
@@ -179,7 +202,7 @@ struct StubPrograms: ProgramStarter {
     try folder.scratch.write("#!/bin/sh\n. ./more.sh\n", to: "hub/hub.sh")
     func load() throws -> String {
       let stub = try StubPrograms.loading()
-      let loading = ProgramLoading(starter: stub.starter, builtIn: stub.builtIn) { files in watched.withLock { $0 = files } }
+      let loading = ProgramLoading(starter: stub.starter) { files in watched.withLock { $0 = files } }
       return try folder.load(environment: ["PATH": "/bin"], programs: loading).get().id
     }
     var id = try load()

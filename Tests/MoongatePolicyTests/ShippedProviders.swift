@@ -4,16 +4,17 @@ import MoongateCore
 import MoongatePolicy
 import MoongateSDK
 import PIN
+import Passkey
 import Password
 import PhoneOTP
 import TOTP
 
 /// The providers that the shipped configuration names.
 enum ShippedProviders {
-  static let all: [any Provider] = [PhoneOTP(), EmailCode(), PIN(), Password(), GoogleOAuth(), TOTP()]
+  static let all: [any Provider] = [PhoneOTP(), EmailCode(), PIN(), Password(), GoogleOAuth(), TOTP(), Passkey()]
 
   /// The shipped configuration.
   static func generation() throws -> any PolicyGeneration {
-    try ConfigurationLoader(providers: all.map(\.descriptor), environment: [:]).load(folder: TestFolder.root + "/config").get()
+    try ConfigurationLoader(providers: all, environment: [:]).load(folder: TestFolder.root + "/config").get()
   }
 }

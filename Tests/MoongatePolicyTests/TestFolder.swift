@@ -5,6 +5,13 @@ import MoongateSDK
 import MoongateTesting
 import Testing
 
+/// A provider of which nothing but its descriptor is asked.
+struct DescribedProvider: WellKnownPublisher {
+  let descriptor: ProviderDescriptor
+
+  func document(_ name: String, of site: PublicSite) -> String? { nil }
+}
+
 /// A configuration folder that begins as a small valid one.
 struct TestFolder {
   let scratch: ScratchFolder
@@ -48,7 +55,7 @@ struct TestFolder {
   func load(_ providers: [ProviderDescriptor] = Self.providers, environment: [String: String] = [:], programs: ProgramLoading? = nil) -> Result<
     any PolicyGeneration, RefusedConfiguration
   > {
-    ConfigurationLoader(providers: providers, environment: environment, programs: programs).load(folder: scratch.path)
+    ConfigurationLoader(providers: providers.map(DescribedProvider.init), environment: environment, programs: programs).load(folder: scratch.path)
   }
 
   /// The problems as `check` prints them.

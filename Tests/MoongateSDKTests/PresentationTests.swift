@@ -50,6 +50,29 @@ import Testing
   ])
   func whatDoesNotFitIsTold(_ found: [String], _ mistake: String) { #expect(found == [mistake]) }
 
+  private static func ceremony(
+    _ submit: [InputField], as presentation: Presentation = .ceremony(button: "Use your key"), begin: [InputField] = []
+  )
+    -> [String]
+  {
+    ProviderDescriptor(
+      name: "vault", beginFields: begin, submitFields: submit, settings: [], policy: PolicySource(file: "policy.lua", text: ""), identifierKinds: [],
+      presentation: presentation
+    ).mistakes
+  }
+
+  @Test func aCeremonyHasOneFieldForTheAnswer() {
+    let answer = InputField(name: "answer", kind: .json)
+    #expect(Self.ceremony([answer]) == [] && Self.ceremony([answer, InputField(name: "name", kind: .text, isRequired: false)]) == [])
+    let missing = ["its ceremony needs one submit field of kind json, which takes the answer of the browser"]
+    #expect(Self.ceremony([InputField(name: "answer", kind: .text)]) == missing)
+    #expect(Self.ceremony([answer, InputField(name: "other", kind: .json)]) == missing)
+    #expect(
+      Self.ceremony([answer], as: .form) == ["its field `answer` of kind json is filled in by a ceremony: declare the presentation `.ceremony`"])
+    #expect(Self.ceremony([answer], begin: [answer]) == ["its begin field `answer` is of kind json: only submit fields can be"])
+    #expect(Self.ceremony([answer], as: .ceremony(button: "")) == ["the button of its ceremony needs words: plain text of at most 300 bytes"])
+  }
+
   @Test func wordsOfAFileAreReadByLine() {
     let file = "# A comment\n\nOpen the vault = तिजोरी खोलें\nA = b = c\nno separator\n"
     #expect(StepWords.translations(in: Array(file.utf8)) == ["Open the vault": "तिजोरी खोलें", "A": "b = c"])

@@ -1,4 +1,5 @@
 import Foundation
+import MoongateSDK
 import Testing
 
 /// Providers own everything about themselves: the gateway's sources name none of them.
@@ -8,18 +9,21 @@ import Testing
   /// Names that mean nothing but a provider, and places in which a word can only be the name of one.
   private static let naming = [
     #"\b(phone_otp|google_oauth|totp)\b"#,
+    #"'(pin|password|email_code)'"#,
     #"(rawValue:|rawValue ==|ProviderName =|case|provider:|provider ==|nil,|\[ProviderName\] = \[)\s*"(pin|password|email_code)""#,
   ]
 
   /// The words to look for at all: most lines have none of them.
-  private static let words = ["phone_otp", "google_oauth", "totp", "\"pin\"", "\"password\"", "\"email_code\""]
+  private static let words = [
+    "phone_otp", "google_oauth", "totp", "\"pin\"", "\"password\"", "\"email_code\"", "'pin'", "'password'", "'email_code'",
+  ]
 
-  /// Files that may name providers: the list of those that are compiled in, the calls of the first apps and the import's format, which say so in their
-  /// contract, the demonstration, and what tests use.
+  /// Files that may name providers: the list of those that are compiled in, the calls of the first apps, which say so in their contract, the
+  /// demonstration, and what tests use.
   private static let allowed = [
-    "Sources/moongate/Providers.swift", "Sources/MoongateHTTP/API/SeedCalls", "Sources/moongate/AccountLine.swift",
-    "Sources/moongate/GoogleDemo.swift",
-    "Sources/moongate/MockGoogleCommand.swift", "Sources/MoongateMockGoogle/", "Sources/demo-service/", "Sources/MoongateTesting/",
+    "Sources/moongate/Composition/Providers.swift", "Sources/MoongateHTTP/API/SeedCalls",
+    "Sources/moongate/Composition/GoogleDemo.swift",
+    "Sources/moongate/Commands/MockGoogleCommand.swift", "Sources/MoongateMockGoogle/", "Sources/demo-service/", "Sources/MoongateTesting/",
   ]
 
   @Test func sourcesNameNoProvider() throws {
@@ -46,27 +50,53 @@ import Testing
   /// A comment, a help text, or a message with an example in it: those name what a reader knows.
   private static func isExample(_ line: String) -> Bool {
     ["//", "/*", "*"].contains(where: line.hasPrefix) || line.contains("as in ") || line.contains("\\\"") || line.contains("(help: ")
-      || line.contains("otpauth://totp/") || line.contains("such as `") || line.contains("example: ")
+      || ["otpauth://totp/", "TOTPRecipe", "totp_of", ".totp(let recipe)", "such as `", "example: "].contains(where: line.contains)
   }
 
   @Test(arguments: [
     #"case "pin": "/auth/pin""#, #"if provider.rawValue == "password" {"#, #"private static let google: ProviderName = "google_oauth""#,
-    #"steps.begin(flow, nil, "email_code", [:])"#,
+    #"steps.begin(flow, nil, "email_code", [:])"#, #"try rows.run("DELETE FROM provider_record WHERE provider = 'password'")"#,
   ])
   func theCheckSeesAName(_ line: String) {
     #expect(!Self.isExample(line) && Self.naming.contains { line.range(of: $0, options: .regularExpression) != nil })
   }
 
   /// What belongs to a provider lies in its folder.
-  @Test(arguments: ["EmailCode", "GoogleOAuth", "PIN", "Password", "PhoneOTP", "TOTP"]) func aProviderIsWhole(_ name: String) throws {
+  @Test(arguments: ["EmailCode", "GoogleOAuth", "PIN", "Passkey", "Password", "PhoneOTP", "TOTP"]) func aProviderIsWhole(_ name: String) throws {
     let folder = Self.root.appendingPathComponent("Plugins/\(name)")
     for file in ["README.md", "policy.lua", "words/hi.words", "Tests", "\(name).swift"] {
       #expect(FileManager.default.fileExists(atPath: folder.appendingPathComponent(file).path), "\(name)/\(file)")
     }
   }
 
+  /// A language is a file of each provider, beside that of the pages, with the same texts in it.
+  @Test(arguments: ["ChatCode", "EmailCode", "GoogleOAuth", "PIN", "Password", "PhoneOTP", "TOTP"]) func aProviderSpeaksEveryLanguage(_ name: String)
+    throws
+  {
+    let pages = Self.root.appendingPathComponent("Sources/MoongateHTTP/Pages/Templates")
+    let files = try FileManager.default.contentsOfDirectory(atPath: pages.path).filter { $0.hasSuffix(".words") && $0 != "en.words" }
+    #expect(files.count >= 9)
+    let words = Self.root.appendingPathComponent("Plugins/\(name)/words")
+    let texts = try files.sorted().map { file in
+      (file, StepWords.translations(in: Array(try Data(contentsOf: words.appendingPathComponent(file)))))
+    }
+    let all = Set(texts.flatMap(\.1.keys))
+    for (file, translations) in texts {
+      #expect(all.subtracting(translations.keys).sorted() == [], "\(name)/words/\(file) lacks these")
+      for (english, said) in translations {
+        let braces = { (text: String) in text.matches(of: /\{\w+\}/).map { String($0.0) }.sorted() }
+        #expect(braces(english) == braces(said), "\(name)/words/\(file): \(english)")
+      }
+    }
+    let source = Self.root.appendingPathComponent("Plugins/\(name)/\(name).swift")
+    guard let swift = try? String(contentsOf: source, encoding: .utf8) else { return }
+    for file in files { #expect(swift.contains("PackageResources.\(file.dropLast(6))_words"), "\(name).swift does not read \(file)") }
+  }
+
   /// Adding one touches its folder, its target, and the list.
-  @Test(arguments: ["EmailCode", "GoogleOAuth", "PIN", "Password", "PhoneOTP", "TOTP"]) func theProgramNamesAProviderInItsListOnly(_ name: String)
+  @Test(arguments: ["EmailCode", "GoogleOAuth", "PIN", "Passkey", "Password", "PhoneOTP", "TOTP"]) func theProgramNamesAProviderInItsListOnly(
+    _ name: String
+  )
     throws
   {
     let sources = Self.root.appendingPathComponent("Sources")
@@ -78,6 +108,6 @@ import Testing
         naming.append(String(file.path.dropFirst(Self.root.path.count + 1)))
       }
     }
-    #expect(naming == ["Sources/moongate/Providers.swift"])
+    #expect(naming == ["Sources/moongate/Composition/Providers.swift"])
   }
 }

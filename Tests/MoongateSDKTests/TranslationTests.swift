@@ -22,9 +22,9 @@ import Testing
   @Test(
     "what is wrong with them",
     arguments: [
-      (["english": ["Word": "Word"]], "`english` is no tag of a language: its words are translated under tags such as `hi` or `pt-BR`"),
-      (["": ["Word": "Word"]], "`` is no tag of a language: its words are translated under tags such as `hi` or `pt-BR`"),
-      (["hi/../x": ["Word": "Word"]], "`hi/../x` is no tag of a language: its words are translated under tags such as `hi` or `pt-BR`"),
+      (["english": ["Word": "Word"]], "its words are translated to `english`, which is no language tag: write one such as `hi` or `pt-BR`"),
+      (["": ["Word": "Word"]], "its words are translated to ``, which is no language tag: write one such as `hi` or `pt-BR`"),
+      (["hi/../x": ["Word": "Word"]], "its words are translated to `hi/../x`, which is no language tag: write one such as `hi` or `pt-BR`"),
       (["hi": ["Word": ""]], "its words in `hi` must be plain text of at most 2000 bytes each, by the English text"),
       (["hi": ["": "शब्द"]], "its words in `hi` must be plain text of at most 2000 bytes each, by the English text"),
       (["hi": ["Word": "a\nb"]], "its words in `hi` must be plain text of at most 2000 bytes each, by the English text"),

@@ -1,35 +1,176 @@
-"""Takes a shipped provider out of a copy of the sources, the way a person would: its folder, its lines in Package.swift, its import and its
-entry in Sources/moongate/Providers.swift. Then builds the rest and asks it for its providers.
+"""Takes a shipped provider out of a copy of the sources as a person would: its folder, its line in Package.swift, its import and its entry in
+Sources/moongate/Composition/Providers.swift. Then checks that nothing of it is left, builds the rest and plays it.
 
-    python3 Tests/Removal/remove_provider.py EmailCode SCRATCH_FOLDER [--no-build]
+    python3 Tests/Removal/remove_provider.py PIN SCRATCH_FOLDER [--no-build]
 
-What it has to do beyond that is a place that names a provider and should not. Tests that are about the provider go with it.
+The scratch folder keeps its `.build`: the first removal builds everything, and each one after it only what differs. Tests that are about the
+provider go with it.
 """
 import argparse
 import json
+import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-def without_target(text: str, name: str) -> str:
-    """Package.swift without the target of a name: from its line to the closing parenthesis."""
-    at = re.search(r'\n *\.(?:target|testTarget)\(\s*name: "%s"' % re.escape(name), text)
-    if not at:
-        return text
-    depth, end = 0, text.index("(", at.start())
-    for end in range(end, len(text)):
-        depth += {"(": 1, ")": -1}.get(text[end], 0)
+
+class Left(Exception):
+    """Something of the provider is left."""
+
+
+def closing(text: str, start: int, pair: str) -> int:
+    """Where the bracket at `start` closes."""
+    depth = 0
+    for end in range(start, len(text)):
+        depth += {pair[0]: 1, pair[1]: -1}.get(text[end], 0)
         if depth == 0:
-            break
-    return text[: at.start()] + text[end + 1 :].removeprefix(",")
+            return end
+    return len(text) - 1
 
 
-def targets_in(text: str, folder: str) -> list[str]:
-    """The names of the targets whose sources lie in a folder."""
-    return re.findall(r'\.(?:target|testTarget)\(\s*name: "(\w+)"(?:(?!\.(?:target|testTarget|executableTarget)\().)*?path: "%s[/"]' % folder, text, re.S)
+def write(file: pathlib.Path, data: bytes) -> None:
+    """Writes a file where it differs: what is the same keeps its time, and is not built again."""
+    if not file.is_file() or file.read_bytes() != data:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
+
+
+def wanted(plugin: str) -> dict[str, bytes]:
+    """The files of the repository without the provider."""
+    names = subprocess.check_output(["git", "-C", ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard"]).decode().split("\0")
+    files = {name: (ROOT / name).read_bytes() for name in names if name and (ROOT / name).is_file()}
+    files = {name: data for name, data in files.items() if not name.startswith(f"Plugins/{plugin}/")}
+    package = files["Package.swift"].decode().splitlines(keepends=True)
+    others = [line for line in package if not line.startswith(f'  CompiledIn("{plugin}"')]
+    if len(package) - len(others) != 1:
+        raise Left(f"Package.swift has {len(package) - len(others)} lines for {plugin}, not one.")
+    files["Package.swift"] = "".join(others).encode()
+    lines = files["Sources/moongate/Composition/Providers.swift"].decode().splitlines(keepends=True)
+    kept = [line for line in lines if line.strip() not in (f"import {plugin}", f"{plugin}(),")]
+    if len(lines) - len(kept) != 2:
+        raise Left(f"Providers.swift has {len(lines) - len(kept)} lines about {plugin}, not its import and its entry.")
+    files["Sources/moongate/Composition/Providers.swift"] = "".join(kept).encode()
+    # Tests that are about it; a list of all shipped providers only loses an entry.
+    for name in [name for name in files if name.startswith("Tests/") and name.endswith(".swift")]:
+        text = files[name].decode()
+        if not re.search(rf"^(?:@testable )?import {plugin}$", text, re.M):
+            continue
+        if name.endswith("/ShippedProviders.swift"):
+            text = re.sub(rf"^(?:@testable )?import {plugin}\n", "", text, flags=re.M)
+            files[name] = re.sub(rf", {plugin}\(\)|{plugin}\(\), ", "", text).encode()
+        else:
+            print(f"goes too: {name}")
+            del files[name]
+    return files
+
+
+def check_names(files: dict[str, bytes], plugin: str) -> None:
+    """Nothing else names the module."""
+    left = [
+        name
+        for name, data in files.items()
+        if name == "Package.swift" or (name.startswith(("Sources/", "Plugins/")) and name.endswith(".swift"))
+        if re.search(rf'\bimport {plugin}\b|"{plugin}"', data.decode())
+    ]
+    if left:
+        raise Left(f"Still named in {', '.join(left)}.")
+
+
+def check_flows(files: dict[str, bytes], name: str) -> None:
+    """No flow or case of another provider is about this one."""
+    for path, data in files.items():
+        if not re.match(r"Plugins/\w+/(flows/\w+|cases)\.lua$", path):
+            continue
+        text = data.decode()
+        # A step may offer it beside others, and is then without it.
+        if re.search(rf'provider = "{name}"|flow "{name}_|(?<!any_of ){{ "{name}"', text):
+            raise Left(f"{path} is about {name}.")
+
+
+def check_words(files: dict[str, bytes], plugin: str) -> None:
+    """No translation is left of a text that nothing says any more."""
+    pages = "Sources/MoongateHTTP/Pages/Templates/"
+    words = files[pages + "hi.words"].decode()
+    sentences = words[words.find("[sentences]") :] if "[sentences]" in words else ""
+    # Tests hold that every other language has the same sentences.
+    said = [line.split(" = ", 1)[0] for line in sentences.splitlines()[1:] if " = " in line and not line.startswith("#")]
+    suffixes = (".swift", ".words", ".mustache", ".js")
+    now = "\n".join(data.decode() for path, data in files.items() if path.endswith(suffixes) and path.startswith(("Sources/", "Plugins/"))
+                    and not (path.endswith(".words") and not path.endswith("/en.words")))
+    own = "\n".join(file.read_text() for file in (ROOT / "Plugins" / plugin).rglob("*.swift") if "Tests" not in file.parts)
+    dead = [text for text in said if text not in now and text in own]
+    if dead:
+        raise Left("hi.words of the pages still translates: " + "; ".join(dead))
+
+
+def sync(copy: pathlib.Path, files: dict[str, bytes]) -> None:
+    """Makes the folder hold exactly these files, beside `.build`."""
+    copy.mkdir(parents=True, exist_ok=True)
+    for file in sorted(copy.rglob("*"), reverse=True):
+        path = file.relative_to(copy)
+        if path.parts[0] == ".build":
+            continue
+        if file.is_dir() and not file.is_symlink():
+            if not any(file.iterdir()):
+                file.rmdir()
+        elif str(path) not in files:
+            file.unlink()
+    for name, data in files.items():
+        write(copy / name, data)
+        shutil.copymode(ROOT / name, copy / name)
+
+
+def configuration(folder: pathlib.Path, copy: pathlib.Path, name: str, providers: list[dict]) -> None:
+    """A configuration of all providers that are left: the shipped gateway.lua without the entry, and one flow."""
+    gateway = (copy / "config/gateway.lua").read_text()
+    at = re.search(rf"^    {name} = {{", gateway, re.M)
+    if at:
+        gateway = gateway[: at.start()] + gateway[closing(gateway, at.end() - 1, "{}") + 2 :]
+    # Fewer ways to sign in are what is left: the budget is not what is checked here.
+    shutil.rmtree(folder, ignore_errors=True)
+    write(folder / "gateway.lua", gateway.encode())
+    choices = ", ".join(f'"{entry["name"]}"' for entry in providers if entry["shape"] == "code")
+    write(folder / "flows/login.lua", f'return flow "login" {{ account = "any", steps = {{ any_of {{ {choices} }} }} }}\n'.encode())
+    write(folder / "routes.lua", b'return routes { { path = "/**", to = "http://127.0.0.1:3000" } }\n')
+    for entry in providers:
+        write(folder / f"policies/{entry['name']}.lua", f'return policy "{entry["name"]}" {{}}\n'.encode())
+
+
+def build_and_play(copy: pathlib.Path, plugin: str, name: str) -> None:
+    """Builds the rest, and asks it for its providers, their suites, flows and cases."""
+    build = [*shlex.split(os.environ.get("SWIFT_BUILD", "swift build -c debug")), "--product", "moongate"]
+    if subprocess.run(build, cwd=copy).returncode != 0:
+        raise Left(f"Without {plugin} the rest does not build.")
+    moongate = subprocess.check_output([*build, "--show-bin-path"], cwd=copy).decode().strip() + "/moongate"
+
+    def run(*words):
+        return subprocess.run([moongate, *words], cwd=copy, capture_output=True, text=True)
+
+    listed = json.loads(run("provider", "list", "--json").stdout)
+    shipped = len(re.findall(r"^    \w+\(\),$", (copy / "Sources/moongate/Composition/Providers.swift").read_text(), re.M))
+    if len(listed) != shipped or any(entry["name"] == name for entry in listed):
+        raise Left(f"{len(listed)} providers are listed, and {shipped} are left.")
+    for entry in listed:
+        if run("provider", "test", entry["name"]).returncode != 0:
+            raise Left(f"Without {plugin}, {entry['name']} does not pass its suite.")
+    if re.search(rf"Provider\.{name}\b|function {name}\(", run("policy", "types").stdout):
+        raise Left(f"The editor's types still know {name}.")
+    folder = copy / ".build/configuration"
+    configuration(folder, copy, name, listed)
+    # Plays the cases that come with the providers that are left.
+    check = run("check", "--config", str(folder))
+    if check.returncode != 0 or re.search(rf"\b{name}_\w+", check.stdout):
+        raise Left(f"Without {plugin}, the flows and cases of the rest do not hold:\n{check.stdout}{check.stderr}")
+    print(f"Without {plugin} the rest builds, its {shipped} providers pass, and their flows and cases hold.")
+    # The shipped configuration is the operator's: what it says of the provider is told by its file and line, as for any name that there is not.
+    told = [line for line in run("check", "--config", "config").stdout.splitlines() if re.match(r"^\S+\.lua:?\d*: ", line)]
+    if told:
+        print("What config/ still says of it, and check tells:\n  " + "\n  ".join(told))
 
 
 def main() -> int:
@@ -38,79 +179,25 @@ def main() -> int:
     arguments.add_argument("scratch", type=pathlib.Path)
     arguments.add_argument("--no-build", action="store_true")
     given = arguments.parse_args()
-    root = pathlib.Path(__file__).resolve().parents[2]
-    plugin, copy = given.plugin, given.scratch / "moongate"
-    if not (root / "Plugins" / plugin).is_dir():
-        print(f"There is no Plugins/{plugin}.", file=sys.stderr)
+    plugin, copy = given.plugin, given.scratch
+    policy = ROOT / "Plugins" / plugin / "policy.lua"
+    if not (ROOT / "Plugins" / plugin / f"{plugin}.swift").is_file():
+        print(f"There is no provider in Swift in Plugins/{plugin}.", file=sys.stderr)
         return 2
-    if copy.exists():
-        shutil.rmtree(copy)
-    for name in subprocess.check_output(["git", "-C", root, "ls-files", "-z"]).decode().split("\0"):
-        if name and (root / name).is_file():
-            (copy / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(root / name, copy / name)
-
-    # What a person does.
-    shutil.rmtree(copy / "Plugins" / plugin)
-    package = copy / "Package.swift"
-    text = package.read_text()
-    for target in targets_in(text, f"Plugins/{plugin}"):
-        text = without_target(text, target)
-        text = re.sub(r'"%s", ?' % target, "", text)
-        text = re.sub(r', "%s"(?=\])' % target, "", text)
-    package.write_text(text)
-    providers = copy / "Sources" / "moongate" / "Providers.swift"
-    lines = providers.read_text().splitlines(keepends=True)
-    kept = [line for line in lines if line.strip() not in (f"import {plugin}", f"{plugin}(),")]
-    if len(lines) - len(kept) != 2:
-        print(f"Providers.swift has {len(lines) - len(kept)} lines about {plugin}, not its import and its entry.", file=sys.stderr)
+    name = re.search(r'^return policy "(\w+)"', policy.read_text(), re.M)[1]
+    try:
+        files = wanted(plugin)
+        check_names(files, plugin)
+        check_flows(files, name)
+        check_words(files, plugin)
+        sync(copy, files)
+        print(f"{plugin} is out of {copy}")
+        if not given.no_build:
+            build_and_play(copy, plugin, name)
+    except Left as left:
+        print(left, file=sys.stderr)
         return 1
-    providers.write_text("".join(kept))
-
-    # Tests that are about it; a list of all shipped providers only loses an entry.
-    for test in (copy / "Tests").rglob("*.swift"):
-        text = test.read_text()
-        if not re.search(rf"^(?:@testable )?import {plugin}$", text, re.M):
-            continue
-        shorter = re.sub(rf"^(?:@testable )?import {plugin}\n", "", text, flags=re.M)
-        if test.name == "ShippedProviders.swift":
-            test.write_text(re.sub(rf", {plugin}\(\)|{plugin}\(\), ", "", shorter))
-        else:
-            print(f"goes too: {test.relative_to(copy)}")
-            test.unlink()
-    left = [
-        str(file.relative_to(copy))
-        for file in [*(copy / "Sources").rglob("*.swift"), *(copy / "Plugins").rglob("*.swift"), package]
-        if re.search(rf'\bimport {plugin}\b|"{plugin}"', file.read_text())
-    ]
-    if left:
-        print(f"Still named in {', '.join(left)}.", file=sys.stderr)
-        return 1
-    print(f"{plugin} is out of {copy}")
-    if given.no_build:
-        return 0
-    build = ["swift", "build", "--explicit-target-dependency-import-check", "error"]
-    if subprocess.run(build, cwd=copy).returncode != 0:
-        print(f"Without {plugin} the rest does not build.", file=sys.stderr)
-        return 1
-    bin_path = subprocess.check_output([*build, "--show-bin-path"], cwd=copy).decode().strip()
-    listed = json.loads(subprocess.check_output([f"{bin_path}/moongate", "provider", "list", "--json"], cwd=copy))
-    shipped = len(re.findall(r"^    \w+\(\),$", providers.read_text(), re.M))
-    if len(listed) != shipped:
-        print(f"{len(listed)} providers are listed, and {shipped} are left.", file=sys.stderr)
-        return 1
-    for entry in listed:
-        tested = subprocess.run([f"{bin_path}/moongate", "provider", "test", entry["name"]], cwd=copy, stdout=subprocess.DEVNULL)
-        if tested.returncode != 0:
-            print(f"Without {plugin}, {entry['name']} does not pass its suite.", file=sys.stderr)
-            return 1
-    print(f"Without {plugin} the rest builds, and its {shipped} providers pass.")
-    # The configuration is the operator's: what it says of the provider is told by its file and line, as for any name that there is not.
-    check = subprocess.run([f"{bin_path}/moongate", "check", "--config", "config"], cwd=copy, capture_output=True, text=True)
-    told = [line for line in check.stdout.splitlines() if re.match(r"^\S+\.lua:?\d*: ", line)]
-    if told:
-        print("What config/ still says of it, and check tells:\n  " + "\n  ".join(told))
-    return 0 if check.returncode in (0, 1) and check.stdout.strip() else 1
+    return 0
 
 
 sys.exit(main())

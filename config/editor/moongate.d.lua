@@ -10,8 +10,10 @@
 ---@class (exact) moongate.Secret made by env or file
 ---@class (exact) moongate.Delivery made by outbox, smtp, webhook or twilio
 ---@class (exact) moongate.Exec made by exec
+---@class (exact) moongate.Instance made by the name of a provider, as in phone_otp { … }
 ---@class (exact) moongate.Vary made by vary
 ---@class (exact) moongate.AnyOf made by any_of
+---@class (exact) moongate.Fallback made by fallback
 ---@class (exact) moongate.Statement made by guarantee
 ---@class (exact) moongate.Case made by case
 ---@class (exact) moongate.Act one word of a case
@@ -33,6 +35,7 @@
 ---@field hsts? moongate.Duration|false how long browsers are to use https alone, or false (default: "365d")
 ---@field service? string what messages call us (default: "Moongate")
 ---@field brand? moongate.Brand what pages show
+---@field languages? string[] the languages of pages and messages, such as { "en", "hi" }
 ---@field risk_budget? string a probability, such as "0.1% per 30d"
 ---@field limits? moongate.ConnectionLimits bounds on connections
 ---@field providers moongate.Providers a table of providers, as in { phone_otp = { sms = outbox() } }
@@ -53,6 +56,8 @@
 ---@field logo? string a file or an address
 ---@field primary? string a colour, such as "#0D7377"
 ---@field support? string a link: mailto: or https:
+---@field terms? string a link to the terms of service: https:
+---@field privacy? string a link to the privacy policy: https:
 
 ---Bounds on connections, and on flows in which nobody has proved anything.
 ---@class (exact) moongate.ConnectionLimits
@@ -139,14 +144,14 @@
 ---@field provider? string the provider whose factor the flow is about, such as "pin"
 ---@field identifier? "phone"|"email" the kind of identifier that the flow is about
 ---@field account "existing"|"new"|"any" whose flow it is: "existing", "new" or "any"
----@field steps (string|moongate.AnyOf|moongate.Step)[] a list of steps
+---@field steps (string|moongate.AnyOf|moongate.Fallback|moongate.Step)[] a list of steps
 ---@field lifetime? moongate.Duration a duration, such as "15m" (default: "15m")
 ---@field session? moongate.Session how long a session lives
 ---@field next? moongate.Next where a person goes when it is complete
 
 ---A provider, or a choice of them, perhaps with a condition.
 ---@class (exact) moongate.Step
----@field [integer] string|moongate.AnyOf the provider
+---@field [integer] string|moongate.AnyOf|moongate.Fallback the provider
 ---@field skippable? boolean true or false (default: false)
 ---@field when? fun(f: moongate.FlowFacts): boolean? a function of facts
 
@@ -237,6 +242,7 @@
 ---@field has_pin? boolean true or false (default: false)
 ---@field pin? string the PIN that it has
 ---@field password? string the password that it has
+---@field factors? table<string, string> the secrets that it has at other providers, as in { door_pin = "739154" }
 ---@field locked? boolean true: an operator locked it (default: false)
 
 ---Where requests come from, from here on.
@@ -278,21 +284,26 @@
 ---@field messages? integer how many messages went out so far
 ---@field step? string the provider that is due
 ---@field locked? boolean whether a lock stands
+---@field waiting? boolean whether the step waits for an approval elsewhere
 ---@field next? string where the person goes, such as "/home"
 
 ---What `phone_otp` needs.
 ---@class (exact) moongate.Provider.phone_otp
 ---@field sms moongate.Delivery How SMS leave: outbox() keeps them for the demo.
+---@field title? string what people read as its name, as in "SMS (USA)"
 
 ---What `email_code` needs.
 ---@class (exact) moongate.Provider.email_code
 ---@field mail moongate.Delivery How mail leaves: outbox() keeps it for the demo.
+---@field title? string what people read as its name, as in "SMS (USA)"
 
 ---What `pin` needs.
 ---@class (exact) moongate.Provider.pin
+---@field title? string what people read as its name, as in "SMS (USA)"
 
 ---What `password` needs.
 ---@class (exact) moongate.Provider.password
+---@field title? string what people read as its name, as in "SMS (USA)"
 
 ---What `google_oauth` needs.
 ---@class (exact) moongate.Provider.google_oauth
@@ -300,21 +311,37 @@
 ---@field client_id string Who we are to the provider: what it gave when we were registered there.
 ---@field client_secret moongate.Secret What proves it: env "NAME" or file "path".
 ---@field apps? string The client ids of your own apps, separated by spaces: ID tokens that were made for them are taken too.
+---@field title? string what people read as its name, as in "SMS (USA)"
 
 ---What `totp` needs.
 ---@class (exact) moongate.Provider.totp
 ---@field issuer? string What authenticator apps list the account under. (default: "Moongate")
 ---@field drift? number How many codes before and after the current one are taken, for clocks that are off: 0 or 1. (default: 1)
+---@field title? string what people read as its name, as in "SMS (USA)"
+
+---What `passkey` needs.
+---@class (exact) moongate.Provider.passkey
+---@field rp_id? string The domain that passkeys are for: the host of public_url, which is the default, or a domain above it.
+---@field rp_name? string What devices call the site. (default: "Moongate")
+---@field origins? string[] Further origins whose pages or apps may use the passkeys, such as https://app.example.com or android:apk-key-hash:….
+---@field user_verification? "required"|"preferred"|"discouraged" Whether the device asks for its PIN or a fingerprint. (default: "required")
+---@field attestation? "none"|"packed" packed accepts a passkey only with a packed attestation that verifies; none accepts every passkey. (default: "none")
+---@field attestation_roots? string Certificates of manufacturers in PEM. With it, attestation = "packed" accepts only authenticators whose certificates lead to one of them.
+---@field timeout? number How many seconds the person has to use the passkey. (default: 120)
+---@field aaguids? string[] The models of authenticators that are accepted, as UUIDs; empty accepts all.
+---@field counter? "warn"|"refuse" What happens when a signature counter does not go up, as that of a copied authenticator: warn logs it, refuse refuses the passkey. (default: "warn")
+---@field title? string what people read as its name, as in "SMS (USA)"
 
 ---The steps that flows may use, and what each needs.
 ---@class (exact) moongate.Providers
----@field phone_otp? moongate.Provider.phone_otp
----@field email_code? moongate.Provider.email_code
----@field pin? moongate.Provider.pin
----@field password? moongate.Provider.password
----@field google_oauth? moongate.Provider.google_oauth
----@field totp? moongate.Provider.totp
----@field [string] moongate.Exec
+---@field phone_otp? moongate.Provider.phone_otp|moongate.Instance
+---@field email_code? moongate.Provider.email_code|moongate.Instance
+---@field pin? moongate.Provider.pin|moongate.Instance
+---@field password? moongate.Provider.password|moongate.Instance
+---@field google_oauth? moongate.Provider.google_oauth|moongate.Instance
+---@field totp? moongate.Provider.totp|moongate.Instance
+---@field passkey? moongate.Provider.passkey|moongate.Instance
+---@field [string] moongate.Exec|moongate.Instance
 
 ---@class (exact) moongate.Facts.flow
 ---@field name string the flow's name
@@ -362,6 +389,31 @@
 ---@field age integer seconds since the session began
 ---@field aal integer 1: one factor; 2: two
 
+---@class (exact) moongate.Facts.providers.phone_otp
+---@field country string? the number's country in two letters
+---@field type string? what kind of number it is: mobile, fixed, voip or unknown
+
+---@class (exact) moongate.Facts.providers.email_code
+---@field domain string? what stands behind its @
+
+---@class (exact) moongate.Facts.providers.password
+---@field domain string? what stands behind its @
+
+---@class (exact) moongate.Facts.providers.google_oauth
+---@field domain string? what stands behind its @
+
+---@class (exact) moongate.Facts.providers.passkey
+---@field uv boolean? whether the device verified the person, by its PIN or a fingerprint
+---@field backed_up boolean? whether the passkey is synced to other devices
+---@field aaguid string? the model of the authenticator as a UUID; the device's own word without attestation
+
+---@class (exact) moongate.Facts.providers
+---@field phone_otp moongate.Facts.providers.phone_otp what `phone_otp` has told in this flow
+---@field email_code moongate.Facts.providers.email_code what `email_code` has told in this flow
+---@field password moongate.Facts.providers.password what `password` has told in this flow
+---@field google_oauth moongate.Facts.providers.google_oauth what `google_oauth` has told in this flow
+---@field passkey moongate.Facts.providers.passkey what `passkey` has told in this flow
+
 ---@class (exact) moongate.Facts.limit
 ---@field used integer events that count before this one
 ---@field max integer as it is for this call
@@ -379,6 +431,7 @@
 ---@field account moongate.Facts.account
 ---@field client moongate.Facts.client
 ---@field clock moongate.Facts.clock
+---@field providers moongate.Facts.providers
 ---@field limits table<string, moongate.Facts.limit> by their names
 
 ---What `when` of a step is told.
@@ -392,6 +445,7 @@
 ---@field account moongate.Facts.account
 ---@field client moongate.Facts.client
 ---@field clock moongate.Facts.clock
+---@field providers moongate.Facts.providers
 
 ---What `decide` of a route is told.
 ---@class (exact) moongate.RouteFacts
@@ -465,6 +519,11 @@ function email(address) end
 ---@return moongate.Act
 function provider(name) end
 
+---No message of this provider arrives, from here on.
+---@param provider string
+---@return moongate.Act
+function undeliverable(provider) end
+
 ---Whether there is an account of that name.
 ---@param what moongate.CaseAccount
 ---@return moongate.Act
@@ -522,6 +581,11 @@ function expect(what) end
 ---@param providers string[]
 ---@return moongate.AnyOf
 function any_of(providers) end
+
+---A step whose code the first of these providers sends, and each next one where the one before it cannot deliver it.
+---@param providers string[]
+---@return moongate.Fallback
+function fallback(providers) end
 
 ---A number or duration that a function chooses between two bounds.
 ---@param lowest any
@@ -671,3 +735,38 @@ function tostring(value) end
 ---@param value any
 ---@return string
 function type(value) end
+
+---In gateway.lua: an instance of `phone_otp` under another name.
+---@param settings moongate.Provider.phone_otp
+---@return moongate.Instance
+function phone_otp(settings) end
+
+---In gateway.lua: an instance of `email_code` under another name.
+---@param settings moongate.Provider.email_code
+---@return moongate.Instance
+function email_code(settings) end
+
+---In gateway.lua: an instance of `pin` under another name.
+---@param settings moongate.Provider.pin
+---@return moongate.Instance
+function pin(settings) end
+
+---In gateway.lua: an instance of `password` under another name.
+---@param settings moongate.Provider.password
+---@return moongate.Instance
+function password(settings) end
+
+---In gateway.lua: an instance of `google_oauth` under another name.
+---@param settings moongate.Provider.google_oauth
+---@return moongate.Instance
+function google_oauth(settings) end
+
+---In gateway.lua: an instance of `totp` under another name.
+---@param settings moongate.Provider.totp
+---@return moongate.Instance
+function totp(settings) end
+
+---In gateway.lua: an instance of `passkey` under another name.
+---@param settings moongate.Provider.passkey
+---@return moongate.Instance
+function passkey(settings) end

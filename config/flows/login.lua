@@ -8,8 +8,8 @@ return flow "login" {
   --   skippable = true                                     the person may pass it over
   -- A second factor belongs into accounts.lua: here it would not protect accounts, since other flows open them too.
   steps = {
-    -- By the number, by Google, or, for who has lost the number, by an address that they verified before.
-    any_of { "phone_otp", "email_code", "google_oauth" },
+    -- By the number, by Google, by a passkey that they added before, or, for who has lost the number, by an address that they verified before.
+    any_of { "phone_otp", "email_code", "google_oauth", "passkey" },
   },
 
   -- How long the whole flow may take.

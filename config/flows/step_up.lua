@@ -6,7 +6,7 @@ return flow "step_up" {
   account = "existing",
 
   steps = {
-    any_of { "phone_otp", "email_code", "pin", "totp", "password", "google_oauth" },
+    any_of { "phone_otp", "email_code", "pin", "totp", "passkey", "password", "google_oauth" },
   },
 
   lifetime = "15m",

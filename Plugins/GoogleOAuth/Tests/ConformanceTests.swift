@@ -38,7 +38,8 @@ import Testing
     let held = report.lines.filter { $0.verdict == .held }.map(\.rule)
     #expect(
       held == [
-        .descriptor, .facts, .malformed, .proof, .beginTwice, .concurrency, .refusals, .outcomes, .faults, .secrets, .cancellation, .cleanup,
+        .descriptor, .facts, .malformed, .proof, .rounds, .askedFields, .beginTwice, .concurrency, .refusals, .counted, .outcomes, .faults, .secrets,
+        .cancellation, .cleanup,
       ])
   }
 

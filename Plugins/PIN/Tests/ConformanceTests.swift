@@ -15,7 +15,9 @@ import Testing
     let held = report.lines.filter { $0.verdict == .held }.map(\.rule)
     #expect(
       held == [
-        .descriptor, .malformed, .proof, .beginTwice, .concurrency, .refusals, .outcomes, .faults, .secrets, .cancellation, .cleanup,
+        .descriptor, .malformed, .proof, .rounds, .askedFields, .beginTwice, .concurrency, .refusals, .counted, .wholeAnswer, .once, .hashing,
+        .outcomes,
+        .faults, .secrets, .cancellation, .cleanup,
       ])
   }
 }

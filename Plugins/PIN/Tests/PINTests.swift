@@ -131,7 +131,7 @@ import Testing
     case .proved(let proof): proof.replaced
     case .refused(let reason), .refusedAndAsked(let reason, _): reason.rawValue
     case .malformed(let problem): "malformed \(problem.field)"
-    case .ask, .redirect: "asks"
+    case .ask, .redirect, .wait: "asks"
     }
   }
 }

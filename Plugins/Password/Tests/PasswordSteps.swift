@@ -64,6 +64,7 @@ extension StepAnswer {
     case .malformed(let problem): "\(problem.reason.rawValue) \(problem.field)"
     case .ask(let fields, _, _): "asks \(fields.map(\.name).joined(separator: ", "))"
     case .redirect: "redirects"
+    case .wait: "waits"
     }
   }
 }

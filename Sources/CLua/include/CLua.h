@@ -116,6 +116,8 @@ typedef struct {
 
 /// Makes a state with the sandbox loaded. NULL when there is no memory.
 clua_state *clua_new(const clua_callbacks *callbacks);
+/// Adds a constructor to the globals of every script: `name { … }` makes a tagged value of this name. A global that exists keeps its meaning.
+clua_status clua_constructor_add(clua_state *state, const char *name);
 /// Frees all of it. NULL is allowed.
 void clua_free(clua_state *state);
 

@@ -16,10 +16,12 @@ package struct Account: Sendable, Equatable, Codable {
   /// Counts the changes after which nothing that was proved before is believed: a reset, a changed or removed identifier, password or factor, a
   /// lock or disabling by an operator, and signing out everywhere. A flow completes only under the epoch in which its account became known.
   package var epoch: Int
+  /// The language of messages to it (BCP 47); nil: none is known.
+  package var language: String?
 
   package init(
     id: String, firstName: String? = nil, lastName: String? = nil, createdAt: Timestamp, lastSeenAt: Timestamp, isLocked: Bool = false,
-    identifiers: [HeldIdentifier] = [], credentials: Set<ProviderName> = [], epoch: Int = 0
+    identifiers: [HeldIdentifier] = [], credentials: Set<ProviderName> = [], epoch: Int = 0, language: String? = nil
   ) {
     self.id = id
     self.firstName = firstName
@@ -30,6 +32,7 @@ package struct Account: Sendable, Equatable, Codable {
     self.identifiers = identifiers
     self.credentials = credentials
     self.epoch = epoch
+    self.language = language
   }
 
   /// The identifier of a kind: the verified one where there is one.

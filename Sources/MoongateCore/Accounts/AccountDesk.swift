@@ -140,10 +140,12 @@ extension AccountDesk {
           Account(
             id: id, firstName: imported.firstName, lastName: imported.lastName, createdAt: created,
             lastSeenAt: max(created, imported.lastSeenAt ?? created), isLocked: imported.isLocked,
-            identifiers: imported.identifiers.map { HeldIdentifier(identifier: $0.identifier, verifiedAt: $0.isVerified ? created : nil) })))
-      for (provider, hash) in imported.hashes.sorted(by: { $0.key < $1.key }) {
+            identifiers: imported.identifiers.map { HeldIdentifier(identifier: $0.identifier, verifiedAt: $0.isVerified ? created : nil) }),
+          forgetting: providers.identifierSecrets))
+      for (provider, record) in imported.records.sorted(by: { $0.key < $1.key }) {
         do {
-          changes.append(.putProviderRecord(account: id, provider, sealed: try keys.seal(Array(hash.utf8), for: "\(provider) \(id)")))
+          let sealed = try record.sealed(for: ProviderRecord.owner(provider, id), by: keys)
+          changes.append(.putProviderRecord(account: id, provider, sealed: sealed))
         } catch {
           throw StoreFault("a record of \(provider) could not be sealed")
         }
@@ -159,13 +161,27 @@ extension AccountDesk {
     }
   }
 
-  /// The hash that a provider keeps of the account; nil where it keeps none, or something else.
-  package func hash(of account: String, for provider: ProviderName) async throws(StoreFault) -> String? {
+  /// All that providers keep for the account.
+  package func records(of account: Account) async throws(StoreFault) -> ExportedRecords {
+    var records: [ProviderName: ProviderRecord] = [:]
+    for provider in account.credentials { records[provider] = try await record(of: account.id, for: provider) }
+    return ExportedRecords(records: records)
+  }
+
+  private func record(of account: String, for provider: ProviderName) async throws(StoreFault) -> ProviderRecord? {
     guard let sealed = try await store.providerRecord(of: account, for: provider) else { return nil }
-    guard let record = try? keys.open(sealed, for: "\(provider) \(account)") else {
+    guard let record = try? ProviderRecord(opening: sealed, for: ProviderRecord.owner(provider, account), by: keys) else {
       throw StoreFault("the record of \(provider) for \(account) cannot be opened: it was changed, or sealed under another key")
     }
-    return String(validating: record, as: UTF8.self)
+    return record
+  }
+
+  /// The compiled-in providers and instances that take hashes from elsewhere.
+  package var importers: [any SecretImporting] { providers.all.compactMap { $0 as? any SecretImporting } }
+
+  /// The hash that a provider keeps of the account; nil where it keeps none, or something else.
+  package func hash(of account: String, for importer: any SecretImporting) async throws(StoreFault) -> String? {
+    try await record(of: account, for: importer.descriptor.name).flatMap { importer.hash(exporting: $0.bytes) }
   }
 }
 
@@ -191,12 +207,12 @@ package struct ImportedAccount: Sendable {
   /// nil: not since it was made. A policy may take a number for a recycled one whose owner was away for long.
   package var lastSeenAt: Timestamp?
   package var isLocked: Bool
-  /// By provider (`password`, `pin`), each readable by `StoredHash`.
-  package var hashes: [ProviderName: String]
+  /// What its providers keep of it: made by the provider of a hash, or kept in the gateway that exported it.
+  package var records: [ProviderName: ProviderRecord]
 
   package init(
     id: String? = nil, identifiers: [Name], firstName: String? = nil, lastName: String? = nil, createdAt: Timestamp? = nil,
-    lastSeenAt: Timestamp? = nil, isLocked: Bool = false, hashes: [ProviderName: String] = [:]
+    lastSeenAt: Timestamp? = nil, isLocked: Bool = false, records: [ProviderName: ProviderRecord] = [:]
   ) {
     self.id = id
     self.identifiers = identifiers
@@ -205,6 +221,6 @@ package struct ImportedAccount: Sendable {
     self.createdAt = createdAt
     self.lastSeenAt = lastSeenAt
     self.isLocked = isLocked
-    self.hashes = hashes
+    self.records = records
   }
 }

@@ -48,6 +48,8 @@ package struct AuditEvent: Sendable, Equatable, Codable {
     case accountUnlocked = "account_unlocked"
     case accountDisabled = "account_disabled"
     case accountDeleted = "account_deleted"
+    /// The person changed the name. Neither name is part of the event.
+    case accountRenamed = "account_renamed"
     case accountsImported = "accounts_imported"
     case identifierAdded = "identifier_added"
     case identifierChanged = "identifier_changed"
@@ -66,8 +68,8 @@ package struct AuditEvent: Sendable, Equatable, Codable {
     package var quota: AuditQuota {
       switch self {
       case .refused: .refusals
-      // A flood makes as many accounts as `register` lets it.
-      case .flowBegun, .codeSent, .deliveryFailed, .codeVerified, .stepSkipped, .client, .accountCreated: .activity
+      // A flood makes as many accounts as `register` lets it, and renames one as often as it likes.
+      case .flowBegun, .codeSent, .deliveryFailed, .codeVerified, .stepSkipped, .client, .accountCreated, .accountRenamed: .activity
       default: .security
       }
     }

@@ -25,8 +25,10 @@ extension AuditEvent.Kind {
   /// Whether it says who came in, what opens an account, or what an operator did.
   package var isSecurityEvent: Bool {
     switch self {
-    // Generations have lines of their own.
-    case .flowBegun, .codeSent, .deliveryFailed, .codeVerified, .stepSkipped, .refused, .generationActive, .generationRefused, .client: false
+    // Generations have lines of their own. A name opens nothing.
+    case .flowBegun, .codeSent, .deliveryFailed, .codeVerified, .stepSkipped, .refused, .generationActive, .generationRefused, .client,
+      .accountRenamed:
+      false
     default: true
     }
   }

@@ -23,6 +23,8 @@ package struct GatewaySettings: Sendable {
   /// What messages call us.
   package var service: String
   package var brand: Brand
+  /// The languages of pages and messages, by their tags (BCP 47), the first for people who want none of them; empty: those that are offered by default.
+  package var languages: [String] = []
   /// As a probability per 30 days; nil where the operator names none.
   package var riskBudget: Double?
   package var providers: [ProviderName: ProviderSettings]
@@ -175,12 +177,20 @@ package struct Brand: Sendable, Hashable {
   package var primary: String?
   /// A link for "Contact us": `mailto:` or `https:`.
   package var support: String?
+  /// An https address of the terms of service, linked on every page.
+  package var terms: String?
+  /// An https address of the privacy policy, linked on every page.
+  package var privacy: String?
 
-  package init(name: String? = nil, logo: String? = nil, primary: String? = nil, support: String? = nil) {
+  package init(
+    name: String? = nil, logo: String? = nil, primary: String? = nil, support: String? = nil, terms: String? = nil, privacy: String? = nil
+  ) {
     self.name = name
     self.logo = logo
     self.primary = primary
     self.support = support
+    self.terms = terms
+    self.privacy = privacy
   }
 }
 
@@ -194,6 +204,8 @@ package struct ProviderSettings: Sendable {
   package var deliveries: [String: DeliverySettings]
   /// Settings of the other kinds, by name: numbers, flags, choices, lists, files. What has a default is there.
   package var values: [String: SettingValue]
+  /// What people read as the provider's name: `title`; nil for the name that the provider declares.
+  package var title: String?
 
   package init(
     texts: [String: String] = [:], secrets: [String: SecretText] = [:], deliveries: [String: DeliverySettings] = [:],
@@ -206,7 +218,7 @@ package struct ProviderSettings: Sendable {
   }
 
   /// As their provider reads them.
-  var forSteps: StepSettings {
+  package var forSteps: StepSettings {
     StepSettings(texts: texts, secrets: secrets.mapValues { secret in { @Sendable in secret.reveal() } }, values: values)
   }
 }

@@ -21,7 +21,7 @@ package struct AppReturn: Sendable, Equatable, Codable {
   /// Whether the verifier is the one whose hash the challenge is. RFC 7636 section 4.1: 43 to 128 unreserved characters.
   func isProved(by verifier: String) -> Bool {
     guard (43...128).contains(verifier.utf8.count) else { return false }
-    return KeyRing.equal(Array(Base64URL.encode(SHA256.hash(data: Array(verifier.utf8))).utf8), Array(challenge.utf8))
+    return constantTimeEquals(Array(Base64URL.encode(SHA256.hash(data: Array(verifier.utf8))).utf8), Array(challenge.utf8))
   }
 
   /// The address with the code in its query.

@@ -17,13 +17,21 @@ extension ProviderInput {
 }
 
 extension StepRecord {
-  /// What its provider has asked for in this round.
-  func asked(_ descriptor: ProviderDescriptor) -> [InputField] { fields ?? descriptor.submitFields }
+  /// What its provider has asked for in this round. After a redirect, that is what the other site may send back; the submit fields beside it are for
+  /// apps that bring a grant of their own.
+  func asked(_ descriptor: ProviderDescriptor) -> [InputField] {
+    guard redirectTo != nil else { return fields ?? descriptor.submitFields }
+    let returned = descriptor.callbackFields
+    let others = descriptor.submitFields.filter { field in !returned.contains { $0.name == field.name } }
+    return returned + others.map { InputField(name: $0.name, kind: $0.kind, length: $0.length, isRequired: false) }
+  }
 }
 
 extension InputField {
   /// The most bytes of a field's text: more than any secret, identifier or token needs.
   static let longest = 16_384
+  /// The same for a field of kind `json`: as much as the body of a request may have.
+  static let longestObject = 65_536
 
   /// Why a value does not fit the field; nil where it fits.
   ///
@@ -31,20 +39,56 @@ extension InputField {
   func problem(with value: InputValue) -> InputProblem? {
     let refused = { (detail: String) in InputProblem(field: name, reason: .invalidInput, detail: detail) }
     guard case .text(let text) = value else { return refused("\(name) must be a string.") }
-    guard text.utf8.count <= Self.longest else { return refused("\(name) is too long.") }
-    guard kind == .digits, !text.isEmpty || isRequired else { return nil }
-    let digits = text.unicodeScalars.filter { $0 != " " && $0 != "-" }
-    guard digits.allSatisfy({ $0.properties.numericType == .decimal }) else { return refused("\(name) takes digits only.") }
-    if let length, digits.count != length { return refused("\(name) takes \(length) digits.") }
+    guard text.utf8.count <= (kind == .json ? Self.longestObject : Self.longest) else { return refused("\(name) is too long.") }
+    if kind == .json {
+      // A form has no other way to leave it out.
+      if text.isEmpty, !isRequired { return nil }
+      return JSONText.isObject(text) ? nil : refused("\(name) must be a JSON object.")
+    }
+    if kind == .choice, !(choices ?? []).contains(where: { $0.value == text }) { return refused("\(name) must be one of the choices.") }
+    guard !text.isEmpty || isRequired else { return nil }
+    switch kind {
+    case .digits:
+      let digits = text.unicodeScalars.filter { $0 != " " && $0 != "-" }
+      guard digits.allSatisfy({ $0.properties.numericType == .decimal }) else { return refused("\(name) takes digits only.") }
+      if let length, digits.count != length { return refused("\(name) takes \(length) digits.") }
+      return nil
+    case .phone where !text.unicodeScalars.contains { $0.properties.numericType == .decimal }: return refused("\(name) must be a phone number.")
+    case .email where !Self.hasFormOfAddress(text): return refused("\(name) must be an email address.")
+    default: break
+    }
+    if let length, text.count != length { return refused("\(name) takes \(length) characters.") }
     return nil
   }
+}
 
-  /// Whether fields can be asked for: each with a proper name of its own, and no more than a page has place for.
-  static func canBeAsked(_ fields: [InputField]) -> Bool {
-    let names = fields.map(\.name)
-    return names.count <= 16 && Set(names).count == names.count
-      && names.allSatisfy { ProviderName(rawValue: $0) != nil && $0 != "code_verifier" }
-      && fields.allSatisfy { (1...1_000).contains($0.length ?? 1) }
+extension InputField {
+  /// Something, an @ and something, without spaces and control characters. Whether mail arrives there, only a message tells.
+  private static func hasFormOfAddress(_ text: String) -> Bool {
+    let trimmed = text.trimmingPrefix { $0.isWhitespace }.reversed().drop { $0.isWhitespace }
+    guard let at = trimmed.firstIndex(of: "@"), at != trimmed.startIndex, trimmed.index(after: at) != trimmed.endIndex else { return false }
+    return !trimmed.contains { $0.isWhitespace || $0.isNewline || $0.unicodeScalars.contains { $0.properties.generalCategory == .control } }
+  }
+}
+
+extension ProviderInput {
+  /// The same, with the text of each object that was asked for.
+  fileprivate func withText(ofObjects fields: [InputField]) -> ProviderInput {
+    var values = self.fields
+    for field in fields where field.kind == .json { if case .object(let text)? = values[field.name] { values[field.name] = .text(text) } }
+    return ProviderInput(fields: values, defaultRegion: defaultRegion)
+  }
+}
+
+extension Shown {
+  /// The most bytes that the options of a ceremony may have.
+  static let longestOptions = 32_768
+
+  /// Whether the round's fields and what it shows fit together: a ceremony has options that are a JSON object, and one field that takes its answer.
+  static func fit(_ shown: [Shown], _ fields: [InputField]) -> Bool {
+    let options = shown.compactMap { if case .ceremony(_, let options) = $0 { options } else { nil } }
+    return options.count == fields.count { $0.kind == .json } && options.count <= 1
+      && options.allSatisfy { $0.utf8.count <= longestOptions && JSONText.isObject($0) }
   }
 }
 
@@ -55,19 +99,14 @@ extension FlowEngine {
   /// - Throws: 422 where a field that it asked for is missing. It is not called then.
   func answer(_ input: ProviderInput, to step: StepRecord, by descriptor: ProviderDescriptor, _ visit: Visit) throws(Halt) -> ProviderInput {
     let asked = step.asked(descriptor)
-    // What another site sends back with the person is its own, and the provider's to judge.
-    if step.redirectTo == nil, let missing = asked.first(where: { $0.isRequired && input.fields[$0.name] == nil }) {
+    if let missing = asked.first(where: { $0.isRequired && input.fields[$0.name] == nil }) {
       throw visit.refusal(InputProblem(field: missing.name, reason: .invalidInput, detail: "\(missing.name) is missing."))
     }
-    return input.only(asked.map(\.name) + (step.redirectTo == nil ? [] : Self.callbackFields))
+    return input.only(asked.map(\.name)).withText(ofObjects: asked)
   }
-
-  /// What another site sends back with a person, whatever the provider declared (RFC 6749 section 4.1.2, RFC 9207 section 2).
-  private static let callbackFields = ["code", "state", "iss", "error"]
 
   /// Refuses values that do not fit the fields that were asked for. The provider's own `check` comes first: it says more precisely what is wrong.
   func demandFit(_ input: ProviderInput, to step: StepRecord, by descriptor: ProviderDescriptor, _ visit: Visit) throws(Halt) {
-    guard step.redirectTo == nil else { return }
     for field in step.asked(descriptor) {
       guard let value = input.fields[field.name], let problem = field.problem(with: value) else { continue }
       throw visit.refusal(problem)
@@ -75,12 +114,15 @@ extension FlowEngine {
   }
 
   /// What a provider asks for can be asked for. Otherwise the provider is at fault: 503, logged, and the try is given back.
-  func demandAskable(_ fields: [InputField], by provider: ProviderName, _ visit: Visit) throws(Halt) {
-    if InputField.canBeAsked(fields) { return }
-    logger.error(
-      "a provider asks for a field twice, for a field without a proper name, or for more than 16 fields",
-      metadata: ["decision": "\(visit.client.decision)", "provider": "\(provider)"])
-    throw visit.refusal(.busy)
+  func demandAskable(_ fields: [InputField], showing shown: [Shown], by provider: ProviderName, _ visit: Visit) throws(Halt) {
+    if !InputField.mistakes(inRound: fields).isEmpty {
+      // Not what is wrong with them: their names could be anything.
+      throw flaw("a provider asks for a field twice, for a field without a proper name, or for more than 16 fields", of: provider, visit)
+    }
+    if Shown.fit(shown, fields) { return }
+    throw flaw(
+      "a provider shows a ceremony without options or without its one field of kind json, or asks for such a field without a ceremony",
+      of: provider, visit)
   }
 
   // MARK: - Refusals that are not counted

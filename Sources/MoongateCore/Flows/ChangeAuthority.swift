@@ -17,7 +17,7 @@ struct ChangeAuthority: Sendable {
 
   /// The account's own factors: secrets that are kept for it and that do not also say who it is, as an email address beside a password does.
   var factors: Set<ProviderName> {
-    account.credentials.filter { $0 != replaced && descriptors[$0]?.identifierKinds.isEmpty ?? false }
+    account.credentials.filter { $0 != replaced && descriptors[$0]?.isSecondFactor ?? false }
   }
 
   /// The same where one of the account's factors is about to be made anew.

@@ -18,6 +18,8 @@ package struct ClientContext: Sendable {
   /// What the device carries from sign-ins before (`DeviceToken`), as it was sent: any text.
   package let device: SecretText?
   package let entryPoint: EntryPoint
+  /// The languages that the person wants, by their tags (BCP 47), the most wanted first.
+  package var languages: [String] = []
 
   package init(
     decision: DecisionID, address: ClientAddress, userAgent: String?, browser: TokenHash?, session: SessionSnapshot?, device: SecretText? = nil,
@@ -50,6 +52,12 @@ package struct ProviderRegistry: Sendable {
       if byName.updateValue(provider, forKey: descriptor.name) != nil {
         throw ProviderMistake(provider: descriptor.name, "two providers of this program have this name")
       }
+      if descriptor.receivesWebhooks, !(provider is any WebhookReceiver) {
+        throw ProviderMistake(provider: descriptor.name, "it declares `receivesWebhooks` and is no WebhookReceiver")
+      }
+      if !descriptor.wellKnown.isEmpty, !(provider is any WellKnownPublisher) {
+        throw ProviderMistake(provider: descriptor.name, "it declares `wellKnown` and is no WellKnownPublisher")
+      }
       if let page = descriptor.page, let other = descriptors.values.first(where: { $0.page == page }) {
         throw ProviderMistake(provider: descriptor.name, "its page `\(page)` is the page of `\(other.name)` already")
       }
@@ -69,6 +77,25 @@ package struct ProviderRegistry: Sendable {
 
   /// What the provider declared when the program started.
   package func descriptor(_ name: ProviderName) -> ProviderDescriptor? { descriptors[name] }
+
+  /// Whose secrets go with an identifier, such as a password with an address: they keep a factor and prove an identifier.
+  package var identifierSecrets: Set<ProviderName> {
+    Set(descriptors.values.filter { $0.role == [.provesIdentifier, .keepsFactor] }.map(\.name))
+  }
+
+  /// The provider whose name an identity elsewhere begins with; nil for one of another form, such as `https://issuer subject`.
+  package func issuer(of identity: Identifier) -> ProviderName? {
+    guard identity.kind == .federated, let name = ProviderName(rawValue: String(identity.value.prefix { $0 != " " })), byName[name] != nil else {
+      return nil
+    }
+    return name
+  }
+
+  /// Whether an identity elsewhere is one of the provider. Those of instances and of programs begin with their names.
+  package func proves(_ identity: Identifier, by name: ProviderName) -> Bool {
+    guard identity.kind == .federated, let descriptor = descriptors[name], descriptor.identifierKinds.contains(.federated) else { return false }
+    return issuer(of: identity).map { $0 == name } ?? (descriptor.instanceOf == nil)
+  }
 
   /// Codes that are the core's to answer: a provider that could say `too_many_attempts` would look like a lock.
   private static func clashes(of descriptor: ProviderDescriptor) -> [String] {

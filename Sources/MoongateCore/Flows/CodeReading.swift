@@ -36,9 +36,8 @@ extension CodeRule {
 }
 
 extension CodeTexts {
-  /// The policy's message with its parts filled in.
-  func text(code: String, service: String) -> String {
-    message.replacing("{code}", with: code).replacing("{service}", with: service)
-      .replacing("{minutes}", with: String(max(1, rule.lifetime.components.seconds / 60)))
+  /// The policy's message in a language, with its parts filled in.
+  func text(code: String, service: String, in language: any MessageLanguage) -> String {
+    language.text(message, ["code": code, "service": service, "minutes": String(max(1, rule.lifetime.components.seconds / 60))])
   }
 }

@@ -23,6 +23,9 @@ final class DecisionNotes: Sendable {
 
   func note(_ name: String, _ value: String?) { if let value { state.withLock { $0.lines[name] = value } } }
 
+  /// Notes each of these.
+  func note(_ lines: [String: String]) { state.withLock { $0.lines.merge(lines) { $1 } } }
+
   /// Whom it is about.
   func about(_ subject: Subject) { state.withLock { $0.subject = subject } }
 

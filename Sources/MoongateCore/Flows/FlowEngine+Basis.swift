@@ -8,7 +8,7 @@ extension FlowEngine {
     guard let account else { return }
     // Attack: the thief's change of the number was begun before the owner made a PIN, and is completed after it.
     // (A secret that has been made meanwhile is not replaced: the transaction demands the record that was judged.)
-    let isMade = record.purpose.setProvider.map(account.credentials.contains) ?? false
+    let isMade = record.purpose.setProvider.map { account.credentials.contains($0) && !keepsSeveral($0, visit) } ?? false
     if record.purpose.needsHeldProof, !isMade, let own = visit.client.session {
       let authority = self.authority(over: account, visit)
       guard (own.session.passed + record.passed).contains(where: authority.authorises) else { throw unauthorised(authority, visit) }
@@ -18,9 +18,17 @@ extension FlowEngine {
   }
 
   /// Whether the flow resets a secret, or changes or removes one that the account has.
-  func replacesSecret(of account: Account?, _ record: FlowRecord) -> Bool {
+  func replacesSecret(of account: Account?, _ record: FlowRecord, _ visit: Visit) -> Bool {
     guard let account else { return false }
     return record.purpose.isReset
-      || record.gathered.records.keys.contains { record.stepPurpose(of: $0) != .prove && account.credentials.contains($0) }
+      || record.gathered.records.keys.contains { name in
+        let purpose = record.stepPurpose(of: name)
+        return account.credentials.contains(name) && purpose != .prove && !(purpose == .set && keepsSeveral(name, visit))
+      }
+  }
+
+  /// Whether the provider adds a factor to those of its kind that an account has.
+  func keepsSeveral(_ provider: ProviderName, _ visit: Visit) -> Bool {
+    registry(visit).descriptor(provider)?.role.contains(.keepsSeveral) ?? false
   }
 }

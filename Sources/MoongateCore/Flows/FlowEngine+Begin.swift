@@ -1,7 +1,6 @@
-import Logging
 import MoongateSDK
 
-// Opening a step of a code provider: who it is for, whether a message may go, and the message.
+// Opening a step of a code provider: who it is for. What is sent then is in `FlowEngine+Sending`.
 
 extension FlowEngine {
   /// Opens a step. A full provider is judged at once where the input holds all that it asks for.
@@ -14,11 +13,14 @@ extension FlowEngine {
       var input = named.map { sent.declared(by: $0.descriptor) } ?? sent
       let (machine, said) = try await load(id, for: named, input, visit)
       try demandChangeProof(machine.record, visit)
-      guard case .offer(let choices) = machine.next else { throw visit.refusal(.stepNotOpen) }
+      guard case .offer = machine.next, let due = machine.due else { throw visit.refusal(.stepNotOpen) }
+      let choices = beginnable(due, visit)
       let chosen = provider == nil ? meant(of: choices, input, visit) : named
-      guard let chosen, choices.contains(chosen.descriptor.name), let policy = visit.generation.policies[chosen.descriptor.name] else {
-        throw visit.refusal(.stepNotOpen)
+      guard let chosen, let policy = visit.generation.policies[chosen.descriptor.name] else { throw visit.refusal(.stepNotOpen) }
+      if let code = chosen as? any CodeProvider, let step = machine.record.step, isSwitch(to: policy.provider, from: step, machine.record, visit) {
+        return try await switchSender(to: code, policy, said, step, machine, id: id, visit)
       }
+      guard choices.contains(policy.provider) else { throw visit.refusal(.stepNotOpen) }
       input = sent.declared(by: chosen.descriptor)
       if let code = chosen as? any CodeProvider {
         let own = try await loadOwn(machine.record, visit)
@@ -107,99 +109,9 @@ extension FlowEngine {
       : visit.refusal(.denied, detail: "There is no address or number here that a code could go to.")
   }
 
-  /// Sends a code, if everything allows it, and stores the step that waits for it.
-  /// - Parameters:
-  ///   - own: the account that the flow is known to be of.
-  ///   - isBegin: whether the step is begun by it, and counted as begun.
-  private func send(
-    _ provider: any CodeProvider, to identifier: Identifier, _ policy: ProviderPolicy, _ before: FlowMachine, of own: Account?,
-    isBegin: Bool = false, id: FlowID, _ visit: Visit
-  ) async throws(Halt) -> FlowView {
-    var machine = before
-    let name = policy.provider
-    let purpose = machine.record.purpose
-    let found =
-      own == nil && purpose.recoveredProvider != nil
-      ? try await recoverable(by: identifier, in: purpose, visit) : IdentifierOwners(holder: try await holder(of: identifier))
-    let account = own ?? found.only
-    try demandUnlocked(account, policy, machine.record, visit)
-    try demandRight(to: identifier, of: own, machine.record, visit)
-    let conceals = policy.unknownAccount == .conceal
-    let open = machine.record.step.flatMap { $0.provider == name && $0.identifier == identifier ? $0 : nil }
-    let hides = hides(policy, machine.record)
-    var subject = subject(
-      policy, identifier, account: counted(identifier, (own ?? found.holder)?.id, machine.record), claimants: found.claimants.map(\.id),
-      flow: id.hash, visit)
-    // Attack: accounts that claim strangers' addresses, each with a device that knows it. Only what the account has verified is sent to without ceilings.
-    subject.isTrusted = subject.isTrusted && account?.identifiers.contains { $0.identifier == identifier && $0.verifiedAt != nil } ?? false
-    let facts = facts(machine.record, subject: subject, account: account, visit)
-    let expiredAt = open?.challenge.map(\.expiresAt).flatMap { visit.now >= $0 ? $0 : nil }
-    let limits = try limits(policy, subject, facts: facts, expiredAt: expiredAt, visit)
-    if isBegin { try await count(limits.begin, as: .begin, visit) }
-
-    let isTaken = own.map { own in found.holder.map { $0.id != own.id } ?? false && !purpose.joinsAccounts }
-    let isKnown = !found.isEmpty
-    let isWanted = isTaken.map { !$0 } ?? (machine.record.accountRule == .any || isKnown == (machine.record.accountRule == .existing))
-    if !isWanted, !conceals { throw try await revealing(isKnown ? .alreadyRegistered : .accountNotFound, name, limits.send, .send, visit) }
-
-    if let first = try await judge(.send, by: policy, limits, facts: facts, account: account, visit) {
-      // That step first. It is for a person who is known in this flow already: a number alone proves nobody.
-      guard machine.record.account != nil else { throw visit.refusal(.denied) }
-      machine.requireNext(first)
-      return try await store(machine, [], id: id, visit)
-    }
-    let isOff = try await refuseWhileLocked(limits.verify.filter(\.key.isPersonal), hidesDisabled: hides, visit)
-
-    let charged = try await charge(limits.send, for: .send, timer: limits.timer, hidesDisabled: hides, visit)
-    let settlement = { (outcome: Settlement.Outcome) in charged.settled(outcome, timer: limits.timer, visit) }
-    let texts = machine.record.codes[name] ?? CodeTexts(policy)
-    let code = texts.rule.make(from: random)
-    // Nobody is told the code of an unknown person whom the policy conceals, or of one whom a limit has turned off: no answer to it can be right.
-    let reaches = (isWanted || isKnown) && !isOff && !charged.isOff
-    // Both are made, whichever is kept: the same work for the same time.
-    let answerable = keys.codeMAC(
-      code, flow: id.hash, provider: name.rawValue, identifier: identifier.value, purpose: machine.record.name)
-    let unanswerable = random.bytes(answerable.count)
-    let challenge = Challenge(
-      mac: reaches ? answerable : unanswerable, issuedAt: visit.now, expiresAt: visit.now + texts.rule.lifetime, rule: texts.rule)
-    var step = StepRecord(
-      provider: name, identifier: identifier, isSkippable: machine.due?.isSkippable ?? false,
-      account: (own ?? found.holder).map(AccountVersion.init), challenge: challenge)
-    if let own, let holder = found.holder, holder.id != own.id { step.holder = AccountVersion(holder) }
-    if !found.claimants.isEmpty { step.claimants = found.claimants.map(AccountVersion.init) }
-    machine.opened(step)
-    let deliver = deliverer(provider, code, texts, identifier, visit)
-    var changes = [settlement(.success), .audit(event(.codeSent, visit, record: machine.record, id: id, step: step))]
-    if conceals {
-      let view = try await store(machine, changes, id: id, visit)
-      let failed = event(.deliveryFailed, visit, record: machine.record, id: id, step: step)
-      let started =
-        !reaches
-        || deliveries.start { [audit, logger] in
-          if let fault = await deliver() {
-            var failed = failed
-            failed.detail["fault"] = fault.reason
-            audit.record(failed)
-            logger.error("a code could not be delivered", metadata: ["provider": "\(name)", "fault": "\(fault.reason)"])
-          }
-        }
-      if !started { audit.record(failed) }
-      return view
-    }
-    if let fault = await deliver() {
-      var failed = event(.deliveryFailed, visit, record: machine.record, id: id, step: step)
-      failed.detail["fault"] = fault.reason
-      logger.error("a code could not be delivered", metadata: ["provider": "\(name)", "fault": "\(fault.reason)"])
-      changes = [settlement(.refundPerson), .audit(failed)]
-      try await settle(changes, visit)
-      throw visit.refusal(.deliveryFailed)
-    }
-    return try await store(machine, changes, id: id, visit)
-  }
-
   /// Attack: a second step passed with an identifier of the attacker's own. A step of a known account is for what it holds, except for
   /// the one that it is to be given; a step beside a claimed address is for that one.
-  private func demandRight(to identifier: Identifier, of own: Account?, _ record: FlowRecord, _ visit: Visit) throws(Halt) {
+  func demandRight(to identifier: Identifier, of own: Account?, _ record: FlowRecord, _ visit: Visit) throws(Halt) {
     guard let own else {
       let claimed = record.gathered.claimed.filter { $0.kind == identifier.kind }
       guard claimed.isEmpty || claimed.contains(identifier) else { throw visit.refusal(.denied) }
@@ -235,38 +147,6 @@ extension FlowEngine {
     let outcome: Settlement.Outcome = action == .send ? .success : .failure
     try await settle([.settle(Settlement(reservation: reservation.id, outcome: outcome, limits: perAddress, timer: nil, now: visit.now))], visit)
     return visit.refusal(code)
-  }
-
-  /// The delivery itself; it answers with what went wrong.
-  private func deliverer(
-    _ provider: any CodeProvider, _ code: String, _ texts: CodeTexts, _ identifier: Identifier, _ visit: Visit
-  ) -> @Sendable () async -> DeliveryFault? {
-    let gateway = visit.generation.gateway
-    let message = CodeMessage(
-      code: code, text: texts.text(code: code, service: gateway.service), domainBoundLine: "@\(gateway.publicURL.host) #\(code)",
-      service: gateway.service)
-    let redaction = redaction(of: provider.descriptor.name, nil, [identifier], code: message, visit)
-    let tools = tools(for: provider, redaction, visit)
-    let name = provider.descriptor.name
-    return { [providerMetrics] () async in
-      let start = ContinuousClock.now
-      do throws(DeliveryFault) {
-        try await provider.deliver(message, to: identifier, with: tools)
-        providerMetrics.record(.deliver, of: name, .delivered, since: start)
-        return nil
-      } catch {
-        providerMetrics.record(.deliver, of: name, .fault, since: start)
-        // It goes into the log and the audit trail.
-        return DeliveryFault(reason: redaction(error.reason))
-      }
-    }
-  }
-
-  /// The way that gateway.lua names for a provider's messages.
-  func messenger(for provider: any Provider, _ visit: Visit) -> (any Messenger)? {
-    let settings = visit.generation.gateway.providers[provider.descriptor.name]
-    let names = provider.descriptor.settings.compactMap { if case .messages = $0.kind { $0.name } else { nil } }
-    return names.lazy.compactMap { settings?.deliveries[$0] }.first.map(delivery.messenger(for:))
   }
 }
 

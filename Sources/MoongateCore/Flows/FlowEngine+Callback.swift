@@ -1,9 +1,13 @@
+import Foundation
 import MoongateSDK
 
-// Other sites send people back with a `state` of ours.
+// Other sites send people back with a `state` of ours: by GET with their cookies, or by a form that the browser posts across sites without them.
 
 extension FlowEngine {
   private static let callbackOwner = "callback"
+
+  /// How long what a site posted waits for the browser, which follows a redirect.
+  static let longestReturn = Duration.seconds(120)
 
   /// Where another site sends the person of the flow back to.
   func callback(_ provider: ProviderName, id: FlowID, _ visit: Visit) throws(Halt) -> Callback {
@@ -20,16 +24,86 @@ extension FlowEngine {
   /// Attack: a link to the callback with the attacker's own grant would sign the victim in as the attacker. So a state works in the
   /// browser that began the flow and in no other, and not at all for a flow that no browser began, unless an app takes it over by a
   /// code that only it can redeem.
-  /// - Returns: `flowNotFound` for whatever is not a living flow of this browser.
-  package func flow(ofCallback state: String, provider: ProviderName, client: ClientContext) async -> Result<CalledBack, Refusal> {
+  /// - Parameter handle: what `hold` gave, where the site posted what it sends back.
+  /// - Returns: `flowNotFound` for whatever is not a living flow of this browser; `stepNotOpen` for a handle that was used.
+  package func flow(
+    ofCallback state: String, provider: ProviderName, returned handle: String? = nil, client: ClientContext
+  ) async -> Result<CalledBack, Refusal> {
     await answer(client, flow: nil) { visit throws(Halt) in
-      guard state.utf8.count <= 1024, let sealed = Base64URL.decode(state),
-        let text = try? keys.open(sealed, for: "\(Self.callbackOwner) \(provider)")
-      else { throw visit.refusal(.flowNotFound) }
-      let id = FlowID(text: String(decoding: text, as: UTF8.self))
-      let machine = try await load(id, visit)
+      let id = try flowID(ofCallback: state, provider, visit)
+      var machine = try await load(id, visit)
       guard machine.record.browser != nil || machine.record.app != nil else { throw visit.refusal(.flowNotFound) }
-      return CalledBack(id: id, returnTo: machine.record.returnTo, app: machine.record.app)
+      var called = CalledBack(id: id, returnTo: machine.record.returnTo, app: machine.record.app)
+      guard let handle else { return called }
+      guard let step = machine.record.step, step.provider == provider, let held = step.returned, held.handle == TokenHash(of: handle.utf8),
+        visit.now < held.expiresAt
+      else { throw visit.refusal(.stepNotOpen) }
+      machine.holds(nil)
+      let taken = machine.record
+      // Of two that come for it, one wins.
+      let result = try await asking { () async throws(StoreFault) in try await store.apply([.putFlow(taken)], at: visit.now) }
+      guard case .applied = result else { throw visit.refusal(.stepNotOpen) }
+      called.returned = try open(held, for: provider, id: id)
+      return called
+    }
+  }
+
+  /// Keeps what another site posted with a person, sealed, until their browser comes for it.
+  ///
+  /// The post crosses sites, so it brings no cookie of ours and proves nothing of who sent it. Whoever sent it gets a handle for a flow of which
+  /// they know the state, and only the browser that began the flow can do something with it.
+  ///
+  /// Attack: a form of the attacker's posts their own code into the victim's browser. With the attacker's state the flow is not the victim's; with a
+  /// state that is made up there is no flow.
+  /// - Parameter fields: the declared callback fields that came.
+  /// - Returns: the handle, good once.
+  package func hold(
+    _ fields: [String: InputValue], ofCallback state: String, provider: ProviderName, client: ClientContext
+  ) async -> Result<SecretText, Refusal> {
+    await answer(client, flow: nil) { visit throws(Halt) in
+      let id = try flowID(ofCallback: state, provider, visit)
+      var found = pending.find(id.hash)
+      if found == nil { found = try await asking { () async throws(StoreFault) in try await store.flow(id.hash) } }
+      guard let record = found, record.browser != nil || record.app != nil else { throw visit.refusal(.flowNotFound) }
+      var machine = FlowMachine(record)
+      guard machine.closed(at: visit.now) == nil, let step = record.step, step.provider == provider, step.redirectTo != nil,
+        let descriptor = registry(visit).descriptor(provider)
+      else { throw visit.refusal(.stepNotOpen) }
+      let input = ProviderInput(fields: fields, defaultRegion: "").only(descriptor.callbackFields.map(\.name))
+      try demandFit(input, to: step, by: descriptor, visit)
+      let handle = SecretText(Base64URL.encode(random.bytes(32)))
+      machine.holds(
+        HeldReturn(
+          handle: TokenHash(of: handle.reveal().utf8), fields: try seal(input, for: provider, id: id), expiresAt: visit.now + Self.longestReturn))
+      let held = machine.record
+      let result = try await asking { () async throws(StoreFault) in try await store.apply([.putFlow(held)], at: visit.now) }
+      guard case .applied = result else { throw visit.refusal(.stepNotOpen) }
+      return handle
+    }
+  }
+
+  private func flowID(ofCallback state: String, _ provider: ProviderName, _ visit: Visit) throws(Halt) -> FlowID {
+    guard state.utf8.count <= 1024, let sealed = Base64URL.decode(state),
+      let text = try? keys.open(sealed, for: "\(Self.callbackOwner) \(provider)")
+    else { throw visit.refusal(.flowNotFound) }
+    return FlowID(text: String(decoding: text, as: UTF8.self))
+  }
+
+  private func seal(_ input: ProviderInput, for provider: ProviderName, id: FlowID) throws(Halt) -> SealedBytes {
+    let texts = input.fields.compactMapValues { if case .text(let text) = $0 { text } else { nil } }
+    do {
+      return SealedBytes(try keys.seal(Array(try JSONEncoder().encode(texts)), for: "returned \(owner(provider, id))"))
+    } catch {
+      throw .store(StoreFault("what a site sent back could not be sealed"))
+    }
+  }
+
+  private func open(_ held: HeldReturn, for provider: ProviderName, id: FlowID) throws(Halt) -> [String: InputValue] {
+    do {
+      let bytes = try keys.open(held.fields.bytes, for: "returned \(owner(provider, id))")
+      return try JSONDecoder().decode([String: String].self, from: Data(bytes)).mapValues { .text($0) }
+    } catch {
+      throw .store(StoreFault("what a site sent back cannot be opened"))
     }
   }
 }
@@ -41,4 +115,6 @@ package struct CalledBack: Sendable {
   package let returnTo: String?
   /// The app that takes over what it ends in: it is told too where it ends in nothing.
   package let app: AppReturn?
+  /// What the site posted with the person; nil where it came in the address.
+  package var returned: [String: InputValue]?
 }

@@ -198,6 +198,7 @@ extension StepRecord {
     step.fields = fields
     step.redirectTo = redirectTo
     step.shown = shown
+    step.wait = wait
     step.judgedBy = judgedBy
     return step
   }

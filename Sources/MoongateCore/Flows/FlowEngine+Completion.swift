@@ -72,12 +72,17 @@ extension FlowEngine {
       created.account = outcome.account.id
       outcome.changes.append(.audit(created))
     }
-    outcome.isChange = outcome.isChange || replacesSecret(of: known, machine.record)
+    outcome.isChange = outcome.isChange || replacesSecret(of: known, machine.record, visit)
     try hand(machine.record.gathered, to: &outcome, id: id, visit)
     try await conclude(purpose, &outcome, machine.record, visit)
     if outcome.isChange {
       outcome.account.epoch += 1
       outcome.changes.append(.raiseEpoch(account: outcome.account.id))
+    }
+
+    let isNewDevice = !keys.knows(visit.device, outcome.account.id, by: nil)
+    if let language = languageToKeep(for: outcome.account, isNew: outcome.isNew, isNewDevice: isNewDevice, visit) {
+      outcome.lastChanges.append(.speak(account: outcome.account.id, language))
     }
 
     var secret: SecretText?
@@ -121,7 +126,6 @@ extension FlowEngine {
     case .conflict(.identifierTaken) where outcome.isNew && rule == .any: throw visit.refusal(.stepNotOpen)
     case .conflict(let conflict): throw visit.refusal(conflict)
     }
-    let isNewDevice = !keys.knows(visit.device, outcome.account.id, by: nil)
     tell(of: before.record, before: known, after: outcome.account, isNewDevice: isNewDevice, visit)
     var view = FlowView(
       id: id, flow: machine.record.name, purpose: purpose, status: .complete, expiresAt: machine.record.expiresAt, choices: [], step: nil,
@@ -171,7 +175,7 @@ extension FlowEngine {
       }
       if let held { outcome.account.identifiers.remove(at: held) }
       outcome.account.identifiers.append(HeldIdentifier(identifier: identifier, verifiedAt: visit.now))
-      outcome.changes.append(.verifyIdentifier(account: account.id, identifier))
+      outcome.changes.append(.verifyIdentifier(account: account.id, identifier, forgetting: registry(visit).identifierSecrets))
     }
     if let kind = record.purpose.newIdentifier, let new = record.proved.last(where: { $0.kind == kind }) {
       outcome.isChange = account.identifiers.contains { $0.identifier.kind == kind && $0.identifier != new }
@@ -231,7 +235,7 @@ extension FlowEngine {
     let account = Account(
       id: "ac_" + Base64URL.encode(random.bytes(16)), firstName: record.gathered.firstName, lastName: record.gathered.lastName, createdAt: visit.now,
       lastSeenAt: visit.now, identifiers: identifiers)
-    return Outcome(account: account, isNew: true, changes: [.createAccount(account)])
+    return Outcome(account: account, isNew: true, changes: [.createAccount(account, forgetting: registry(visit).identifierSecrets)])
   }
 
   /// Hands over the records that providers keep: from now on sealed for the account.
@@ -247,9 +251,9 @@ extension FlowEngine {
         outcome.changes.append(.putProviderRecord(account: account, provider, sealed: nil))
         continue
       }
-      let record = try unseal(waiting, for: provider, id: id)
+      let record = try unseal(record: waiting, of: provider, id: id)
       do {
-        let sealed = try keys.seal(record, for: "\(provider) \(account)")
+        let sealed = try record.sealed(for: ProviderRecord.owner(provider, account), by: keys)
         let put = Change.putProviderRecord(account: account, provider, sealed: sealed)
         if let judged = kept.judgedBy, kept.isRenewal ?? false {
           outcome.renewals += [.demandProviderRecord(account: account, provider, judged.hash), put]

@@ -14,12 +14,11 @@ struct OpenedStep: Sendable {
 struct ProvedStep: Sendable {
   var machine: FlowMachine
   var changes: [Change]
-  let charged: Charged
+  var charged: Charged
 }
 
 /// What a step may hash with.
 struct HashingGrant: Sendable {
-  /// nil where its provider hashes nothing.
   var hasher: (any SecretHasher)?
   /// Whether an account that the step makes was counted for it.
   var isRegistration = false
@@ -28,7 +27,7 @@ struct HashingGrant: Sendable {
 /// What came of a full provider's judgement that is not a refusal.
 enum Judgement: Sendable {
   case proved(ProvedStep)
-  /// It asks for something more: the try is given back.
+  /// It asks for something more, or waits: the attempt is given back.
   case waits(FlowMachine, refund: Change)
 }
 
@@ -83,25 +82,24 @@ extension FlowEngine {
     }
     try await refuseWhileLocked(
       limits.verify(for: purpose).filter(\.key.isPersonal), hidesDisabled: hides(policy, machine.record), visit)
-    var begun = StepRecord(
+    var fresh = StepRecord(
       provider: name, identifier: identifier, isSkippable: machine.due?.isSkippable ?? false, account: owners.holder.map(AccountVersion.init),
       challenge: nil)
-    if !owners.claimants.isEmpty { begun.claimants = owners.claimants.map(AccountVersion.init) }
-    machine.opened(begun)
+    if !owners.claimants.isEmpty { fresh.claimants = owners.claimants.map(AccountVersion.init) }
+    machine.opened(fresh)
     guard let step = machine.record.step else { throw visit.refusal(.stepNotOpen) }
-    let lent = try await lend(provider, step, input, machine.record, id: id, visit)
-    switch try await fulfil(.begin, of: name, lent, visit, { () async throws in try await provider.begin(lent.context, input) }) {
-    case .ask(let fields, let state, let shown):
-      try demandAskable(fields, by: name, visit)
-      machine.waits(
-        for: fields, showing: try seal(shown, for: name, id: id), at: nil, state: try seal(state, for: name, id: id))
-      let required = fields.filter(\.isRequired)
+    var lent = try await lend(provider, step, input, machine.record, id: id, visit)
+    lent.context.asked = provider.descriptor.beginFields
+    let begun = lent.context
+    let answer = try await fulfil(.begin, of: name, lent, visit) { () async throws in try await provider.begin(begun, input) }
+    switch answer {
+    case .ask, .redirect, .wait:
+      guard let opened = try round(after: answer, machine, by: name, id: id, visit), let step = opened.record.step else {
+        throw visit.refusal(.stepNotOpen)
+      }
+      let required = step.redirectTo == nil ? (step.fields ?? []).filter(\.isRequired) : []
       let isComplete = !required.isEmpty && required.allSatisfy { input.fields[$0.name] != nil }
-      return OpenedStep(machine: machine, step: machine.record.step ?? step, isComplete: isComplete)
-    case .redirect(let site, let state):
-      try demandSite(site, by: name, visit)
-      machine.waits(for: nil, at: site, state: try seal(state, for: name, id: id))
-      return OpenedStep(machine: machine, step: machine.record.step ?? step, isComplete: false)
+      return OpenedStep(machine: opened, step: step, isComplete: isComplete)
     case .malformed(let problem): throw visit.refusal(problem)
     case .refused(let reason), .refusedAndAsked(let reason, _): throw visit.refusal(try outcome(reason, of: name, visit))
     case .proved:
@@ -117,6 +115,7 @@ extension FlowEngine {
     id: FlowID, _ visit: Visit
   ) async throws(Halt) -> FlowView {
     let input = try answer(input, to: step, by: provider.descriptor, visit)
+    let step = try await identified(step, by: provider, input, before.record)
     let lent = try await lend(provider, step, input, before.record, id: id, visit)
     do throws(InputProblem) { try provider.check(lent.context, input) } catch { throw visit.refusal(error) }
     try demandFit(input, to: step, by: provider.descriptor, visit)
@@ -125,7 +124,11 @@ extension FlowEngine {
     case .proved(var proved):
       if place.isRegistration { proved.machine.countsRegistration(by: step.provider) }
       return try await finish(proved.machine, proved.changes, refunding: [proved.charged], id: id, visit)
-    case .waits(let machine, let refund): return try await store(machine, [refund], id: id, visit)
+    case .waits(let machine, let refund):
+      if try await keep(machine, givingBack: refund, visit) { return try await view(of: machine.record, id: id, visit) }
+      // A rival was faster. Who only polls is told how the flow stands.
+      guard step.wait != nil else { throw visit.refusal(.stepNotOpen) }
+      return try await view(of: try await load(id, visit, completeToo: true).record, id: id, visit)
     }
   }
 
@@ -161,18 +164,23 @@ extension FlowEngine {
     // Attack: a code is judged right, and while its provider waits for one answer more the code is spent, or the secret replaced or removed, in
     // another flow. What counts is the record of the first judgement, not the one that is there when the last answer comes.
     let judged = step.judgedBy ?? KeptRecord.Judged(hash: candidate.lent.record)
+    // A refusal ends a wait. Otherwise every further poll of a page that is left open would be a failure.
+    let isPoll = step.wait != nil
+    var refused = before
+    if isPoll { refused.closedStep() }
     switch asksAgain ? answer : answer.withoutNextRound {
-    case .proved(let proof):
-      try await giving(back: refund, visit) { () throws(Halt) -> Void in
-        // Who has proved to be someone may be told.
-        if charged.isOff { throw visit.refusal(.disabled) }
-        try demandDeclared(proof.proved + proof.attested + proof.claimed, by: step.provider, visit)
+    case .proved(let answered):
+      let proof = answered.storing(candidate.lent.upgraded, in: purpose)
+      if charged.isOff {
+        try await settle([refund], visit)
+        // A person who has proved who they are may be told.
+        throw visit.refusal(.disabled)
       }
       let whose: ProofSubject
       do {
         whose = try await subject(of: proof, candidate.step, before.record, visit)
       } catch {
-        _ = try await failed(charged, .denied, step, before, isNew: isNew, id: id, visit)
+        _ = try await failed(charged, .denied, step, refused, isNew: isNew || isPoll, id: id, visit)
         throw error
       }
       return .proved(
@@ -181,54 +189,42 @@ extension FlowEngine {
           return try passing(charged, step, proof, judgedBy: judged, for: purpose, whose, candidate.also, nil, before, id: id, visit)
         })
     case .refused(let reason):
-      let outcome = try await giving(back: refund, visit) { () throws(Halt) -> Outcome in try self.outcome(reason, of: step.provider, visit) }
+      let outcome = try outcome(reason, of: step.provider, visit)
       if !outcome.isFailure, try await isGivenBack(step, policy, before.record, visit) {
-        try await settle([refund], visit)
+        if isPoll { try await keep(refused, givingBack: refund, visit) } else { try await settle([refund], visit) }
         throw visit.refusal(outcome)
       }
-      throw try await failed(charged, RefusalCode(outcome), step, before, isNew: isNew, id: id, visit)
+      throw try await failed(charged, RefusalCode(outcome), step, refused, isNew: isNew || isPoll, id: id, visit)
     case .refusedAndAsked(let reason, let round):
-      let (outcome, machine) = try await giving(back: refund, visit) { () throws(Halt) -> (Outcome, FlowMachine) in
-        try demandAskable(round.fields, by: step.provider, visit)
+      let outcome = try outcome(reason, of: step.provider, visit)
+      let machine = try await giving(back: refund, visit) { () throws(Halt) -> FlowMachine in
         var machine = before
         machine.isAbout(candidate.step.claimants)
         machine.waits(
           for: round.fields, showing: try seal(round.shown, for: step.provider, id: id), at: nil,
           state: try seal(round.state, for: step.provider, id: id), judgedBy: judged)
-        return (try self.outcome(reason, of: step.provider, visit), machine)
+        return machine
       }
       if !outcome.isFailure, try await isGivenBack(step, policy, before.record, visit) {
-        _ = try await store(machine, [refund], id: id, visit)
+        try await keep(machine, givingBack: refund, visit)
         throw visit.refusal(outcome)
       }
       throw try await failed(charged, RefusalCode(outcome), step, machine, isNew: true, id: id, visit)
     case .malformed(let problem):
       try await settle([refund], visit)
       throw visit.refusal(problem)
-    case .ask(let fields, let state, let shown):
-      let machine = try await giving(back: refund, visit) { () throws(Halt) -> FlowMachine in
-        try demandAskable(fields, by: step.provider, visit)
+    case .ask, .redirect, .wait:
+      let machine = try await giving(back: refund, visit) { () throws(Halt) -> FlowMachine? in
         var machine = before
         machine.isAbout(candidate.step.claimants)
-        machine.waits(
-          for: fields, showing: try seal(shown, for: step.provider, id: id), at: nil, state: try seal(state, for: step.provider, id: id),
-          judgedBy: judged)
-        return machine
+        return try round(after: answer, machine, by: step.provider, judgedBy: judged, id: id, visit)
       }
-      return .waits(machine, refund: refund)
-    case .redirect(let site, let state):
-      let machine = try await giving(back: refund, visit) { () throws(Halt) -> FlowMachine in
-        try demandSite(site, by: step.provider, visit)
-        var machine = before
-        machine.isAbout(candidate.step.claimants)
-        machine.waits(for: nil, at: site, state: try seal(state, for: step.provider, id: id), judgedBy: judged)
-        return machine
-      }
+      guard let machine else { throw visit.refusal(.stepNotOpen) }
       return .waits(machine, refund: refund)
     }
   }
 
-  /// What a provider answered may be no answer, which is its own fault and not the person's: the try is given back.
+  /// Gives the attempt back if what follows from the provider's answer cannot be stored or is not allowed.
   private func giving<Answer>(
     back refund: Change, _ visit: Visit, _ body: () throws(Halt) -> Answer
   ) async throws(Halt) -> Answer {
@@ -283,14 +279,17 @@ extension FlowEngine {
     return ProofSubject()
   }
 
-  /// A place to hash in, where the provider needs one. Taken before the charge: `busy` costs nobody a try.
+  /// What the provider hashes with. A permit of a provider that says that it hashes is taken before the charge: `busy` costs nobody an attempt.
   ///
   /// Attack: registrations without end, each of which costs a hash. Where the hash is of an account that is about to be made, that account is counted
   /// before it; those that are too many wait for no place.
   func hashingPlace(
     for provider: any FullProvider, _ context: StepContext, _ policy: ProviderPolicy, _ step: StepRecord, _ record: FlowRecord, _ visit: Visit
   ) async throws(Halt) -> HashingGrant {
-    guard provider.descriptor.hashesSecrets else { return HashingGrant() }
+    guard provider.descriptor.hashesSecrets else {
+      return HashingGrant(
+        hasher: HasherOnDemand(hashing: hashing, address: visit.client.address.countingKey, salt: salt(for: provider, context)))
+    }
     guard hashing.hasRoom else { throw visit.refusal(.busy) }
     var grant = HashingGrant()
     if record.makesAccount(setting: step) { grant.isRegistration = try await countRegistration(by: policy, step.identifier, record, visit) }
@@ -304,52 +303,79 @@ extension FlowEngine {
     _ call: ProviderMetrics.Call, of provider: ProviderName, _ lent: LentStep, _ visit: Visit, _ body: () async throws -> StepAnswer
   ) async throws(Halt) -> StepAnswer {
     let start = ContinuousClock.now
+    let answer: StepAnswer
     do {
-      let answer = try await body()
-      providerMetrics.record(call, of: provider, ProviderMetrics.Outcome(answer), since: start)
-      return answer
+      answer = try await body()
     } catch {
       providerMetrics.record(call, of: provider, .fault, since: start)
       // Attack: the error of a decoder quotes what could not be decoded: the code that was typed.
+      let fault = lent.redaction("\(error)")
+      visit.notes.note(faultDetail(fault, of: provider, in: call, at: visit.now))
       logger.error(
-        "a provider failed",
-        metadata: ["decision": "\(visit.client.decision)", "provider": "\(provider)", "fault": "\(lent.redaction("\(error)"))"])
+        "a provider failed", metadata: ["decision": "\(visit.client.decision)", "provider": "\(provider)", "fault": "\(fault)"])
       throw visit.refusal(.busy)
+    }
+    do {
+      try demandProper(answer, of: provider, visit)
+    } catch {
+      providerMetrics.record(call, of: provider, .fault, since: start)
+      visit.notes.note(faultDetail(visit.notes.lines["fault"] ?? "", of: provider, in: call, at: visit.now))
+      throw error
+    }
+    providerMetrics.record(call, of: provider, ProviderMetrics.Outcome(answer), since: start)
+    return answer
+  }
+
+  /// Refuses an answer that its provider may not give: 503, and counted as its fault. Every answer passes here, and nothing of it is checked again.
+  private func demandProper(_ answer: StepAnswer, of provider: ProviderName, _ visit: Visit) throws(Halt) {
+    switch answer {
+    case .ask(let fields, _, let shown): try demandAskable(fields, showing: shown, by: provider, visit)
+    case .redirect(let site, _): try demandSite(site, by: provider, visit)
+    case .wait(let interval, _, _): try demandPollable(interval, by: provider, visit)
+    case .refused(let reason): _ = try outcome(reason, of: provider, visit)
+    case .refusedAndAsked(let reason, let round):
+      _ = try outcome(reason, of: provider, visit)
+      try demandAskable(round.fields, showing: round.shown, by: provider, visit)
+    case .proved(let proof):
+      try demandDeclared(proof.proved + proof.attested + proof.claimed, by: provider, visit)
+      if let long = proof.facts.first(where: { !ProvidedFacts.fits($0.value) }) {
+        throw flaw("a provider tells a fact that is longer than 300 bytes", of: provider, visit, ["fact": "\(long.key.prefix(48))"])
+      }
+      try demandFactor(proof.record, by: provider, visit)
+    case .malformed: break
     }
   }
 
   /// A provider reads and proves what it has declared and nothing else.
   ///
   /// Attack: a provider of chat names, or a program that somebody has got into, "proves" the phone number of whoever it likes.
+  ///
+  /// Attack: one of two providers of sites "proves" an identity that begins with the name of the other, and so opens that one's accounts.
   func demandDeclared(_ identifiers: [Identifier], by provider: ProviderName, _ visit: Visit) throws(Halt) {
-    let kinds = registry(visit).descriptor(provider)?.identifierKinds ?? []
+    let registry = registry(visit)
+    let kinds = registry.descriptor(provider)?.identifierKinds ?? []
+    if identifiers.contains(where: { registry.issuer(of: $0) ?? provider != provider }) {
+      throw flaw("a provider names an identity that is another provider's", of: provider, visit)
+    }
     guard let stray = identifiers.first(where: { !kinds.contains($0.kind) }) else { return }
-    logger.error(
-      "a provider names an identifier of a kind that it does not declare",
-      metadata: ["decision": "\(visit.client.decision)", "provider": "\(provider)", "kind": "\(stray.kind.rawValue)"])
-    throw visit.refusal(.busy)
+    throw flaw(
+      "a provider names an identifier of a kind that it does not declare", of: provider, visit, ["kind": "\(stray.kind.rawValue)"])
   }
 
-  /// Where a person is sent is a site.
+  /// Only a provider that declares that it keeps a factor keeps a record.
   ///
-  /// Attack: `javascript:` behind the button of a page of ours; a line break in a Location header.
-  private func demandSite(_ address: String, by provider: ProviderName, _ visit: Visit) throws(Halt) {
-    if SiteAddress.isSite(address) { return }
-    logger.error(
-      "a provider sends a person to what is no address of a site",
-      metadata: ["decision": "\(visit.client.decision)", "provider": "\(provider)"])
-    throw visit.refusal(.busy)
+  /// Attack: a provider that proves numbers and says so makes itself a factor of every account, and with it authorises changes of all others.
+  private func demandFactor(_ record: Proof.Record, by provider: ProviderName, _ visit: Visit) throws(Halt) {
+    if case .keep = record { return }
+    if registry(visit).descriptor(provider)?.role.contains(.keepsFactor) ?? false { return }
+    throw flaw("a provider keeps a record, and its role is not to keep a factor", of: provider, visit)
   }
 
   /// The outcome that the provider has declared for its refusal. One that it has not declared is a fault: nobody knows whether it says
   /// something about a secret, and what.
   private func outcome(_ reason: RefusalReason, of provider: ProviderName, _ visit: Visit) throws(Halt) -> Outcome {
     if let outcome = registry(visit).descriptor(provider)?.outcome(reason) { return outcome }
-    // Not its text, which could be anything.
-    logger.error(
-      "a provider refused for a reason that it does not declare among its outcomes",
-      metadata: ["decision": "\(visit.client.decision)", "provider": "\(provider)"])
-    throw visit.refusal(.busy)
+    throw flaw("a provider refused for a reason that it does not declare among its outcomes", of: provider, visit)
   }
 }
 
@@ -357,6 +383,16 @@ extension StepLimits {
   /// The limits that a step of the purpose is charged against. Setting a secret guesses nothing, and a locked PIN can be reset: it counts by
   /// address only.
   func verify(for purpose: StepPurpose) -> [ResolvedLimit] { purpose == .set ? verify.filter { !$0.key.isPersonal } : verify }
+}
+
+extension Proof {
+  /// The same, and the record stays in the newer form that it was lent in: as a renewal, which gives way to whatever was stored meanwhile.
+  fileprivate func storing(_ upgraded: [UInt8]?, in purpose: StepPurpose) -> Proof {
+    guard let upgraded, purpose == .prove, case .keep = record else { return self }
+    var proof = self
+    proof.record = .replace(upgraded)
+    return proof
+  }
 }
 
 extension StepAnswer {

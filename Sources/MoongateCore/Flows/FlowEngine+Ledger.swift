@@ -113,6 +113,20 @@ extension FlowEngine {
     }
   }
 
+  /// Stores the flow as it is now, and gives an attempt back, also where a rival has changed the flow meanwhile.
+  /// - Returns: whether it was stored.
+  @discardableResult
+  func keep(_ machine: FlowMachine, givingBack refund: Change, _ visit: Visit) async throws(Halt) -> Bool {
+    switch try await asking({ () async throws(StoreFault) in try await store.apply([refund, .putFlow(machine.record)], at: visit.now) }) {
+    case .applied:
+      pending.remove(machine.record.id)
+      return true
+    case .conflict:
+      try await settle([refund], visit)
+      return false
+    }
+  }
+
   /// Stores the flow as it is now, with what belongs to the same moment.
   func store(_ machine: FlowMachine, _ changes: [Change], id: FlowID, _ visit: Visit) async throws(Halt) -> FlowView {
     switch try await asking({ () async throws(StoreFault) in try await store.apply(changes + [.putFlow(machine.record)], at: visit.now) }) {

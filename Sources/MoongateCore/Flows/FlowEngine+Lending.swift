@@ -9,6 +9,8 @@ struct LentStep: Sendable {
   var context: StepContext
   /// Of the sealed record in `context.account`; nil where there is none.
   let record: TokenHash?
+  /// The record in its provider's newest form, where the stored one is older: to be stored once a step with it has passed.
+  var upgraded: [UInt8]?
   /// Takes out of the provider's words what must not be in a log.
   let redaction: Redaction
 }
@@ -21,24 +23,24 @@ extension FlowEngine {
   ) async throws(Halt) -> LentStep {
     let name = step.provider
     var account: StepAccount?
-    var kept: TokenHash?
+    var sealed: [UInt8]?
     if let known = try await loadAccount(step.account ?? record.account) {
-      let sealed = try await asking { () async throws(StoreFault) in try await store.providerRecord(of: known.id, for: name) }
-      kept = sealed.map { TokenHash(of: $0) }
-      do {
-        account = StepAccount(
-          id: known.id, record: try sealed.map { try keys.open($0, for: "\(name) \(known.id)") }, identifiers: known.identifiers.map(\.identifier),
-          names: [known.firstName, known.lastName].compactMap(\.self))
-      } catch {
-        throw .store(StoreFault("the record of \(name) for \(known.id) cannot be opened: it was changed, or sealed under another key"))
-      }
+      sealed = try await asking { () async throws(StoreFault) in try await store.providerRecord(of: known.id, for: name) }
+      account = StepAccount(
+        id: known.id, record: nil, identifiers: known.identifiers.map(\.identifier), names: [known.firstName, known.lastName].compactMap(\.self))
     }
     let redaction = redaction(of: name, input, ([step.identifier].compactMap(\.self)) + (account?.identifiers ?? []), visit)
+    var upgraded: [UInt8]?
+    if let known = account, let stored = sealed {
+      let record = try open(stored, of: name, for: known.id)
+      upgraded = try await upgrade(record, by: provider, for: known.id, redaction, visit)
+      account = StepAccount(id: known.id, record: upgraded ?? record.bytes, identifiers: known.identifiers, names: known.names)
+    }
     let context = StepContext(
       flow: record.name, flowPurpose: record.purpose.kind, purpose: record.stepPurpose(of: name), account: account, identifier: step.identifier,
       state: try unseal(step.state, for: name, id: id), now: visit.now.milliseconds, callback: try callback(name, id: id, visit),
-      tools: tools(for: provider, redaction, visit))
-    return LentStep(context: context, record: kept, redaction: redaction)
+      asked: step.asked(provider.descriptor), tools: tools(for: provider, redaction, visit))
+    return LentStep(context: context, record: sealed.map { TokenHash(of: $0) }, upgraded: upgraded, redaction: redaction)
   }
 
   /// What any provider is lent for a call.
@@ -53,7 +55,8 @@ extension FlowEngine {
         var metadata: Logger.Metadata = ["decision": "\(decision)"]
         for (key, value) in values.prefix(Self.mostLogged) { metadata["\(name).\(redaction(key))"] = "\(redaction(value))" }
         logger.log(level: level.ofLogger, "\(name): \(redaction(sentence))", metadata: metadata)
-      }, clock: StepClock { [clock] in clock.now().milliseconds })
+      }, clock: StepClock { [clock] in clock.now().milliseconds },
+      store: ProviderKeyValues(of: name, in: store, keys: keys, clock: clock, logger: logger))
   }
 
   /// So many named values a line of a provider may have.
@@ -68,6 +71,70 @@ extension FlowEngine {
     return Redaction(
       sent.compactMap { if case .text(let text) = $0 { text } else { nil } } + identifiers.flatMap { [$0.value, $0.display] } + secrets
         + [code?.code, code?.text].compactMap(\.self))
+  }
+
+  // MARK: records
+
+  func open(_ sealed: [UInt8], of provider: ProviderName, for account: String) throws(Halt) -> ProviderRecord {
+    do {
+      return try ProviderRecord(opening: sealed, for: ProviderRecord.owner(provider, account), by: keys)
+    } catch {
+      throw .store(StoreFault("the record of \(provider) for \(account) cannot be opened: it was changed, or sealed under another key"))
+    }
+  }
+
+  /// A record in its provider's newest form.
+  /// - Returns: nil where it has that form already.
+  func upgrade(
+    _ record: ProviderRecord, by provider: any FullProvider, for account: String, _ redaction: Redaction, _ visit: Visit
+  ) async throws(Halt) -> [UInt8]? {
+    let (name, newest) = (provider.descriptor.name, provider.descriptor.recordVersion)
+    if record.version == newest { return nil }
+    guard record.version < newest else {
+      throw .store(
+        StoreFault(
+          """
+          the record of \(name) for \(account) has version \(record.version), and \(name) of this gateway reads versions up to \(newest): update it, or \
+          remove the record by `moongate account reset \(account) --provider \(name)`
+          """))
+    }
+    let start = ContinuousClock.now
+    do {
+      let upgraded = try await provider.upgrade(record.bytes, from: record.version)
+      guard upgraded.count <= Self.mostKept else { throw StoreFault("it wants to keep more than \(Self.mostKept) bytes") }
+      providerMetrics.record(.upgrade, of: name, .upgraded, since: start)
+      return upgraded
+    } catch {
+      providerMetrics.record(.upgrade, of: name, .fault, since: start)
+      logger.error(
+        "a provider could not upgrade a record",
+        metadata: [
+          "decision": "\(visit.client.decision)", "provider": "\(name)", "version": "\(record.version)", "fault": "\(redaction("\(error)"))",
+        ])
+      throw visit.refusal(.busy)
+    }
+  }
+
+  /// Seals a provider's new record for its flow, since the account may not exist yet.
+  func seal(record: [UInt8], of provider: ProviderName, id: FlowID, _ visit: Visit) throws(Halt) -> [UInt8] {
+    guard record.count <= Self.mostKept else { throw .store(StoreFault("\(provider) wants to keep more than \(Self.mostKept) bytes")) }
+    let version = registry(visit).descriptor(provider)?.recordVersion ?? 1
+    do {
+      return try ProviderRecord(bytes: record, version: version).sealed(for: owner(provider, id), by: keys)
+    } catch {
+      throw .store(StoreFault("a record of \(provider) could not be sealed"))
+    }
+  }
+
+  /// Opens what `seal(record:…)` closed, perhaps in an older gateway.
+  func unseal(record sealed: [UInt8], of provider: ProviderName, id: FlowID) throws(Halt) -> ProviderRecord {
+    // An older gateway seals nothing where there is nothing.
+    guard !sealed.isEmpty else { return ProviderRecord(bytes: [], version: 1) }
+    do {
+      return try ProviderRecord(opening: sealed, for: owner(provider, id), by: keys)
+    } catch {
+      throw .store(StoreFault("the record that \(provider) wants to keep cannot be opened"))
+    }
   }
 
   // MARK: what is kept for them
@@ -113,7 +180,7 @@ extension FlowEngine {
     }
   }
 
-  private func owner(_ provider: ProviderName, _ id: FlowID) -> String { "flow \(Base64URL.encode(id.hash.bytes)) \(provider)" }
+  func owner(_ provider: ProviderName, _ id: FlowID) -> String { "flow \(Base64URL.encode(id.hash.bytes)) \(provider)" }
 }
 
 extension LentStep {
@@ -126,7 +193,7 @@ extension LentStep {
 
   /// The same, about nobody.
   var ofNobody: LentStep {
-    var lent = LentStep(context: context, record: nil, redaction: redaction)
+    var lent = LentStep(context: context, record: nil, upgraded: nil, redaction: redaction)
     lent.context.account = nil
     return lent
   }

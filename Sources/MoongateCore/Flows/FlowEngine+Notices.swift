@@ -33,7 +33,9 @@ extension FlowEngine {
   ///   - after: the account as it is.
   func tell(of record: FlowRecord, before: Account?, after: Account, isNewDevice: Bool, _ visit: Visit) {
     guard let before else { return }
-    if record.startedIn == nil, isNewDevice { tell(.newDevice, to: after.noticeAddress, visit) }
+    if record.startedIn == nil, isNewDevice {
+      tell(.newDevice(userAgent: visit.client.userAgent, at: visit.now), to: after.noticeAddress, of: before, visit)
+    }
     if let given = record.purpose.newIdentifier, record.proved.contains(where: { $0.kind == given }) {
       // The old one is told: who took the account over by a new one must not be the only one who knows.
       // Attack: accounts that claim a stranger's address and change it away, again and again, each time with a mail to the stranger that no
@@ -46,14 +48,20 @@ extension FlowEngine {
       if given == .phone, let email = after.identifier(.email), email.verifiedAt != nil, let address = NoticeAddress(email.identifier) {
         addresses.append(address)
       }
-      for address in addresses { tell(notice, to: address, visit) }
+      for address in addresses { tell(notice, to: address, of: before, visit) }
     }
     for provider in record.gathered.records.keys.sorted() {
       let purpose = record.stepPurpose(of: provider)
       // A factor that is set in place of another was changed.
-      let change: StepPurpose = purpose == .set && before.credentials.contains(provider) ? .change : purpose
-      if let notice = notice(of: change, provider, visit) { tell(notice, to: after.noticeAddress, visit) }
+      let isAdded = keepsSeveral(provider, visit) && !record.purpose.isReset
+      let change: StepPurpose = purpose == .set && before.credentials.contains(provider) && !isAdded ? .change : purpose
+      if let notice = notice(of: change, provider, visit) { tell(notice, to: after.noticeAddress, of: before, visit) }
     }
+  }
+
+  /// Tells the owner of an account that a factor, or one of several, was removed without a flow.
+  func tellOfRemoval(_ provider: ProviderName, _ account: Account, _ visit: Visit) {
+    if let notice = notice(of: .disable, provider, visit) { tell(notice, to: account.noticeAddress, of: account, visit) }
   }
 
   /// What is told of a change of a provider's factor; nil where nothing was changed.
@@ -74,20 +82,23 @@ extension FlowEngine {
     let personal = locks.filter(\.limit.key.isPersonal)
     guard !personal.isEmpty, let account = try await loadAccount(id) else { return }
     let until = personal.contains { $0.until == nil } ? nil : personal.compactMap(\.until).max()
-    tell(.locked(for: until.map { $0 - visit.now }), to: account.noticeAddress, visit)
+    tell(.locked(for: until.map { $0 - visit.now }), to: account.noticeAddress, of: account, visit)
   }
 
-  private func tell(_ notice: Notice, to address: NoticeAddress?, _ visit: Visit) {
+  /// - Parameter account: as it was before: its language is the owner's, whoever has changed what.
+  private func tell(_ notice: Notice, to address: NoticeAddress?, of account: Account, _ visit: Visit) {
     guard let address, let messenger = messenger(by: address.channel, visit) else { return }
     let service = visit.generation.gateway.service
+    let language = noticeLanguage(of: account, visit)
     let message = Message(
-      channel: address.channel, to: address.to, subject: address.channel == .mail ? notice.subject(service: service) : nil,
-      text: notice.text(service: service))
+      channel: address.channel, to: address.to, subject: address.channel == .mail ? notice.subject(service: service, in: language) : nil,
+      text: notice.text(service: service, by: address.channel, in: language))
     let failed = AuditEvent(
-      id: DecisionID(from: random), at: visit.now, kind: .deliveryFailed, identifier: keys.logHash(address.to), detail: ["notice": "\(notice)"])
+      id: DecisionID(from: random), at: visit.now, kind: .deliveryFailed, identifier: keys.logHash(address.to), detail: ["notice": notice.name])
+    let speaking = speaking(messenger, language, visit)
     let started = deliveries.start { [audit, logger] in
       do throws(DeliveryFault) {
-        try await messenger.send(message)
+        try await speaking.send(message)
       } catch {
         var failed = failed
         failed.detail["fault"] = error.reason

@@ -22,7 +22,7 @@ extension FlowEngine {
   ///   (`already_set`): to step up first would lead to nothing.
   func demandChangeProof(_ record: FlowRecord, _ visit: Visit, isJudged: Bool = false) throws(Halt) {
     guard let own = visit.client.session else { return }
-    if !isJudged, let secret = record.purpose.setProvider, own.account.credentials.contains(secret) { return }
+    if !isJudged, let secret = record.purpose.setProvider, own.account.credentials.contains(secret), !keepsSeveral(secret, visit) { return }
     if record.purpose.needsHeldProof { return try demandHeldProof(of: own, visit, counting: record.passed) }
     guard let secret = record.purpose.resetProvider else { return }
     // Attack: with a session and a SIM card the thief "resets" a PIN that an account with an authenticator app does not have, or has beside it,

@@ -104,9 +104,10 @@ extension FlowEngine {
 
   /// Whom an open step counts against.
   func subject(of step: StepRecord, _ policy: ProviderPolicy, _ record: FlowRecord, _ visit: Visit) -> StepSubject {
-    subject(
+    let subject = subject(
       policy, step.identifier, account: counted(step.identifier, step.account ?? record.account, record), claimants: (step.claimants ?? []).map(\.id),
       challenge: step.challenge, flow: record.id, visit)
+    return subject.of(ownDevice: hasPassed(anySenderOf: record, beside: policy.provider, for: subject.account, visit))
   }
 
   /// The account that a step's tries count against. A code to an address or number that the account is to be given says nothing of the one that
@@ -127,7 +128,8 @@ extension FlowEngine {
     visit.notes.about(
       DecisionNotes.Subject(flow: record.name, provider: subject?.provider, identifier: subject?.identifier.map { keys.logHash($0.value) }))
     return Facts(
-      now: visit.now, provider: subject?.provider, flow: FlowFacts(name: record.name, passed: Set(record.passed.map(\.provider))),
+      now: visit.now, provider: subject?.provider,
+      flow: FlowFacts(name: record.name, passed: Set(record.passed.map(\.provider)), told: record.facts ?? [:]),
       identifier: subject?.identifier ?? record.proved.last,
       account: account?.facts(at: visit.now, in: visit.generation) ?? AccountFacts(),
       client: ClientFacts(

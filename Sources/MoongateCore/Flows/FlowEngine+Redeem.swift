@@ -15,7 +15,7 @@ extension FlowEngine {
     do throws(InputProblem) { typed = (try input.text("code"), try input.text("code_verifier")) } catch { throw visit.refusal(error) }
     guard visit.now < code.expiresAt else { throw visit.refusal(.codeExpired) }
     // Both are secrets of 256 bits, so nothing is counted: there is nothing to guess.
-    guard KeyRing.equal(TokenHash(of: typed.code.utf8).bytes, code.hash.bytes), app.isProved(by: typed.verifier) else {
+    guard constantTimeEquals(TokenHash(of: typed.code.utf8).bytes, code.hash.bytes), app.isProved(by: typed.verifier) else {
       throw visit.refusal(.invalidCode)
     }
     // Attack: the account has set up a second factor since the code was made, and whoever has the code would be in without it.

@@ -32,8 +32,106 @@ extension FlowEngine {
     }
   }
 
+  /// Replaces the names of the session's account. Names prove nothing, so no recent proof is asked for.
+  /// - Parameter last: nil or empty: the account has none.
+  /// - Returns: 422 `invalid_input`, with the field, for what is no name.
+  package func renameAccount(first: String, last: String?, client: ClientContext) async -> Result<Void, Refusal> {
+    await answer(client, flow: nil) { visit throws(Halt) in
+      guard let own = visit.client.session, own.isLive(at: visit.now) else { throw visit.refusal(.unauthenticated) }
+      guard let first = PersonName(first) else {
+        throw visit.refusal(.invalidInput, detail: "Please enter your first name.", field: "first_name")
+      }
+      let lastText = last ?? ""
+      let lastName = PersonName(lastText)
+      guard lastName != nil || lastText.allSatisfy(\.isWhitespace) else {
+        throw visit.refusal(.invalidInput, detail: "Please enter your last name.", field: "last_name")
+      }
+      // A form that was sent unchanged, or twice, changes nothing.
+      guard own.account.firstName != first.text || own.account.lastName != lastName?.text else { return }
+      let event = AuditEvent(
+        id: DecisionID(from: random), at: visit.now, kind: .accountRenamed, account: own.account.id, address: visit.client.address.description)
+      let changes = [Change.renameAccount(account: own.account.id, firstName: first.text, lastName: lastName?.text), .audit(event)]
+      let result = try await asking { () async throws(StoreFault) in try await store.apply(changes, at: visit.now) }
+      if case .conflict(let conflict) = result { throw visit.refusal(conflict) }
+    }
+  }
+
+  /// Whether the account can be signed in to without its identities of a provider.
+  package func canDisconnect(_ provider: ProviderName, from account: Account, _ generation: any PolicyGeneration) -> Bool {
+    let registry = generation.registry ?? providers
+    let gone = identities(of: provider, in: account, registry)
+    guard !gone.isEmpty else { return false }
+    let kept = account.identifiers.filter { !gone.contains($0.identifier) }
+    return generation.flows.values.contains { flow in
+      guard flow.purpose == .signIn, flow.account != .new, let first = flow.steps.first else { return false }
+      return first.choices.contains { choice in
+        guard generation.policies[choice] != nil, let descriptor = registry.descriptor(choice) else { return false }
+        if descriptor.role.contains(.keepsFactor), !account.credentials.contains(choice) { return false }
+        return kept.contains { held in
+          guard descriptor.identifierKinds.first == held.identifier.kind else { return false }
+          if held.identifier.kind == .federated { return held.verifiedAt != nil && registry.proves(held.identifier, by: choice) }
+          // An address that nobody has verified opens the account together with its password alone.
+          return held.verifiedAt != nil || descriptor.role.contains(.keepsFactor)
+        }
+      }
+    }
+  }
+
+  /// Removes the identities at a site from the session's account. All its other sessions end.
+  /// - Returns: `step_up_required` without a recent proof; `denied` where nothing else would sign the person in.
+  package func disconnect(_ provider: ProviderName, client: ClientContext) async -> Result<Void, Refusal> {
+    await answer(client, flow: nil) { visit throws(Halt) in
+      let account = try held(visit)
+      guard let own = visit.client.session else { throw visit.refusal(.unauthenticated) }
+      let gone = identities(of: provider, in: account, registry(visit))
+      if gone.isEmpty { return }
+      // Attack: a stolen session leaves the owner without a way in. Mistake: so does the owner.
+      guard canDisconnect(provider, from: account, visit.generation) else {
+        throw visit.refusal(.denied, detail: "This is the only way to sign in to your account. Add another one first.")
+      }
+      let lines = gone.map { identifier -> Change in
+        var event = AuditEvent(
+          id: DecisionID(from: random), at: visit.now, kind: .identifierRemoved, provider: provider, account: account.id,
+          address: visit.client.address.description, detail: ["identifier_kind": identifier.kind.rawValue])
+        event.identifier = keys.logHash(identifier.value)
+        return .audit(event)
+      }
+      let changes =
+        [.demandEpoch(AccountVersion(account))] + gone.map { Change.removeIdentifier(account: account.id, $0) }
+        + [.raiseEpoch(account: account.id), .endSessions(account: account.id, except: own.session.token)] + lines
+      let result = try await asking { () async throws(StoreFault) in try await store.apply(changes, at: visit.now) }
+      if case .conflict(let conflict) = result { throw visit.refusal(conflict) }
+    }
+  }
+
+  /// The account's identities at the site of a provider.
+  private func identities(of provider: ProviderName, in account: Account, _ registry: ProviderRegistry) -> [Identifier] {
+    account.identifiers.map(\.identifier).filter { registry.proves($0, by: provider) }
+  }
+
+  /// Lets the session of the client go on with a flow that another session of the same account has begun to verify an address which the account
+  /// claims. A person signs in again while the mail is under way, and the code of that mail is good in the newer session too.
+  ///
+  /// Only such flows: what they end in is the account's, whichever of its sessions types the code. Attack: the flow of a thief's session that the
+  /// owner is led to complete. Verifying an address that the account has already gives a session nothing.
+  package func adopt(_ id: FlowID, client: ClientContext) async -> Result<Void, Refusal> {
+    await answer(client, flow: id) { visit throws(Halt) in
+      guard let own = visit.client.session, own.isLive(at: visit.now) else { throw visit.refusal(.unauthenticated) }
+      var found = pending.find(id.hash)
+      if found == nil { found = try await asking { () async throws(StoreFault) in try await store.flow(id.hash) } }
+      guard let stored = found, let record = try await bound(stored, to: visit.client, for: .drive, visit), record.startedIn != nil,
+        record.account == own.account.id, case .verify = record.purpose
+      else { throw visit.refusal(.flowNotFound) }
+      guard own.account.epoch == record.basis?.epoch else { throw visit.refusal(.flowExpired) }
+      var machine = FlowMachine(record)
+      guard machine.closed(at: visit.now) == nil else { throw visit.refusal(.flowExpired) }
+      machine.continues(inSession: own.session.id)
+      _ = try await store(machine, [], id: id, visit)
+    }
+  }
+
   /// The account of the session that has proved enough just before.
-  private func held(_ visit: Visit) throws(Halt) -> Account {
+  func held(_ visit: Visit) throws(Halt) -> Account {
     guard let own = visit.client.session, own.isLive(at: visit.now) else { throw visit.refusal(.unauthenticated) }
     try demandHeldProof(of: own, visit)
     return own.account

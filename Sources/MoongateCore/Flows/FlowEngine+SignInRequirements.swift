@@ -69,7 +69,7 @@ extension FlowEngine {
   /// Whether a factor of the provider can be made on the way into an account: a secret, never another identifier.
   private func canBeSetUp(_ name: ProviderName, _ visit: Visit) -> Bool {
     guard let provider = registry(visit)[name] as? any FullProvider, visit.generation.policies[name] != nil else { return false }
-    return provider.descriptor.identifierKinds.isEmpty
+    return provider.descriptor.isSecondFactor
   }
 }
 

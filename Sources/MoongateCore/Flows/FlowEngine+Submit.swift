@@ -25,16 +25,15 @@ extension FlowEngine {
       else {
         throw visit.refusal(.stepNotOpen)
       }
-      if let challenge = step.challenge {
+      if step.challenge != nil {
         let typed: String
         do throws(InputProblem) { typed = try input.text("code") } catch { throw visit.refusal(error) }
-        guard let code = challenge.rule.read(typed) else {
-          throw visit.refusal(.invalidInput, detail: "Enter the \(challenge.rule.length)-\(challenge.rule.unit) code.", field: "code")
-        }
+        let read = try read(typed, for: step, visit)
         let following = try await following(step, machine, input, id: id, visit)
-        return try await compare(code, challenge, step, policy, machine, following, input, id: id, visit)
+        return try await compare(read, step, policy, machine, following, input, id: id, visit)
       }
       guard let full = provider as? any FullProvider else { throw visit.refusal(.stepNotOpen) }
+      if let wait = step.wait { return try await poll(full, wait, input, policy, machine, id: id, visit) }
       return try await judge(full, input, step, policy, machine, id: id, visit)
     }
   }
@@ -52,31 +51,38 @@ extension FlowEngine {
     return (limits, also)
   }
 
-  /// Compares a code.
+  /// Compares a code with those that the step waits for.
   private func compare(
-    _ code: String, _ challenge: Challenge, _ step: StepRecord, _ policy: ProviderPolicy, _ before: FlowMachine, _ following: Following?,
+    _ read: [(code: SentCode, typed: String)], _ step: StepRecord, _ policy: ProviderPolicy, _ before: FlowMachine, _ following: Following?,
     _ input: ProviderInput, id: FlowID, _ visit: Visit
   ) async throws(Halt) -> FlowView {
-    let (limits, also) = try await admit(step, policy, before, id: id, visit)
-    if visit.now >= challenge.expiresAt {
-      try await refuseWhileLocked(limits.verify, hidesDisabled: hides(policy, before.record), visit)
+    let admitted = try await admit(read, step, before, id: id, visit)
+    let live = admitted.codes.filter { visit.now < $0.challenge.expiresAt }
+    if live.isEmpty {
+      try await refuseWhileLocked(admitted.limits, hidesDisabled: hides(policy, before.record), visit)
       throw visit.refusal(.codeExpired)
     }
     // Charge first, then compare: a thousand parallel guesses get as many comparisons as the policy says.
-    let charged = try await charge(limits.verify, for: .verify, timer: nil, hidesDisabled: hides(policy, before.record), visit)
-    let identifier = step.identifier
-    let isRight = keys.isMAC(
-      challenge.mac, of: code, flow: id.hash, provider: step.provider.rawValue, identifier: identifier?.value ?? "", purpose: before.record.name)
-    guard isRight, !charged.isOff else { throw try await failed(charged, .invalidCode, step, before, id: id, visit) }
-    let proof = Proof(proved: identifier.map { [$0] } ?? [])
+    let charged = try await charge(admitted.limits, for: .verify, timer: nil, hidesDisabled: hides(policy, before.record), visit)
+    let right = live.filter { code in
+      keys.isMAC(
+        code.challenge.mac, of: code.typed, flow: id.hash, provider: code.step.provider.rawValue, identifier: step.identifier?.value ?? "",
+        purpose: before.record.name)
+    }
+    guard let code = right.first, !charged.isOff else { throw try await failed(charged, .invalidCode, step, before, id: id, visit) }
+    let proof = Proof(proved: step.identifier.map { [$0] } ?? [])
     let found: (subject: ProofSubject, choice: AccountChoice?)
     do throws(Halt) {
-      found = try await whoseCode(step, before.record, visit)
+      found = try await whoseCode(code.step, before.record, visit)
     } catch {
       try await settle([charged.settled(.refund, visit)], visit)
       throw error
     }
-    var proved = try passing(charged, step, proof, for: .prove, found.subject, also, limits.timer, before, id: id, visit)
+    // Attack: a code of one sender, right each time, clears the failures that were made at another's.
+    let (counted, rest) = charged.split(code.limits.verify)
+    var proved = try passing(counted, code.step, proof, for: .prove, found.subject, code.also, code.limits.timer, before, id: id, visit)
+    proved.charged = charged
+    if !rest.limits.isEmpty { proved.changes.append(rest.settled(.refund, visit)) }
     if let choice = found.choice { proved.machine.asks(toChoose: choice) }
     try await demandOldEnough(proved, id: id, visit)
     guard let following else { return try await finish(proved.machine, proved.changes, refunding: [charged], id: id, visit) }
@@ -97,6 +103,8 @@ extension FlowEngine {
     let known = step.account.flatMap { id in step.epoch.map { AccountVersion(id: id, epoch: $0) } }
     let ahead = StepRecord(provider: name, identifier: nil, isSkippable: false, account: known, challenge: nil)
     var lent = try await lend(full, ahead, input, machine.record, id: id, visit)
+    // The step is not begun, so nobody knows yet what it asks for: what came is checked, and what is missing is refused once it is begun.
+    lent.context.asked = full.descriptor.submitFields.filter { input.fields[$0.name] != nil }
     // Attack: without a session nobody is proved yet, and "your name is no password" would tell the name.
     if machine.record.startedIn == nil { lent = lent.anonymous }
     do throws(InputProblem) { try full.check(lent.context, input) } catch { throw visit.refusal(error) }
@@ -241,10 +249,15 @@ extension FlowEngine {
     let isFactor = purpose != .set || machine.record.purpose.registersFactor
     let main = subject.held.first ?? proof.proved.first
     var passed = PassedProof(
-      PassedStep(provider: name, at: visit.now, identifier: main.map { keys.proofHash(of: $0) }), account: subject.account)
+      PassedStep(provider: name, at: visit.now, identifier: main.map { keys.proofHash(of: $0) }, isMultiFactor: proof.isMultiFactor),
+      account: subject.account)
     (passed.proved, passed.held) = (proof.proved, subject.held)
     (passed.isFactor, passed.holder) = (isFactor, subject.holder)
     machine.passed(passed)
+    if let descriptor = registry(visit).descriptor(name) {
+      let identifiers = proof.proved.isEmpty ? [step.identifier].compactMap(\.self) : proof.proved
+      machine.tells(ProvidedFacts.of(descriptor, proof, about: identifiers), of: name)
+    }
     // Attack: someone who has one factor opens the step that sets up another on the way into the account, and finishes it when the owner has set one
     // up. Such a step was required because the account had none, so it still has to have none.
     let isEnrolment = before.due?.requirement == .enroll
@@ -255,12 +268,12 @@ extension FlowEngine {
     case .remove: kept = KeptRecord(sealed: nil, judgedBy: judged)
     // Who only proves changes nothing but the record's form, such as a hash at today's cost.
     case .replace(let new) where purpose == .prove:
-      kept = KeptRecord(sealed: try seal(new, for: name, id: id), judgedBy: judged, isRenewal: true)
+      kept = KeptRecord(sealed: try seal(record: new, of: name, id: id, visit), judgedBy: judged, isRenewal: true)
     // Attack: a flow of the thief's that makes a PIN waits until the owner has made one, or comes in the very moment, and takes its place.
     case .replace(let new):
       let isAddition = machine.record.purpose.needsHeldProof || isEnrolment
-      kept = KeptRecord(sealed: try seal(new, for: name, id: id), judgedBy: isAddition ? basis : nil)
-    case .replaceOnce(let new): kept = KeptRecord(sealed: try seal(new, for: name, id: id), judgedBy: basis)
+      kept = KeptRecord(sealed: try seal(record: new, of: name, id: id, visit), judgedBy: isAddition ? basis : nil)
+    case .replaceOnce(let new): kept = KeptRecord(sealed: try seal(record: new, of: name, id: id, visit), judgedBy: basis)
     }
     machine.gathers { gathered in
       // Attack: an account of the attacker's that the other site once gave the victim's address, and does not vouch for. Nobody has proved it here.

@@ -26,14 +26,16 @@ extension FlowEngine {
       session: nil, next: isTold ? record.completedNext : nil, isOfBrowser: isOfBrowser)
     view.isUnderWay = !record.passed.isEmpty || record.basis?.introduced.isEmpty == false
     view.returnTo = record.returnTo
+    view.isForApp = record.app != nil
     view.isEnrolling = due?.requirement == .enroll
+    if isOfBrowser { (view.firstName, view.lastName) = (record.gathered.firstName, record.gathered.lastName) }
     return view
   }
 
   /// What may be begun. Of several, those that lead somewhere for the person, once it is proved who that is: before, it would tell a stranger
   /// what they have.
   private func choices(_ due: StepRule?, of record: FlowRecord, _ visit: Visit) async throws(Halt) -> [ProviderName] {
-    let configured = (due?.choices ?? []).filter { visit.generation.policies[$0] != nil }
+    let configured = due.map { beginnable($0, visit) } ?? []
     // What accounts.lua requires was chosen by what the account has.
     guard configured.count > 1, due?.requirement == nil, let account = try await loadAccount(record.account) else { return configured }
     let open = configured.filter { isOpen($0, to: account, in: record.purpose, visit) }
@@ -54,16 +56,24 @@ extension FlowEngine {
       expiresAt: step.challenge?.expiresAt, resendAt: nil, attemptsLeft: nil, resendsLeft: nil, isSkippable: step.isSkippable,
       redirectTo: step.redirectTo)
     view.shown = try shown(step, of: record, id: id)
+    let isCeremony = view.shown.contains { if case .ceremony = $0 { true } else { false } }
+    if let wait = step.wait { view.retryAfter = max(.zero, wait.due - visit.now) }
+    if step.wait != nil || isCeremony {
+      view.alternatives = try await choices(record.due, of: record, visit).filter { $0 != step.provider }
+    }
+    view.fallbacks = fallbacks(of: step, record, visit)
     guard let policy = visit.generation.policies[step.provider] else { return view }
     let subject = subject(of: step, policy, record, visit)
     let account = policy.hasVaryingNumbers ? try await loadAccount(subject.account) : nil
     let limits = try limits(policy, subject, facts: facts(record, subject: subject, account: account, visit), expiredAt: nil, visit)
     let timer = step.challenge == nil ? nil : limits.timer
-    let standing = try await asking { () async throws(StoreFault) in try await store.standing(limits.all, timer, at: visit.now) }
+    let also = try await otherVerifyLimits(of: step, record, beside: limits.verify, visit)
+    let standing = try await asking { () async throws(StoreFault) in try await store.standing(limits.all + also, timer, at: visit.now) }
     let states = standing.counters
     let isTold = { (limit: ResolvedLimit) in !hides(policy, record) || !limit.turnsPersonOff }
     let send = zip(limits.send, states.prefix(limits.send.count)).filter { isTold($0.0) }
-    let verify = zip(limits.verify, states.dropFirst(limits.send.count)).filter { isTold($0.0) }
+    let tries = Array(zip(limits.verify, states.dropFirst(limits.send.count))) + zip(also, states.dropFirst(limits.all.count))
+    let verify = tries.filter { isTold($0.0) }
     view.attemptsLeft = verify.map { $1.isLocked(at: visit.now) || $1.isDisabled ? 0 : max(0, $0.max - $1.used) }.min()
     view.lockedUntil = verify.compactMap { $1.isLocked(at: visit.now) ? $1.lockedUntil : nil }.max()
     guard let challenge = step.challenge else { return view }

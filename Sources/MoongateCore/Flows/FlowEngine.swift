@@ -22,6 +22,8 @@ package struct FlowEngine: Sendable {
   /// What calls of providers have come to, for `/metrics`.
   package let providerMetrics = ProviderMetrics()
   private let sharesFlows: Bool
+  /// Those that messages can be in.
+  let languages: any MessageLanguages
   /// Those who wait for tries before theirs to be settled.
   let waiting = Places(1_000)
   /// Those whose account is being exported.
@@ -31,11 +33,13 @@ package struct FlowEngine: Sendable {
   ///   - web: how providers reach other sites; nobody by default.
   ///   - hashing: where providers hash secrets; a gateway without such providers needs no places.
   ///   - policyFaults: where errors of policies go; nil: into the log by themselves.
+  ///   - languages: those that messages can be in.
   ///   - sharesFlows: whether what one gateway creates another may begin: flows are then stored from their creation on, and not kept in memory.
   package init(
     store: any Store, generations: ActiveGeneration, providers: ProviderRegistry, delivery: any DeliveryService,
     web: any WebClient = UnreachableWeb(), hashing: any HashingPlaces = NoHashingPlaces(), clock: any GatewayClock, random: any RandomSource,
-    keys: KeyRing, audit: AuditTrail, logger: Logger, policyFaults: PolicyFaultLog? = nil, sharesFlows: Bool = false
+    keys: KeyRing, audit: AuditTrail, logger: Logger, policyFaults: PolicyFaultLog? = nil,
+    languages: any MessageLanguages = EnglishMessages(), sharesFlows: Bool = false
   ) {
     self.store = store
     self.generations = generations
@@ -50,6 +54,7 @@ package struct FlowEngine: Sendable {
     self.logger = logger
     self.policyFaults = policyFaults ?? PolicyFaultLog(logger: logger, clock: clock)
     self.sharesFlows = sharesFlows
+    self.languages = languages
   }
 
   /// Begins a flow.
@@ -83,6 +88,16 @@ package struct FlowEngine: Sendable {
       let able = choices.filter(authority.canAuthorise)
       guard !able.isEmpty else { throw unauthorised(authority, visit) }
       return able
+    }
+  }
+
+  /// The end of the lock that keeps the account of the client's session from proving a factor in a flow; nil without a lock. Nothing is stored.
+  package func lock(of provider: ProviderName, in name: String, client: ClientContext) async -> Result<Timestamp?, Refusal> {
+    await answer(client, flow: nil) { visit throws(Halt) in
+      let id = FlowID(from: random)
+      var record = try await draft(name, id: id, returnTo: nil, browser: nil, app: nil, visit).record
+      record.step = StepRecord(provider: provider, identifier: nil, isSkippable: false, account: nil, challenge: nil)
+      return try await view(of: record, id: id, visit).step?.lockedUntil
     }
   }
 

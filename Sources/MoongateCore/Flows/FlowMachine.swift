@@ -54,7 +54,7 @@ package struct FlowMachine: Sendable {
     guard let due else { return }
     if applies {
       record.steps[record.position] = StepRule(
-        choices: due.choices, isSkippable: due.isSkippable, when: nil, requirement: due.requirement)
+        choices: due.choices, isSkippable: due.isSkippable, when: nil, requirement: due.requirement, isFallback: due.isFallback)
     } else {
       record.position += 1
     }
@@ -66,23 +66,48 @@ package struct FlowMachine: Sendable {
   /// The open step is about these of the accounts that it could be about; nil where it is no such step.
   package mutating func isAbout(_ claimants: [AccountVersion]?) { record.step?.claimants = claimants }
 
-  /// The open step asks for something more, or leads to another site.
+  /// The open step asks for something more, leads to another site, or waits.
   /// - Parameters:
   ///   - shown: what the person sees beside the fields, sealed.
+  ///   - wait: when the step may be polled, where it waits.
   ///   - state: what its provider wants back, sealed.
   ///   - judged: what a try was judged by before it asked; nil where it is asked for the first time.
   package mutating func waits(
-    for fields: [InputField]?, showing shown: SealedBytes? = nil, at site: String?, state: [UInt8], judgedBy judged: KeptRecord.Judged? = nil
+    for fields: [InputField]?, showing shown: SealedBytes? = nil, at site: String?, polling wait: StepWait? = nil, state: [UInt8],
+    judgedBy judged: KeptRecord.Judged? = nil
   ) {
     record.step?.fields = fields
     record.step?.shown = shown
     record.step?.redirectTo = site
+    record.step?.returned = nil
+    record.step?.wait = wait
     record.step?.state = state
     record.step?.judgedBy = judged
   }
 
+  /// Another site has posted something with the person; nil: it was taken.
+  package mutating func holds(_ returned: HeldReturn?) { record.step?.returned = returned }
+
+  /// A poll of the waiting step is under way.
+  package mutating func polled(at now: Timestamp) {
+    let wait = record.step?.wait?.polled(at: now)
+    record.step?.wait = wait
+  }
+
+  /// The record was stored as it is: the next change is made from the stored version.
+  package mutating func stored() { record.version += 1 }
+
+  /// Another session of the same account drives the flow from now on.
+  package mutating func continues(inSession session: String) { record.startedIn = session }
+
+  /// The open step has ended without a proof: the person begins it again, or another one.
+  package mutating func closedStep() { record.step = nil }
+
   /// Something is to be handed over when the flow completes.
   package mutating func gathers(_ change: (inout Gathered) -> Void) { change(&record.gathered) }
+
+  /// What the provider tells policies of its step, which has passed.
+  package mutating func tells(_ facts: [String: String], of provider: ProviderName) { record.tells(facts, of: provider) }
 
   /// The account that the flow makes has been counted by the provider's limits.
   package mutating func countsRegistration(by provider: ProviderName) { record.registered = (record.registered ?? []).union([provider]) }

@@ -34,6 +34,9 @@ package enum FlowPurpose: Sendable, Hashable {
     /// The factor is proved, and the session goes on under a new token.
     case unlock
   }
+
+  /// Whether people who have typed nothing but a number or address come in by flows of this purpose.
+  package var letsIn: Bool { self == .signIn || self == .register(setting: nil) }
 }
 
 // MARK: - What follows from it
@@ -226,7 +229,9 @@ extension FlowDefinition {
 
   private func identifies(by providers: ProviderRegistry) -> Bool {
     guard let first = steps.first else { return false }
-    return first.choices.contains { providers[$0].map { !$0.descriptor.identifierKinds.isEmpty } ?? false }
+    return first.choices.contains { name in
+      providers.descriptor(name).map { !$0.identifierKinds.isEmpty || $0.role.contains(.findsAccount) } ?? false
+    }
   }
 }
 

@@ -69,8 +69,8 @@ package struct FlowRecord: Sendable, Equatable, Codable {
   /// What the proofs of this flow relied on; nil in a flow that an older program began, which is over: under these rules it could end in a session
   /// that they would not give.
   package var basis: ProofBasis?
-  /// The id of the session that it was begun with, where it is an account's own flow. Only that session drives it.
-  package let startedIn: String?
+  /// The id of the session that drives it, where it is an account's own flow: the one that it was begun with, or one that has adopted it.
+  package var startedIn: String?
   /// The app that takes over what it ends in, where there is one.
   package let app: AppReturn?
   /// The code that the app redeems, from the flow's completion until it is redeemed.
@@ -85,6 +85,8 @@ package struct FlowRecord: Sendable, Equatable, Codable {
   var isSentByApp: Bool?
   /// The providers whose limits on `register` have counted the account that the flow makes; nil: none.
   package var registered: Set<ProviderName>?
+  /// What providers have told of the steps that passed, for policies; nil: nothing.
+  package private(set) var facts: [ProviderName: [String: String]]?
 
   package init(
     id: TokenHash, definition: FlowDefinition, codes: [ProviderName: CodeTexts], createdAt: Timestamp, returnTo: String?, browser: TokenHash?,
@@ -130,6 +132,13 @@ package struct FlowRecord: Sendable, Equatable, Codable {
     steps = []
     codes = [:]
     gathered = Gathered()
+    facts = nil
+  }
+
+  /// A provider's step has passed, and this is what it tells of it.
+  mutating func tells(_ told: [String: String], of provider: ProviderName) {
+    if told.isEmpty, facts == nil { return }
+    facts = (facts ?? [:]).merging([provider: told]) { $1 }
   }
 
   /// The step that is due; nil when all are behind.
@@ -179,19 +188,23 @@ package struct CodeTexts: Sendable, Equatable, Codable {
 
 /// A step that was begun.
 package struct StepRecord: Sendable, Equatable, Codable {
-  package let provider: ProviderName
+  package private(set) var provider: ProviderName
   package let identifier: Identifier?
   package let isSkippable: Bool
   /// The account that the identifier opens, where there is one.
-  package let account: String?
+  package private(set) var account: String?
   /// `Account.epoch` of that account when the step was begun.
-  package let epoch: Int?
+  package private(set) var epoch: Int?
   /// For a code to an identifier that the account is to be given: the other account that holds it, where there is one.
   package var holder: AccountVersion?
   /// Where nobody has proved the identifier: the accounts that claim it and that the step may be about.
   package var claimants: [AccountVersion]?
   /// For code providers: what was issued last.
   package var challenge: Challenge?
+  /// In a `fallback`: the codes of its other providers that the person may type as well; nil: none.
+  package var alternatives: [SentCode]?
+  /// In a `fallback`: the providers that have told that they can never reach the identifier; nil: none.
+  package var unreachable: [ProviderName]?
   /// For full providers: what they asked to keep, sealed.
   @Base64Coded package var state: [UInt8]
   /// For full providers: what they ask for; nil where it is what they declare.
@@ -200,6 +213,10 @@ package struct StepRecord: Sendable, Equatable, Codable {
   package var redirectTo: String?
   /// For full providers: what the person is shown beside the fields, sealed: it may be a secret.
   package var shown: SealedBytes?
+  /// For full providers: when the step may be polled, where the person decides elsewhere. An older gateway does not read it, and asks at once.
+  package var wait: StepWait?
+  /// For full providers: what another site has posted with the person, until the browser comes for it.
+  package var returned: HeldReturn?
   /// For full providers: the record by which they judged first, where they have asked for more since. A step that is opened anew has none.
   package var judgedBy: KeptRecord.Judged?
 
@@ -213,6 +230,64 @@ package struct StepRecord: Sendable, Equatable, Codable {
     epoch = account?.epoch
     self.challenge = challenge
     self.state = state
+  }
+}
+
+/// What another site posted with a person (OAuth 2.0 Form Post Response Mode). The post brings no cookies of ours, so it is kept until the same browser
+/// comes back by itself, which it was told the handle for.
+package struct HeldReturn: Sendable, Equatable, Codable {
+  /// Of the handle, which is good once.
+  package let handle: TokenHash
+  /// The parameters, sealed: the code of the other site is among them.
+  package let fields: SealedBytes
+  package let expiresAt: Timestamp
+}
+
+/// A step waits for a decision that is made elsewhere.
+package struct StepWait: Sendable, Equatable, Codable {
+  /// Milliseconds from one poll to the next.
+  package let interval: Int64
+  /// The earliest time of the next poll.
+  package var due: Timestamp
+
+  package init(interval: Duration, from now: Timestamp) {
+    self.interval = interval.wholeMilliseconds
+    due = now + interval
+  }
+
+  /// The same after a poll.
+  package func polled(at now: Timestamp) -> StepWait { StepWait(interval: .milliseconds(interval), from: now) }
+}
+
+/// A code of a step, and the provider that sends it.
+package struct SentCode: Sendable, Equatable, Codable {
+  package let provider: ProviderName
+  package let challenge: Challenge
+}
+
+extension StepRecord {
+  /// The codes that the person may type, that of `provider` first; none in a step without codes.
+  var codes: [SentCode] { (challenge.map { [SentCode(provider: provider, challenge: $0)] } ?? []) + (alternatives ?? []) }
+
+  /// The step as if this code were the only one.
+  func sent(_ code: SentCode) -> StepRecord { of(code.provider, code.challenge) }
+
+  /// The step as if the provider's code were the only one; without a code where it has sent none.
+  func sent(by provider: ProviderName) -> StepRecord { of(provider, codes.first { $0.provider == provider }?.challenge) }
+
+  /// The same step about an account.
+  func about(_ account: AccountVersion) -> StepRecord {
+    var step = self
+    (step.account, step.epoch) = (account.id, account.epoch)
+    return step
+  }
+
+  private func of(_ provider: ProviderName, _ challenge: Challenge?) -> StepRecord {
+    var step = self
+    step.provider = provider
+    step.challenge = challenge
+    step.alternatives = nil
+    return step
   }
 }
 

@@ -25,6 +25,12 @@ package struct FlowView: Sendable {
   package var isOfBrowser: Bool
   /// Whether a step has passed, also one that is no factor. For pages; no answer of the API has it.
   package var isUnderWay = false
+  /// Whether an app takes over what the flow ends in. For pages; no answer of the API has it.
+  package var isForApp = false
+  /// The first name that was typed in the flow, for pages of the browser that the flow belongs to. No answer of the API has it.
+  package var firstName: String?
+  /// The last name that was typed in the flow, for pages like `firstName`.
+  package var lastName: String?
 
   package init(
     id: FlowID, flow: String, purpose: FlowPurpose, status: FlowRecord.Status, expiresAt: Timestamp, choices: [ProviderName], step: StepView?,
@@ -44,6 +50,9 @@ package struct FlowView: Sendable {
     self.next = next
     self.isOfBrowser = isOfBrowser
   }
+
+  /// The provider whose turn it is: of the open step, or the only one that may be begun. nil where the person chooses or nothing is left.
+  package var due: ProviderName? { step?.provider ?? (choices.count == 1 ? choices[0] : nil) }
 }
 
 /// The step at work.
@@ -58,10 +67,16 @@ package struct StepView: Sendable, Equatable {
   package var resendsLeft: Int?
   package var isSkippable: Bool
   package var redirectTo: String?
+  /// In a `fallback`: the other providers that can send a code to the same identifier.
+  package var fallbacks: [ProviderName] = []
   /// There while a lock stands.
   package var lockedUntil: Timestamp?
   /// For the person to see beside the fields.
   package var shown: [Shown] = []
+  /// How long until the step may be polled; nil where it does not wait.
+  package var retryAfter: Duration?
+  /// The other choices of the flow, where the step waits. For pages; no answer of the API has it.
+  package var alternatives: [ProviderName] = []
   /// The accounts of which the person has to choose one, as the field `account`.
   package var accounts: [AccountOption] = []
 

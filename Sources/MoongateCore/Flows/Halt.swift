@@ -18,8 +18,17 @@ struct Visit: Sendable {
   let generation: any PolicyGeneration
   /// What the client's device carries, where that is ours.
   var device: DeviceToken?
+  /// The language of the messages that the request sends; nil: the one that it asks for.
+  var messageLanguage: (any MessageLanguage)?
   /// What its decision is made from.
   let notes = DecisionNotes()
+
+  /// The same, sending its messages in a language.
+  func speaking(_ language: any MessageLanguage) -> Self {
+    var visit = self
+    visit.messageLanguage = language
+    return visit
+  }
 
   /// A refusal of this request.
   func refusal(

@@ -2,7 +2,8 @@ import MoongateSDK
 
 /// What people are told about their account without having asked.
 package enum Notice: Sendable, Equatable {
-  case newDevice
+  /// - Parameter userAgent: what the device calls itself. It is told by the few names that we know and never as it was sent.
+  case newDevice(userAgent: String?, at: Timestamp)
   /// nil: until an operator ends it.
   case locked(for: Duration?)
   case emailChanged
@@ -15,41 +16,61 @@ package enum Notice: Sendable, Equatable {
   case factorChanged(String)
   case factorRemoved(String)
 
+  /// For the audit trail.
+  var name: String {
+    if case .newDevice = self { "newDevice" } else { "\(self)" }
+  }
+
   /// What has happened, in one sentence without an end.
-  private var event: String {
+  private func event(in language: any MessageLanguage) -> String {
     switch self {
-    case .newDevice: "Somebody signed in to your account on a new device"
-    case .locked(let duration?): "Signing in to your account is locked for \(duration.spokenLength) after too many wrong tries"
-    case .locked(nil): "Signing in to your account was turned off after too many wrong tries"
-    case .emailChanged: "The email address of your account was changed"
-    case .phoneAdded: "A phone number was added to your account"
-    case .phoneChanged: "The phone number of your account was changed"
-    case .factor(let notice): notice.event
-    case .factorSet(let title): "\"\(title)\" was set up for your account"
-    case .factorChanged(let title): "\"\(title)\" of your account was changed"
-    case .factorRemoved(let title): "\"\(title)\" of your account was turned off"
+    case .newDevice: language.translated("Somebody signed in to your account on a new device")
+    case .locked(let duration?):
+      language.text("Signing in to your account is locked for {wait} after too many wrong tries", ["wait": language.spoken(duration)])
+    case .locked(nil): language.translated("Signing in to your account was turned off after too many wrong tries")
+    case .emailChanged: language.translated("The email address of your account was changed")
+    case .phoneAdded: language.translated("A phone number was added to your account")
+    case .phoneChanged: language.translated("The phone number of your account was changed")
+    case .factor(let notice): language.translated(notice.event)
+    case .factorSet(let title): language.text("\"{name}\" was set up for your account", ["name": language.translated(title)])
+    case .factorChanged(let title): language.text("\"{name}\" of your account was changed", ["name": language.translated(title)])
+    case .factorRemoved(let title): language.text("\"{name}\" of your account was turned off", ["name": language.translated(title)])
     }
   }
 
   /// The subject of a mail.
-  package func subject(service: String) -> String {
+  package func subject(service: String, in language: any MessageLanguage) -> String {
     let subject =
       switch self {
-      case .newDevice: "New sign-in"
-      case .locked: "Too many wrong tries"
-      case .emailChanged: "Email address changed"
-      case .phoneAdded: "Phone number added"
-      case .phoneChanged: "Phone number changed"
-      case .factor(let notice): notice.subject
-      case .factorSet(let title): "\(title) set up"
-      case .factorChanged(let title): "\(title) changed"
-      case .factorRemoved(let title): "\(title) turned off"
+      case .newDevice: language.translated("New sign-in")
+      case .locked: language.translated("Too many wrong tries")
+      case .emailChanged: language.translated("Email address changed")
+      case .phoneAdded: language.translated("Phone number added")
+      case .phoneChanged: language.translated("Phone number changed")
+      case .factor(let notice): language.translated(notice.subject)
+      case .factorSet(let title): language.text("{name} set up", ["name": language.translated(title)])
+      case .factorChanged(let title): language.text("{name} changed", ["name": language.translated(title)])
+      case .factorRemoved(let title): language.text("{name} turned off", ["name": language.translated(title)])
       }
     return "\(service): \(subject)"
   }
 
-  /// The whole text; the same for mail and SMS. It holds no link: people shall not learn to follow one.
-  package func text(service: String) -> String {
-    "\(service): \(event). If this was not you, please sign in, look at your account, and contact us."
+  /// Lines that tell more: the device and the time. The place is not told, because the gateway asks no network service where an address is.
+  private func details(in language: any MessageLanguage) -> [String] {
+    guard case .newDevice(let userAgent, let time) = self else { return [] }
+    let device = language.device(userAgent: userAgent).map { language.text("Device: {device}", ["device": $0]) }
+    // `2026-11-23 20:15 UTC`, which is read alike in all languages.
+    let minute = time.text.prefix(16).replacing("T", with: " ")
+    return [device, language.text("Time: {time}", ["time": minute + " UTC"])].compactMap(\.self)
+  }
+
+  /// The whole text: paragraphs in a mail, one line in an SMS. It holds no link: people shall not learn to follow one.
+  package func text(service: String, by channel: MessageChannel, in language: any MessageLanguage) -> String {
+    let first = language.text("{service}: {event}.", ["service": service, "event": event(in: language)])
+    let last = language.translated("If this was not you, please sign in, look at your account, and contact us.")
+    let details = details(in: language)
+    let isMail = channel == .mail
+    let middle = details.isEmpty ? [] : [details.joined(separator: isMail ? "\n" : ". ") + (isMail ? "" : ".")]
+    return ([first] + middle + [last]).joined(separator: isMail ? "\n\n" : " ")
   }
 }

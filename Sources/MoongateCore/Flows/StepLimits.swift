@@ -21,6 +21,13 @@ struct StepSubject: Sendable {
   /// has sent there.
   var isTrusted = false
 
+  /// The same, on a device that has counters of its own there.
+  func of(ownDevice isOwn: Bool) -> StepSubject {
+    var subject = self
+    subject.isOwnDevice = isOwnDevice || isOwn
+    return subject
+  }
+
   /// The device whose counters are its own here.
   var ownDevice: [UInt8]? { isOwnDevice ? device : nil }
 

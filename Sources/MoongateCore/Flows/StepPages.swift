@@ -33,6 +33,9 @@ extension ProviderRegistry {
 }
 
 extension ProviderDescriptor {
+  /// Whether its secret is a factor beside what says who somebody is: it keeps one and proves no identifier.
+  package var isSecondFactor: Bool { role.contains(.keepsFactor) && !role.contains(.provesIdentifier) }
+
   /// The one field that it asks for, where that is a password.
   package var passwordField: String? {
     guard submitFields.count == 1, let field = submitFields.first, field.kind == .password else { return nil }
@@ -40,5 +43,10 @@ extension ProviderDescriptor {
   }
 
   /// Whether its factor is entered on a pad of digits, such as a PIN. Policies know it as `f.account.has_pin`.
-  package var showsPad: Bool { if case .digitPad? = presentation { true } else { false } }
+  package var showsPad: Bool { pad != nil }
+
+  /// The pad's digits and the names of its fields, where it shows one.
+  package var pad: (count: Int, current: String, new: String)? {
+    if case .digitPad(let count, let current, let new)? = presentation { (count, current, new) } else { nil }
+  }
 }

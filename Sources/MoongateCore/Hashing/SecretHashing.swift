@@ -31,7 +31,7 @@ package struct SecretHashing: Sendable {
     guard let text else {
       let (input, pepper) = keys.peppered(secret)
       let made = try Argon2Hash(input, cost: cost, pepper: pepper, salt: [UInt8](repeating: 0, count: 16))
-      _ = KeyRing.equal(made.digest, [UInt8](repeating: 0, count: made.digest.count))
+      _ = constantTimeEquals(made.digest, [UInt8](repeating: 0, count: made.digest.count))
       return .wrong
     }
     switch try stored(text) {
@@ -39,7 +39,7 @@ package struct SecretHashing: Sendable {
       // One that another pepper was in, which is not in the ring, cannot be judged.
       guard let input = stored.pepper.map({ keys.peppered(secret, by: $0) }) ?? secret else { throw .unreadable(.illFormed) }
       let made = try last.hash(of: input, like: stored)
-      guard KeyRing.equal(made, stored.digest) else { return .wrong }
+      guard constantTimeEquals(made, stored.digest) else { return .wrong }
       return .right(rehashed: stored.isCurrent(cost, pepper: keys.pepperName) ? nil : try hash(secret, salt: salt))
     case .bcrypt(let stored):
       guard try Self.bcrypt(secret, matches: stored) else { return .wrong }
@@ -59,6 +59,6 @@ package struct SecretHashing: Sendable {
     var output = [CChar](repeating: 0, count: Int(CARGON2_BCRYPT_SIZE))
     guard cargon2_bcrypt(text, stored, &output) == 0 else { throw .unreadable(.illFormed) }
     let made = output.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
-    return KeyRing.equal(made, Array(stored.utf8)) && !hasNUL
+    return constantTimeEquals(made, Array(stored.utf8)) && !hasNUL
   }
 }

@@ -1,5 +1,6 @@
 import CArgon2
 import Foundation
+import MoongateSDK
 
 /// A hash of a PIN or a password as it is kept or imported: Argon2 in PHC form, or bcrypt.
 package enum StoredHash: Sendable, Equatable {
@@ -15,6 +16,14 @@ package enum StoredHash: Sendable, Equatable {
     case tooExpensive = "it costs too much to check: Argon2 up to 256 MiB, 32 passes and 16 lanes, bcrypt up to 2^14 rounds"
     /// A digest so short that some other secret will fit it.
     case tooWeak = "its salt or its digest is too short: 8 and 16 bytes at least"
+  }
+
+  /// Its kind, as providers declare which they take.
+  package var kind: SecretHashKind {
+    switch self {
+    case .argon2: .argon2
+    case .bcrypt: .bcrypt
+    }
   }
 
   /// - Parameter text: of any origin.

@@ -5,14 +5,16 @@ import Synchronization
 package final class ProviderMetrics: Sendable {
   /// What a provider is called for.
   enum Call: String, Sendable, Comparable {
-    case begin, submit, deliver
+    case begin, submit, deliver, hook, upgrade, maintain
 
     static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
   }
 
   /// What came of a call.
   enum Outcome: String, Sendable {
-    case asked, redirected, proved, refused, malformed, delivered
+    case asked, redirected, waiting, proved, refused, malformed, delivered, accepted, upgraded, maintained
+    /// A delivery failed for a reason that the provider declares.
+    case undeliverable
     /// The provider failed: nothing was charged to the person.
     case fault
 
@@ -21,6 +23,7 @@ package final class ProviderMetrics: Sendable {
         switch answer {
         case .ask: .asked
         case .redirect: .redirected
+        case .wait: .waiting
         case .proved: .proved
         case .refused, .refusedAndAsked: .refused
         case .malformed: .malformed
@@ -33,7 +36,19 @@ package final class ProviderMetrics: Sendable {
     var durations = DurationHistogram()
   }
 
+  /// How often a call of a provider has failed lately.
+  struct FaultTally: Sendable, Equatable {
+    var count: Int
+    /// When the first of them happened.
+    let since: Timestamp
+  }
+
+  /// Faults are counted together for so long.
+  private static let tallied: Duration = .seconds(3600)
+
   private let calls = Mutex<[ProviderName: [Call: Calls]]>([:])
+  /// Of providers and calls, which are few whatever clients send.
+  private let faults = Mutex<[ProviderName: [Call: FaultTally]]>([:])
 
   package init() {}
 
@@ -43,6 +58,17 @@ package final class ProviderMetrics: Sendable {
     calls.withLock { calls in
       calls[provider, default: [:]][call, default: Calls()].outcomes[outcome, default: 0] += 1
       calls[provider, default: [:]][call, default: Calls()].durations.record(nanoseconds: seconds * 1_000_000_000 + attoseconds / 1_000_000_000)
+    }
+  }
+
+  /// Counts a fault, and tells how many there were since the first one of the hour.
+  func tallyFault(_ call: Call, of provider: ProviderName, at now: Timestamp) -> FaultTally {
+    faults.withLock { faults in
+      var tally = faults[provider]?[call] ?? FaultTally(count: 0, since: now)
+      if now >= tally.since + Self.tallied { tally = FaultTally(count: 0, since: now) }
+      tally.count += 1
+      faults[provider, default: [:]][call] = tally
+      return tally
     }
   }
 

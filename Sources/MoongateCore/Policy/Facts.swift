@@ -39,10 +39,13 @@ package struct Facts: Sendable {
 package struct FlowFacts: Sendable {
   package var name: String
   package var passed: Set<ProviderName>
+  /// `f.providers.NAME.FACT`: what providers have told of their steps in this flow.
+  package var told: [ProviderName: [String: String]]
 
-  package init(name: String, passed: Set<ProviderName>) {
+  package init(name: String, passed: Set<ProviderName>, told: [ProviderName: [String: String]] = [:]) {
     self.name = name
     self.passed = passed
+    self.told = told
   }
 }
 

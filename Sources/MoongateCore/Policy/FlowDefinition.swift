@@ -42,15 +42,22 @@ package enum AccountRule: String, Sendable, Codable, CaseIterable {
 
 /// One step: any of its choices, when its condition holds.
 package struct StepRule: Sendable, Hashable, Codable {
-  /// At least one; those that gateway.lua does not configure are left out already.
+  /// At least one; passing any of them is enough. Those that gateway.lua does not configure are left out already.
   package let choices: [ProviderName]
   package let isSkippable: Bool
   package let when: FunctionName?
   /// What the step is to do where `accounts.lua` requires it; nil for a step of the flow itself.
   package let requirement: AccountStep?
+  /// Whether the choices are a `fallback`: the first sends a code, and each of the others where the one before it cannot deliver, or the person asks
+  /// for it. nil: no. (An older gateway stored none, and reads such a step as one with several choices.)
+  private let fallback: Bool?
 
-  package init(choices: [ProviderName], isSkippable: Bool, when: FunctionName?, requirement: AccountStep? = nil) {
+  /// Whether the choices are a `fallback`, in order.
+  package var isFallback: Bool { fallback ?? false }
+
+  package init(choices: [ProviderName], isSkippable: Bool, when: FunctionName?, requirement: AccountStep? = nil, isFallback: Bool = false) {
     self.choices = choices
+    fallback = isFallback ? true : nil
     self.isSkippable = isSkippable
     self.when = when
     self.requirement = requirement

@@ -30,16 +30,16 @@ package struct KeyCensus: Sendable, Equatable {
     from name: String, in store: any Store, by keys: KeyRing, dropping drops: Bool, at now: Timestamp
   ) async throws(StoreFault) -> KeyCensus {
     try await walk(store) { account, provider, sealed throws(StoreFault) in
-      let owner = "\(provider) \(account)"
-      guard let opened = try? keys.opening(sealed, for: owner) else { return }
-      let isLost = keys.peppering(opened.record).contains(name)
+      let owner = ProviderRecord.owner(provider, account)
+      guard let opened = try? ProviderRecord.opening(sealed, for: owner, by: keys) else { return }
+      let isLost = keys.peppering(opened.record.bytes).contains(name)
       let replacement: [UInt8]?
       if isLost {
         guard drops else { return }
         replacement = nil
       } else {
         guard opened.key == name else { return }
-        do { replacement = try keys.seal(opened.record, for: owner) } catch { throw StoreFault("a record of \(provider) could not be sealed") }
+        do { replacement = try opened.record.sealed(for: owner, by: keys) } catch { throw StoreFault("a record of \(provider) could not be sealed") }
       }
       _ = try await store.apply(
         [
@@ -50,13 +50,18 @@ package struct KeyCensus: Sendable, Equatable {
     return try await KeyCensus(of: store, by: keys)
   }
 
+  /// Moves the key-value entries of providers to a ring that lacks a key. To be done when nothing is made with that key any more.
+  package static func moveValues(from ring: KeyRing, to left: KeyRing, in store: any ProviderValueStore, at now: Timestamp) async throws(StoreFault) {
+    try await SealedProviderValue.move(in: store, from: ring, to: left, at: now)
+  }
+
   private mutating func count(_ sealed: [UInt8], _ provider: ProviderName, _ account: String, _ keys: KeyRing) {
-    guard let opened = try? keys.opening(sealed, for: "\(provider) \(account)") else {
+    guard let opened = try? ProviderRecord.opening(sealed, for: ProviderRecord.owner(provider, account), by: keys) else {
       foreign += 1
       return
     }
     self.sealed[opened.key, default: 0] += 1
-    for name in keys.peppering(opened.record) { peppered[name, default: [:]][provider, default: 0] += 1 }
+    for name in keys.peppering(opened.record.bytes) { peppered[name, default: [:]][provider, default: 0] += 1 }
   }
 
   private static func walk(

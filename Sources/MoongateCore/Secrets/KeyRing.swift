@@ -86,7 +86,7 @@ package final class KeyRing: Sendable {
   /// Whether `codeMAC` gave this for the code, under any key of the ring. In a time that depends on the number of keys alone.
   package func isMAC(_ mac: [UInt8], of code: String, flow: TokenHash, provider: String, identifier: String, purpose: String) -> Bool {
     all.reduce(false) { found, keys in
-      let fits = Self.equal(keys.codeMAC(code, flow: flow, provider: provider, identifier: identifier, purpose: purpose), mac)
+      let fits = constantTimeEquals(keys.codeMAC(code, flow: flow, provider: provider, identifier: identifier, purpose: purpose), mac)
       return found || fits
     }
   }
@@ -142,11 +142,5 @@ package final class KeyRing: Sendable {
       if let record = try? keys.open(sealed, for: owner) { return (record, keys.name) }
     }
     throw KeyRingError.notOurs
-  }
-
-  /// Compares in a time that does not depend on where the two differ.
-  package static func equal(_ left: [UInt8], _ right: [UInt8]) -> Bool {
-    guard left.count == right.count else { return false }
-    return zip(left, right).reduce(UInt8(0)) { $0 | ($1.0 ^ $1.1) } == 0
   }
 }

@@ -48,7 +48,7 @@ package struct DeviceToken: Sendable, Equatable {
     return [Self.version] + id + time + marks.flatMap(\.self)
   }
 
-  fileprivate func holds(_ mark: [UInt8]) -> Bool { marks.contains { KeyRing.equal($0, mark) } }
+  fileprivate func holds(_ mark: [UInt8]) -> Bool { marks.contains { constantTimeEquals($0, mark) } }
 
   fileprivate func adding(_ new: [[UInt8]], at now: Timestamp) -> Self {
     DeviceToken(id: id, marks: Array((marks.filter { !new.contains($0) } + new).suffix(Self.mostMarks)), issuedAt: now)

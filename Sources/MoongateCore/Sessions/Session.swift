@@ -70,7 +70,7 @@ package struct Session: Sendable, Equatable, Codable {
   package var deadline: Timestamp { min(expiresAt, lastSeenAt + idle) }
 
   /// How many different factors were proved, 1 or more: 2 and above is more than one kind of step.
-  package var assuranceLevel: Int { max(1, min(2, Set(passed.map(\.provider)).count)) }
+  package var assuranceLevel: Int { passed.contains { $0.isMultiFactor ?? false } ? 2 : max(1, min(2, Set(passed.map(\.provider)).count)) }
 
   /// The latest sign-in or step-up.
   package var authenticatedAt: Timestamp { passed.map(\.at).max() ?? createdAt }
@@ -83,11 +83,14 @@ package struct PassedStep: Sendable, Equatable, Codable {
   /// The identifier that was proved, as `KeyRing.proofHash`; nil where the step proved a secret, and in sessions that an older program began.
   /// It authorises changes only while the account holds that identifier.
   package let identifier: String?
+  /// Whether the step proved two factors at once, such as a device and the fingerprint that unlocks it; nil: no.
+  package let isMultiFactor: Bool?
 
-  package init(provider: ProviderName, at: Timestamp, identifier: String? = nil) {
+  package init(provider: ProviderName, at: Timestamp, identifier: String? = nil, isMultiFactor: Bool = false) {
     self.provider = provider
     self.at = at
     self.identifier = identifier
+    self.isMultiFactor = isMultiFactor ? true : nil
   }
 }
 

@@ -1,7 +1,7 @@
 import MoongateSDK
 
 /// All that a store must do: a few verbs, each of them atomic and durable when it returns.
-package protocol Store: LedgerStore, FlowStore, AccountStore, SessionStore, AuditStore, AuditSearch, NodeStore {
+package protocol Store: LedgerStore, FlowStore, AccountStore, SessionStore, AuditStore, AuditSearch, NodeStore, ProviderValueStore, LeaseStore {
   /// The latest moment that the store has recorded: the clock begins no earlier.
   func latestMoment() async throws(StoreFault) -> Timestamp
 
@@ -141,11 +141,12 @@ package enum Change: Sendable {
   case putFlow(FlowRecord)
   /// Removes the flow; where a version is given, only if it is the stored one.
   case deleteFlow(TokenHash, version: Int? = nil)
-  /// Conflicts where one of its verified identifiers is held by another account.
-  case createAccount(Account)
-  /// Marks the identifier as the account's own, proved now; unverified claims of others on it go.
+  /// Conflicts where one of its verified identifiers is held by another account. Other accounts lose their claims on those identifiers, their sessions,
+  /// and what the named providers keep for them.
+  case createAccount(Account, forgetting: Set<ProviderName> = [])
+  /// Marks the identifier as the account's own, proved now; unverified claims of others on it go, as above.
   /// Conflicts where another account holds it verified.
-  case verifyIdentifier(account: String, Identifier)
+  case verifyIdentifier(account: String, Identifier, forgetting: Set<ProviderName> = [])
   /// Replaces what a full provider keeps for the account; nil removes it. Sealed by the core.
   case putProviderRecord(account: String, ProviderName, sealed: [UInt8]?)
   /// The account's record of the provider must still be the one whose sealed bytes have this hash; nil: there must be none. Otherwise nothing
@@ -164,6 +165,12 @@ package enum Change: Sendable {
   case dropIdentifiers(account: String, IdentifierKind, except: Identifier)
   /// Fills in names that the account does not have; nil leaves a name as it is.
   case nameAccount(account: String, firstName: String?, lastName: String?)
+  /// The language of messages to the account from now on, by its tag (BCP 47).
+  case speak(account: String, String)
+  /// Replaces the names of the account; nil removes a name.
+  case renameAccount(account: String, firstName: String?, lastName: String?)
+  /// Takes an identifier from the account. Conflicts where the account does not have it.
+  case removeIdentifier(account: String, Identifier)
   /// Makes one person of two accounts: what the first holds verified moves to the second, where it counts as verified now, unless the second has
   /// something verified of that kind (identities elsewhere it may have several of); and the first is gone with all that belongs to it. Conflicts where either is gone or locked.
   case absorbAccount(String, into: String)

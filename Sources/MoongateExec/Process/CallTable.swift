@@ -1,10 +1,12 @@
+import MoongateSDK
+
 /// The calls of a program that somebody waits for.
 struct CallTable {
   /// How many calls that were given up are remembered, to tell a late answer from one that was never asked for.
   private static let remembered = 2_048
 
   private var all: [Int: (call: ProgramInbox.Call, isSent: Bool)] = [:]
-  /// In the order of their deadlines, which is that of their coming: all have the same time.
+  /// In the order of their deadlines, which is mostly that of their coming: all but maintenance have the same time.
   private var timeline: [(id: Int, deadline: ContinuousClock.Instant)] = []
   private var head = 0
   private var givenUp: Set<Int> = []
@@ -14,7 +16,8 @@ struct CallTable {
 
   mutating func add(_ call: ProgramInbox.Call, isSent: Bool) {
     all[call.id] = (call, isSent)
-    timeline.append((call.id, call.deadline))
+    let place = timeline[head...].lastIndex { $0.deadline <= call.deadline }.map { $0 + 1 } ?? head
+    timeline.insert((call.id, call.deadline), at: place)
   }
 
   func contains(_ id: Int) -> Bool { all[id] != nil }
@@ -23,6 +26,13 @@ struct CallTable {
 
   /// Attack: an answer to a call that has not been asked yet, guessed from the number of the one before.
   mutating func removeSent(_ id: Int) -> ProgramInbox.Call? { all[id]?.isSent ?? false ? remove(id) : nil }
+
+  /// What is granted to the program in a call that it was told of and has not answered.
+  /// - Parameter id: nil: of the oldest, which is the one that a program works on that takes its calls one after the other.
+  func tools(of id: Int?) -> StepTools? {
+    if let id { return all[id].flatMap { $0.isSent ? $0.call.tools : nil } }
+    return all.values.lazy.filter { $0.isSent && $0.call.tools != nil }.min { $0.call.id < $1.call.id }?.call.tools
+  }
 
   /// - Returns: those that were not sent before, in the order of their coming.
   mutating func markAllSent() -> [ProgramInbox.Call] {

@@ -1,5 +1,6 @@
 import Foundation
 import Logging
+import MoongateSDK
 
 /// A program that is another provider: started, supervised, asked. It lives as long as somebody holds this; then it is told to end.
 ///
@@ -14,8 +15,10 @@ final class Program: Sendable {
   private let over = OneAnswer<Bool>()
 
   /// Starts it, and says hello.
+  /// - Parameter threads: gives its thread, and so the program, their priority.
   init(
-    _ specification: ProgramSpecification, limits: ProgramLimits, logger: Logger, listener: (@Sendable (Overheard) -> Void)? = nil,
+    _ specification: ProgramSpecification, limits: ProgramLimits, threads: ThreadStarter, logger: Logger,
+    listener: (@Sendable (Overheard) -> Void)? = nil,
     dice: @escaping @Sendable () -> Double
   ) {
     self.specification = specification
@@ -25,11 +28,8 @@ final class Program: Sendable {
     inbox = ProgramInbox(most: limits.outstanding)
     let loop = ProgramLoopParts(
       specification: specification, limits: limits, log: log, inbox: inbox, introduction: introduction, over: over, dice: dice)
-    let thread = Thread { ProgramLoop(loop).run() }
-    thread.name = "exec \(specification.name)"
     // A message may be nested deeply; the decoder allows 512 levels.
-    thread.stackSize = 4 << 20
-    thread.start()
+    threads.start("exec \(specification.name)", stackSize: 4 << 20) { ProgramLoop(loop).run() }
   }
 
   deinit { inbox.put(.stop) }
@@ -49,9 +49,12 @@ final class Program: Sendable {
   }
 
   /// Asks it.
-  /// - Parameter secrets: texts of the call that must not stand in a log.
+  /// - Parameters:
+  ///   - secrets: texts of the call that must not stand in a log.
+  ///   - time: how long it may take; nil: as long as gateway.lua says.
+  ///   - tools: what the program may ask the gateway for while the call is open.
   func call<Result: Decodable>(
-    _ method: Method, _ parameters: some Encodable, secrets: [String], as _: Result.Type
+    _ method: Method, _ parameters: some Encodable, secrets: [String], granting tools: StepTools?, within time: Duration? = nil, as _: Result.Type
   ) async throws(ProgramFault) -> Result {
     try inbox.enter()
     defer { inbox.left() }
@@ -60,12 +63,14 @@ final class Program: Sendable {
     let line: [UInt8]
     do { line = try JSONLine.encode(Outgoing(id: id, method: method, params: parameters)) } catch { throw .broken("the call cannot be written") }
     guard line.count <= limits.line else { throw .tooLong }
+    let timeout = time ?? specification.timeout
     let answer: [UInt8]
     do {
       answer = try await withTaskCancellationHandler {
         try await withCheckedThrowingContinuation { continuation in
           let call = ProgramInbox.Call(
-            id: id, line: line, deadline: .now + specification.timeout, timeout: specification.timeout, answer: continuation)
+            id: id, line: line, deadline: .now + timeout, timeout: timeout, tools: tools,
+            answer: continuation)
           if !inbox.put(.call(call)) { continuation.resume(throwing: inbox.fault) }
         }
       } onCancel: {
@@ -97,4 +102,15 @@ final class Program: Sendable {
 
   /// How many calls are under way.
   var outstanding: Int { inbox.outstanding }
+}
+
+extension Program {
+  /// How long maintenance may take: as long as the gateway lets that of any provider.
+  private static let maintenanceTime: Duration = .seconds(60)
+
+  /// Has it do what is to be done now and then.
+  func maintain(with tools: StepTools) async throws(ProgramFault) {
+    _ = try await call(
+      .maintain, MaintenanceCall(now: tools.clock.now), secrets: [], granting: tools, within: Self.maintenanceTime, as: Done.self)
+  }
 }

@@ -1,6 +1,7 @@
 import CSpawn
 import Dispatch
 import Foundation
+import MoongateSDK
 import Synchronization
 
 /// What is asked of a program's thread by everybody else. The thread takes it all at once, woken by a descriptor.
@@ -12,12 +13,16 @@ final class ProgramInbox: Sendable {
     let line: [UInt8]
     let deadline: ContinuousClock.Instant
     let timeout: Duration
+    /// What the program may use while the call is open; nil for a call that grants nothing.
+    let tools: StepTools?
     let answer: CheckedContinuation<[UInt8], any Error>
   }
 
   enum Item: Sendable {
     case call(Call)
     case cancel(Int)
+    /// A line that answers a request of the program's, of the start of it that asked.
+    case reply([UInt8], start: Int)
     /// The settings, ready to be sent at every start from now on.
     case configure(Settings, OneAnswer<Result<Void, ProgramFault>>)
     /// No new request uses it: it ends when it has been idle for a while.

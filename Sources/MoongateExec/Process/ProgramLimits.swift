@@ -6,11 +6,16 @@ package struct ProgramLimits: Sendable {
   package var outstanding = 1_024
   /// Bytes that wait for the program to read them: as many as all those calls have of the usual size, four times over.
   package var unread = 4 << 20
-  /// From the start to the answer to `hello`, and from `configure` to its answer: an interpreter that starts cold on a busy machine takes one second.
-  package var handshake: Duration = .seconds(5)
+  /// From the start to the answer to `hello`, and from `configure` to its answer: an interpreter that starts cold takes up to one second,
+  /// and ten times that beside a burst of other work.
+  package var handshake: Duration = .seconds(10)
   /// Lines that answer nothing (logs, rubbish, what comes too late or twice): so many at once, and so many a second from then on. A program
   /// that writes more is ended: reading costs the gateway time.
   package var unasked = Rate(burst: 1_000, perSecond: 100)
+  /// Requests of the program's to the gateway that are under way at once: as many as keep a database busy. Those beyond are refused at once.
+  package var requests = 256
+  /// Requests of the program's: so many at once, and so many a second from then on. A program that asks more is ended.
+  package var requestRate = Rate(burst: 4_000, perSecond: 2_000)
   /// Bytes a second that are read of its standard error; the rest waits in its pipe, and the program with it.
   package var errorBytes = 65_536
   /// Lines of a program in the gateway's log; those beyond are counted.

@@ -8,6 +8,9 @@ package enum Overheard: Sendable {
   /// What it did that it may not.
   /// - Parameter kind: which of the complaints: `rubbish`, `notification`, `request`, `stray`, `late`, `farewell`, …
   case misbehaved(kind: String, sentence: String)
+  /// A line of the protocol, without its end.
+  /// - Parameter isOut: whether the gateway wrote it.
+  case message(String, isOut: Bool)
 }
 
 /// What the gateway's log is told of one program: what it does wrong, and what it says itself. Both without secrets, and both bounded.
@@ -64,6 +67,18 @@ final class ProgramLog: Sendable {
 
   /// Tells whoever tries the program out what stands in its own words.
   func overhear(_ text: String) { listener?(.said(text)) }
+
+  /// Whether somebody tries the program out.
+  var isOverheard: Bool { listener != nil }
+
+  /// Tells whoever tries the program out what it does that a gateway passes over.
+  func remark(_ kind: String, _ sentence: @autoclosure () -> String) { listener?(.misbehaved(kind: kind, sentence: sentence())) }
+
+  /// Tells whoever tries the program out of a line of the protocol.
+  func overhear(message line: [UInt8], isOut: Bool) {
+    guard let listener else { return }
+    listener(.message(String(decoding: line.last == UInt8(ascii: "\n") ? line.dropLast() : line[...], as: UTF8.self), isOut: isOut))
+  }
 
   /// Passes on what the program says.
   func says(_ text: String, level: Logger.Level, values: [String: String] = [:], at now: ContinuousClock.Instant = .now) {

@@ -19,7 +19,7 @@ extension ProgramLoop {
       doom("cannot be configured: its settings are longer than a line may be", at: now)
       return
     }
-    sending.add(line, of: id)
+    queue(line, of: id)
     if let child { send(to: child) }
   }
 
@@ -30,8 +30,14 @@ extension ProgramLoop {
       doom("does not read what it is told", at: .now)
       return
     }
-    sending.add(line, of: id)
+    queue(line, of: id)
     if let child { send(to: child) }
+  }
+
+  /// Puts a line behind those that wait to be written.
+  func queue(_ line: [UInt8], of id: Int?) {
+    log.overhear(message: line, isOut: true)
+    sending.add(line, of: id)
   }
 
   /// Writes what the program takes now.
@@ -60,12 +66,18 @@ extension ProgramLoop {
 
   /// Takes one line of the program's.
   func hear(_ line: [UInt8], at now: ContinuousClock.Instant) {
+    log.overhear(message: line, isOut: false)
     let message: Incoming
     do {
       message = try JSONLine.decode(Incoming.self, line)
     } catch {
       log.overhear(String(decoding: line, as: UTF8.self))
       isUnasked("rubbish", "wrote a line that is no message of JSON-RPC: \(log.excerpt(line)) (\(JSONLine.problem(error)))", at: now)
+      return
+    }
+    // Attack: a request that looks like an answer, for a gateway that reads it once as the one and once as the other.
+    if mayAsk, message.isAmbiguous {
+      isUnasked("rubbish", "wrote a line that is a request and an answer at once", at: now)
       return
     }
     switch message.kind {
@@ -81,6 +93,7 @@ extension ProgramLoop {
       }
     case .notification(let method):
       isUnasked("notification", "wrote a notification that there is not: `\(log.secrets.redacted(method).prefix(40))`", at: now)
+    case .request(let id, let method) where mayAsk: hearRequest(id, method, line, at: now)
     case .request(let id, let method):
       guard isUnasked("request", "asked something: `\(log.secrets.redacted(method).prefix(40))`; the gateway answers no requests", at: now) else {
         return
@@ -178,7 +191,7 @@ extension ProgramLoop {
     phase = .ready(since: now)
     configured?.give(.success(()))
     configured = nil
-    for call in calls.markAllSent() { sending.add(call.line, of: call.id) }
+    for call in calls.markAllSent() { queue(call.line, of: call.id) }
     if let child { send(to: child) }
   }
 }

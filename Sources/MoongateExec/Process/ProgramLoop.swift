@@ -47,6 +47,11 @@ final class ProgramLoop {
   /// Sent, or to be sent when the program is ready.
   var calls = CallTable()
   var unasked: RateGate
+  var requests: RateGate
+  /// Requests of the program that are not answered yet.
+  var requestsUnderWay = 0
+  /// How often it was started.
+  private(set) var starts = 0
   var introduction: Introduction?
   var settings: ProgramInbox.Settings?
   var configured: OneAnswer<Result<Void, ProgramFault>>?
@@ -69,6 +74,7 @@ final class ProgramLoop {
     output = LineBuffer(longest: parts.limits.line)
     errors = LineBuffer(longest: 1_024)
     unasked = RateGate(parts.limits.unasked)
+    requests = RateGate(parts.limits.requestRate)
     delays = RestartDelays(parts.limits)
     errorBytesLeft = parts.limits.errorBytes
   }
@@ -92,7 +98,7 @@ final class ProgramLoop {
       switch item {
       case .call(let call): call.answer.resume(throwing: fault)
       case .configure(_, let answer): answer.give(.failure(fault))
-      case .cancel, .retire, .stop: break
+      case .cancel, .reply, .retire, .stop: break
       }
     }
     parts.introduction.give(.failure(.stopped))
@@ -116,7 +122,7 @@ final class ProgramLoop {
       if retiredAt != nil { retiredAt = now }
       if case .ready = phase {
         calls.add(call, isSent: true)
-        sending.add(call.line, of: call.id)
+        queue(call.line, of: call.id)
         if let child { send(to: child) }
       } else {
         calls.add(call, isSent: false)
@@ -127,6 +133,7 @@ final class ProgramLoop {
       self.settings = settings
       configured = answer
       if case .introduced = phase { sendSettings(at: now) }
+    case .reply(let line, let start): reply(line, start: start)
     case .retire: retiredAt = now
     case .stop: leave(at: now)
     }
@@ -144,6 +151,8 @@ final class ProgramLoop {
     output = LineBuffer(longest: limits.line)
     errors = LineBuffer(longest: 1_024)
     sending = SendQueue()
+    starts += 1
+    requestsUnderWay = 0
     lateInRow = 0
     lastHeard = now
     outputEndedAt = nil
@@ -195,7 +204,7 @@ final class ProgramLoop {
       phase = .over
       return
     }
-    if let line = try? JSONLine.encode(Outgoing<NoParameters>(id: nil, method: .shutdown, params: nil)) { sending.add(line, of: nil) }
+    if let line = try? JSONLine.encode(Outgoing<NoParameters>(id: nil, method: .shutdown, params: nil)) { queue(line, of: nil) }
     sending.flush(to: child) { _ in true }
     child.closeInput()
     phase = .leaving(until: now + limits.farewell, isTerminated: false)

@@ -17,6 +17,8 @@ struct Incoming: Decodable {
   }
 
   let kind: Kind
+  /// Whether it has what a request has and what an answer has.
+  let isAmbiguous: Bool
 
   private enum Keys: String, CodingKey { case jsonrpc, id, method, result, error }
 
@@ -25,6 +27,7 @@ struct Incoming: Decodable {
     guard try container.decode(String.self, forKey: .jsonrpc) == "2.0" else {
       throw DecodingError.dataCorruptedError(forKey: .jsonrpc, in: container, debugDescription: "not 2.0")
     }
+    isAmbiguous = container.contains(.method) && (container.contains(.result) || container.contains(.error))
     if let method = try container.decodeIfPresent(String.self, forKey: .method) {
       if let id = try container.decodeIfPresent(RequestID.self, forKey: .id) {
         kind = .request(id: id, method: method)
@@ -86,13 +89,13 @@ struct Outgoing<Parameters: Encodable>: Encodable {
 
 /// All that the gateway says.
 enum Method: String, Encodable, CaseIterable {
-  case hello, configure, deliver, begin, submit, cancel, shutdown
+  case hello, configure, deliver, begin, submit, hook, upgrade, maintain, cancel, shutdown
 }
 
 /// Nothing to say beside the method.
 struct NoParameters: Encodable {}
 
-/// An answer to a request of the program's: there is nothing that it could ask for.
+/// An answer to a request of a program of version 1: there is nothing that it could ask for.
 struct Refusal: Encodable {
   struct Problem: Encodable {
     let code = -32601

@@ -20,8 +20,10 @@ struct Introduction: Decodable, Equatable, Sendable {
     let kind: InputField.Kind
     let length: Int?
     let required: Bool?
+    /// Version 2, in an `ask`: what a field of kind `choice` may hold.
+    let choices: [InputChoice]?
 
-    var field: InputField { InputField(name: name, kind: kind, length: length, isRequired: required ?? true) }
+    var field: InputField { InputField(name: name, kind: kind, length: length, isRequired: required ?? true, choices: choices) }
   }
 
   struct Setting: Decodable, Equatable {
@@ -41,6 +43,13 @@ struct Introduction: Decodable, Equatable, Sendable {
     let reason: String
     let sentence: String
     let counts: Bool?
+  }
+
+  /// Version 2: a reason for which a code provider may fail to deliver.
+  struct DeclaredDeliveryReason: Decodable, Equatable {
+    let reason: String
+    let sentence: String
+    let permanent: Bool?
   }
 
   struct Fact: Decodable, Equatable {
@@ -76,6 +85,7 @@ struct Introduction: Decodable, Equatable, Sendable {
       case digitPad = "digit_pad"
       case form
       case externalSite = "external_site"
+      case ceremony
     }
 
     let kind: Kind
@@ -83,7 +93,7 @@ struct Introduction: Decodable, Equatable, Sendable {
     let count: Int?
     let current: String?
     let new: String?
-    /// Of another site: what the button says that leads there.
+    /// Of another site or a ceremony: what the button says that leads there or starts it.
     let button: String?
   }
 
@@ -108,6 +118,8 @@ struct Introduction: Decodable, Equatable, Sendable {
   let submit: [Field]?
   let settings: [Setting]?
   let outcomes: [DeclaredOutcome]?
+  /// Version 2: of a code provider.
+  let deliveryReasons: [DeclaredDeliveryReason]?
   /// What policies may ask of whom it proves.
   let facts: [Fact]?
   let words: Words?
@@ -125,6 +137,23 @@ struct Introduction: Decodable, Equatable, Sendable {
   let flows: [String: String]?
   /// Version 2: `identifier`, `factor`, or both.
   let role: [String]?
+  /// Version 2: whether it has secrets hashed in `submit`, so that a permit is there before an attempt is charged.
+  let hashes: Bool?
+  /// Version 2: what another site may send back with a person.
+  let callback: [Field]?
+  /// Version 2: whether a vendor's servers may call it.
+  let hook: Bool?
+  /// Version 2: the version of the records that it keeps; 1 if it says nothing.
+  let recordVersion: Int?
+  /// Version 2: how often it is to be maintained, in seconds.
+  let maintain: Int?
+
+  enum CodingKeys: String, CodingKey {
+    case `protocol`, shape, identifier, begin, submit, settings, outcomes, facts, words, policy, federated, presentation, entrance, page, flows
+    case role, hashes, maintain, callback, hook
+    case recordVersion = "record_version"
+    case deliveryReasons = "delivery_reasons"
+  }
 }
 
 /// A default, as JSON says it.

@@ -32,7 +32,29 @@ struct Delivery: Encodable {
   }
 }
 
-/// The answer to `deliver` and to `configure`: an object, whatever is in it.
+/// `upgrade`: a record of an older version.
+struct Upgrade: Encodable {
+  let record: String
+  let version: Int
+}
+
+/// `maintain`: nothing to say.
+struct MaintenanceCall: Encodable {
+  let now: Int64
+}
+
+/// The answer to `upgrade`.
+struct Upgraded: Decodable {
+  let record: String
+}
+
+/// The answer to `deliver`.
+struct DeliveryReply: Decodable {
+  /// Version 2: the declared reason for which it was not delivered.
+  let failed: String?
+}
+
+/// The answer to `configure`: an object, whatever is in it.
 struct Done: Decodable {
   private enum Keys: CodingKey {}
 
@@ -87,11 +109,14 @@ struct StepCall: Encodable {
 struct StepReply: Decodable {
   struct Ask: Decodable {
     struct Shown: Decodable {
-      enum Kind: String, Decodable { case text, secret, qr, list }
+      enum Kind: String, Decodable { case text, secret, qr, list, ceremony }
 
       let kind: Kind
       let text: String?
       let items: [String]?
+      /// Version 2, of a ceremony: which call, and the JSON text of its options.
+      let call: CeremonyCall?
+      let options: String?
     }
 
     let fields: [Introduction.Field]
@@ -102,6 +127,14 @@ struct StepReply: Decodable {
   struct Redirect: Decodable {
     let to: String
     let state: String?
+  }
+
+  /// Version 2.
+  struct Wait: Decodable {
+    /// Milliseconds until the next `submit`.
+    let poll: Int64
+    let state: String?
+    let show: [Ask.Shown]?
   }
 
   struct Malformed: Decodable {
@@ -124,17 +157,23 @@ struct StepReply: Decodable {
     let lastName: String?
     /// Left out: the record stays.
     let record: Record?
+    /// Version 2: what policies may ask about the proof, by the names of the declared facts.
+    let facts: [String: Scalar]?
+    /// Version 2: whether two factors were proved at once.
+    let multiFactor: Bool?
 
     enum CodingKeys: String, CodingKey {
-      case identifiers, claimed, record
+      case identifiers, claimed, record, facts
       case firstName = "first_name"
       case lastName = "last_name"
+      case multiFactor = "multi_factor"
     }
   }
 
   enum Kind {
     case ask(Ask)
     case redirect(Redirect)
+    case wait(Wait)
     case refused(String, then: Ask?)
     case malformed(Malformed)
     case proved(Proved)
@@ -142,7 +181,7 @@ struct StepReply: Decodable {
 
   let kind: Kind
 
-  private enum Keys: String, CodingKey, CaseIterable { case ask, redirect, refused, malformed, proved, then }
+  private enum Keys: String, CodingKey, CaseIterable { case ask, redirect, wait, refused, malformed, proved, then }
 
   init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: Keys.self)
@@ -150,11 +189,12 @@ struct StepReply: Decodable {
     guard answers.count == 1, let key = answers.first, key == .refused || container.allKeys.count == 1 else {
       throw DecodingError.dataCorrupted(
         DecodingError.Context(
-          codingPath: decoder.codingPath, debugDescription: "exactly one of ask, redirect, refused (perhaps with then), malformed and proved"))
+          codingPath: decoder.codingPath, debugDescription: "exactly one of ask, redirect, wait, refused (perhaps with then), malformed and proved"))
     }
     switch key {
     case .ask: kind = .ask(try container.decode(Ask.self, forKey: key))
     case .redirect: kind = .redirect(try container.decode(Redirect.self, forKey: key))
+    case .wait: kind = .wait(try container.decode(Wait.self, forKey: key))
     case .refused, .then:
       kind = .refused(try container.decode(String.self, forKey: .refused), then: try container.decodeIfPresent(Ask.self, forKey: .then))
     case .malformed: kind = .malformed(try container.decode(Malformed.self, forKey: key))

@@ -9,15 +9,32 @@ struct ExecCodeProvider: CodeProvider {
 
   func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier { try reader.readIdentifier(input) }
 
+  func maintain(with tools: StepTools) async throws { try await program.maintain(with: tools) }
+
   func deliver(_ code: CodeMessage, to identifier: Identifier, with tools: StepTools) async throws(DeliveryFault) {
     let delivery = Delivery(
       code: code.code, text: code.text, domainBoundLine: code.domainBoundLine, service: code.service, to: WireIdentifier(identifier),
       now: tools.clock.now)
-    do throws(ProgramFault) {
-      _ = try await program.call(
-        .deliver, delivery, secrets: [code.code, code.text, code.domainBoundLine, identifier.value, identifier.display], as: Done.self)
-    } catch {
-      throw DeliveryFault(reason: "\(error)")
+    let secrets = [code.code, code.text, code.domainBoundLine, identifier.value, identifier.display]
+    // Version 1 knows no reasons: whatever else its answer holds is not looked at.
+    guard descriptor.sdk >= 2 else {
+      do throws(ProgramFault) { _ = try await program.call(.deliver, delivery, secrets: secrets, granting: tools, as: Done.self) } catch {
+        throw fault(error)
+      }
+      return
     }
+    let reply: DeliveryReply
+    do throws(ProgramFault) { reply = try await program.call(.deliver, delivery, secrets: secrets, granting: tools, as: DeliveryReply.self) } catch {
+      throw fault(error)
+    }
+    guard let failed = reply.failed else { return }
+    guard let reason = RefusalReason(rawValue: failed), descriptor.deliveryReason(reason) != nil else {
+      let broken = ProgramFault.broken("it could not deliver for a reason that it did not declare: `\(failed.prefix(48))`")
+      program.log.complain("lie", "its answer to `deliver` is not to be believed: \(broken)")
+      throw fault(broken)
+    }
+    throw DeliveryFault(reason, "it answered `\(reason.rawValue)`")
   }
+
+  private func fault(_ fault: ProgramFault) -> DeliveryFault { DeliveryFault(reason: "\(fault)") }
 }

@@ -4,6 +4,8 @@ import MoongateSDK
 struct ExecFullProvider: FullProvider {
   /// Of one field that a client sends, in bytes: what fits into a line beside all else.
   private static let longestField = 4_096
+  /// The same for a field of kind `json`.
+  private static let longestObject = 16_384
   private static let mostFields = 32
 
   let descriptor: ProviderDescriptor
@@ -19,16 +21,13 @@ struct ExecFullProvider: FullProvider {
   func check(_ step: StepContext, _ input: ProviderInput) throws(InputProblem) {
     try checkSize(input)
     for name in input.fields.keys.sorted() { _ = try input.text(name) }
-    // Which fields are there, the core looks after: a later round, or another purpose, may ask for others than the declared ones. Nothing but what `begin`
-    // takes is no answer to any of them.
-    let answers = Set(input.fields.keys).subtracting(descriptor.beginFields.map(\.name))
-    guard answers.isEmpty || step.purpose == .prove && step.state.isEmpty else { return }
-    for field in descriptor.submitFields where field.isRequired { _ = try input.text(field.name) }
+    for field in step.asked where field.isRequired { _ = try input.text(field.name) }
   }
 
   private func checkSize(_ input: ProviderInput) throws(InputProblem) {
     for (name, value) in input.fields.sorted(by: { $0.key < $1.key }) {
-      if case .text(let text) = value, text.utf8.count > Self.longestField || name.utf8.count > 64 {
+      let longest = descriptor.submitFields.contains { $0.name == name && $0.kind == .json } ? Self.longestObject : Self.longestField
+      if case .text(let text) = value, text.utf8.count > longest || name.utf8.count > 64 {
         throw InputProblem(field: name, reason: .invalidInput, detail: "\(name.prefix(64)) is too long.")
       }
     }
@@ -44,11 +43,32 @@ struct ExecFullProvider: FullProvider {
 
   func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer { try await ask(.submit, step, input) }
 
+  func maintain(with tools: StepTools) async throws { try await program.maintain(with: tools) }
+
+  func upgrade(_ record: [UInt8], from version: Int) async throws -> [UInt8] {
+    let text = try StepCall.text(record, "record")
+    let upgraded = try await program.call(
+      .upgrade, Upgrade(record: text, version: version), secrets: [text], granting: nil, as: Upgraded.self)
+    let bytes = Array(upgraded.record.utf8)
+    guard bytes.count <= ReplyRules.longestKept else {
+      throw ProgramFault.broken("the record that it upgraded is longer than \(ReplyRules.longestKept) bytes")
+    }
+    program.log.secrets.add([upgraded.record], at: .now)
+    return bytes
+  }
+
   private func ask(_ method: Method, _ step: StepContext, _ input: ProviderInput) async throws(ProgramFault) -> StepAnswer {
     let call = try StepCall(step, input, sdk: descriptor.sdk)
-    let reply = try await program.call(method, call, secrets: call.secrets, as: StepReply.self)
+    let reply = try await program.call(method, call, secrets: call.secrets, granting: step.tools, as: StepReply.self)
+    let rules = ReplyRules(descriptor: descriptor, read: reader?.descriptor.facts ?? [], step: step, method: method)
     do throws(ProgramFault) {
-      return try ReplyRules(descriptor: descriptor, read: reader?.descriptor.facts ?? [], step: step, method: method).answer(of: reply)
+      let answer = try rules.answer(of: reply)
+      if program.log.isOverheard {
+        for name in rules.undeclaredFacts(in: reply) {
+          program.log.remark("facts", "tells `\(name)` of an identifier, which `facts` does not declare")
+        }
+      }
+      return answer
     } catch {
       program.log.complain("lie", "its answer to `\(method.rawValue)` is not to be believed: \(error)")
       throw error
@@ -77,12 +97,12 @@ extension StepCall {
       switch value {
       case .text(let text): .text(text)
       case .flag(let flag): .flag(flag)
-      case .other: nil
+      case .object, .other: nil
       }
     }
   }
 
-  private static func text(_ bytes: [UInt8], _ what: String) throws(ProgramFault) -> String {
+  fileprivate static func text(_ bytes: [UInt8], _ what: String) throws(ProgramFault) -> String {
     guard let text = String(validating: bytes, as: UTF8.self) else { throw .broken("the \(what) is no text: another provider of this name made it") }
     return text
   }

@@ -12,6 +12,7 @@ extension Introduction {
   private static let mostFields = 16
   private static let mostSettings = 64
   private static let mostFacts = 32
+  private static let mostDeliveryReasons = 16
   private static let longestHelp = 300
   private static let mostTranslations = 2_000
 
@@ -28,18 +29,20 @@ extension Introduction {
       for (field, said) in [("begin", begin), ("submit", submit)] where !(said ?? []).isEmpty {
         wrong.append("is a code provider and says `\(field)`: the gateway asks for the identifier and the code itself")
       }
+      if hashes ?? false { wrong.append("is a code provider and says `hashes`: its codes are the gateway's to compare") }
       if federated ?? false { wrong.append("is a code provider and says `federated`: what a code proves is the identifier that it went to") }
     }
     let fields = (reader?.descriptor.beginFields ?? []) + (begin ?? []).map(\.field)
-    for (place, said) in [("begin", begin ?? []), ("submit", submit ?? [])] {
+    for (place, said) in [("begin", begin ?? []), ("submit", submit ?? []), ("callback", callback ?? [])] {
       if said.count > Self.mostFields { wrong.append("`\(place)` has more than \(Self.mostFields) fields") }
       for field in said where !(1...1_000).contains(field.length ?? 1) {
         wrong.append("`\(place)`: the length of `\(field.name.prefix(48))` must be from 1 to 1000")
       }
     }
-    if shape == .full, (submit ?? []).isEmpty, !(federated ?? false) { wrong.append("says no `submit`: what is a person to send?") }
+    if shape == .full, `protocol` < 2, (submit ?? []).isEmpty, !(federated ?? false) { wrong.append("says no `submit`: what is a person to send?") }
     let settings = settingFields(&wrong)
     let outcomes = declaredOutcomes(&wrong)
+    let deliveryReasons = declaredDeliveryReasons(&wrong)
     let facts = ownFacts(&wrong)
     if policy.isEmpty || policy.utf8.count > 32_768 { wrong.append("its `policy` must be the text of a policy.lua, of 32 KiB at most") }
     var links: [StepPurpose: String] = [:]
@@ -70,17 +73,20 @@ extension Introduction {
     let descriptor = ProviderDescriptor(
       name: name, beginFields: fields, submitFields: shape == .code ? [InputField(name: "code", kind: .digits)] : (submit ?? []).map(\.field),
       settings: settings, policy: PolicySource(file: "\(source) (policy)", text: policy), flows: ownFlows(source, &wrong),
-      identifierKinds: (identifier.map { [$0.kind] } ?? []) + (federated ?? false ? [.federated] : []), outcomes: outcomes,
+      identifierKinds: (identifier.map { [$0.kind] } ?? []) + (federated ?? false ? [.federated] : []), hashesSecrets: hashes ?? false,
+      outcomes: outcomes, deliveryReasons: deliveryReasons,
       facts: (reader?.descriptor.facts ?? []) + facts, words: stepWords, presentation: shownAs(&wrong), entrance: offeredBy(&wrong), page: page,
-      role: ownRole(&wrong), sdk: `protocol`)
+      role: ownRole(&wrong), callbackFields: callback?.map(\.field) ?? ProviderDescriptor.standardCallbackFields, receivesWebhooks: hook ?? false,
+      recordVersion: recordVersion ?? 1, maintenanceInterval: maintain.map { .seconds($0) }, sdk: `protocol`)
     wrong += descriptor.mistakes
     guard wrong.isEmpty else { throw ProgramProblem(sentences: wrong.map { String($0.prefix(300)) }) }
     return descriptor
   }
 
   private var isOfVersion2: Bool {
-    presentation != nil || entrance != nil || page != nil || flows != nil || role != nil || words?.name != nil || words?.page != nil
-      || words?.notices != nil
+    presentation != nil || entrance != nil || page != nil || flows != nil || role != nil || hashes != nil || recordVersion != nil || maintain != nil
+      || words?.name != nil || words?.page != nil || words?.notices != nil || callback != nil || hook != nil || deliveryReasons != nil
+      || (submit ?? []).contains { $0.kind == .json }
   }
 
   /// Bounds on the flows that a program may bring.
@@ -114,6 +120,12 @@ extension Introduction {
         return nil
       }
       return .externalSite(button: button)
+    case .ceremony:
+      guard let button = presentation.button else {
+        wrong.append("its `ceremony` needs `button`: what the button says, plain text of at most 300 bytes")
+        return nil
+      }
+      return .ceremony(button: button)
     }
   }
 
@@ -144,7 +156,9 @@ extension Introduction {
       switch word {
       case "identifier": roles.insert(.provesIdentifier)
       case "factor": roles.insert(.keepsFactor)
-      default: wrong.append("its `role` names `\(word.prefix(48))`: there are \"identifier\" and \"factor\"")
+      case "several": roles.insert(.keepsSeveral)
+      case "finds_account": roles.insert(.findsAccount)
+      default: wrong.append("its `role` names `\(word.prefix(48))`: there are \"identifier\", \"factor\", \"several\" and \"finds_account\"")
       }
     }
     return roles
@@ -197,6 +211,19 @@ extension Introduction {
 
   private static func isLine(_ help: String) -> Bool {
     help.count <= longestHelp && !help.unicodeScalars.contains { $0.value < 32 || $0.value == 127 }
+  }
+
+  private func declaredDeliveryReasons(_ wrong: inout [String]) -> [DeliveryReason] {
+    let said = deliveryReasons ?? []
+    if shape == .full, !said.isEmpty { wrong.append("says `delivery_reasons` and is no code provider: it delivers nothing") }
+    if said.count > Self.mostDeliveryReasons { wrong.append("declares more than \(Self.mostDeliveryReasons) delivery reasons") }
+    return said.prefix(Self.mostDeliveryReasons).compactMap { said in
+      guard let reason = RefusalReason(rawValue: said.reason) else {
+        wrong.append("\"\(said.reason.prefix(60))\" is no reason of a failed delivery: lower-case letters, digits and _")
+        return nil
+      }
+      return DeliveryReason(reason, said.sentence, isPermanent: said.permanent ?? false)
+    }
   }
 
   private func declaredOutcomes(_ wrong: inout [String]) -> [Outcome] {

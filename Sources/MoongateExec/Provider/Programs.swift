@@ -20,6 +20,7 @@ package final class Programs: Sendable {
   private let logger: Logger
   private let dice: @Sendable () -> Double
   private let listener: (@Sendable (Overheard) -> Void)?
+  private let threads = ThreadStarter()
   private let running = Mutex<[ProgramSpecification: [Weak]]>([:])
 
   /// - Parameters:
@@ -61,7 +62,7 @@ package final class Programs: Sendable {
   }
 
   private func start(_ specification: ProgramSpecification) -> Program {
-    Program(specification, limits: limits, logger: logger, listener: listener, dice: dice)
+    Program(specification, limits: limits, threads: threads, logger: logger, listener: listener, dice: dice)
   }
 
   private func find(_ specification: ProgramSpecification) -> Program? {

@@ -1,4 +1,5 @@
 import MoongateSDK
+import Synchronization
 
 // Who plays a program's part where a configuration is only tried out: the program itself would send real codes to made-up people.
 
@@ -16,23 +17,61 @@ private struct RehearsedCodes: CodeProvider {
   }
 }
 
-/// In place of a full provider that is a program. What is right only the program knows, so nothing is.
-private struct RehearsedStep: FullProvider {
+/// In place of a full provider that is a program. What is right only the program knows, so nothing is. One that asks for nothing waits for an
+/// approval, which a case gives.
+private final class RehearsedStep: FullProvider, DecidedRehearsal {
   let descriptor: ProviderDescriptor
-  let base: ExecFullProvider
+  private let base: ExecFullProvider
+  private let decision = Mutex<Bool?>(nil)
+
+  init(descriptor: ProviderDescriptor, base: ExecFullProvider) {
+    self.descriptor = descriptor
+    self.base = base
+  }
+
+  func decide(_ isApproved: Bool) { decision.withLock { $0 = isApproved } }
 
   func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier? { try base.readIdentifier(input) }
 
   func check(_ step: StepContext, _ input: ProviderInput) throws(InputProblem) { try base.check(step, input) }
 
-  func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer { .ask(descriptor.submitFields, state: []) }
+  func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
+    guard descriptor.asksNothing else { return .ask(descriptor.submitFields, state: []) }
+    decision.withLock { $0 = nil }
+    return .wait(poll: .seconds(1), state: [])
+  }
+
+  /// What is kept in a rehearsal only the rehearsal made.
+  func upgrade(_ record: [UInt8], from version: Int) async throws -> [UInt8] { record }
 
   func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
+    if descriptor.asksNothing {
+      let decided = decision.withLock { decision in
+        defer { decision = nil }
+        return decision
+      }
+      guard let decided else { return .wait(poll: .seconds(1), state: []) }
+      if decided { return .proved(Proof(proved: step.identifier.map { [$0] } ?? [])) }
+    }
     guard let outcome = descriptor.outcomes.first(where: \.isFailure) else {
       throw ProgramFault.failed("it is not asked where a configuration is tried out")
     }
     return .refused(outcome.reason)
   }
+}
+
+// Nobody's servers call where a configuration is only tried out.
+extension RehearsedCodes: WebhookReceiver {
+  func receive(_ webhook: WebhookRequest, with tools: StepTools) async throws -> WebhookAnswer { .refused(.unauthenticated) }
+}
+
+extension RehearsedStep: WebhookReceiver {
+  func receive(_ webhook: WebhookRequest, with tools: StepTools) async throws -> WebhookAnswer { .refused(.unauthenticated) }
+}
+
+extension ProviderDescriptor {
+  /// Whether its steps end by a decision that is made elsewhere.
+  fileprivate var asksNothing: Bool { submitFields.isEmpty && !identifierKinds.contains(.federated) }
 }
 
 extension ExecCodeProvider: RehearsableProvider {

@@ -5,8 +5,10 @@ import MoongateSDK
 /// counts only for those whom it was asked about.
 struct ReplyRules {
   /// Of a state or a record, in bytes: both come back to the program on one line, beside all else.
-  private static let longestKept = 16_384
+  static let longestKept = 16_384
   private static let longestText = 2_000
+  /// Of the options of a ceremony, in bytes.
+  private static let longestOptions = 16_384
   private static let longestFact = 300
   private static let mostShown = 16
 
@@ -25,6 +27,13 @@ struct ReplyRules {
       // Attack: javascript: or data: in a link that the gateway's own page leads to.
       guard Self.isSite(redirect.to) else { throw .broken("it leads to an address that is not https") }
       return .redirect(to: redirect.to, state: try kept(redirect.state, "state"))
+    case .wait(let wait):
+      guard descriptor.sdk >= 2 else { throw .broken("it answers `wait`, which version 1 of the protocol does not have") }
+      let interval = Duration.milliseconds(wait.poll)
+      guard StepAnswer.pollIntervals.contains(interval) else {
+        throw .broken("it wants to be polled after \(wait.poll) milliseconds: `poll` is from 1000 to 60000")
+      }
+      return .wait(poll: interval, state: try kept(wait.state, "state"), showing: try shown(wait.show ?? []))
     case .refused(let said, let then):
       guard let reason = RefusalReason(rawValue: said), descriptor.outcome(reason) != nil else {
         throw .broken("it refuses for a reason that it did not declare: `\(said.prefix(48))`")
@@ -71,7 +80,22 @@ struct ReplyRules {
     }
     return Proof(
       proved: identifiers, claimed: try (proved.claimed ?? []).map { claimed throws(ProgramFault) in try canonical(claimed.identifier) },
-      firstName: try proved.firstName.map(plain), lastName: try proved.lastName.map(plain), record: record)
+      firstName: try proved.firstName.map(plain), lastName: try proved.lastName.map(plain), facts: try ownFacts(of: proved),
+      record: record, isMultiFactor: descriptor.sdk >= 2 && proved.multiFactor ?? false)
+  }
+
+  /// Of what the program tells beside the proof, the facts that it declared. Version 1 knows none.
+  ///
+  /// Attack: the facts of the gateway's own reader, told by the program in its own place, would look as if the gateway had read them.
+  private func ownFacts(of proved: StepReply.Proved) throws(ProgramFault) -> [String: String] {
+    guard descriptor.sdk >= 2, let said = proved.facts else { return [:] }
+    var facts: [String: String] = [:]
+    for fact in descriptor.facts where !read.contains(where: { $0.name == fact.name }) {
+      guard let value = said[fact.name]?.text else { continue }
+      guard value.utf8.count <= Self.longestFact else { throw .broken("its fact `\(fact.name)` is longer than \(Self.longestFact) bytes") }
+      facts[fact.name] = try plain(value)
+    }
+    return facts
   }
 
   /// The identifier that is proved, as the gateway spells it.
@@ -110,6 +134,16 @@ struct ReplyRules {
     return attributes
   }
 
+  /// What the program tells about somebody beyond what it declared, and beyond what it was told: all of it is left out.
+  func undeclaredFacts(in reply: StepReply) -> [String] {
+    guard case .proved(let proved) = reply.kind else { return [] }
+    let told = [step.identifier].compactMap(\.self) + (step.account?.identifiers ?? [])
+    return (proved.identifiers ?? []).flatMap { said in
+      let declared = Set((descriptor.facts + read).map(\.name)).union(told.first { $0 == said.identifier }?.attributes.keys.map { $0 } ?? [])
+      return (said.attributes ?? [:]).keys.filter { !declared.contains($0) }.sorted().map { String($0.prefix(48)) }
+    }
+  }
+
   /// A claim opens nothing, but it is shown, and mails go there: it must be in the gateway's own spelling.
   private func canonical(_ identifier: Identifier) throws(ProgramFault) -> Identifier {
     switch identifier.kind {
@@ -124,12 +158,23 @@ struct ReplyRules {
     guard said.count <= Self.mostShown, said.allSatisfy({ ProviderName(rawValue: $0.name) != nil }) else {
       throw .broken("it asks for fields that have no proper names, or for more than \(Self.mostShown)")
     }
+    for choice in said.flatMap({ $0.choices ?? [] }) {
+      guard descriptor.sdk >= 2 else { throw .broken("it offers choices, which only version 2 of the protocol has") }
+      _ = try plain(choice.label)
+    }
     return said.map(\.field)
   }
 
   private func shown(_ said: [StepReply.Ask.Shown]) throws(ProgramFault) -> [Shown] {
     guard said.count <= Self.mostShown else { throw .broken("it shows more than \(Self.mostShown) things") }
     return try said.map { item throws(ProgramFault) in
+      if item.kind == .ceremony {
+        guard case .ceremony? = descriptor.presentation, let call = item.call, let options = item.options else {
+          throw .broken("it shows a ceremony without `call` and `options`, or without the presentation `ceremony`")
+        }
+        guard options.utf8.count <= Self.longestOptions else { throw .broken("its options are longer than \(Self.longestOptions) bytes") }
+        return .ceremony(call, options: options)
+      }
       switch (item.kind, item.text, item.items) {
       case (.text, let text?, nil): return .text(try plain(text))
       case (.secret, let text?, nil): return .secret(try plain(text))

@@ -9,6 +9,7 @@ extension JSONValue {
       "account": .members([
         "id": .text(account.id), "first_name": .optional(account.firstName), "last_name": .optional(account.lastName),
         "created_at": .text(account.createdAt.text), "last_seen_at": .text(account.lastSeenAt.text),
+        "language": .optional(account.language),
       ]),
       "identifiers": .list(account.identifiers.map(identifier)), "factors": .list(export.factors.map(factor)),
       "sessions": .list(export.sessions.map(session)), "events": .list(export.events.map(event)),

@@ -36,7 +36,8 @@ struct CallFields: Sendable {
       case .null: nil
       case .text(let text): (member.name, .text(text))
       case .flag(let flag): (member.name, .flag(flag))
-      case .number, .list, .object: (member.name, .other)
+      case .object: (member.name, .object(String(decoding: member.value.bytes, as: UTF8.self)))
+      case .number, .list: (member.name, .other)
       }
     }
     return Dictionary(pairs) { first, _ in first }

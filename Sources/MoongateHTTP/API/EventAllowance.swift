@@ -1,20 +1,24 @@
 import MoongateCore
 import Synchronization
 
-/// How many events an address may report: so many at once, and so many a second after that.
+/// How many events an address may report, or requests it may send: so many at once, and so many a second after that.
 ///
 /// Attack: a script that fills the audit trail, so that what it really did is pushed out.
 struct EventAllowance: Sendable, Equatable {
-  static let most = 200.0
-  static let perSecond = 2.0
-
-  private(set) var left = Self.most
+  private let most: Double
+  private let perSecond: Double
+  private(set) var left: Double
   private(set) var since: Timestamp
 
-  init(at now: Timestamp) { since = now }
+  init(most: Double, perSecond: Double, at now: Timestamp) {
+    self.most = most
+    self.perSecond = perSecond
+    left = most
+    since = now
+  }
 
   /// Whether it is as good as new.
-  func isFull(at now: Timestamp) -> Bool { grown(at: now) >= Self.most }
+  func isFull(at now: Timestamp) -> Bool { grown(at: now) >= most }
 
   /// - Returns: how long to wait where there is no room for so many.
   mutating func take(_ count: Int, at now: Timestamp) -> Duration? {
@@ -25,28 +29,38 @@ struct EventAllowance: Sendable, Equatable {
       left -= Double(max(1, count))
       return nil
     }
-    return .milliseconds(Int64((missing / Self.perSecond * 1000).rounded(.up)))
+    return .milliseconds(Int64((missing / perSecond * 1000).rounded(.up)))
   }
 
   private func grown(at now: Timestamp) -> Double {
-    min(Self.most, left + max(0, Double((now - since).wholeMilliseconds)) / 1000 * Self.perSecond)
+    min(most, left + max(0, Double((now - since).wholeMilliseconds)) / 1000 * perSecond)
   }
 }
 
 /// The allowances of all addresses; bounded, and where there are too many, new addresses wait.
 final class EventAllowances: Sendable {
-  private static let most = 20_000
+  private static let mostKnown = 20_000
 
+  private let most: Double
+  private let perSecond: Double
   private let known = Mutex<[[UInt8]: EventAllowance]>([:])
+
+  /// - Parameters:
+  ///   - most: so many at once.
+  ///   - perSecond: so many a second after that.
+  init(most: Double = 200, perSecond: Double = 2) {
+    self.most = most
+    self.perSecond = perSecond
+  }
 
   /// - Returns: how long to wait where there is no room for so many.
   func take(_ count: Int, from address: [UInt8], at now: Timestamp) -> Duration? {
     known.withLock { known in
-      if known[address] == nil, known.count >= Self.most {
+      if known[address] == nil, known.count >= Self.mostKnown {
         known = known.filter { !$0.value.isFull(at: now) }
-        guard known.count < Self.most else { return .seconds(60) }
+        guard known.count < Self.mostKnown else { return .seconds(60) }
       }
-      return known[address, default: EventAllowance(at: now)].take(count, at: now)
+      return known[address, default: EventAllowance(most: most, perSecond: perSecond, at: now)].take(count, at: now)
     }
   }
 }

@@ -43,8 +43,11 @@ extension JSONValue {
       "expires_at": .optional(step.expiresAt?.text), "resend_at": .optional(step.resendAt?.text), "attempts_left": .optional(step.attemptsLeft),
       "resends_left": .optional(step.resendsLeft), "skippable": .flag(step.isSkippable), "redirect_to": .optional(step.redirectTo),
     ]
+    let wait = step.retryAfter.map { [JSONMember(name: "retry_after", value: .number($0 == .zero ? 0 : $0.retryAfterSeconds))] } ?? []
+    let fallbacks =
+      step.fallbacks.isEmpty ? [] : [JSONMember(name: "fallbacks", value: .list(step.fallbacks.map { .text($0.rawValue) }))]
     let shown = step.shown.isEmpty ? [] : [JSONMember(name: "show", value: .list(step.shown.map(shown)))]
-    return .object(members.map { JSONMember(name: $0.key, value: $0.value) } + locked + shown)
+    return .object(members.map { JSONMember(name: $0.key, value: $0.value) } + locked + wait + shown + fallbacks)
   }
 
   /// What the person is to see beside the fields.
@@ -54,6 +57,10 @@ extension JSONValue {
     case .secret(let text): .members(["kind": .text("secret"), "text": .text(text)])
     case .qr(let text): .members(["kind": .text("qr"), "text": .text(text)])
     case .list(let lines): .members(["kind": .text("list"), "items": .list(lines.map { .text($0) })])
+    case .ceremony(let call, let options):
+      .members([
+        "kind": .text("ceremony"), "call": .text(call.rawValue), "options": (try? JSONReader.read(Array(options.utf8))) ?? .members([:]),
+      ])
     }
   }
 
@@ -68,6 +75,13 @@ extension JSONValue {
 
   private static func field(_ field: InputField) -> JSONValue {
     let length = field.length.map { [JSONMember(name: "length", value: .number($0))] } ?? []
-    return .object([JSONMember(name: "name", value: .text(field.name)), JSONMember(name: "kind", value: .text(field.kind.rawValue))] + length)
+    let choices = field.choices.map { choices in
+      [
+        JSONMember(
+          name: "choices", value: .list(choices.map { .members(["value": .text($0.value), "label": .text($0.label)]) }))
+      ]
+    }
+    return .object(
+      [JSONMember(name: "name", value: .text(field.name)), JSONMember(name: "kind", value: .text(field.kind.rawValue))] + length + (choices ?? []))
   }
 }

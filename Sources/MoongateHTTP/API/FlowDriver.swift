@@ -20,10 +20,12 @@ struct FlowDriver: Sendable {
 
   /// Who asks, with their session where there is a live one.
   func caller(_ exchange: Exchange) async throws(Refusal) -> ClientContext {
-    ClientContext(
+    var client = ClientContext(
       decision: exchange.decision, address: exchange.client.address, userAgent: exchange.request.headers[.userAgent],
       browser: exchange.credentials.browserHash, session: try await session(exchange), device: exchange.credentials.device,
       entryPoint: exchange.kind == .page ? .page : .api)
+    client.languages = LanguageChoice.wanted(by: exchange.request)
+    return client
   }
 
   /// The live session that the request brought.

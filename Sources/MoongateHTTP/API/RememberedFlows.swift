@@ -17,6 +17,8 @@ final class RememberedFlows: Sendable {
     let session: String
     let account: String
     let expiresAt: Timestamp
+
+    func with(session: String) -> Entry { Entry(id: id, session: session, account: account, expiresAt: expiresAt) }
   }
 
   static let most = 100_000
@@ -24,7 +26,10 @@ final class RememberedFlows: Sendable {
   private let known = Mutex<[Key: Entry]>([:])
 
   func put(_ flow: FlowView, under keys: [Key], for session: SessionSnapshot, at now: Timestamp) {
-    let entry = Entry(id: flow.id, session: session.session.id, account: session.account.id, expiresAt: flow.expiresAt)
+    put(Entry(id: flow.id, session: session.session.id, account: session.account.id, expiresAt: flow.expiresAt), under: keys, at: now)
+  }
+
+  func put(_ entry: Entry, under keys: [Key], at now: Timestamp) {
     known.withLock { known in
       if known.count + keys.count > Self.most {
         known = known.filter { now < $0.value.expiresAt }

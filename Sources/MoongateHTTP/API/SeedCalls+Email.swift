@@ -44,11 +44,24 @@ extension SeedCalls {
   private func verifyEmail(_ exchange: Exchange, _ fields: CallFields) async throws(Refusal) -> Response {
     let own = try await sessions.signedIn(exchange)
     let code = try fields.text("code")
-    guard let flow = remembered.find(.verification(session: own.session.id), at: clock.now()) else { throw exchange.refusal(.flowNotFound) }
+    guard let flow = try await verification(in: own, exchange) else { throw exchange.refusal(.flowNotFound) }
     let driven = try await driver.drive(exchange) { engine, client in await engine.submit(flow.id, fields: ["code": .text(code)], client: client) }
     return complete(driven, exchange) { account, token in
       .members(["message": .text("Success"), "user": user(account), "token": .text(token.reveal())])
     }
+  }
+
+  /// The flow whose code the session may enter: its own, or the one in which a code was mailed to the address of its account by another session.
+  private func verification(in own: SessionSnapshot, _ exchange: Exchange) async throws(Refusal) -> RememberedFlows.Entry? {
+    let now = clock.now()
+    let mailed = own.unverifiedEmail.flatMap { remembered.find(.address($0), at: now) }
+    let newer = mailed.flatMap { $0.account == own.account.id && $0.session != own.session.id ? $0 : nil }
+    guard let newer else { return remembered.find(.verification(session: own.session.id), at: now) }
+    try await driver.engine.adopt(newer.id, client: try await driver.caller(exchange)).get()
+    let keys = [RememberedFlows.Key.verification(session: own.session.id)] + (own.unverifiedEmail.map { [.address($0)] } ?? [])
+    let adopted = newer.with(session: own.session.id)
+    remembered.put(adopted, under: keys, at: now)
+    return adopted
   }
 
   /// The same answer for addresses that are unknown or verified already, and nothing is mailed to those (exact.md). Without a
@@ -66,7 +79,8 @@ extension SeedCalls {
       if own.unverifiedEmail != nil { try await sendVerification(in: own, exchange) }
     } else if let flow = remembered.find(.address(address), at: clock.now()) {
       let found = try await exchange.asking { () async throws(StoreFault) -> SessionSnapshot? in
-        guard let session = try await driver.sessions.sessions(of: flow.account).first(where: { $0.id == flow.session }) else { return nil }
+        let live = try await driver.sessions.sessions(of: flow.account)
+        guard let session = live.first(where: { $0.id == flow.session }) ?? live.first else { return nil }
         return try await driver.sessions.find(session.token)
       }
       if let own = found, own.unverifiedEmail != nil { _ = try? await sendVerification(in: own, exchange) }

@@ -70,7 +70,7 @@ struct SeedCalls: Sendable {
     var refusal = exchange.refusal(.stepUpRequired)
     exchange.note(refusal)
     refusal.flow = driven.view.flow
-    refusal.provider = driven.view.step?.provider ?? (driven.view.choices.count == 1 ? driven.view.choices[0] : nil)
+    refusal.provider = driven.view.due
     var response = Response.problem(refusal, ["flow_id": driven.view.id.secret.reveal()])
     response.setCookies(driven.cookies)
     return response

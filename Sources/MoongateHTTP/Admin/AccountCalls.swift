@@ -9,6 +9,8 @@ struct AccountCalls: Sendable {
   private static let most = 1_000
 
   let desk: AccountDesk
+  /// Removes a factor.
+  let reset: @Sendable (ProviderName, _ account: String, ClientContext) async throws(StoreFault) -> FactorReset
 
   var endpoints: [Endpoint] {
     [
@@ -36,6 +38,16 @@ struct AccountCalls: Sendable {
       deed(.post, "/accounts/{}/lock") { id throws(StoreFault) in try await desk.lock(id) },
       deed(.post, "/accounts/{}/unlock") { id throws(StoreFault) in try await desk.unlock(id) },
       deed(.post, "/accounts/{}/disable") { id throws(StoreFault) in try await desk.disable(id) },
+      Endpoint(.call, .delete, "/accounts/{}/factors/{}") { exchange throws(Refusal) in
+        guard let provider = ProviderName(rawValue: exchange.parameters[1]) else { throw none(exchange) }
+        let client = ClientContext(
+          decision: exchange.decision, address: exchange.client.address, userAgent: nil, browser: nil, session: nil)
+        switch try await exchange.asking({ () async throws(StoreFault) in try await reset(provider, exchange.parameters[0], client) }) {
+        case .done: return .nothing
+        case .unknown: throw unknown(exchange)
+        case .none: throw none(exchange)
+        }
+      },
       deed(.delete, "/accounts/{}/sessions") { id throws(StoreFault) in try await desk.endSessions(of: id) },
       deed(.delete, "/accounts/{}") { id throws(StoreFault) in try await desk.delete(id) },
     ]
@@ -49,6 +61,10 @@ struct AccountCalls: Sendable {
       guard outcome == .done else { throw unknown(exchange) }
       return .nothing
     }
+  }
+
+  private func none(_ exchange: Exchange) -> Refusal {
+    exchange.refusal(.notFound, detail: "The account has no factor of this provider.")
   }
 
   private func unknown(_ exchange: Exchange) -> Refusal { exchange.refusal(.notFound, detail: "There is no such account.") }

@@ -2,6 +2,7 @@ import Hummingbird
 import HummingbirdCore
 import Logging
 import MoongateCore
+import MoongateSDK
 import NIOCore
 import ServiceLifecycle
 
@@ -21,6 +22,7 @@ package struct AdminApplication: Service, CustomStringConvertible {
   ///   - nodes: the gateways that serve from the store; none while that is not known.
   ///   - reload: builds a generation from the folder and switches to it; gives the problems for which it was refused.
   ///   - outbox: the messages of the outbox, newest first.
+  ///   - resetFactor: removes a factor of an account.
   ///   - metrics: what other parts have counted.
   ///   - onListening: called with the listening channel once there is one.
   package init(
@@ -28,6 +30,7 @@ package struct AdminApplication: Service, CustomStringConvertible {
     pages: PageRenderer, address: ListenAddress? = nil, eventLoops: any EventLoopGroup, logger: Logger,
     nodes: @escaping @Sendable () -> [ServingNode] = { [] }, reload: @escaping @Sendable () async -> [ConfigurationProblem],
     outbox: @escaping @Sendable () -> [OutboxEntry],
+    resetFactor: @escaping @Sendable (ProviderName, _ account: String, ClientContext) async throws(StoreFault) -> FactorReset,
     metrics: @escaping @Sendable () async -> [MetricFamily] = { [] }, onListening: @escaping @Sendable (any Channel) async -> Void = { _ in }
   ) {
     let address = address ?? generations.current.gateway.admin
@@ -36,7 +39,7 @@ package struct AdminApplication: Service, CustomStringConvertible {
     let endpoints: [[Endpoint]] = [
       HealthCalls(store: store, entrance: entrance).endpoints, PolicyCalls(generations: generations, nodes: nodes, reload: reload).endpoints,
       MetricCalls(generations: generations, audit: audit, others: metrics).endpoints, LockCalls(store: store, audit: audit, clock: clock).endpoints,
-      EventCalls(audit: audit).endpoints, AccountCalls(desk: accounts).endpoints,
+      EventCalls(audit: audit).endpoints, AccountCalls(desk: accounts, reset: resetFactor).endpoints,
       OutboxCalls(entries: outbox, pages: pages).endpoints, pages.endpoints,
     ]
     responder = GatewayResponder(

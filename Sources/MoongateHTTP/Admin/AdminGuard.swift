@@ -2,6 +2,7 @@ import Crypto
 import HTTPTypes
 import Hummingbird
 import MoongateCore
+import MoongateSDK
 
 /// Who may talk to the admin listener: whoever has the token, where gateway.lua names one; otherwise programs on this machine and its
 /// own pages.
@@ -35,7 +36,7 @@ struct AdminGuard: Sendable {
     let values = exchange.request.headers[values: .authorization]
     guard values.count == 1, values[0].lowercased().hasPrefix("bearer ") else { return false }
     // Attack: a token that is found byte by byte, by how long the answer takes. Of hashes, neither bytes nor length say anything.
-    return KeyRing.equal(Array(SHA256.hash(data: Array(values[0].utf8.dropFirst(7)))), Array(SHA256.hash(data: Array(token.reveal().utf8))))
+    return constantTimeEquals(Array(SHA256.hash(data: Array(values[0].utf8.dropFirst(7)))), Array(SHA256.hash(data: Array(token.reveal().utf8))))
   }
 
   /// The token of now.

@@ -1,7 +1,8 @@
 import Hummingbird
 import MoongateCore
 
-/// `/auth/account/export` and `/auth/account/delete`: the person's data as a file, and the end of their account, asked for once more before.
+/// `/auth/account/export`, `/auth/account/delete` and `/auth/account/sign-out`: the person's data as a file, and the ends of their account and of all
+/// its sessions, each asked for once more before.
 struct AccountEndPage: Sendable {
   let driver: FlowDriver
   let pages: PageRenderer
@@ -9,10 +10,16 @@ struct AccountEndPage: Sendable {
 
   private static let exportPath = "/auth/account/export"
   private static let deletePath = "/auth/account/delete"
+  private static let signOutPath = "/auth/account/sign-out"
 
   struct Model: PageModel {
     static let template = PageTemplate.delete
+    let heading: String
+    let subtitle: String
+    let confirm: String
     let action: String
+    /// What the form says it wants, in place of the address.
+    var wanted: String?
     var stressesSupport = false
   }
 
@@ -29,6 +36,14 @@ struct AccountEndPage: Sendable {
       Endpoint(.page, .get, Self.deletePath) { exchange throws(Refusal) in
         guard try await driver.session(exchange) != nil else { return signIn(exchange) }
         return page(exchange)
+      },
+      Endpoint(.page, .get, Self.signOutPath) { exchange throws(Refusal) in
+        guard try await driver.session(exchange) != nil else { return signIn(exchange) }
+        let words = pages.words(exchange)
+        let model = Model(
+          heading: words["sign_out_everywhere_title"], subtitle: words["sign_out_everywhere_subtitle"], confirm: words["sign_out_everywhere"],
+          action: "/auth/account", wanted: "everywhere")
+        return pages.page(model, title: words["sign_out_everywhere"], exchange)
       },
       Endpoint(.page, .post, Self.deletePath) { exchange throws(Refusal) in
         if try exchange.isSwitch { return page(exchange) }
@@ -54,6 +69,10 @@ struct AccountEndPage: Sendable {
   }
 
   private func page(_ exchange: Exchange) -> Response {
-    pages.page(Model(action: Self.deletePath), title: pages.words(exchange)["delete_account"], at: Self.deletePath, exchange)
+    let words = pages.words(exchange)
+    let model = Model(
+      heading: words["delete_account_title"], subtitle: words["delete_account_subtitle"], confirm: words["delete_account_confirm"],
+      action: Self.deletePath)
+    return pages.page(model, title: words["delete_account"], at: Self.deletePath, exchange)
   }
 }

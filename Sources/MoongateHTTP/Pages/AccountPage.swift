@@ -21,6 +21,40 @@ struct AccountPage: Sendable {
     let badge: String?
     let isGood: Bool
     let links: [Link]
+    /// What the button of the row sends, such as a provider to disconnect.
+    var button: Button?
+    /// The single things that the provider keeps.
+    var items: [Item] = []
+    var hasItems: Bool = false
+  }
+
+  /// One of several things that a provider keeps for the account.
+  struct Item: Decodable {
+    let name: String
+    let details: [String]
+    /// When it was added and used last.
+    let added: String?
+    let used: String?
+  }
+
+  struct Button: Decodable {
+    let label: String
+    let value: String
+    /// For those who cannot see which row it stands in.
+    let name: String
+  }
+
+  /// The form for the person's names.
+  struct NameForm: Decodable {
+    let first: String?
+    let last: String?
+    /// Both, as they are shown.
+    let shown: String?
+    let label: String
+    let isOpen: Bool
+    let problem: String?
+    let firstIsInvalid: Bool
+    let lastIsInvalid: Bool
   }
 
   struct Place: Decodable {
@@ -29,15 +63,29 @@ struct AccountPage: Sendable {
     let since: String
     let seen: String
     let isCurrent: Bool
+    let isPhone: Bool
     let label: String
   }
 
   struct Model: PageModel {
     static let template = PageTemplate.account
     let notice: String?
+    /// The service that the person has come from.
+    let back: String
+    let backLabel: String
+    /// The first letter of what the person is called.
+    let initial: String
+    /// What the person is called.
+    let called: String
     let isUnverified: Bool
     let verify: String
+    let name: NameForm
+    /// What signs the person in.
     let rows: [Row]
+    /// The factors that protect the account.
+    let factors: [Row]
+    let hasFactors: Bool
+    let language: String
     let places: [Place]
     /// Whether there are sessions besides this one.
     let hasOthers: Bool
@@ -45,7 +93,7 @@ struct AccountPage: Sendable {
   }
 
   /// What a page that leads back here may say was done.
-  private static let done: Set<String> = ["add_email", "ended", "ended_elsewhere", "confirmed"]
+  private static let done: Set<String> = ["add_email", "ended", "ended_elsewhere", "confirmed", "renamed", "disconnected"]
 
   var endpoints: [Endpoint] {
     [
@@ -60,12 +108,16 @@ struct AccountPage: Sendable {
         guard let own = try await driver.session(exchange)?.session else {
           return exchange.leadOn(to: FormFields.address("/auth/login", ["return_to": "/auth/account"]))
         }
-        let isEverywhere = form["action"] == "everywhere"
-        if isEverywhere || form["action"] == "elsewhere" {
+        switch form["action"] {
+        case "everywhere", "elsewhere":
+          let isEverywhere = form["action"] == "everywhere"
           try await exchange.asking { () async throws(StoreFault) in
             try await ending.endAll(of: own.account, except: isEverywhere ? nil : own, by: exchange.client.address)
           }
           return isEverywhere ? LogoutPage.leave(to: "/auth/login", exchange) : exchange.leadOn(to: "/auth/account?done=ended_elsewhere")
+        case "rename": return try await rename(form, exchange)
+        case "disconnect": return try await disconnect(form, exchange)
+        default: break
         }
         let all = try await exchange.asking { () async throws(StoreFault) in try await driver.sessions.sessions(of: own.account) }
         // Among one's own only.
@@ -79,21 +131,69 @@ struct AccountPage: Sendable {
     ]
   }
 
-  private func show(_ found: SessionSnapshot, _ exchange: Exchange) async throws(Refusal) -> Response {
+  /// Another name.
+  private func rename(_ form: FormFields, _ exchange: Exchange) async throws(Refusal) -> Response {
+    let client = try await driver.caller(exchange)
+    let (first, last) = (form["first_name"] ?? "", form["last_name"])
+    guard case .failure(let refusal) = await driver.engine.renameAccount(first: first, last: last, client: client) else {
+      return exchange.leadOn(to: "/auth/account?done=renamed")
+    }
+    guard refusal.code == .invalidInput, let own = try await driver.session(exchange) else { throw refusal }
+    exchange.note(refusal)
+    return try await show(own, exchange, misnamed: Misnamed(first: first, last: last, refusal: refusal))
+  }
+
+  /// What was typed in place of a name.
+  private struct Misnamed {
+    let first: String
+    let last: String?
+    let refusal: Refusal
+  }
+
+  /// Removes the identities at a site. Whoever has proved nothing lately is led to where they do, and back.
+  private func disconnect(_ form: FormFields, _ exchange: Exchange) async throws(Refusal) -> Response {
+    guard let provider = form["provider"].flatMap(ProviderName.init(rawValue:)) else { throw exchange.refusal(.badRequest) }
+    guard case .failure(let refusal) = await driver.engine.disconnect(provider, client: try await driver.caller(exchange)) else {
+      return exchange.leadOn(to: "/auth/account?done=disconnected")
+    }
+    guard let address = ChangeProof.address(after: refusal, backTo: "/auth/account?done=confirmed") else { throw refusal }
+    return exchange.leadOn(to: address)
+  }
+
+  private func show(_ found: SessionSnapshot, _ exchange: Exchange, misnamed: Misnamed? = nil) async throws(Refusal) -> Response {
     let words = pages.words(exchange)
     let account = found.account
+    let query = try exchange.query()
     let sessions = try await exchange.asking { () async throws(StoreFault) in try await driver.sessions.sessions(of: account.id) }
     let email = account.identifier(.email)
-    let done = try exchange.query()["done"].flatMap { name -> String? in
+    let done = query["done"].flatMap { name -> String? in
       guard Self.done.contains(name) else { return whatWasDone(by: name, words, exchange) }
       return words["done_" + (name == "add_email" ? "change_email" : name)]
     }
     let verifying = exchange.generation.flow(for: .verify(.email))?.name
+    let name = [account.firstName, account.lastName].compactMap { $0 }.joined(separator: " ")
+    let called = name.isEmpty ? account.identifiers.first?.identifier.display ?? "" : name
+    // Without them the page is still of use.
+    let holdings = (try? await driver.engine.holdings(client: try await driver.caller(exchange)).get()) ?? [:]
+    let factors = factorRows(account, holdings, words, exchange)
     let model = Model(
-      notice: done, isUnverified: email != nil && email?.verifiedAt == nil && verifying.map { offers($0, exchange) } ?? false,
-      verify: verifying.map { Self.way(path(of: $0, exchange), $0) } ?? "", rows: rows(account, words, exchange),
+      notice: misnamed == nil ? done : nil,
+      back: exchange.targets.accept(query["return_to"]).map(NextPage.back) ?? exchange.generation.flows["login"]?.next.returning ?? "/",
+      backLabel: words.text("back_to", ["service": exchange.gateway.brand.name ?? exchange.gateway.service]),
+      initial: called.first { $0.isLetter }.map { String($0).uppercased() } ?? "", called: called,
+      isUnverified: email != nil && email?.verifiedAt == nil && verifying.map { offers($0, exchange) } ?? false,
+      verify: verifying.map { Self.way(path(of: $0, exchange), $0) } ?? "", name: nameForm(account, shown: name, misnamed, words),
+      rows: signInRows(account, words, exchange), factors: factors, hasFactors: !factors.isEmpty, language: words.language,
       places: sessions.map { place($0, isCurrent: $0.id == found.session.id, words) }, hasOthers: sessions.count > 1)
-    return pages.page(model, title: words["account_page"], exchange)
+    return pages.page(
+      model, title: words["account_page"], status: misnamed?.refusal.code.httpStatus ?? .ok, at: misnamed == nil ? nil : "/auth/account", exchange)
+  }
+
+  private func nameForm(_ account: Account, shown: String, _ misnamed: Misnamed?, _ words: Words) -> NameForm {
+    NameForm(
+      first: misnamed?.first ?? account.firstName, last: misnamed.map { $0.last ?? "" } ?? account.lastName, shown: shown.isEmpty ? nil : shown,
+      label: words[shown.isEmpty ? "add" : "change"], isOpen: misnamed != nil, problem: misnamed.map { words.sentence(of: $0.refusal) },
+      firstIsInvalid: misnamed?.refusal.field == "first_name", lastIsInvalid: misnamed?.refusal.field == "last_name")
   }
 
   /// What a flow has done whose page leads back here; nil for a name that tells nothing.
@@ -104,14 +204,16 @@ struct AccountPage: Sendable {
     case .verify(let kind): (said, endsOthers) = (words["done_verify_\(kind.rawValue)"], false)
     case .join(let kind): (said, endsOthers) = (words["done_join_\(kind.rawValue)"], false)
     case .change(let kind): said = words["done_change_\(kind.rawValue)"]
-    case .factor(_, .unlock), .factor(_, .recover): return nil
+    case .factor(_, .unlock): return nil
     case .factor(let provider, let operation):
       guard let page = ProviderPage(provider, exchange.providers) else { return nil }
+      if operation == .recover { return words.text("done_change", ["name": page.shortName(words)]) + " " + words["others_signed_out"] }
       endsOthers = operation != .set
       if page.pad != nil {
         said = words["done_pin_\(operation.rawValue)"]
       } else {
-        said = words.text(operation == .set ? "done_set" : operation == .disable ? "done_disable" : "done_change", ["name": page.title(words)])
+        said = words.speaking(page.descriptor.words).text(
+          operation == .set ? "done_set" : operation == .disable ? "done_disable" : "done_change", ["name": page.title(words)])
       }
     default: return nil
     }
@@ -128,8 +230,8 @@ struct AccountPage: Sendable {
     FormFields.address(path, ["flow": flow, "return_to": "/auth/account?done=\(done ?? flow)"])
   }
 
-  private func rows(_ account: Account, _ words: Words, _ exchange: Exchange) -> [Row] {
-    let name = [account.firstName, account.lastName].compactMap { $0 }.joined(separator: " ")
+  /// What signs the person in: number, address, password, other sites.
+  private func signInRows(_ account: Account, _ words: Words, _ exchange: Exchange) -> [Row] {
     let link = { (label: String, purpose: FlowPurpose, about: String) -> Link? in
       guard let flow = exchange.generation.flow(for: purpose)?.name, offers(flow, exchange) else { return nil }
       // The first address takes no other one's place.
@@ -137,7 +239,6 @@ struct AccountPage: Sendable {
       return Link(label: words[label], address: Self.way(path(of: flow, exchange), flow, done: done), name: "\(words[label]): \(words[about])")
     }
     var rows: [Row] = []
-    if !name.isEmpty { rows.append(Row(name: words["name"], value: name, badge: nil, isGood: true, links: [])) }
     let phone = account.identifier(.phone)
     let phoneLink = phone == nil ? link("add", .join(.phone), "phone") : link("change", .change(.phone), "phone")
     if phone != nil || phoneLink != nil {
@@ -149,12 +250,51 @@ struct AccountPage: Sendable {
       ? [link("add", .change(.email), "email")]
       : [email?.verifiedAt == nil ? link("verify_your_email", .verify(.email), "email") : nil, link("change", .change(.email), "email")]
     if email != nil || emailLinks.contains(where: { $0 != nil }) { rows.append(row("email", email, emailLinks, words)) }
-    rows += exchange.factors.sorted { ($0.pad == nil ? 1 : 0) < ($1.pad == nil ? 1 : 0) }.map { row($0, account, words, exchange) }
-    for site in exchange.pages where site.descriptor.identifierKinds.contains(.federated) {
-      let isJoined = account.identifiers.contains { $0.identifier.kind == .federated }
-      rows.append(Row(name: site.shortName(words), value: nil, badge: words[isJoined ? "joined" : "not_joined"], isGood: isJoined, links: []))
+    rows += exchange.pages.filter { $0.isOnEntrance && $0.passwordField != nil }.compactMap { passwordRow($0, account, words, exchange) }
+    return rows + exchange.pages.filter { $0.descriptor.identifierKinds.contains(.federated) }.map { siteRow($0, account, words, exchange) }
+  }
+
+  /// A password: it is chosen anew by a code to the address beside it, as where it was forgotten.
+  private func passwordRow(_ page: ProviderPage, _ account: Account, _ words: Words, _ exchange: Exchange) -> Row? {
+    let isSet = account.credentials.contains(page.name)
+    guard let email = account.identifier(.email), isSet || email.verifiedAt != nil else { return nil }
+    let title = page.shortName(words)
+    let flow = exchange.generation.flow(for: .factor(page.name, .recover))?.name
+    let label = words[isSet ? "change" : "set_up"]
+    let link = flow.flatMap { flow in
+      offers(flow, exchange)
+        ? Link(
+          label: label, address: FormFields.address("/auth/login", ["with": "reset", "return_to": "/auth/account?done=\(flow)"]),
+          name: "\(label): \(title)") : nil
     }
-    return rows
+    return Row(name: title, value: nil, badge: words[isSet ? "is_set" : "is_not_set"], isGood: isSet, links: [link].compactMap(\.self))
+  }
+
+  /// An identity at another site. It can be taken off while something else signs the person in.
+  private func siteRow(_ site: ProviderPage, _ account: Account, _ words: Words, _ exchange: Exchange) -> Row {
+    let title = site.shortName(words)
+    let held = account.identifiers.first { site.proves($0.identifier, among: exchange.providers) }
+    let canLeave = held != nil && driver.engine.canDisconnect(site.name, from: account, exchange.generation)
+    return Row(
+      name: title, value: held?.identifier.display, badge: words[held != nil ? "joined" : "not_joined"], isGood: held != nil, links: [],
+      button: canLeave ? Button(label: words["disconnect"], value: site.name.rawValue, name: "\(words["disconnect"]): \(title)") : nil)
+  }
+
+  /// The factors that protect the account.
+  private func factorRows(_ account: Account, _ holdings: [ProviderName: [HeldItem]], _ words: Words, _ exchange: Exchange) -> [Row] {
+    exchange.factors.sorted { ($0.pad == nil ? 1 : 0) < ($1.pad == nil ? 1 : 0) }.map { page in
+      var row = row(page, account, words, exchange)
+      row.items = (holdings[page.name] ?? []).map { item($0, page, words) }
+      row.hasItems = !row.items.isEmpty
+      return row
+    }
+  }
+
+  private func item(_ held: HeldItem, _ page: ProviderPage, _ words: Words) -> Item {
+    let own = words.speaking(page.descriptor.words)
+    return Item(
+      name: held.name, details: held.details.map(own.translated), added: held.addedAt.map { Timestamp(milliseconds: $0).text },
+      used: held.usedAt.map { Timestamp(milliseconds: $0).text })
   }
 
   /// The page on which a flow of the account begins.
@@ -166,7 +306,7 @@ struct AccountPage: Sendable {
   private func row(_ page: ProviderPage, _ account: Account, _ words: Words, _ exchange: Exchange) -> Row {
     let isSet = account.credentials.contains(page.name)
     let title = page.shortName(words)
-    let operations: [FlowPurpose.FactorOperation] = isSet ? [.change, .reset, .disable] : [.set]
+    let operations: [FlowPurpose.FactorOperation] = isSet ? (page.keepsSeveral ? [.set] : []) + [.change, .reset, .disable] : [.set]
     let links = operations.compactMap { operation -> Link? in
       guard let flow = exchange.generation.flow(for: .factor(page.name, operation))?.name, offers(flow, exchange) else { return nil }
       let purpose = FlowPurpose.factor(page.name, operation).step(of: page.name)
@@ -183,9 +323,10 @@ struct AccountPage: Sendable {
   }
 
   private func place(_ session: Session, isCurrent: Bool, _ words: Words) -> Place {
-    let device = DeviceName(userAgent: session.userAgent).text(words)
+    let name = DeviceName(userAgent: session.userAgent)
+    let device = name.text(words)
     return Place(
-      id: session.id, device: device, since: session.createdAt.text, seen: session.lastSeenAt.text, isCurrent: isCurrent,
+      id: session.id, device: device, since: session.createdAt.text, seen: session.lastSeenAt.text, isCurrent: isCurrent, isPhone: name.isPhone,
       label: words.text("sign_out_there", ["device": device]))
   }
 }
@@ -208,6 +349,9 @@ struct DeviceName {
     browser = Self.browsers.first { text.contains($0.key) }?.value
     system = Self.systems.first { text.contains($0.key) }?.value
   }
+
+  /// Whether it is carried about, rather than put on a desk.
+  var isPhone: Bool { system.map { ["iPhone", "iPad", "Android"].contains($0) } ?? false }
 
   func text(_ words: Words) -> String {
     if let browser, let system { return words.text("device_on", ["browser": browser, "system": system]) }

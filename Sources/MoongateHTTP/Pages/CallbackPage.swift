@@ -5,42 +5,61 @@ import MoongateSDK
 
 /// `/auth/callback/{provider}`: where another site sends a person back to, with a `state` of ours and what the provider is to judge.
 ///
+/// A site may have the browser post it (OAuth 2.0 Form Post Response Mode). Such a post crosses sites and brings no cookies of ours, so what it says is
+/// kept, and the browser is sent to the same address by GET, with its cookies and a handle: the code of the other site is in no address.
+///
 /// Attacks: the link of somebody else's sign-in (works only in the browser that began it), an answer given twice, an open redirect
 /// (nothing in the address says where to go on to).
 struct CallbackPage: Sendable {
   let driver: FlowDriver
   let pages: PageRenderer
-
-  /// What is handed to the provider; whatever else the site has added is not looked at.
-  private static let fields = ["code", "state", "iss", "error"]
+  let clock: any GatewayClock
+  let audit: AuditTrail
 
   var endpoints: [Endpoint] {
     [
       Endpoint(.page, .get, "/auth/callback/{}") { exchange throws(Refusal) in
         // A look ahead (HEAD) must not spend the code.
         guard exchange.request.method == .get else { throw exchange.refusal(.methodNotAllowed) }
-        guard let name = ProviderName(rawValue: exchange.parameters[0]), exchange.generation.policies[name] != nil,
-          exchange.providers[name] is any FullProvider
-        else { throw exchange.refusal(.notFound) }
+        let (name, fields) = try provider(exchange)
         let query = try exchange.query()
         guard let state = query["state"] else { throw exchange.refusal(.flowNotFound) }
         let caller = try await driver.caller(exchange)
-        let called = try await driver.engine.flow(ofCallback: state, provider: name, client: caller).get()
-        return try await judge(called, of: name, query, caller, exchange)
-      }
+        let called = try await driver.engine.flow(ofCallback: state, provider: name, returned: query[Self.handle], client: caller).get()
+        return try await judge(called, of: name, called.returned ?? query.values(of: fields), caller, exchange)
+      },
+      Endpoint(.inbound, .post, "/auth/callback/{}") { exchange throws(Refusal) in
+        let (name, fields) = try provider(exchange)
+        let form = try await exchange.form()
+        guard let state = form["state"] else { throw exchange.refusal(.flowNotFound) }
+        let caller = try await driver.caller(exchange)
+        let handle = try await driver.engine.hold(form.values(of: fields), ofCallback: state, provider: name, client: caller).get()
+        return .seeOther(FormFields.address("/auth/callback/\(name)", ["state": state, Self.handle: handle.reveal()]))
+      },
     ]
   }
 
+  /// The parameter by which a browser comes for what was posted.
+  private static let handle = "returned"
+
+  /// The provider that is called back, and what it takes. Whatever else a site adds is not looked at.
+  private func provider(_ exchange: Exchange) throws(Refusal) -> (ProviderName, [InputField]) {
+    guard let name = ProviderName(rawValue: exchange.parameters[0]), exchange.generation.policies[name] != nil,
+      exchange.providers[name] is any FullProvider, let fields = exchange.providers.descriptor(name)?.callbackFields, !fields.isEmpty
+    else { throw exchange.refusal(.notFound) }
+    return (name, fields)
+  }
+
   private func judge(
-    _ called: CalledBack, of provider: ProviderName, _ query: FormFields, _ caller: ClientContext, _ exchange: Exchange
+    _ called: CalledBack, of provider: ProviderName, _ inputs: [String: InputValue], _ caller: ClientContext, _ exchange: Exchange
   ) async throws(Refusal) -> Response {
     let id = called.id
     guard case .success(let before) = await driver.engine.view(id, client: caller), before.step?.provider == provider else {
       throw exchange.refusal(.stepNotOpen)
     }
-    let inputs = Dictionary(Self.fields.compactMap { name in query[name].map { (name, InputValue.text($0)) } }) { first, _ in first }
     do throws(Refusal) {
       let driven = try await driver.drive(exchange) { engine, client in await engine.submit(id, fields: inputs, client: client) }
+      recordSuccess(driven.view, of: provider, exchange)
       let next = await PageFlow(driver: driver).onward(driven, exchange)
       var response = Response.seeOther(exchange.address(of: next.view))
       response.setCookies(next.cookies)
@@ -54,5 +73,24 @@ struct CallbackPage: Sendable {
       let kept = before.isUnderWay ? id : nil
       return .seeOther(exchange.address(ofRefused: error.code, of: before, by: provider, id: kept, returnTo: called.returnTo))
     }
+  }
+
+  /// Records the client event of a sign-in by another site. The browser goes on to the service, so no script of ours could send it.
+  private func recordSuccess(_ view: FlowView, of provider: ProviderName, _ exchange: Exchange) {
+    guard view.purpose.letsIn else { return }
+    let isNew = view.account.map { JSONMember(name: "is_new_user", value: .flag($0.isNewUser)) }
+    guard let event = ClientEvent(.object([JSONMember(name: "name", value: .text(ClientEvent.Name.googleDone.rawValue)), isNew].compactMap(\.self)))
+    else { return }
+    audit.record(
+      AuditEvent(
+        id: DecisionID(from: driver.random), at: clock.now(), kind: .client, flow: view.flow, flowPrefix: view.id.prefix, provider: provider,
+        account: view.account?.id, address: exchange.client.address.description, detail: event.detail))
+  }
+}
+
+extension FormFields {
+  /// Those of the fields that have a value.
+  fileprivate func values(of fields: [InputField]) -> [String: InputValue] {
+    Dictionary(fields.compactMap { field in self[field.name].map { (field.name, .text($0)) } }) { first, _ in first }
   }
 }

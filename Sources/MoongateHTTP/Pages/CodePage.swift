@@ -43,6 +43,13 @@ struct CodePage: Sendable {
       case "resend":
         let resent = try await driver.drive(exchange) { engine, client in await engine.resend(id, client: client) }
         return exchange.leadOn(to: FormFields.address(path, ["id": id.secret.reveal(), "sent": "1"]), resent.cookies)
+      case "instead":
+        // Another provider of the step's `fallback`, to the same number or address.
+        let driven = try await driver.drive(exchange) { engine, client in
+          await engine.begin(id, provider: form["provider"] ?? "", fields: [:], client: client)
+        }
+        let sent = exchange.address(of: driven.view)
+        return exchange.leadOn(to: sent + (sent.contains("?") ? "&sent=1" : "?sent=1"), driven.cookies)
       case "skip": driven = try await driver.drive(exchange) { engine, client in await engine.skip(id, client: client) }
       default:
         let code = form["code"] ?? ""
@@ -107,28 +114,35 @@ struct CodePage: Sendable {
     let isDigits = field?.kind != .text
     let id = view.id.secret.reveal()
     let unit = isDigits ? "digits" : "characters"
-    let edit = edit(view, isEmail: isEmail, id: id)
+    let edit = edit(view, isEmail: isEmail, id: id, exchange)
+    let changing = Self.changing(view, isEmail: isEmail, exchange)
+    // A registration by password starts again with its whole form.
+    let isFormDue = view.purpose.registersFactor && view.isUnderWay
     let isSigningIn = !view.purpose.needsSession
     var model = CodeModel(
-      heading: words[isEmail ? "verify_email" : "verify_phone"], isEmail: isEmail, length: length, boxes: Array(repeating: true, count: length),
+      heading: words[heading(view, isEmail: isEmail)], isEmail: isEmail, length: length, boxes: Array(repeating: true, count: length),
       isDigits: isDigits, label: words.text("code_" + unit, length: length),
       sentLine: words.text("sent_" + unit, length: length), sentTo: sentTo, edit: edit,
       editLabel: words[isEmail ? "edit_email" : "edit_phone"],
-      editTitle: words[isEmail ? "edit_email_title" : "edit_title"], editAction: edit?.prefix { $0 != "?" }.description,
+      editTitle: words[isEmail ? "edit_email_title" : "edit_title"], editAction: isFormDue ? nil : edit?.prefix { $0 != "?" }.description,
       editField: page.identifierField,
       editWay: isEmail ? (view.purpose.recoveredProvider != nil ? "reset" : "code") : "phone",
-      back: edit ?? NextPage.back(view.returnTo), other: words[isEmail ? "other_email" : "other_phone"],
+      editFlow: changing ?? view.flow, back: changing == nil ? edit ?? NextPage.back(view.returnTo) : NextPage.back(view.returnTo),
+      other: words[isEmail ? "other_email" : "other_phone"],
       action: FormFields.address(path, ["id": id]), id: id, flow: view.flow, returnTo: view.returnTo, region: exchange.gateway.region,
       canStartAnew: isSigningIn,
       notice: notice.map { words[$0] }, state: locked != nil ? "locked" : isExpired ? "expired" : "open", isOpen: locked == nil && !isExpired,
       isExpired: isExpired, isLocked: locked != nil, canResend: locked == nil && wait == nil,
       countdown: locked == nil ? wait.map(Countdown.init) : nil,
       lock: locked.map(Countdown.init), expiresIn: step.expiresAt.map { Countdown(now < $0 ? $0 - now : .zero).milliseconds },
+      fallbacks: step.fallbacks.compactMap(exchange.page(of:)).map {
+        CodeModel.Fallback(provider: $0.name.rawValue, label: words.text("send_instead", ["name": $0.shortName(words)]))
+      },
       canSkip: step.isSkippable, help: words[isEmail ? "check_email" : "check_phone"], stressesSupport: locked != nil)
     if let locked {
       model.problem = words.text("locked", ["wait": words.wait(locked)])
     } else if let refusal {
-      model.problem = sentence(refusal, words)
+      model.problem = sentence(refusal, words, exchange)
       model.code = refusal.code.name
       model.isInvalid = [.invalidCode, .invalidInput].contains(refusal.code)
       if refusal.code == .invalidCode { model.state = "wrong" }
@@ -138,10 +152,30 @@ struct CodePage: Sendable {
     return model
   }
 
-  /// Where the flow's number or address is changed; nil where it is the account's own.
-  private func edit(_ view: FlowView, isEmail: Bool, id: String) -> String? {
+  /// The name of the page's heading: what the code is for.
+  private func heading(_ view: FlowView, isEmail: Bool) -> String {
     switch view.purpose {
+    case .factor(_, .recover): "reset_code_title"
+    // A provider whose code does not come by mail has a heading of its own.
+    case .signIn where isEmail && !view.isUnderWay && page.descriptor.words?.page["verify_email"] == nil: "sign_in_code_title"
+    default: isEmail ? "verify_email" : "verify_phone"
+    }
+  }
+
+  /// The flow that replaces an address which the account only claims, such as a mistyped one; nil in every flow but one that verifies it.
+  private static func changing(_ view: FlowView, isEmail: Bool, _ exchange: Exchange) -> String? {
+    guard case .verify(let kind) = view.purpose, let flow = exchange.generation.flow(for: .change(kind))?.name,
+      !exchange.offered(first: flow).isEmpty
+    else { return nil }
+    return flow
+  }
+
+  /// Where the flow's number or address is changed; nil where it is the account's own.
+  private func edit(_ view: FlowView, isEmail: Bool, id: String, _ exchange: Exchange) -> String? {
+    switch view.purpose {
+    case .verify: Self.changing(view, isEmail: isEmail, exchange).map { FormFields.address(path, ["flow": $0, "return_to": view.returnTo]) }
     case .change, .join: FormFields.address(path, ["flow": view.flow, "return_to": view.returnTo])
+    case .register where view.isUnderWay && view.purpose.registersFactor: FormFields.address(NextPage.page(of: view), ["id": id])
     case .signIn, .register, .factor(_, .recover): !view.isUnderWay ? FormFields.address(NextPage.page(of: view), ["id": id]) : nil
     default: nil
     }
@@ -150,14 +184,14 @@ struct CodePage: Sendable {
   /// The page's words, and in their place those that the provider brings.
   private func words(_ exchange: Exchange) -> Words { pages.words(exchange).speaking(page.descriptor.words) }
 
-  private func sentence(_ refusal: Refusal, _ words: Words) -> String {
+  private func sentence(_ refusal: Refusal, _ words: Words, _ exchange: Exchange) -> String {
     switch refusal.code {
     case .invalidCode: return words.sentenceWithTries(of: refusal)
     // The countdown below says how long.
     case .resendTooSoon: return words.translated(refusal.code.sentence)
     case .sendLimit, .rateLimited:
       return refusal.retryAfter.map { words.text("too_many_in", ["wait": words.wait($0)]) } ?? words.sentence(of: refusal)
-    case .deliveryFailed: return words["failed_to_send"]
+    case .deliveryFailed: return words.undelivered(refusal, otherwise: "failed_to_send", exchange)
     case .busy, .storeUnavailable, .policyError: return words["unable_to_verify"]
     default: return words.sentence(of: refusal)
     }
@@ -175,6 +209,12 @@ struct CodePage: Sendable {
 
 /// What `code.mustache` shows.
 struct CodeModel: PageModel {
+  /// Another provider that can send a code to the same number or address.
+  struct Fallback: Decodable {
+    let provider: String
+    let label: String
+  }
+
   static let template = PageTemplate.code
   let heading: String
   let isEmail: Bool
@@ -192,6 +232,8 @@ struct CodeModel: PageModel {
   let editAction: String?
   let editField: String
   let editWay: String
+  /// The flow of the sheet that changes the number or address.
+  let editFlow: String
   let back: String
   let other: String
   let action: String
@@ -217,6 +259,8 @@ struct CodeModel: PageModel {
   let lock: Countdown?
   /// In milliseconds.
   let expiresIn: Int64?
+  /// The other providers that can send a code; none outside of a `fallback`.
+  let fallbacks: [Fallback]
   let canSkip: Bool
   let help: String
   let stressesSupport: Bool

@@ -134,11 +134,19 @@ struct ContactPage: Sendable {
     case .resendTooSoon: problem = words.translated(RefusalCode.resendTooSoon.sentence)
     case .sendLimit, .tooManyAttempts, .rateLimited:
       problem = refusal?.retryAfter.map { words.text("too_many_in", ["wait": words.wait($0)]) } ?? problem
-    case .deliveryFailed, .busy, .storeUnavailable, .policyError: problem = words["failed_to_send"]
+    case .deliveryFailed: problem = refusal.map { words.undelivered($0, otherwise: "failed_to_send", exchange) }
+    case .busy, .storeUnavailable, .policyError: problem = words["failed_to_send"]
     default: break
     }
+    // What a service behind the gateway requires, it leads to from its own page: the person reads who asks for it.
+    let isAsked = returnTo.map { !$0.hasPrefix("/auth/") } ?? false
+    let reason = exchange.reason(for: purpose, returnTo: returnTo, words)
+    let subtitle =
+      isAsked && purpose == .verify(.email) && sentTo != nil
+      ? words.text("needs_email", ["service": exchange.gateway.brand.name ?? exchange.gateway.service])
+      : [reason, words[names.1]].compactMap(\.self).joined(separator: " ")
     let model = Model(
-      heading: words[names.0], subtitle: words[names.1], sentTo: sentTo, asksPhone: asks && !isEmail, asksEmail: asks && isEmail, action: path,
+      heading: words[names.0], subtitle: subtitle, sentTo: sentTo, asksPhone: asks && !isEmail, asksEmail: asks && isEmail, action: path,
       id: id?.secret.reveal(), flow: flow, returnTo: returnTo, typed: typed, region: region ?? exchange.gateway.region, problem: problem,
       isInvalid: [.invalidPhone, .invalidEmail].contains(refusal?.code), back: NextPage.back(returnTo),
       wait: refusal?.retryAfter.map(Countdown.init),

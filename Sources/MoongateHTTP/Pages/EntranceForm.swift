@@ -18,6 +18,8 @@ struct EntranceForm {
   var isCalm = false
   /// The refusal that a person has come back with from another site.
   var refused: String?
+  /// The name of the provider whose site has refused, if the address says it.
+  var refusedBy: String?
   /// The refusal's, for scripts.
   var code: String?
   /// The field that is meant.
@@ -29,20 +31,36 @@ struct EntranceForm {
   /// The way to the other page is what the person needs.
   var offersOther = false
   var stressesSupport = false
+  /// Whether the account's own password is chosen anew, by somebody who is signed in.
+  var isSignedIn = false
   /// The first page that this browser sees of us.
   var isArrival = false
 
-  /// - Parameter name: what the address says of it.
-  mutating func told(_ sentence: String?, by name: String?) {
+  /// - Parameters:
+  ///   - name: what the address says of it.
+  ///   - site: the provider that the address names.
+  mutating func told(_ sentence: String?, by name: String?, of site: String?) {
     problem = sentence
     isCalm = name == RefusalCode.oauthCancelled.name
     refused = sentence == nil ? nil : name
+    refusedBy = sentence == nil ? nil : site
   }
 
   /// The country that a number without its code is of, as a form or an address names it; nil for what is no two letters.
   static func region(_ text: String?) -> String? {
     text.flatMap { $0.wholeMatch(of: /[A-Za-z]{2}/) == nil ? nil : $0.uppercased() }
   }
+}
+
+/// A ceremony on the page for signing in: a button, and what the browser offers in the field for an identifier.
+struct EntranceCeremony: Decodable {
+  let flow: String
+  let provider: String
+  let label: String
+  let returnTo: String?
+  /// What is said, as on the page of its step.
+  let cancelled: String
+  let failed: String
 }
 
 /// What `login.mustache` shows.
@@ -83,7 +101,13 @@ struct EntranceModel: PageModel {
   /// The other sites that are offered.
   let sites: [SiteButton]
   let hasSites: Bool
+  /// The ceremonies that tell whose account it is.
+  let ceremonies: [EntranceCeremony]
   let ways: [Link]
+  /// Other ways, to which scripts take along what was typed.
+  let forms: [Link]
+  /// Where a forgotten password is chosen anew; nil where that is not offered.
+  let forgotten: String?
   /// The way to the other page, where that is what the person needs.
   let offer: Link?
   let other: Link?

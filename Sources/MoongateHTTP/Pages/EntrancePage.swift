@@ -54,6 +54,13 @@ struct EntrancePage: Sendable {
         if let name = query["flow"], let answer = try passwords.stepUp(name, session.account, returnTo, problem: refused(query, exchange), exchange) {
           return answer
         }
+        // A password is chosen anew from the account page: the code goes to the account's own address.
+        if kind == .login, query["with"] == Way.reset.rawValue, isOffered(.reset, flow, exchange) {
+          var form = EntranceForm(way: .reset, flow: nil, returnTo: returnTo)
+          form.email = session.account.identifier(.email)?.identifier.display
+          form.isSignedIn = true
+          return page(form, exchange)
+        }
         if flow == nil { return exchange.leadOn(to: returnTo ?? exchange.generation.flows[defaultFlow]?.next.returning ?? "/") }
       }
       if hasOnlyLinks(flow, exchange) {
@@ -63,8 +70,8 @@ struct EntrancePage: Sendable {
       form.phone = query["phone"]
       form.region = EntranceForm.region(query["region"])
       form.isArrival = kind == .login && exchange.credentials.browser == nil && query["refused"] == nil
-      form.told(refused(query, exchange), by: query["refused"])
-      return page(form, exchange)
+      form.told(refused(query, exchange), by: query["refused"], of: query["by"])
+      return greeting(page(form, exchange), exchange)
     }
     // Edit: the same flow, another number. A flow that is dead leaves an empty form.
     let id = FlowID(text: text)
@@ -83,16 +90,30 @@ struct EntrancePage: Sendable {
       flow: flow, returnTo: returnTo)
     form.id = text
     form.region = EntranceForm.region(query["region"])
-    if isEmail { form.email = view.step?.sentTo } else { form.phone = view.step?.sentTo ?? query["phone"] }
-    form.told(refused(query, exchange), by: query["refused"])
+    // After a lock the person comes here to type another number or address.
+    if view.step?.lockedUntil == nil {
+      if isEmail { form.email = view.step?.sentTo } else { form.phone = view.step?.sentTo ?? query["phone"] }
+    }
+    (form.firstName, form.lastName) = (view.firstName, view.lastName)
+    form.told(refused(query, exchange), by: query["refused"], of: query["by"])
     return page(form, exchange)
+  }
+
+  /// With the cookie by which the browser is known again. The splash is shown to a browser without it, and a form that comes back without it is sent by a
+  /// browser that keeps no cookies. Clients that are no browser get none.
+  private func greeting(_ page: Response, _ exchange: Exchange) -> Response {
+    guard exchange.credentials.browser == nil, exchange.request.isNavigation || exchange.isScripted else { return page }
+    var response = page
+    response.setCookies([GatewayCookies(exchange.gateway).begin(SecretText(Base64URL.encode(driver.random.bytes(32))))])
+    return response
   }
 
   /// The sentence of what a person comes back from another site with.
   private func refused(_ query: FormFields, _ exchange: Exchange) -> String? {
-    query["refused"].flatMap(RefusalCode.init(reserved:)).flatMap {
-      NextPage.shown.contains($0) ? pages.words(exchange).translated($0.sentence) : nil
-    }
+    guard let code = query["refused"].flatMap(RefusalCode.init(reserved:)), NextPage.shown.contains(code) else { return nil }
+    let words = pages.words(exchange)
+    if code == .oauthFailed, let site = exchange.refusingSite(query["by"]) { return site.siteFailed(words) }
+    return words.translated(code.sentence)
   }
 
   /// Whether none of the ways into a flow is one that this page offers itself.
@@ -103,14 +124,14 @@ struct EntrancePage: Sendable {
       own == nil
       ? [Way.phone, .email, .code].contains { isOffered($0, nil, exchange) }
       : exchange.offered(first: own ?? "").contains { !isLink($0, own, exchange) }
-    return !isUsed && sites(own, exchange).isEmpty && !links.isEmpty
+    return !isUsed && sites(own, exchange).isEmpty && !exchange.offered(first: own ?? defaultFlow).contains(where: isCeremony) && !links.isEmpty
   }
 
   private var defaultFlow: String { kind == .login ? "login" : "register" }
 
   /// A flow of the operator's own to sign in by, as a route names it; nil for ours and for what is none.
   private func ownFlow(_ name: String?, _ exchange: Exchange) -> String? {
-    guard let name, let flow = exchange.generation.flows[name], [.signIn, .register(setting: nil)].contains(flow.purpose) else { return nil }
+    guard let name, let flow = exchange.generation.flows[name], flow.purpose.letsIn else { return nil }
     return name
   }
 
@@ -151,11 +172,7 @@ struct EntrancePage: Sendable {
 
   /// The provider that takes the field for identifiers of a kind.
   private func field(_ kind: IdentifierKind, _ pages: [ProviderPage]) -> ProviderPage? {
-    let able = pages.compactMap { page -> (page: ProviderPage, priority: Int)? in
-      if case .field(kind, let priority)? = page.descriptor.entrance { (page, priority) } else { nil }
-    }
-    return able.reduce(nil as (page: ProviderPage, priority: Int)?) { best, next in best.map { $0.priority >= next.priority } ?? false ? best : next
-    }?.page
+    ProviderPage.taking(kind, of: pages)
   }
 
   /// The other sites that have a button, those of the highest priority first.
@@ -171,18 +188,35 @@ struct EntrancePage: Sendable {
   }
 
   private func isLink(_ page: ProviderPage, _ own: String?, _ exchange: Exchange) -> Bool {
-    if page.isOnEntrance { return false }
+    if page.isOnEntrance || isCeremony(page) { return false }
     return ![Way.phone, .code].contains { entry($0, own, exchange)?.provider.name == page.name }
+  }
+
+  /// Whether people sign in by its ceremony, with nothing typed.
+  private func isCeremony(_ page: ProviderPage) -> Bool {
+    kind == .login && page.ceremonyButton != nil && page.descriptor.role.contains(.findsAccount)
+  }
+
+  private func ceremonies(_ form: EntranceForm, _ words: Words, _ exchange: Exchange) -> [EntranceCeremony] {
+    let flow = form.flow ?? defaultFlow
+    return exchange.offered(first: flow).filter(isCeremony).map { page in
+      let own = words.speaking(page.descriptor.words)
+      return EntranceCeremony(
+        flow: flow, provider: page.name.rawValue, label: page.ceremonyButton.map(own.translated) ?? page.title(words), returnTo: form.returnTo,
+        cancelled: own["ceremony_cancelled"], failed: own["ceremony_failed"])
+    }
   }
 
   private func isOffered(_ way: Way, _ own: String?, _ exchange: Exchange) -> Bool {
     entry(way, own, exchange) != nil && (kind == .login || way == .phone || way == .email)
   }
 
-  /// The way that was asked for where it is offered, else the first that is.
+  /// The requested way if the page offers it. Otherwise the first way of the operator's flow, or the first way of all if the flow has none.
   private func way(_ asked: String?, _ own: String?, _ exchange: Exchange) -> Way {
     if let way = asked.flatMap(Way.init(rawValue:)), isOffered(way, own, exchange) { return way }
-    return [Way.phone, .email, .code].first { isOffered($0, own, exchange) } ?? .phone
+    if kind == .login, own == nil, let last = RememberedWay.find(in: exchange), isOffered(last, own, exchange) { return last }
+    let offered = [Way.phone, .email, .code].filter { isOffered($0, own, exchange) }
+    return offered.first { entry($0, own, exchange)?.flow == own ?? defaultFlow } ?? offered.first ?? .phone
   }
 
   // MARK: sending
@@ -206,8 +240,19 @@ struct EntrancePage: Sendable {
     form.firstName = sent["first_name"]
     form.lastName = sent["last_name"]
     if try exchange.isSwitch {
-      form.told(refused(try exchange.query(), exchange), by: try exchange.query()["refused"])
+      let query = try exchange.query()
+      form.told(refused(query, exchange), by: query["refused"], of: query["by"])
       return page(form, exchange)
+    }
+    // Another way in, with the address that was typed already: in the form's body, never in an address, which histories and logs keep.
+    if let asked = try exchange.query()["with"].flatMap(Way.init(rawValue:)), isOffered(asked, own, exchange) {
+      form.way = asked
+      return page(form, exchange)
+    }
+    // A code is not sent to somebody who could not enter it: the flow would be another browser's.
+    if exchange.credentials.browser == nil, exchange.isScripted || exchange.request.isNavigation {
+      form.problem = pages.words(exchange)["cookies_needed"]
+      return greeting(page(form, exchange, status: .forbidden), exchange)
     }
     var inputs: [String: InputValue] = [:]
     let entry = site.map { ($0, own ?? defaultFlow) } ?? entry(way, own, exchange)
@@ -222,7 +267,9 @@ struct EntrancePage: Sendable {
     let outcome = await steps.begin(
       flow, form.id.map(FlowID.init(text:)), provider.name.rawValue, inputs, returnTo: form.returnTo, exchange)
     switch outcome.result {
-    case .success(let begun): return pages.lead(on: begun.view, outcome.cookies, exchange)
+    case .success(let begun):
+      let kept = kind == .login && own == nil && site == nil ? RememberedWay.keep(way, exchange) : nil
+      return pages.lead(on: begun.view, outcome.cookies + [kept].compactMap(\.self), exchange)
     case .failure(let refusal):
       // The living code page of this number, rather than a refusal to send what was sent already.
       if refusal.code == .resendTooSoon, let id = outcome.id,
@@ -231,7 +278,7 @@ struct EntrancePage: Sendable {
         return exchange.leadOn(to: exchange.address(of: view), outcome.cookies)
       }
       form.id = outcome.id?.secret.reveal()
-      explain(refusal, isOfSite: site != nil, in: &form, exchange)
+      explain(refusal, of: site, in: &form, exchange)
       exchange.note(refusal)
       var response = page(form, exchange, status: refusal.code.httpStatus)
       response.addRefusalHeaders(refusal)
@@ -241,7 +288,8 @@ struct EntrancePage: Sendable {
   }
 
   /// The sentences of this page (seeds.md, S2), where they are not the refusal's own.
-  private func explain(_ refusal: Refusal, isOfSite: Bool, in form: inout EntranceForm, _ exchange: Exchange) {
+  /// - Parameter site: the other site that was to sign the person in; nil if a code or a password was.
+  private func explain(_ refusal: Refusal, of site: ProviderPage?, in form: inout EntranceForm, _ exchange: Exchange) {
     let words = pages.words(exchange)
     form.problem = words.sentence(of: refusal)
     form.code = refusal.code.name
@@ -259,8 +307,10 @@ struct EntrancePage: Sendable {
         form.wait = Countdown(wait)
         form.waitsForCode = true
       }
+    case .deliveryFailed where refusal.deliveryReason != nil: form.problem = words.undelivered(refusal, otherwise: "unable_to_send", exchange)
     case .deliveryFailed, .busy, .storeUnavailable, .policyError:
-      form.problem = isOfSite ? words.translated(RefusalCode.oauthFailed.sentence) : words["unable_to_send"]
+      form.problem = site?.siteFailed(words) ?? words["unable_to_send"]
+    case .oauthFailed: form.problem = site?.siteFailed(words) ?? form.problem
     case .invalidPassword: form.problem = words.sentenceWithTries(of: refusal)
     default: break
     }
@@ -278,6 +328,7 @@ struct EntrancePage: Sendable {
     let name = isLogin ? "login" : "register"
     let (heading, subtitle): (String, String) =
       switch form.way {
+      case .reset where form.isSignedIn: ("reset_code_title", "reset_subtitle")
       case .reset: ("reset_title", "reset_subtitle")
       case .code: ("code_title", "code_subtitle")
       case .email where !isLogin: ("register_title", "register_email_subtitle")
@@ -286,11 +337,16 @@ struct EntrancePage: Sendable {
     let phone = form.phone.map { String($0.prefix(64)) }
     // Without its country a number is somebody else's in ours, who would be sent the code.
     let (typed, country): (String?, String?) = form.way == .phone && phone != nil ? (phone, form.region) : (nil, nil)
+    // The first way needs no name, unless another one is remembered.
+    let isLastOther = RememberedWay.find(in: exchange) != nil
+    let parameter = { (way: Way?, path: String) -> String? in
+      way == nil || way == .phone ? (isLastOther && path == Kind.login.path && form.flow == nil ? Way.phone.rawValue : nil) : way?.rawValue
+    }
     let carried: (String, Way?) -> String = { path, way in
       FormFields.address(
         path,
         [
-          "with": way.flatMap { $0 == .phone ? nil : $0.rawValue }, "phone": typed, "region": country, "flow": form.flow,
+          "with": parameter(way, path), "phone": typed, "region": country, "flow": form.flow,
           "return_to": form.returnTo,
         ])
     }
@@ -298,17 +354,18 @@ struct EntrancePage: Sendable {
     let address = FormFields.address(
       here,
       [
-        "id": form.id, "with": form.way == .phone ? nil : form.way.rawValue, "flow": form.flow, "return_to": form.returnTo, "refused": form.refused,
+        "id": form.id, "with": parameter(form.way, here), "flow": form.flow, "return_to": form.returnTo, "refused": form.refused,
+        "by": form.refusedBy,
       ])
     var ways: [EntranceModel.Link] = []
     let offer = { (way: Way, label: String) in
       if way != form.way, isOffered(way, form.flow, exchange) { ways.append(EntranceModel.Link(label: words[label], address: carried(here, way))) }
     }
+    var forms: [EntranceModel.Link] = []
     switch form.way {
     case .phone: offer(.email, "use_email")
     case .email:
-      offer(.reset, "forgot_password")
-      offer(.code, "email_code")
+      if isOffered(.code, form.flow, exchange) { forms.append(EntranceModel.Link(label: words["email_code"], address: carried(here, .code))) }
       offer(.phone, "use_phone")
     case .code, .reset:
       offer(.email, "remembered")
@@ -320,6 +377,8 @@ struct EntrancePage: Sendable {
         ways.append(EntranceModel.Link(label: other.linkLabel(words) ?? words.text("use_other", ["name": other.shortName(words)]), address: address))
       }
     }
+    let forgotten = form.way == .email && isOffered(.reset, form.flow, exchange) ? carried(here, .reset) : nil
+    if form.isSignedIn { ways = [EntranceModel.Link(label: words["cancel"], address: NextPage.back(form.returnTo))] }
     let otherPath = isLogin ? "/auth/register" : "/auth/login"
     let other = EntranceModel.Link(
       label: words[name + "_other"], address: carried(otherPath, form.way == .email || form.way == .code ? .email : nil),
@@ -335,10 +394,12 @@ struct EntrancePage: Sendable {
       phoneIsInvalid: form.invalid == "phone", emailIsInvalid: form.invalid == "email", passwordIsInvalid: form.invalid == "password",
       wait: form.wait, waitLabel: words[form.waitsForCode ? "resend_in" : "try_again_in"],
       button: words[form.way == .phone ? "send_otp" : form.way == .email ? (isLogin ? "log_in" : "create_account") : "send_code"],
-      sites: buttons, hasSites: !buttons.isEmpty, ways: ways,
+      sites: buttons, hasSites: !buttons.isEmpty, ceremonies: form.way == .reset ? [] : ceremonies(form, words, exchange), ways: ways, forms: forms,
+      forgotten: forgotten,
       offer: form.offersOther && hasOther ? other : nil, other: form.way == .reset || !hasOther ? nil : other, isArrival: form.isArrival,
       stressesSupport: form.stressesSupport)
-    return pages.page(model, title: words[name + "_page"], kind: name, status: status, at: address, isTypedInto: true, exchange)
+    let title = form.way == .reset || form.way == .code ? words[heading] : words[name + "_page"]
+    return pages.page(model, title: title, kind: name, status: status, at: address, isTypedInto: true, exchange)
   }
 }
 

@@ -43,3 +43,8 @@ struct Countdown: Decodable {
     milliseconds = max(0, duration.wholeMilliseconds)
   }
 }
+
+extension Request {
+  /// Whether a browser says that it opens a page (Fetch Metadata, `Sec-Fetch-Mode`).
+  var isNavigation: Bool { HTTPField.Name("Sec-Fetch-Mode").map { headers[$0] } == "navigate" }
+}

@@ -9,11 +9,12 @@ struct PadPage: Sendable {
   let page: ProviderPage
   let driver: FlowDriver
   let pages: PageRenderer
+  let clock: any GatewayClock
 
-  private var provider: ProviderName { page.name }
+  var provider: ProviderName { page.name }
   private var path: String { page.ownPath ?? ProviderPage.stepPath }
   /// The names of the fields of the secret that there is, and of one that is chosen.
-  private var current: String { page.pad?.current ?? "" }
+  var current: String { page.pad?.current ?? "" }
   private var new: String { page.pad?.new ?? "" }
 
   /// What is asked for, by the names of the form's fields.
@@ -59,8 +60,11 @@ struct PadPage: Sendable {
       // A flow of the operator's that asks for something else first.
       return exchange.leadOn(to: FormFields.address("/auth/login", ["flow": flow, "return_to": returnTo]))
     }
-    let refusal = try await driver.refusal(ofChange: flow, exchange)
-    return try await page(self.task(of: purpose), flow: flow, view: nil, returnTo: returnTo, refusal, exchange)
+    var refusal = try await driver.refusal(ofChange: flow, exchange)
+    if refusal == nil { refusal = try await lock(in: flow, purpose, exchange) }
+    var response = try await page(self.task(of: purpose), flow: flow, view: nil, returnTo: returnTo, refusal, exchange)
+    if let refusal { response.addRefusalHeaders(refusal) }
+    return response
   }
 
   private func task(of purpose: FlowPurpose) -> Task {
@@ -75,13 +79,27 @@ struct PadPage: Sendable {
 
   /// What a flow that is under way waits for; nil where that is nothing of this page.
   private func task(of view: FlowView) -> Task? {
-    let due = view.step?.provider ?? (view.choices.count == 1 ? view.choices[0] : nil)
     if view.purpose.resetProvider == provider {
-      if due == provider { return .resetAfterCode }
+      if view.due == provider { return .resetAfterCode }
       return view.step == nil ? .forgotten : .reset
     }
-    guard due == provider else { return nil }
+    guard view.due == provider else { return nil }
     return view.isEnrolling ? .create : self.task(of: view.purpose)
+  }
+
+  /// Where the person comes back to who does not use the ceremony: it does not begin by itself again.
+  static func address(_ path: String, byHand flow: String, returnTo: String?) -> String {
+    FormFields.address(path, ["flow": flow, "return_to": returnTo, "by": "hand"])
+  }
+
+  /// A ceremony that the flow takes in place of the digits, where the account has one.
+  private func instead(_ flow: String, isAutomatic: Bool, _ words: Words, _ exchange: Exchange) async throws(Refusal) -> Instead? {
+    guard let account = try await driver.session(exchange)?.account else { return nil }
+    let found = exchange.offered(first: flow).first { $0.ceremonyButton != nil && account.credentials.contains($0.name) }
+    guard let found, let button = found.ceremonyButton else { return nil }
+    let isByHand = try exchange.query()["by"] != nil
+    return Instead(
+      provider: found.name.rawValue, label: words.speaking(found.descriptor.words).translated(button), isAutomatic: isAutomatic && !isByHand)
   }
 
   // MARK: sending
@@ -131,7 +149,10 @@ struct PadPage: Sendable {
       outcome = await steps.begin(flow, nil, provider.rawValue, inputs, returnTo: returnTo, exchange)
     }
     switch outcome.result {
-    case .success(let driven): return exchange.leadOn(to: exchange.address(of: driven.view), outcome.cookies)
+    case .success(let driven):
+      let unlocked = sent[new] == nil ? nil : await unlock(with: inputs[new], after: driven, exchange)
+      let cookies = unlocked.map { fresh in outcome.cookies.filter { !driven.cookies.contains($0) } + fresh } ?? outcome.cookies
+      return exchange.leadOn(to: exchange.address(of: driven.view), cookies)
     // Nothing of a flow that is made anew at each try has to be kept.
     case .failure(let refusal): return try await refused(refusal, sent, flow, id, returnTo, outcome.cookies, exchange)
     }
@@ -187,9 +208,21 @@ struct PadPage: Sendable {
     let length: Int
   }
 
+  /// A ceremony that passes the same step.
+  struct Instead: Decodable {
+    let provider: String
+    let label: String
+    /// Whether the page starts it on arrival.
+    let isAutomatic: Bool
+  }
+
   struct Model: PageModel {
     static let template = PageTemplate.pin
     let heading: String
+    /// Why the passcode is asked for; nil if nobody but the person wants it.
+    let reason: String?
+    /// Whose passcode it is: a masked number or address, for who shares the device.
+    let whose: String?
     let isLock: Bool
     let isForgotten: Bool
     let forgotMessage: String
@@ -212,6 +245,8 @@ struct PadPage: Sendable {
     let code: String?
     let wait: Countdown?
     let waitLabel: String
+    /// The time until another code can be sent; nil if one can be sent now.
+    let resend: Countdown?
     /// What its end does, for scripts.
     let then: String
     let confirms: String?
@@ -220,6 +255,8 @@ struct PadPage: Sendable {
     let current: String
     let new: String
     let resetFlow: String?
+    /// What the person may use in place of the digits.
+    let instead: Instead?
     let isOff: Bool
     let stressesSupport: Bool
   }
@@ -229,7 +266,8 @@ struct PadPage: Sendable {
   ) async throws(Refusal) -> Response {
     let words = pages.words(exchange).speaking(page.descriptor.words)
     let reset = exchange.generation.flow(for: .factor(provider, .reset))
-    let isSignedIn = try await driver.session(exchange) != nil
+    let account = try await driver.session(exchange)?.account
+    let isSignedIn = account != nil
     let byEmail: Bool
     if let step = view?.step {
       byEmail = exchange.page(of: step.provider)?.isEmail ?? false
@@ -268,9 +306,14 @@ struct PadPage: Sendable {
     let isTooSoon = refusal?.code == .resendTooSoon
     if isTooSoon { problem = words.translated(RefusalCode.resendTooSoon.sentence) }
     let id = view?.id.secret.reveal()
+    let now = clock.now()
     let here = FormFields.address(path, ["id": id, "flow": id == nil ? flow : nil, "return_to": returnTo])
     let model = Model(
-      heading: words[heading], isLock: task == .unlock, isForgotten: task == .forgotten,
+      heading: page.descriptor.title.map(words.translated) ?? words[heading],
+      reason: exchange.reason(for: exchange.generation.purpose(of: flow), returnTo: returnTo, words),
+      // Attack: somebody signs in at a browser in which another person's session lives: the passcode is not that person's.
+      whose: task == .unlock && exchange.generation.purpose(of: flow).needsSession ? account?.hint : nil, isLock: task == .unlock,
+      isForgotten: task == .forgotten,
       forgotMessage: words[byEmail ? "forgot_message" : "forgot_message_phone"],
       forgotButton: words[byEmail ? "send_reset_email" : "send_reset_code"],
       // Who is not signed in yet has no session to reset a passcode in.
@@ -281,9 +324,11 @@ struct PadPage: Sendable {
       forgot: FormFields.address(path, ["flow": reset?.name, "return_to": returnTo]), here: here, sentTo: view?.step?.sentTo,
       state: refusal == nil ? "open" : isLocked ? "locked" : "wrong", notice: notice.map { words[$0] }, problem: problem, code: refusal?.code.name,
       wait: isLocked || isTooSoon ? refusal?.retryAfter.map(Countdown.init) : nil,
-      waitLabel: words[isTooSoon ? "resend_in" : "try_again_in"], then: isTooSoon ? "enable" : "reload",
+      waitLabel: words[isTooSoon ? "resend_in" : "try_again_in"],
+      resend: view?.step?.resendAt.flatMap { now < $0 ? Countdown($0 - now) : nil }, then: isTooSoon ? "enable" : "reload",
       confirms: ChangeProof.address(after: refusal, backTo: FormFields.address(path, ["flow": flow, "return_to": returnTo])),
       checks: task == .change && exchange.generation.flow(for: .factor(provider, .unlock)) != nil, current: current, new: new, resetFlow: reset?.name,
+      instead: task == .unlock && view == nil ? try await instead(flow, isAutomatic: refusal == nil, words, exchange) : nil,
       isOff: isLocked, stressesSupport: isLocked)
     return pages.page(model, title: model.heading, of: page.descriptor.words, status: refusal?.code.httpStatus ?? .ok, at: here, exchange)
   }

@@ -66,6 +66,7 @@ struct PageFlow: Sendable {
 
   /// Begins the steps that are due and for which nothing has to be chosen or typed: a code to the account's own address, a passcode.
   func onward(_ driven: FlowDriver.Driven, _ exchange: Exchange) async -> FlowDriver.Driven {
+    if let registered = await registering(driven, exchange) { return registered }
     var driven = driven
     while driven.view.status == .pending, driven.view.step == nil, driven.view.choices.count == 1, let provider = driven.view.choices.first {
       let before = driven
@@ -82,6 +83,62 @@ struct PageFlow: Sendable {
       if driven.view.step?.redirectTo != nil { break }
     }
     return driven
+  }
+}
+
+// MARK: - Registering
+
+extension PageFlow {
+  /// Makes the account of a registration that lacks nothing but a code which may be left out, and sends that code in the new session.
+  ///
+  /// Whoever leaves the page of the code, by Back or for good, has an account and is signed in to it. The address stays unverified, and opens nothing
+  /// by itself, until the code is entered: as after "Skip for now".
+  /// - Returns: nil where the flow demands the code, where no flow verifies the address later, and where an app takes over what the flow ends in.
+  private func registering(_ driven: FlowDriver.Driven, _ exchange: Exchange) async -> FlowDriver.Driven? {
+    let view = driven.view
+    guard view.purpose.registersFactor, view.status == .pending, view.isUnderWay, view.step == nil, !view.isForApp,
+      let last = exchange.generation.flows[view.flow]?.steps.last, last.isSkippable, !view.choices.isEmpty,
+      Set(view.choices).isSubset(of: last.choices), view.choices.allSatisfy({ exchange.page(of: $0).map { $0.sendsCodes && $0.isEmail } ?? false }),
+      let verifying = exchange.generation.flow(for: .verify(.email)), let provider = exchange.offered(first: verifying.name).first?.name
+    else { return nil }
+    do throws(Refusal) {
+      var made = try await driver.drive(exchange, as: driven) { engine, client in await engine.skip(view.id, client: client) }
+      made.cookies = driven.cookies + made.cookies
+      made.browser = driven.browser
+      guard made.view.status == .complete, let token = made.view.session?.token else { return made }
+      let verification = await verification(by: provider, in: verifying.name, as: token, returnTo: made.view.next, exchange)
+      guard var sent = verification else { return made }
+      sent.cookies = made.cookies + sent.cookies
+      return sent
+    } catch {
+      return nil
+    }
+  }
+
+  /// Mails a code to the address that the new account claims.
+  /// - Returns: the flow, also where its code could not be sent: its page says so and offers to send another. nil where there is no such flow.
+  private func verification(
+    by provider: ProviderName, in flow: String, as token: SecretText, returnTo: String?, _ exchange: Exchange
+  ) async -> FlowDriver.Driven? {
+    do throws(Refusal) {
+      let hash = TokenHash(of: token.reveal().utf8)
+      let found = try await exchange.asking { () async throws(StoreFault) in try await driver.sessions.find(hash) }
+      guard let session = found else { return nil }
+      let created = try await driver.create(flow, returnTo: returnTo, in: session, exchange)
+      do throws(Refusal) {
+        var sent = try await driver.drive(exchange, as: created, in: session) { engine, client in
+          await engine.begin(created.view.id, provider: provider.rawValue, fields: [:], client: client)
+        }
+        sent.cookies = created.cookies + sent.cookies
+        sent.browser = created.browser
+        return sent
+      } catch {
+        exchange.note(error)
+        return created
+      }
+    } catch {
+      return nil
+    }
   }
 }
 
@@ -137,7 +194,9 @@ extension Exchange {
     if view.status == .complete { return view.next ?? "/" }
     let id = view.id.secret.reveal()
     if ChoosePage.isDue(in: view) { return ChoosePage.address(of: view) }
-    let due = (view.step?.provider ?? (view.choices.count == 1 ? view.choices[0] : nil)).flatMap { ProviderPage($0, providers) }
+    // One page shows every step that waits, whatever its provider's other steps look like.
+    if view.step?.retryAfter != nil { return FormFields.address(ProviderPage.stepPath, ["id": id]) }
+    let due = view.due.flatMap { ProviderPage($0, providers) }
     guard let due else { return FormFields.address(choosesOnStepPage(view) ? ProviderPage.stepPath : NextPage.page(of: view), ["id": id]) }
     if due.isOnStepPage { return FormFields.address(ProviderPage.stepPath, ["id": id]) }
     guard let path = due.ownPath else { return FormFields.address(NextPage.page(of: view), ["id": id]) }
@@ -170,12 +229,11 @@ extension Exchange {
       return ProviderPage.stepAddress(view.flow, with: provider, returnTo: returnTo, refused: NextPage.nameTold(code))
     }
     let told = NextPage.told(code).name
-    if view.purpose.needsSession { return FormFields.address("/auth/login", ["flow": view.flow, "refused": told, "return_to": returnTo]) }
-    return FormFields.address(NextPage.page(of: view), ["id": id?.secret.reveal(), "refused": told, "return_to": returnTo])
+    // Its sentence names the site.
+    let site = told == RefusalCode.oauthFailed.name && refusingSite(nil)?.name != provider ? provider.rawValue : nil
+    if view.purpose.needsSession {
+      return FormFields.address("/auth/login", ["flow": view.flow, "refused": told, "by": site, "return_to": returnTo])
+    }
+    return FormFields.address(NextPage.page(of: view), ["id": id?.secret.reveal(), "refused": told, "by": site, "return_to": returnTo])
   }
-}
-
-extension FlowPurpose {
-  /// Whether the flow is one by which people who have typed nothing but a number or address come in.
-  var letsIn: Bool { self == .signIn || self == .register(setting: nil) }
 }

@@ -37,7 +37,7 @@ struct PasswordForm: Sendable {
   }
 
   private func due(in view: FlowView, _ exchange: Exchange) -> ProviderPage? {
-    (view.step?.provider ?? (view.choices.count == 1 ? view.choices[0] : nil)).flatMap(exchange.page(of:))
+    view.due.flatMap(exchange.page(of:))
   }
 
   func show(_ view: FlowView, _ exchange: Exchange) async throws(Refusal) -> Response {

@@ -38,17 +38,32 @@ struct ProviderPage {
   var passwordField: String? { descriptor.passwordField }
 
   /// The pad's digits and the names of its fields.
-  var pad: (count: Int, current: String, new: String)? {
-    if case .digitPad(let count, let current, let new) = presentation { (count, current, new) } else { nil }
-  }
+  var pad: (count: Int, current: String, new: String)? { descriptor.pad }
 
   /// What the button says that leads to its site.
   var siteButton: String? {
     if case .externalSite(let button) = presentation { button } else { nil }
   }
 
+  /// What the button says that starts its ceremony.
+  var ceremonyButton: String? {
+    if case .ceremony(let button) = presentation { button } else { nil }
+  }
+
+  /// Whether an account may have several of its factor, so that another one can be added.
+  var keepsSeveral: Bool { descriptor.role.contains(.keepsSeveral) }
+
   /// The priority of its button on the page for signing in.
   var buttonPriority: Int { if case .button(_, _, let priority)? = descriptor.entrance { priority } else { 0 } }
+
+  /// The provider that takes the field for identifiers of a kind: of those with the highest priority the first.
+  static func taking(_ kind: IdentifierKind, of pages: [ProviderPage]) -> ProviderPage? {
+    let able = pages.compactMap { page -> (page: ProviderPage, priority: Int)? in
+      if case .field(kind, let priority)? = page.descriptor.entrance { (page, priority) } else { nil }
+    }
+    return able.reduce(nil as (page: ProviderPage, priority: Int)?) { best, next in best.map { $0.priority >= next.priority } ?? false ? best : next
+    }?.page
+  }
 
   /// The page of its step in a flow that is not begun yet.
   /// - Parameter refused: the name of what a person comes back with from the provider's site.
@@ -66,6 +81,11 @@ struct ProviderPage {
 
   /// The field that a code provider reads the identifier from.
   var identifierField: String { descriptor.beginFields.first { $0.kind == .phone || $0.kind == .email }?.name ?? (isEmail ? "email" : "phone") }
+
+  /// Whether an identity elsewhere is one of this provider. Those of instances and of programs begin with their names.
+  func proves(_ identity: Identifier, among providers: ProviderRegistry) -> Bool {
+    providers.proves(identity, by: name)
+  }
 
   // MARK: - In which words
 
@@ -94,15 +114,31 @@ struct ProviderPage {
       let outcome = RefusalReason(rawValue: name).flatMap(descriptor.outcome)
       return outcome.map { words.speaking(descriptor.words).translated($0.sentence) }
     }
-    // The usual sentence speaks of one site.
-    if code == .oauthFailed, !isOnEntrance { return words.text("site_failed", ["site": title(words)]) }
+    if code == .oauthFailed { return siteFailed(words) }
     return NextPage.shown.contains(code) ? words.translated(code.sentence) : nil
+  }
+
+  /// What people read if its site could not sign them in. The provider's own sentence may name its usual site, which is not the site of an instance or of
+  /// an entry with a title.
+  func siteFailed(_ words: Words) -> String {
+    if isOnEntrance, descriptor.instanceOf == nil, descriptor.title == nil, let outcome = descriptor.outcome(.oauthFailed) {
+      return words.speaking(descriptor.words).translated(outcome.sentence)
+    }
+    return words.text("site_failed", ["site": shortName(words)])
   }
 
   /// `recovery_code` as people write it.
   static func spoken(_ name: String) -> String {
     let text = name.replacing("_", with: " ")
     return text.prefix(1).uppercased() + text.dropFirst()
+  }
+}
+
+extension Words {
+  /// What the person is told where a code could not be delivered: the reason that the provider has declared, in its words, else this word of the page.
+  func undelivered(_ refusal: Refusal, otherwise name: String, _ exchange: Exchange) -> String {
+    guard let reason = refusal.deliveryReason, let provider = refusal.provider.flatMap(exchange.page(of:)) else { return self[name] }
+    return speaking(provider.descriptor.words).translated(reason.sentence)
   }
 }
 
@@ -114,12 +150,21 @@ extension Exchange {
 
   /// Those of a flow's first step that can be used now, in the flow's order.
   func offered(first flow: String) -> [ProviderPage] {
-    (generation.flows[flow]?.steps.first?.choices ?? []).compactMap(page(of:))
+    guard let first = generation.flows[flow]?.steps.first else { return [] }
+    let able = first.choices.compactMap(page(of:))
+    return first.isFallback ? Array(able.prefix(1)) : able
   }
 
   /// All that can be used now, in the order of the program's list.
   var pages: [ProviderPage] { providers.all.compactMap { page(of: $0.descriptor.name) } }
 
+  /// The other site that an address tells a refusal of: the one that it names, otherwise the first with a button on the page for signing in.
+  func refusingSite(_ name: String?) -> ProviderPage? {
+    let sites = pages.filter { $0.isOnEntrance && $0.siteButton != nil }
+    guard let name else { return sites.first }
+    return sites.first { $0.name.rawValue == name }
+  }
+
   /// Those that keep a factor for accounts and have a flow that sets it.
-  var factors: [ProviderPage] { pages.filter { generation.flow(for: .factor($0.name, .set)) != nil } }
+  var factors: [ProviderPage] { pages.filter { $0.descriptor.role.contains(.keepsFactor) && generation.flow(for: .factor($0.name, .set)) != nil } }
 }

@@ -26,6 +26,10 @@ struct StepForm {
   var notice: String?
   /// What a person comes back with from the provider's site, by its name.
   var refused: String?
+  /// The page of digits that pass the same step: where the person goes on who does not use the ceremony.
+  var pad: (label: String, address: String)?
+  /// Why the step is asked for; nil if nobody but the person wants it.
+  var reason: String?
   /// What was typed already.
   var typed: FormFields = .empty
 
@@ -58,6 +62,29 @@ struct StepModel: PageModel {
     let isOff: Bool
     /// What was typed already, of what anybody may read over a shoulder.
     let value: String?
+    /// What may be chosen, where that is what is asked for.
+    let options: [Option]
+    let isChoice: Bool
+    /// One for each digit of a code whose length is known.
+    let boxes: [Bool]
+    let hasBoxes: Bool
+  }
+
+  /// What a field may be.
+  struct Option: Decodable {
+    /// The field's name in the form.
+    let group: String
+    let value: String
+    let text: String
+  }
+
+  /// Where a person is who sets up something that is shown to them: what is shown, then what they type.
+  struct Stage: Decodable {
+    let shown: String
+    let shownLabel: String
+    /// nil where nothing is typed.
+    var typed: String?
+    var typedLabel: String?
   }
 
   struct Choice: Decodable {
@@ -70,6 +97,8 @@ struct StepModel: PageModel {
     var text: String?
     var secret: String?
     var picture: String?
+    /// Where the picture leads, for who reads it on the very device that has the app.
+    var app: String?
     var list: List?
   }
 
@@ -77,14 +106,36 @@ struct StepModel: PageModel {
     let items: [String]
   }
 
+  /// A call of the browser's credential API, for scripts.
+  struct Ceremony: Decodable {
+    /// The form's field that takes the answer, and the options as JSON; nil before the step is begun.
+    let field: String?
+    let call: String?
+    let options: String?
+    /// Whether the page starts it on arrival.
+    let isAutomatic: Bool
+    /// What is said when the person cancels or takes too long, when the device has a credential of the account already, when the call fails, and where
+    /// the browser cannot do it.
+    let cancelled: String
+    let known: String
+    let failed: String
+    let unavailable: String
+  }
+
   let heading: String
+  let reason: String?
   let instruction: String?
   let sentLine: String?
   let sentTo: String?
   let parts: [Part]
+  let stage: Stage?
+  /// Whether a list is shown that the person has to keep.
+  let isList: Bool
   let fields: [Field]
   /// What may be left out; behind its label.
   let more: [Field]
+  let ceremony: Ceremony?
+  let isCeremony: Bool
   let choices: [Choice]
   let id: String?
   let flow: String
@@ -106,6 +157,8 @@ struct StepModel: PageModel {
   let canResend: Bool
   let countdown: Countdown?
   let canSkip: Bool
+  /// Another way to pass the step.
+  let instead: Choice?
   let stressesSupport: Bool
 }
 
@@ -125,8 +178,11 @@ extension StepModel {
     isOff = locked != nil || isExpired || refusal?.code == .disabled
     let offered = form.provider == nil ? offered : []
     heading = provider?.title(words) ?? words["confirm_title"]
+    reason = form.reason
     parts = (step?.shown ?? []).flatMap { Part.parts(of: $0, words) }
+    isList = parts.contains { $0.list != nil }
     let purpose = provider.map { form.purpose(of: $0.name) } ?? .prove
+    stage = purpose == .set ? Self.stage(of: parts, words) : nil
     // Before something is set up, changed or turned off there is nothing yet to be told of what to type.
     let isTold = parts.contains { $0.text != nil } || (purpose != .prove && step == nil)
     // A provider that verifies by itself reads an address and sends nothing to it.
@@ -141,10 +197,12 @@ extension StepModel {
     let asked = Self.asked(form, provider)
     let invalid = refusal.flatMap { $0.field ?? ([401, 410].contains($0.code.status) ? asked.first?.name : nil) }
     let isOff = isOff
-    let all = asked.enumerated().map { index, field in
+    ceremony = provider.flatMap { Ceremony(of: $0, form, purpose, isRefused: refusal != nil, words) }
+    isCeremony = ceremony != nil
+    let all = asked.filter { $0.kind != .json }.enumerated().map { index, field in
       Field(
         field, label: provider?.label(field.name, words) ?? ProviderPage.spoken(field.name), isNew: purpose == .set, isInvalid: invalid == field.name,
-        isFocused: index == 0, isOff: isOff, value: form.typed[StepForm.prefix + field.name])
+        isFocused: index == 0, isOff: isOff, value: form.typed[StepForm.prefix + field.name], words)
     }
     // A form that asks for one of several shows the first of them; the others are behind their labels.
     fields = all.enumerated().filter { $0.offset == 0 || $0.element.isRequired }.map(\.element)
@@ -152,7 +210,10 @@ extension StepModel {
     choices = offered.map { Choice(name: $0.name.rawValue, label: $0.page?.shortName(words) ?? ProviderPage.spoken($0.name.rawValue)) }
     (id, flow, with, returnTo) = (form.id, form.flow, form.step == nil ? form.provider?.rawValue : nil, form.returnTo)
     back = form.isFirst ? Self.back(form) : nil
-    button = step == nil && purpose != .prove ? provider?.link(to: purpose, words) ?? words[purpose.label] : words["continue"]
+    button =
+      step == nil && purpose != .prove
+      ? provider?.link(to: purpose, words) ?? words[purpose.label]
+      : ceremony.flatMap { $0.call == CeremonyCall.create.rawValue ? nil : provider?.ceremonyButton.map(words.translated) } ?? words["continue"]
     notice = form.notice.map { words[$0] }
     problem =
       locked.map { words.text("locked", ["wait": words.wait($0)]) } ?? refusal.map { words.sentenceWithTries(of: $0) }
@@ -166,11 +227,12 @@ extension StepModel {
     canResend = provider?.sendsCodes ?? false && step != nil && locked == nil && pause == nil
     countdown = locked == nil && provider?.sendsCodes ?? false ? pause.map(Countdown.init) : nil
     canSkip = step?.isSkippable ?? false
+    instead = form.pad.map { Choice(name: $0.address, label: $0.label) }
     stressesSupport = isOff
   }
 
   /// Where a page leads back to on which nothing was done. Not to what wants this done first.
-  private static func back(_ form: StepForm) -> String {
+  static func back(_ form: StepForm) -> String {
     switch form.flowPurpose {
     case .factor: "/auth/account"
     case let purpose where purpose.needsSession: NextPage.back(form.returnTo)
@@ -187,15 +249,39 @@ extension StepModel {
     if provider.sendsCodes, !form.isFirst || form.flowPurpose.needsSession { return [] }
     let begin = provider.descriptor.beginFields.filter { $0.kind != .region }
     if !begin.isEmpty || provider.sendsCodes { return begin }
-    guard form.purpose(of: provider.name) == .prove else { return [] }
+    // What follows a ceremony is asked for after it.
+    guard form.purpose(of: provider.name) == .prove, provider.ceremonyButton == nil else { return [] }
     return provider.descriptor.submitFields.filter { provider.descriptor.words?.labels[$0.name] != nil }
+  }
+
+  /// A picture to scan comes first, then the code that proves it; a list to keep is the end.
+  private static func stage(of parts: [Part], _ words: Words) -> Stage? {
+    if parts.contains(where: { $0.list != nil }) { return Stage(shown: "3", shownLabel: words["stage_keep"]) }
+    guard parts.contains(where: { $0.picture != nil }) else { return nil }
+    return Stage(shown: "1", shownLabel: words["stage_add"], typed: "2", typedLabel: words["stage_enter"])
+  }
+}
+
+extension StepModel.Ceremony {
+  /// - Returns: nil where nothing of the kind is due: the provider's pages show none, or this round asks for something else.
+  fileprivate init?(of provider: ProviderPage, _ form: StepForm, _ purpose: StepPurpose, isRefused: Bool, _ words: Words) {
+    guard provider.ceremonyButton != nil else { return nil }
+    var due: (call: CeremonyCall, options: String)?
+    for case .ceremony(let call, let options) in form.step?.shown ?? [] { due = (call, options) }
+    if form.step != nil, due == nil { return nil }
+    // Before something is made, changed or removed, the person says that they want it.
+    let isAutomatic = !isRefused && form.refused == nil && (form.step != nil || purpose == .prove)
+    self.init(
+      field: form.step?.fields.first { $0.kind == .json }.map { StepForm.prefix + $0.name }, call: due?.call.rawValue, options: due?.options,
+      isAutomatic: isAutomatic, cancelled: words["ceremony_cancelled"], known: words["ceremony_known"], failed: words["ceremony_failed"],
+      unavailable: words["ceremony_unavailable"])
   }
 }
 
 extension StepModel.Field {
   /// - Parameter isNew: whether a secret is made rather than proved.
   fileprivate init(
-    _ field: InputField, label: String, isNew: Bool, isInvalid: Bool, isFocused: Bool, isOff: Bool, value: String?
+    _ field: InputField, label: String, isNew: Bool, isInvalid: Bool, isFocused: Bool, isOff: Bool, value: String?, _ words: Words
   ) {
     let (type, inputmode, autocomplete, maxlength) =
       switch field.kind {
@@ -205,22 +291,34 @@ extension StepModel.Field {
       case .email: ("email", "email", "email", 254)
       case .password: ("password", "text", isNew ? "new-password" : "current-password", 256)
       case .region: ("text", "text", "country", 2)
+      // The page's script fills it in.
+      case .json: ("hidden", "none", "off", 0)
+      case .choice: ("radio", "none", "off", 0)
       }
+    let count = field.kind == .digits ? field.length ?? 0 : 0
+    let hasBoxes = (4...8).contains(count)
     self.init(
       name: field.name, label: label, type: type, inputmode: inputmode, autocomplete: autocomplete, maxlength: maxlength,
       isDigits: field.kind == .digits, isRequired: field.isRequired, isInvalid: isInvalid, isFocused: isFocused, isOff: isOff,
-      value: [.phone, .email, .region].contains(field.kind) ? value.map { String($0.prefix(maxlength)) } : nil)
+      value: [.phone, .email, .region].contains(field.kind) ? value.map { String($0.prefix(maxlength)) } : nil,
+      options: (field.choices ?? []).map { StepModel.Option(group: StepForm.prefix + field.name, value: $0.value, text: words.translated($0.label)) },
+      isChoice: field.kind == .choice, boxes: Array(repeating: true, count: hasBoxes ? count : 0), hasBoxes: hasBoxes)
   }
 }
 
 extension StepModel.Part {
   /// A picture comes with its text, for who has no second device to scan it with.
-  fileprivate static func parts(of shown: Shown, _ words: Words) -> [Self] {
+  static func parts(of shown: Shown, _ words: Words) -> [Self] {
     switch shown {
     case .text(let text): [Self(text: words.translated(text))]
     case .secret(let text): [Self(secret: text)]
-    case .qr(let text): QRPicture(of: text, label: words["qr_picture"]).map { [Self(picture: $0.svg)] } ?? [Self(secret: text)]
+    case .qr(let text):
+      QRPicture(of: text, label: words["qr_picture"]).map { [Self(picture: $0.svg, app: text.hasPrefix("otpauth://") ? text : nil)] } ?? [
+        Self(secret: text)
+      ]
     case .list(let items): [Self(list: StepModel.List(items: items))]
+    // For the page's script.
+    case .ceremony: []
     }
   }
 }

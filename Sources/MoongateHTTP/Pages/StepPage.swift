@@ -30,6 +30,10 @@ struct StepPage: Sendable {
   private func show(_ query: FormFields, typed: FormFields, _ exchange: Exchange) async throws(Refusal) -> Response {
     guard let text = query["id"] else { return try await enter(query, typed, exchange) }
     let view = try await driver.engine.view(FlowID(text: text), client: try await driver.caller(exchange)).get()
+    // Without scripts the page comes back by itself. A look ahead (HEAD) polls nothing.
+    if exchange.request.method == .get, let step = view.step, step.retryAfter == .zero, step.lockedUntil == nil {
+      return try await poll(view, step, exchange)
+    }
     return try await show(view, notice: query["sent"] == nil ? nil : "code_sent", refused: query["refused"], typed, nil, exchange)
   }
 
@@ -41,7 +45,7 @@ struct StepPage: Sendable {
     let account = try await driver.session(exchange)?.account
     let purpose = flow.purpose
     if !flow.needsSession(by: exchange.providers), account != nil { return exchange.leadOn(to: returnTo ?? flow.next.returning) }
-    if let made = purpose.setProvider, account?.credentials.contains(made) ?? false {
+    if let made = purpose.setProvider, account?.credentials.contains(made) ?? false, !(exchange.page(of: made)?.keepsSeveral ?? false) {
       return exchange.leadOn(to: returnTo ?? "/auth/account")
     }
     let choices: [ProviderName]
@@ -74,9 +78,10 @@ struct StepPage: Sendable {
   private func ownPage(of page: ProviderPage, in flow: FlowDefinition, _ exchange: Exchange) -> String? {
     if page.isOnEntrance { return "/auth/login" }
     guard page.sendsCodes, !flow.needsSession(by: exchange.providers) else { return page.ownPath }
-    // Whom a code is for is asked for on the page for signing in, by its field, or else here.
-    if case .field? = page.descriptor.entrance { return NextPage.page(of: flow.purpose, flow.name) }
-    return nil
+    // Whom a code is for is asked for on the page for signing in, where its field is this provider's, or else here.
+    guard case .field(let kind, _)? = page.descriptor.entrance else { return nil }
+    let takesField = ProviderPage.taking(kind, of: exchange.offered(first: flow.name).filter(\.sendsCodes))?.name == page.name
+    return takesField ? NextPage.page(of: flow.purpose, flow.name) : nil
   }
 
   /// Whether what the flow waits for is shown here.
@@ -84,12 +89,14 @@ struct StepPage: Sendable {
     view.status == .pending && exchange.address(of: view).hasPrefix(Self.path + "?")
   }
 
+  /// - Parameter chosen: of several that may be begun, the one whose form is shown.
   private func show(
-    _ view: FlowView, notice: String?, refused: String? = nil, _ typed: FormFields, _ refusal: Refusal?, _ exchange: Exchange
+    _ view: FlowView, notice: String?, refused: String? = nil, as chosen: ProviderName? = nil, _ typed: FormFields, _ refusal: Refusal?,
+    _ exchange: Exchange
   ) async throws(Refusal) -> Response {
-    guard shows(view, exchange) else { return exchange.leadOn(to: exchange.address(of: view)) }
+    guard shows(view, exchange) || chosen != nil else { return exchange.leadOn(to: exchange.address(of: view)) }
     var form = StepForm(flow: view.flow, purpose: view.purpose, returnTo: view.returnTo, provider: view.step?.provider, choices: view.choices)
-    if view.step == nil, view.choices.count == 1 { (form.provider, form.choices) = (view.choices[0], []) }
+    if view.step == nil, let only = chosen ?? (view.choices.count == 1 ? view.choices[0] : nil) { (form.provider, form.choices) = (only, []) }
     form.id = view.id.secret.reveal()
     form.step = view.step
     form.isFirst = !view.isUnderWay
@@ -98,6 +105,26 @@ struct StepPage: Sendable {
     form.refused = refused
     form.typed = typed
     return page(form, refusal, exchange)
+  }
+
+  // MARK: waiting
+
+  /// Asks a step that waits whether the decision has come.
+  private func poll(_ view: FlowView, _ step: StepView, _ exchange: Exchange) async throws(Refusal) -> Response {
+    let outcome = await PageFlow(driver: driver).prove(view.id, step.provider.rawValue, [:], exchange)
+    do throws(Refusal) {
+      let driven = try outcome.result.get()
+      // Still the same page: a script reads from it when to ask again, and who has no scripts sees it come back.
+      guard driven.view.step?.retryAfter != nil, exchange.isScripted || exchange.request.method == .get else {
+        return lead(driven, outcome.cookies, exchange)
+      }
+      var response = try await show(driven.view, notice: nil, .empty, nil, exchange)
+      response.setCookies(outcome.cookies)
+      return response
+    } catch {
+      let state = FlowState(id: view.id, flow: view.flow, provider: step.provider, returnTo: view.returnTo)
+      return try await refused(error, state, .empty, [], exchange)
+    }
   }
 
   // MARK: sending
@@ -114,7 +141,11 @@ struct StepPage: Sendable {
     let sent = try await exchange.form()
     guard let id = sent["id"].map(FlowID.init(text:)) else { return try await begin(sent, exchange) }
     let view = try await driver.engine.view(id, client: try await driver.caller(exchange)).get()
-    let provider = view.step?.provider ?? sent["with"].flatMap(ProviderName.init(rawValue:)) ?? (view.choices.count == 1 ? view.choices[0] : nil)
+    let named = sent["with"].flatMap(ProviderName.init(rawValue:))
+    // Of a step that waits the person may take another way.
+    let other = named.flatMap { view.step?.alternatives.contains($0) ?? false ? $0 : nil }
+    if let step = view.step, step.retryAfter != nil, other == nil, sent["action"] != "skip" { return try await poll(view, step, exchange) }
+    let provider = other ?? view.step?.provider ?? named ?? (view.choices.count == 1 ? view.choices[0] : nil)
     let state = FlowState(id: id, flow: view.flow, provider: provider, returnTo: view.returnTo)
     let steps = PageFlow(driver: driver)
     do throws(Refusal) {
@@ -191,9 +222,12 @@ struct StepPage: Sendable {
     exchange.note(refusal)
     var response: Response
     if let id = state.id, case .success(let view) = await driver.engine.view(id, client: try await driver.caller(exchange)) {
-      // What a rival has completed meanwhile, or goes on elsewhere, has no form here to say it on.
-      guard shows(view, exchange) else { throw refusal }
-      response = try await show(view, notice: nil, typed, refusal, exchange)
+      // What a rival has completed meanwhile, or goes on elsewhere, has no form here to say it on. A step that has waited, and was refused, may be
+      // begun again where it was.
+      let again = state.provider.flatMap { view.choices.contains($0) && exchange.page(of: $0)?.isOnStepPage ?? false ? $0 : nil }
+      let isHere = shows(view, exchange)
+      guard isHere || again != nil else { throw refusal }
+      response = try await show(view, notice: nil, as: isHere ? nil : again, typed, refusal, exchange)
     } else {
       var form = StepForm(
         flow: state.flow, purpose: exchange.generation.purpose(of: state.flow), returnTo: state.returnTo, provider: state.provider, choices: [])
@@ -208,12 +242,25 @@ struct StepPage: Sendable {
   private func page(_ form: StepForm, _ refusal: Refusal?, _ exchange: Exchange) -> Response {
     let words = pages.words(exchange)
     let provider = form.provider.flatMap(exchange.page(of:))
+    var form = form
+    form.reason = exchange.reason(for: form.flowPurpose, returnTo: form.returnTo, words)
+    // Whoever does not use the ceremony enters the digits that the account has.
+    if provider?.ceremonyButton != nil, form.isFirst, form.flowPurpose.needsSession,
+      let pad = form.step?.alternatives.compactMap(exchange.page(of:)).first(where: { $0.pad != nil }), let path = pad.ownPath
+    {
+      form.pad = (words.text("use_other", ["name": pad.shortName(words)]), PadPage.address(path, byHand: form.flow, returnTo: form.returnTo))
+    }
     let told = form.refused.flatMap { provider?.sentence(ofRefused: $0, words) == nil ? nil : $0 }
     let here =
       form.id.map { FormFields.address(Self.path, ["id": $0, "refused": told]) }
       ?? (form.isForChange
         ? ChangeProof.address(of: form.flow, backTo: form.returnTo)
         : ProviderPage.stepAddress(form.flow, with: form.provider, returnTo: form.returnTo, refused: told))
+    if let step = form.step, let wait = step.retryAfter, step.lockedUntil == nil, refusal == nil {
+      let others = form.isFirst && !form.flowPurpose.needsSession ? [] : step.alternatives.compactMap(exchange.page(of:))
+      let model = WaitModel(form, step, wait: wait, provider, others: others, words, here: here)
+      return pages.page(model, title: model.heading, of: provider?.descriptor.words, at: here, exchange)
+    }
     let model = StepModel(form, refusal, provider, choices: form.choices.map { ($0, exchange.page(of: $0)) }, words, now: clock.now(), here: here)
     return pages.page(
       model, title: model.heading, of: provider?.descriptor.words, status: refusal?.code.httpStatus ?? .ok, at: here,

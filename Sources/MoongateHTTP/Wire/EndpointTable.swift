@@ -10,6 +10,8 @@ struct Endpoint: Sendable {
     case call
     /// HTML; its forms need our Origin always: without a cookie, another site could still sign a person in as somebody else.
     case page
+    /// Sent by another site or its servers: it brings no Origin of ours, so the cookies and tokens that come along are not read.
+    case inbound
     /// The same for everyone: nobody is asked who they are.
     case asset
   }

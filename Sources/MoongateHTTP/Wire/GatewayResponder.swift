@@ -45,7 +45,8 @@ package struct GatewayResponder: HTTPResponder {
         kind = endpoint.kind
         var credentials: Credentials
         do throws(Credentials.Contradiction) {
-          credentials = try Credentials(request.headers, gateway: generation.gateway)
+          // Attack: a form of another site that acts with the cookies of whoever looks at it.
+          credentials = try Credentials(kind == .inbound ? [:] : request.headers, gateway: generation.gateway)
         } catch {
           throw recorder.record(
             Refusal(.badRequest, decision: decision, detail: "The request's cookie and its Authorization name different sessions."),
@@ -115,7 +116,7 @@ extension Exchange {
     }
     var own = [gateway.publicURL.description, client.origin]
     switch kind {
-    case .asset: return
+    case .asset, .inbound: return
     case .call:
       guard credentials.holdsCookie else { return }
       if CrossOrigin.covers((request.head.path ?? "").prefix { $0 != "?" }) { own += CrossOrigin(gateway).origins }

@@ -10,6 +10,7 @@ extension PolicyCase.Kind: CustomStringConvertible {
     case .account(let account): "account { \(account.said.joined(separator: ", ")) }"
     case .client(let client): "client { \(client.said.joined(separator: ", ")) }"
     case .provider(let name): "provider \"\(name)\""
+    case .undeliverable(let name): "undeliverable \"\(name)\""
     case .send(let untilSent): untilSent ? "send { until_sent = true }" : "send()"
     case .resend(let untilSent): untilSent ? "resend { until_sent = true }" : "resend()"
     case .wrong(.untilLocked): "wrong { until_locked = true }"
@@ -42,7 +43,9 @@ extension PolicyCase.AccountSetup {
       ("age", age > .zero ? "\"\(age.asWritten)\"" : nil), ("idle", idle > .zero ? "\"\(idle.asWritten)\"" : nil),
       ("phone", phone.map { "\"\($0)\"" }), ("email", email.map { "\"\($0)\"" }), ("phone_verified", isPhoneVerified ? nil : "false"),
       ("email_verified", isEmailVerified ? nil : "false"), ("has_pin", hasPIN ? "true" : nil), ("pin", pin.map { "\"\($0)\"" }),
-      ("password", password.map { "\"\($0)\"" }), ("locked", isLocked ? "true" : nil),
+      ("password", password.map { "\"\($0)\"" }),
+      ("factors", factors.isEmpty ? nil : "{ \(factors.sorted { $0.key < $1.key }.map { "\($0.key) = \"\($0.value)\"" }.joined(separator: ", ")) }"),
+      ("locked", isLocked ? "true" : nil),
     ]
     let said = all.compactMap { name, value in value.map { "\(name) = \($0)" } }
     return said.isEmpty ? ["exists = true"] : said
@@ -56,7 +59,7 @@ extension PolicyCase.Expectation {
       ("status", status.map(\.description)), ("code", code.map { "\"\($0)\"" }), ("retry_after", retryAfter.map { "\"\($0.asWritten)\"" }),
       ("attempts_left", attemptsLeft.map(String.init)), ("resends_left", resendsLeft.map(String.init)), ("field", field.map { "\"\($0)\"" }),
       ("messages", messages.map(String.init)), ("step", step.map { "\"\($0)\"" }), ("locked", isLocked.map(String.init)),
-      ("next", next.map { "\"\($0)\"" }),
+      ("waiting", isWaiting.map(String.init)), ("next", next.map { "\"\($0)\"" }),
     ]
     return all.compactMap { name, value in value.map { (name, $0) } }
   }

@@ -4,8 +4,8 @@ import MoongateSDK
 /// tests/NAME.lua.
 struct CaseReader {
   let flows: [String]
-  /// Whether the cases come with a provider: they may name flows that are not there, and are then left out.
-  var comeWithProvider = false
+  /// The provider that the cases come with: they may name flows that are not there, and are then left out. nil for an operator's.
+  var origin: ProviderName?
   /// Where requests go that name no host; nil while gateway.lua could not be read.
   let host: String?
   let providers: ProviderCatalog
@@ -13,7 +13,8 @@ struct CaseReader {
 
   /// The words of a case with an example of each, for the sentence about anything else.
   private static let words = [
-    "flow \"login\"", "phone \"+91…\"", "email \"…\"", "account { … }", "client { … }", "provider \"…\"", "send()", "resend()", "wrong()", "right()",
+    "flow \"login\"", "phone \"+91…\"", "email \"…\"", "account { … }", "client { … }", "provider \"…\"", "undeliverable \"…\"", "send()", "resend()",
+    "wrong()", "right()",
     "enter { … }", "skip()", "request { … }", "expect { … }", "wait \"15m\"",
   ]
 
@@ -38,7 +39,7 @@ struct CaseReader {
       if problems.all.count == before, !acts.contains(where: { if case .expect = $0.kind { true } else { false } }) {
         problems.add(item.location, "", "case \"\(plain)\" expects nothing, so it could never fail: end it with expect { … }")
       }
-      cases.append(PolicyCase(name: plain, location: item.location, acts: acts))
+      cases.append(PolicyCase(name: plain, location: item.location, acts: acts, origin: origin))
     }
     return cases
   }
@@ -81,6 +82,7 @@ struct CaseReader {
     case ("phone", let argument?): return Field.text(argument, word, problems).map { .identifier(.phone, $0) }
     case ("email", let argument?): return Field.text(argument, word, problems).map { .identifier(.email, $0) }
     case ("provider", let argument?): return provider(argument, word).map { .provider($0) }
+    case ("undeliverable", let argument?): return provider(argument, word).map { .undeliverable($0) }
     case ("account", let argument?): return account(argument).map { .account($0) }
     case ("client", let argument?): return client(argument).map { .client($0) }
     case ("send", let argument): return untilSent(argument, word).map { .send(untilSent: $0) }
@@ -100,7 +102,7 @@ struct CaseReader {
 
   private func flow(_ node: LuaNode) -> PolicyCase.Kind? {
     guard let name = Field.text(node, "flow", problems) else { return nil }
-    guard flows.contains(name) || comeWithProvider else {
+    guard flows.contains(name) || origin != nil else {
       problems.add(node.location, "flow", "there is no flows/\(name).lua\(Suggestion.phrase(for: name, among: flows))")
       return nil
     }
@@ -128,6 +130,14 @@ struct CaseReader {
     account.pin = reader.text("pin")
     account.password = reader.text("password")
     account.isLocked = reader.flag("locked") ?? false
+    if let node = reader.take("factors"), let factors = TableReader(node, nil, path: "account.factors", problems: problems) {
+      for name in factors.names {
+        guard let node = factors.take(name), let secret = factors.text(name),
+          let provider = provider(LuaNode(value: .text(name), location: node.location), factors.path(name))
+        else { continue }
+        account.factors[provider] = secret
+      }
+    }
     return account
   }
 
@@ -196,6 +206,7 @@ struct CaseReader {
     expected.messages = reader.whole("messages", in: 0...1_000_000)
     expected.step = reader.take("step").flatMap { provider($0, "expect.step") }
     expected.isLocked = reader.flag("locked")
+    expected.isWaiting = reader.flag("waiting")
     expected.next = reader.text("next")
     return expected
   }

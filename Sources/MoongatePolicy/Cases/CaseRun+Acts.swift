@@ -26,6 +26,9 @@ extension CaseRun {
     case .provider(let name):
       chosen = name
       return ""
+    case .undeliverable(let name):
+      gateway.mailbox.cut(off: name)
+      return ""
     case .flow(let name):
       try await makeAccount(act)
       if generation.flows[name]?.needsSession(by: providers) ?? false { try await signIn() }
@@ -42,8 +45,15 @@ extension CaseRun {
       }
     case .wrong(let tries): return try await wrong(tries, act)
     case .right:
+      if let waiting = await waitingStep() { return try await decide(true, at: waiting, act) }
+      if let provider = try await ceremonyStep() { return await answerByDevice(provider, isRight: true) }
       if let step = try await secretStep() {
-        guard let secret = secrets[step.field] else { throw fail(act, "the account has no \(step.field): say account { \(step.field) = \"…\" }") }
+        let name = step.provider.descriptor.name
+        guard let secret = secrets[name] else {
+          let isShort = [padProvider, passwordProvider].contains(name)
+          let said = isShort ? "\(step.field) = \"…\"" : "factors = { \(name) = \"…\" }"
+          throw fail(act, "the account has no \(step.field): say account { \(said) }")
+        }
         await give([step.field: secret], to: step.provider)
         return told
       }
@@ -84,8 +94,9 @@ extension CaseRun {
   /// What was typed, in its one spelling.
   private func identifier(_ kind: IdentifierKind, _ typed: String) -> Identifier? {
     guard let provider = provider(for: kind) else {
-      // An account may hold an address although nothing here sends mail.
-      return kind == .email && typed.contains("@") ? Identifier(kind: .email, value: typed.lowercased(), display: typed) : nil
+      // An account may hold an address or a number although nothing here sends to it.
+      let isWhole = kind == .email ? typed.contains("@") : typed.wholeMatch(of: /\+[0-9]{6,15}/) != nil
+      return isWhole ? Identifier(kind: kind, value: typed.lowercased(), display: typed) : nil
     }
     return try? provider.readIdentifier(
       ProviderInput(fields: fields(of: provider.descriptor, [kind: typed]), defaultRegion: generation.gateway.region))
@@ -122,17 +133,10 @@ extension CaseRun {
       id: "ac_" + Base64URL.encode(Array("case \(act.location.line)".utf8)), createdAt: now - setup.age, lastSeenAt: now - setup.idle,
       isLocked: setup.isLocked, identifiers: held)
     var changes: [Change] = [.createAccount(account)]
-    secrets = [:]
-    var records: [(provider: ProviderName, secret: String)] = []
-    if let pad, let pin = setup.pin ?? (setup.hasPIN ? "739154" : nil) {
-      secrets[pad.current] = pin
-      records.append((pad.provider, pin))
-    }
-    if let password, let chosen = setup.password {
-      secrets[password.field] = chosen
-      records.append((password.provider, chosen))
-    }
-    for (provider, secret) in records {
+    secrets = setup.factors
+    if let pin = setup.pin ?? (setup.hasPIN ? "739154" : nil), let padProvider { secrets[padProvider] = pin }
+    if let password = setup.password, let passwordProvider { secrets[passwordProvider] = password }
+    for (provider, secret) in secrets.sorted(by: { $0.key < $1.key }) {
       changes.append(.putProviderRecord(account: account.id, provider, sealed: try gateway.record(of: secret, for: provider, account: account.id)))
     }
     guard case .applied = try await gateway.store.apply(changes, at: now) else {
@@ -188,7 +192,10 @@ extension CaseRun {
   private var recipient: String { current.flatMap { identifiers[$0] } ?? "anyone" }
 
   private var lastCode: String? {
-    current.flatMap { kind in identifiers[kind].flatMap { identifier(kind, $0) } }.flatMap { gateway.mailbox.latest(to: $0.value)?.code }
+    // Where none went to whom was named last, one may have gone to another of the account's.
+    let kinds = [current].compactMap(\.self) + IdentifierKind.allCases.filter { $0 != current }
+    return kinds.lazy.compactMap { [self] kind in identifiers[kind].flatMap { identifier(kind, $0) } }
+      .compactMap { [self] in gateway.mailbox.latest(to: $0.value)?.code }.first
   }
 
   private mutating func submit(_ code: String) async {
@@ -211,19 +218,31 @@ extension CaseRun {
   }
 
   private mutating func wrong(_ tries: PolicyCase.WrongTries, _ act: PolicyCase.Act) async throws -> String {
+    if let waiting = await waitingStep() {
+      guard tries == .times(1) else { throw fail(act, "a step that waits can be refused once: begin it again to refuse it again") }
+      return try await decide(false, at: waiting, act)
+    }
     let secret = try await secretStep()
     if let provider = try await appStep(), await !openAppStep(provider) { return told }
+    let ceremony = try await ceremonyStep()
     let code = await wrongCode()
+    let asked = await dueProvider()?.descriptor
     let most = if case .times(let times) = tries { times } else { Self.mostTries }
     var made = 0
     while made < most {
       try checkTime()
-      if let secret { await give([secret.field: wrongSecret(secret)], to: secret.provider) } else { await submit(code) }
+      if let ceremony {
+        _ = await answerByDevice(ceremony, isRight: false)
+      } else if let secret {
+        await give([secret.field: wrongSecret(secret)], to: secret.provider)
+      } else {
+        await submit(code)
+      }
       made += 1
       if tries == .untilLocked {
         guard case .refusal(let refusal)? = answer else { break }
         if [.tooManyAttempts, .disabled].contains(refusal.code) { return "\(told), after \(made) wrong one\(made == 1 ? "" : "s")" }
-        guard [.invalidCode, .invalidPIN, .invalidPassword].contains(refusal.code) else {
+        guard refusal.code.isWrongAnswer(to: asked) else {
           throw fail(act, "no lock after \(made) tries, but \(refusal.code.status) \(refusal.code.name)")
         }
       }
@@ -267,12 +286,13 @@ extension CaseRun {
       if let left = refusal.attemptsLeft { words.append("\(left) left") }
       if let wait = refusal.retryAfter { words.append("retry after \(Duration.seconds(wait.retryAfterSeconds).asWritten)") }
       if let field = refusal.field { words.append("field \(field)") }
-      if let provider = refusal.provider { words.append("\(provider) due") }
+      if let reason = refusal.deliveryReason { words.append(reason.reason.rawValue) }
+      if let provider = refusal.provider, refusal.deliveryReason == nil { words.append("\(provider) due") }
       return words.joined(separator: ", ")
     case .passed(let route): return "passes to \(route.upstreams.map(\.asWritten).joined(separator: " or "))"
     case .view(let view):
       var words = [view.status.rawValue]
-      if let step = view.step { words.append("\(step.provider) open") }
+      if let step = view.step { words.append("\(step.provider) \(step.retryAfter == nil ? "open" : "waits")") }
       if !view.choices.isEmpty { words.append("\(view.choices.map(\.rawValue).joined(separator: " or ")) due") }
       if view.status == .complete, let account = view.account { words.append(account.isNewUser ? "new account" : "known account") }
       return words.joined(separator: ", ")

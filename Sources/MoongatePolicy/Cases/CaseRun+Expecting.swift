@@ -14,8 +14,9 @@ extension CaseRun {
     case nil: break
     }
     // What a refusal does not tell is asked of the flow, as a page would.
-    let asksTheFlow = !passed && refusal?.provider == nil
-    if asksTheFlow, view == nil || expected.step != nil || expected.isLocked != nil || expected.resendsLeft != nil {
+    let due = refusal?.deliveryReason == nil ? refusal?.provider : nil
+    let asksTheFlow = !passed && due == nil
+    if asksTheFlow, view == nil || expected.step != nil || expected.isLocked != nil || expected.isWaiting != nil || expected.resendsLeft != nil {
       view = await self.view() ?? view
     }
     var actual: [String: String] = [:]
@@ -32,11 +33,12 @@ extension CaseRun {
     actual["resends_left"] = view?.step?.resendsLeft.map(String.init)
     actual["field"] = refusal?.field.map { "\"\($0)\"" }
     actual["messages"] = String(gateway.mailbox.count)
-    let due = refusal?.provider.map { [$0] } ?? view?.step.map { [$0.provider] } ?? view?.choices ?? []
+    let open = due.map { [$0] } ?? view?.step.map { [$0.provider] } ?? view?.choices ?? []
     actual["step"] =
-      expected.step.flatMap { due.contains($0) ? "\"\($0)\"" : nil } ?? (due.isEmpty ? nil : due.map { "\"\($0)\"" }.joined(separator: " or "))
+      expected.step.flatMap { open.contains($0) ? "\"\($0)\"" : nil } ?? (open.isEmpty ? nil : open.map { "\"\($0)\"" }.joined(separator: " or "))
     let stands = view?.step?.lockedUntil.map { $0 > gateway.clock.now() } ?? false
     actual["locked"] = String(stands || refusal.map { [.tooManyAttempts, .disabled].contains($0.code) } ?? false)
+    actual["waiting"] = String(view?.step?.retryAfter != nil)
     actual["next"] = view?.next.map { "\"\($0)\"" }
     var differences = expected.fields.compactMap { field, value in
       actual[field] == value ? nil : CaseOutcome.Difference(field: field, expected: value, actual: actual[field] ?? "nothing")

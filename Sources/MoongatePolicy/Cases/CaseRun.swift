@@ -35,10 +35,12 @@ struct CaseRun {
   var chosen: ProviderName?
   /// The account of the case, once it is made.
   var account: String?
-  /// What the account's secrets are, by the field that asks for them.
-  var secrets: [String: String] = [:]
+  /// What the account's secrets are, by the provider that asks for them.
+  var secrets: [ProviderName: String] = [:]
   /// Their authenticator app, once a step has shown its key.
   var app: CaseApp?
+  /// Their device, for steps that call the credential API.
+  var credentialDevice = CaseDevice()
   /// An account that is made before the next request: by then it is known whom it belongs to.
   var pending: (setup: PolicyCase.AccountSetup, location: SourceLocation)?
   var flow: (id: FlowID, name: String)?

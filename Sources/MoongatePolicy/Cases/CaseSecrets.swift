@@ -31,19 +31,18 @@ extension CaseRun {
     return SecretStep(provider: full, field: field.name, kind: field.kind)
   }
 
-  /// The provider that `pin` of an account in a case is of, with its fields: the first that shows a pad.
-  var pad: (provider: ProviderName, current: String, new: String)? {
-    providers.all.lazy.compactMap { provider in
-      if case .digitPad(_, let current, let new)? = provider.descriptor.presentation { (provider.descriptor.name, current, new) } else { nil }
-    }.first
+  /// The provider that the case comes with, then those that gateway.lua configures, then all others.
+  private var ordered: [any Provider] {
+    let rank = { [generation, one] (name: ProviderName) in name == one.origin ? 0 : generation.policies[name] != nil ? 1 : 2 }
+    return providers.all.enumerated().sorted { (rank($0.element.descriptor.name), $0.offset) < (rank($1.element.descriptor.name), $1.offset) }
+      .map(\.element)
   }
 
+  /// The provider that `pin` of an account in a case is of: the first that shows a pad.
+  var padProvider: ProviderName? { ordered.first { $0.descriptor.showsPad }?.descriptor.name }
+
   /// The provider that `password` of an account in a case is of: the first that asks for a password alone.
-  var password: (provider: ProviderName, field: String)? {
-    providers.all.lazy.compactMap { provider in
-      provider.descriptor.hashesSecrets ? provider.descriptor.passwordField.map { (provider.descriptor.name, $0) } : nil
-    }.first
-  }
+  var passwordProvider: ProviderName? { ordered.first { $0.descriptor.hashesSecrets && $0.descriptor.passwordField != nil }?.descriptor.name }
 
   /// Whose step is open or due: of several the one that was chosen.
   func dueProvider() async -> (any Provider)? {
@@ -55,7 +54,7 @@ extension CaseRun {
 
   /// A secret of the right form that is not the account's.
   func wrongSecret(_ step: SecretStep) -> String {
-    guard let own = secrets[step.field] else { return step.kind == .digits ? "739155" : "not the right one" }
+    guard let own = secrets[step.provider.descriptor.name] else { return step.kind == .digits ? "739155" : "not the right one" }
     guard step.kind == .digits, let last = own.last?.wholeNumberValue else { return own + "x" }
     return own.dropLast() + String((last + 1) % 10)
   }
@@ -69,11 +68,13 @@ extension CaseRun {
         guard let descriptor = providers[name]?.descriptor else { return false }
         return (descriptor.beginFields + descriptor.submitFields).contains { typed[$0.name] != nil }
       } ?? choices.first
-    await give(typed, to: (view?.step?.provider ?? name).flatMap { providers[$0] })
+    let asking = (view?.step?.provider ?? name).flatMap { providers[$0] }
+    await give(typed, to: asking)
     // What was set is what is right from now on.
     if case .view(let view)? = answer, view.status == .complete {
-      if let pad, let pin = typed[pad.new] { secrets[pad.current] = pin }
-      if let field = password?.field, let chosen = typed[field] { secrets[field] = chosen }
+      if let descriptor = asking?.descriptor, let field = descriptor.pad?.new ?? descriptor.passwordField, let chosen = typed[field] {
+        secrets[descriptor.name] = chosen
+      }
     }
     return told
   }

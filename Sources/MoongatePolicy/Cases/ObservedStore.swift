@@ -56,6 +56,27 @@ struct ObservedStore: Store {
   func events(about account: String, traces: [String], limit: Int) async throws(StoreFault) -> [AuditEvent] {
     try await observed.events(about: account, traces: traces, limit: limit)
   }
+  func providerValue(at place: ProviderValuePlace, at now: Timestamp) async throws(StoreFault) -> [UInt8]? {
+    try await observed.providerValue(at: place, at: now)
+  }
+  func putProviderValue(_ value: ProviderValue, _ rule: ProviderValueRule, at now: Timestamp) async throws(StoreFault) -> ProviderValueOutcome {
+    try await observed.putProviderValue(value, rule, at: now)
+  }
+  func takeProviderValue(
+    at place: ProviderValuePlace, under lease: Lease?, at now: Timestamp
+  ) async throws(StoreFault) -> TakenProviderValue { try await observed.takeProviderValue(at: place, under: lease, at: now) }
+  func acquireLease(_ name: String, by holder: String, for length: Duration, at now: Timestamp) async throws(StoreFault) -> LeaseAnswer {
+    try await observed.acquireLease(name, by: holder, for: length, at: now)
+  }
+  func releaseLease(_ lease: Lease, dueAt due: Timestamp, at now: Timestamp) async throws(StoreFault) {
+    try await observed.releaseLease(lease, dueAt: due, at: now)
+  }
+  func providerValues(after place: ProviderValuePlace?, limit: Int) async throws(StoreFault) -> [ProviderValue] {
+    try await observed.providerValues(after: place, limit: limit)
+  }
+  func replaceProviderValue(_ old: ProviderValue, by new: ProviderValue, at now: Timestamp) async throws(StoreFault) {
+    try await observed.replaceProviderValue(old, by: new, at: now)
+  }
   func session(_ token: TokenHash) async throws(StoreFault) -> SessionSnapshot? { try await observed.session(token) }
   func sessions(of account: String) async throws(StoreFault) -> [Session] { try await observed.sessions(of: account) }
   func touch(_ seen: [TokenHash: Timestamp]) async throws(StoreFault) { try await observed.touch(seen) }

@@ -7,9 +7,26 @@ package struct PolicyCase: Sendable {
   package let location: SourceLocation
   /// In the order in which they are written.
   package let acts: [Act]
+  /// The provider that it comes with; nil for an operator's.
+  package let origin: ProviderName?
 
   /// The flows that it begins.
   package var flows: Set<String> { Set(acts.compactMap { if case .flow(let name) = $0.kind { name } else { nil } }) }
+
+  /// Whether a code goes out in it.
+  var sendsCodes: Bool {
+    acts.contains { act in
+      switch act.kind {
+      case .send, .resend: true
+      default: false
+      }
+    }
+  }
+
+  /// The kinds of identifier that it names.
+  var identifierKinds: Set<IdentifierKind> {
+    Set(acts.compactMap { if case .identifier(let kind, _) = $0.kind { kind } else { nil } })
+  }
 
   /// One word of a case, where it stands.
   package struct Act: Sendable {
@@ -28,13 +45,15 @@ package struct PolicyCase: Sendable {
     case client(ClientSetup)
     /// `provider "pin"`: which of a step's choices to take.
     case provider(ProviderName)
+    /// `undeliverable "phone_otp"`: no message of the provider arrives, from here on, for the first reason that it declares.
+    case undeliverable(ProviderName)
     /// Begins the step: a code goes out. With `untilSent` it waits, as long as limits and timers say, until one does.
     case send(untilSent: Bool)
     /// Asks for another code in the same step; as above.
     case resend(untilSent: Bool)
     /// Enters a code that is not the one that was sent, or a secret that is not the account's.
     case wrong(WrongTries)
-    /// Enters the code that was sent last, or the account's secret where the step asks for one.
+    /// Enters the code that was sent last, or the account's secret where the step asks for one; approves where the step waits.
     case right
     /// `enter { pin = "…" }`: gives these fields to the step that is open, or begins the one that is due with them.
     case enter([String: String])
@@ -78,6 +97,8 @@ package struct PolicyCase: Sendable {
     /// What they are; `hasPIN` alone is some PIN.
     package var pin: String?
     package var password: String?
+    /// What it has at other providers: the secret, by the provider.
+    package var factors: [ProviderName: String] = [:]
     /// By an operator.
     package var isLocked = false
   }
@@ -112,6 +133,8 @@ package struct PolicyCase: Sendable {
     package var step: ProviderName?
     /// Whether a lock stands, or the identifier is turned off.
     package var isLocked: Bool?
+    /// Whether the open step waits for a decision that is made elsewhere.
+    package var isWaiting: Bool?
     package var next: String?
   }
 }

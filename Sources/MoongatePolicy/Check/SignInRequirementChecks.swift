@@ -73,7 +73,7 @@ struct SignInRequirementChecks {
     let descriptor = catalog.descriptor(name.rawValue)
     let kinds = descriptor?.identifierKinds ?? []
     if kinds.contains(.federated) { return nil }
-    if kinds.isEmpty || descriptor?.hashesSecrets ?? false { return "f.account.factors.\(name)" }
+    if descriptor?.isSecondFactor ?? true || descriptor?.hashesSecrets ?? false { return "f.account.factors.\(name)" }
     return kinds.contains(.phone) ? "f.account.phone_verified" : "f.account.email_verified"
   }
 

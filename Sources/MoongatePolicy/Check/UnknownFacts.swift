@@ -69,7 +69,7 @@ struct UnknownFacts {
     let wrong = Self.ask(distinct, audience, catalog.facts)
     for read in reads {
       let location = SourceLocation(file: file, line: read.line)
-      if let message = wrong[read.path] { problems.add(location, "", message) }
+      if let message = wrong[read.path] { problems.add(location, "", unconfigured(read.path) ?? message) }
       // Absent members of a set are nil, and a provider that there never was is always absent.
       if let set = sets.first(where: { read.path.starts(with: $0) }), read.path.count > set.count, catalog.known(read.path[set.count]) == nil {
         let name = read.path[set.count]
@@ -78,6 +78,14 @@ struct UnknownFacts {
           "`f.\(read.path.joined(separator: "."))`: no provider is called `\(name)`\(Suggestion.phrase(for: name, among: catalog.names))")
       }
     }
+  }
+
+  /// What is wrong with a path of a provider that there is, and whose facts nobody can read here.
+  private func unconfigured(_ path: [String]) -> String? {
+    guard path.count > 1, path[0] == DeclaredFact.providers, let name = catalog.known(path[1]) else { return nil }
+    let read = "`f.\(path.joined(separator: "."))`"
+    guard catalog.isConfigured(name) else { return "\(read): gateway.lua does not configure `\(name)`, so it tells nothing" }
+    return catalog.descriptor(name.rawValue)?.facts.isEmpty ?? false ? "\(read): `\(name)` declares no facts" : nil
   }
 
   /// What is wrong with each path, as a function that reads it is told.

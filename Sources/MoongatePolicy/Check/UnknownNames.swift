@@ -4,20 +4,23 @@ import MoongateCore
 ///
 /// What is wrong with a name is asked of Lua itself, so that `check` says the same as a function that fails.
 struct UnknownNames {
-  private static let known = Set(EditorGlobals.names)
   private static let libraries: Set<String> = ["string", "table", "math"]
+
+  private static let usual = Set(EditorGlobals.names)
 
   /// In the order of the text.
   private(set) var problems: [ConfigurationProblem] = []
   /// Where a name is to be replaced by the one that was meant.
   private var meant: [(range: Range<Int>, name: String)] = []
 
-  init(_ names: LuaNames, file: String) {
-    let probes = NameProbes()
+  /// - Parameter types: the providers whose names are constructors in the file.
+  init(_ names: LuaNames, file: String, types: [String] = []) {
+    let probes = NameProbes(types: types)
+    let known = Self.usual.union(types)
     for global in names.globals {
-      guard let first = global.path.first, let probe = Self.probe(global), let message = probes.ask(probe) else { continue }
+      guard let first = global.path.first, let probe = Self.probe(global, known), let message = probes.ask(probe) else { continue }
       problems.append(ConfigurationProblem(location: SourceLocation(file: file, line: global.line), path: "", message: message))
-      if !Self.known.contains(first), !global.isAssigned, let nearest = Suggestion.nearest(to: first, among: EditorGlobals.names) {
+      if !known.contains(first), !global.isAssigned, let nearest = Suggestion.nearest(to: first, among: EditorGlobals.names + types) {
         meant.append((global.range, nearest))
       }
     }
@@ -35,7 +38,7 @@ struct UnknownNames {
   }
 
   /// - Returns: nil where there is nothing to be asked.
-  private static func probe(_ global: LuaNames.Global) -> String? {
+  private static func probe(_ global: LuaNames.Global, _ known: Set<String>) -> String? {
     guard let first = global.path.first else { return nil }
     if first == "_ENV" { return first }
     if global.isAssigned { return "\(first) = nil" }
@@ -57,8 +60,11 @@ struct UnknownNames {
 /// Asks Lua what it thinks of a few words.
 private final class NameProbes {
   private let answers = Answers(declared: [])
-  private lazy var state = try? LuaState(answers.callbacks)
+  private let types: [String]
+  private lazy var state = try? LuaState(answers.callbacks, constructors: types)
   private var told: [String: String?] = [:]
+
+  init(types: [String]) { self.types = types }
 
   /// - Returns: nil where nothing is wrong.
   func ask(_ probe: String) -> String? {

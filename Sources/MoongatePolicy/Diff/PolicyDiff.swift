@@ -81,7 +81,7 @@ package struct PolicyDiff: Sendable, Encodable {
         let created = await gateway.create(target.flow, by: client)
         var begun = created
         if case .success(let flow) = created {
-          begun = await gateway.begin(flow.id, provider: provider, fields: target.fields(act.person), by: client)
+          begun = await gateway.begin(flow.id, providers: target.senders(in: target.flow), fields: target.fields(act.person), by: client)
           if case .success = begun { flows[act.person] = flow.id }
         }
         if act.kind == .send || flows[act.person] == nil {

@@ -65,13 +65,15 @@ package struct Traffic: Sendable {
   /// Reads recorded events: what `GET /events` of the admin listener answers, as a JSON array or one event a line.
   /// - Parameter provider: whose steps are meant; those of others are left out.
   /// - Throws: `TrafficProblem` where it is neither.
-  package init(recorded data: Data, of provider: ProviderName) throws(TrafficProblem) {
+  package init(recorded data: Data, of provider: ProviderDescriptor) throws(TrafficProblem) {
+    let wrong = Set(["invalid_code"] + provider.outcomes.filter(\.isFailure).map(\.reason.rawValue))
+    let provider = provider.name
     var people: [String: Int] = [:]
     var strangers: Set<Int> = []
     var acts: [Act] = []
-    for (at, event) in try Self.events(in: data) where event.provider ?? provider.rawValue == provider.rawValue {
+    for (at, event) in try Self.events(in: data, wrong) where event.provider ?? provider.rawValue == provider.rawValue {
       // A keyed hash names the person as well as a number does.
-      guard let kind = event.act, let identifier = event.identifier ?? event.account else { continue }
+      guard let kind = event.act(wrong), let identifier = event.identifier ?? event.account else { continue }
       let person = people[identifier] ?? people.count
       if event.code == "account_not_found", people[identifier] == nil { strangers.insert(person) }
       people[identifier] = person
@@ -96,14 +98,15 @@ package struct Traffic: Sendable {
     private static let exact = Date.ISO8601FormatStyle(includingFractionalSeconds: true)
 
     /// What the person did, read off what was recorded of it.
-    var act: Act.Kind? {
+    /// - Parameter wrong: the codes of refusals that say that an answer was wrong.
+    func act(_ wrong: Set<String>) -> Act.Kind? {
       switch (kind, code, detail?["act"]) {
       case ("code_sent", _, _), ("refused", "resend_too_soon", _), ("refused", "send_limit", _), ("refused", _, "send"),
         ("refused", _, "begin"):
         .send
       case ("code_verified", _, _): .right
-      case ("refused", "invalid_code", _), ("refused", "invalid_pin", _), ("refused", "invalid_password", _), ("refused", "too_many_attempts", _):
-        .wrong
+      case ("refused", "too_many_attempts", _): .wrong
+      case ("refused", let code?, _) where wrong.contains(code): .wrong
       // Whether it was right was not even looked at: most people's codes are.
       case ("refused", _, "submit"): .right
       default: nil
@@ -111,8 +114,8 @@ package struct Traffic: Sendable {
     }
 
     /// Before or behind others of the same moment.
-    var rank: Int {
-      switch act {
+    func rank(_ wrong: Set<String>) -> Int {
+      switch act(wrong) {
       case .send: 0
       case .right: 2
       default: 1
@@ -126,7 +129,7 @@ package struct Traffic: Sendable {
   }
 
   /// In the order in which they happened; those that bear no time are left out.
-  private static func events(in data: Data) throws(TrafficProblem) -> [(at: Timestamp, event: Event)] {
+  private static func events(in data: Data, _ wrong: Set<String>) throws(TrafficProblem) -> [(at: Timestamp, event: Event)] {
     let decoder = JSONDecoder()
     var events: [Event] = []
     if let array = try? decoder.decode([Event].self, from: data) {
@@ -141,7 +144,7 @@ package struct Traffic: Sendable {
     // Refusals are written behind what was stored meanwhile, and logs of old told whole seconds: at one time a code goes out first,
     // and the right one ends it.
     return events.enumerated().compactMap { place, event in event.moment.map { (at: $0, place: place, event: event) } }
-      .sorted { ($0.at, $0.event.rank, $0.place) < ($1.at, $1.event.rank, $1.place) }.map { ($0.at, $0.event) }
+      .sorted { ($0.at, $0.event.rank(wrong), $0.place) < ($1.at, $1.event.rank(wrong), $1.place) }.map { ($0.at, $0.event) }
   }
 }
 

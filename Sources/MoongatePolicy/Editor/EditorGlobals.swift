@@ -42,6 +42,7 @@ enum EditorGlobals {
     Function("phone", [("number", "string")], "moongate.Act", "Who it is, as they would type it."),
     Function("email", [("address", "string")], "moongate.Act", "Who it is, as they would type it."),
     Function("provider", [("name", "string")], "moongate.Act", "Which of a step's choices to take."),
+    Function("undeliverable", [("provider", "string")], "moongate.Act", "No message of this provider arrives, from here on."),
     Function("account", [("what", "moongate.CaseAccount")], "moongate.Act", "Whether there is an account of that name."),
     Function("client", [("what", "moongate.CaseClient")], "moongate.Act", "Where requests come from, from here on."),
     Function("send", [("how?", "moongate.CaseSend")], "moongate.Act", "Begins the step: a code goes out."),
@@ -54,6 +55,9 @@ enum EditorGlobals {
     Function("wait", [("what", "moongate.Duration|moongate.CaseWait")], "moongate.Act", "Moves the clock."),
     Function("expect", [("what", "moongate.CaseExpect")], "moongate.Act", "What the answer before it must be."),
     Function("any_of", [("providers", "string[]")], "moongate.AnyOf", "A step that any of these providers passes."),
+    Function(
+      "fallback", [("providers", "string[]")], "moongate.Fallback",
+      "A step whose code the first of these providers sends, and each next one where the one before it cannot deliver it."),
     Function(
       "vary", [("lowest", "any"), ("highest", "any"), ("choose", "fun(f: moongate.PolicyFacts): any")], "moongate.Vary",
       "A number or duration that a function chooses between two bounds."),

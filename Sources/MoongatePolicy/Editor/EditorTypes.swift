@@ -14,10 +14,11 @@ package struct EditorTypes: Sendable {
   package var text: String {
     var parts = [Self.head]
     parts += TableShape.all.map(Self.declared)
-    parts += providers.map { Self.declared(TableShape.settings(of: $0)) }
+    parts += types.map { Self.declared(TableShape.settings(of: $0)) }
     parts.append(providersClass)
     parts += facts
     parts += EditorGlobals.declarations
+    parts += types.map(Self.constructor)
     return parts.joined(separator: "\n\n") + "\n"
   }
 
@@ -34,8 +35,10 @@ package struct EditorTypes: Sendable {
     ---@class (exact) moongate.Secret made by env or file
     ---@class (exact) moongate.Delivery made by outbox, smtp, webhook or twilio
     ---@class (exact) moongate.Exec made by exec
+    ---@class (exact) moongate.Instance made by the name of a provider, as in phone_otp { … }
     ---@class (exact) moongate.Vary made by vary
     ---@class (exact) moongate.AnyOf made by any_of
+    ---@class (exact) moongate.Fallback made by fallback
     ---@class (exact) moongate.Statement made by guarantee
     ---@class (exact) moongate.Case made by case
     ---@class (exact) moongate.Act one word of a case
@@ -48,9 +51,8 @@ package struct EditorTypes: Sendable {
     let isProgram = shape.name == TableShape.program.name
     var lines = ["---\(shape.summary)", "---@class \(isProgram ? "" : "(exact) ")moongate.\(shape.name)"]
     if isProgram { lines.append("---@field [integer] string the program, then its arguments") }
-    if [TableShape.step.name, TableShape.signInRequirement.name].contains(shape.name) {
-      lines.append("---@field [integer] string|moongate.AnyOf the provider")
-    }
+    if shape.name == TableShape.step.name { lines.append("---@field [integer] string|moongate.AnyOf|moongate.Fallback the provider") }
+    if shape.name == TableShape.signInRequirement.name { lines.append("---@field [integer] string|moongate.AnyOf the provider") }
     // A policy lies over its provider's defaults, which have every field.
     let isLayer = shape.name == TableShape.policy.name
     for entry in shape.entries {
@@ -62,7 +64,20 @@ package struct EditorTypes: Sendable {
 
   private var providersClass: String {
     (["---The steps that flows may use, and what each needs.", "---@class (exact) moongate.Providers"]
-      + providers.map { "---@field \($0.name)? moongate.Provider.\($0.name)" } + ["---@field [string] moongate.Exec"]).joined(separator: "\n")
+      + types.map { "---@field \($0.name)? moongate.Provider.\($0.name)|moongate.Instance" } + ["---@field [string] moongate.Exec|moongate.Instance"])
+      .joined(separator: "\n")
+  }
+
+  /// Those under their own names: the constructors of gateway.lua.
+  private var types: [ProviderDescriptor] { providers.filter { $0.instanceOf == nil } }
+
+  private static func constructor(_ descriptor: ProviderDescriptor) -> String {
+    """
+    ---In gateway.lua: an instance of `\(descriptor.name)` under another name.
+    ---@param settings moongate.Provider.\(descriptor.name)
+    ---@return moongate.Instance
+    function \(descriptor.name)(settings) end
+    """
   }
 
   // MARK: facts
@@ -76,13 +91,21 @@ package struct EditorTypes: Sendable {
       let group = String(slot.path.prefix { $0 != "." })
       if !groups.contains(group) { groups.append(group) }
     }
-    for fact in declared where !groups.contains(fact.of.rawValue) { groups.append(fact.of.rawValue) }
+    for fact in declared where !groups.contains(fact.group) { groups.append(fact.group) }
     for group in groups {
       let fields = FactSlot.allCases.filter { $0.path.hasPrefix(group + ".") }.map { slot in
         "---@field \(slot.path.dropFirst(group.utf8.count + 1)) \(slot.type) \(slot.help)"
       }
-      let attributes = declared.filter { $0.of.rawValue == group }.map { "---@field \($0.name) \($0.type) \($0.help)" }
+      let attributes = declared.filter { $0.group == group }.map { "---@field \($0.name) \($0.type) \($0.help)" }
       classes.append((["---@class (exact) moongate.Facts.\(group)"] + fields + attributes).joined(separator: "\n"))
+    }
+    let providers = groups.filter { $0.hasPrefix(DeclaredFact.providers + ".") }
+    if !providers.isEmpty {
+      let fields = providers.map { group in
+        let name = group.dropFirst(DeclaredFact.providers.utf8.count + 1)
+        return "---@field \(name) moongate.Facts.\(group) what `\(name)` has told in this flow"
+      }
+      classes.append((["---@class (exact) moongate.Facts.\(DeclaredFact.providers)"] + fields).joined(separator: "\n"))
     }
     classes.append(
       """
@@ -106,8 +129,8 @@ package struct EditorTypes: Sendable {
         }
         if seen.insert(group).inserted { lines.append("---@field \(group) moongate.Facts.\(group)") }
       }
-      for fact in declared where audience != .route && seen.insert(fact.of.rawValue).inserted {
-        lines.append("---@field \(fact.of.rawValue) moongate.Facts.\(fact.of.rawValue)")
+      for root in declared.map(\.root) where audience != .route && seen.insert(root).inserted {
+        lines.append("---@field \(root) moongate.Facts.\(root)")
       }
       if case .policy = audience { lines.append("---@field limits table<string, moongate.Facts.limit> by their names") }
       classes.append(lines.joined(separator: "\n"))

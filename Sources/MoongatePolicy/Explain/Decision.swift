@@ -51,6 +51,7 @@ package struct Decision: Sendable, Codable {
     if let limit { row("", limit) }
     if let verdict = detail["verdict"] { row("verdict", verdict) }
     if let fault = detail["fault"] { row("fault", fault) }
+    if let providerFault { row("", providerFault) }
     if let until = detail["locked_until"] { row("locked", "until \(until)") }
     if let wait = detail["retry_after"].flatMap(Int64.init) { row("told", "to try again after \(Duration.seconds(wait).asWritten)") }
     for (index, counter) in sorted("counter.").enumerated() {
@@ -64,12 +65,22 @@ package struct Decision: Sendable, Codable {
     if let generation = detail["generation"] { row("generation", String(generation.prefix(8))) }
     let told: Set<String> = [
       "rule", "at", "act", "per", "max", "counts", "window", "used", "verdict", "fault", "locked_until", "retry_after", "generation",
+      "fault_provider",
+      "fault_call", "fault_count", "fault_since",
     ]
     for (name, value) in detail.sorted(by: { $0.key < $1.key })
     where !told.contains(name) && !["counter.", "asked.", "fact."].contains(where: name.hasPrefix) {
       row(name.replacing("_", with: " "), value)
     }
     return lines.joined(separator: "\n")
+  }
+
+  /// Whose fault it was, in which call, and how often that call has failed.
+  private var providerFault: String? {
+    guard let provider = detail["fault_provider"], let call = detail["fault_call"] else { return nil }
+    let count = detail["fault_count"].flatMap(Int.init) ?? 1
+    let often = count > 1 ? "\(count) times since \(detail["fault_since"] ?? "then")" : "the first time within an hour"
+    return "of `\(provider)`, in \(call), \(often)"
   }
 
   /// The limit in a sentence.

@@ -5,14 +5,11 @@ import MoongateSDK
 /// What a loader needs for entries that are programs.
 package struct ProgramLoading: Sendable {
   package let starter: any ProgramStarter
-  /// The providers that are compiled in.
-  package let builtIn: ProviderRegistry
   /// Told which files the entries of the folder that was read last name.
   package let watch: @Sendable ([String]) -> Void
 
-  package init(starter: any ProgramStarter, builtIn: ProviderRegistry, watch: @escaping @Sendable ([String]) -> Void = { _ in }) {
+  package init(starter: any ProgramStarter, watch: @escaping @Sendable ([String]) -> Void = { _ in }) {
     self.starter = starter
-    self.builtIn = builtIn
     self.watch = watch
   }
 }

@@ -7,6 +7,7 @@ import Foundation
   import Musl
 #endif
 import MoongateCore
+import MoongateSDK
 
 /// The Lua files of a folder as they were at one moment.
 struct ConfigurationFiles: Sendable {
@@ -15,6 +16,14 @@ struct ConfigurationFiles: Sendable {
     /// `policies/phone_otp.lua`.
     let name: String
     let bytes: [UInt8]
+
+    init(name: String, bytes: [UInt8]) {
+      self.name = name
+      self.bytes = bytes
+    }
+
+    /// A file that comes with a provider.
+    init(_ source: PolicySource) { self.init(name: source.file, bytes: Array(source.text.utf8)) }
   }
 
   /// More than any configuration needs; what is larger is there by mistake.

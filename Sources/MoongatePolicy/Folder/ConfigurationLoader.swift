@@ -32,23 +32,26 @@ package struct LoadedConfiguration: Sendable {
 /// The same loader serves `serve`, `check` and every reload. It holds no state; loading blocks for as long as the files
 /// take, so it belongs on a thread that may block.
 package struct ConfigurationLoader: Sendable {
-  private let providers: [ProviderDescriptor]
+  private let providers: [any Provider]
   private let environment: [String: String]
-  private let pageProblems: @Sendable ([PageFile]) -> [ConfigurationProblem]
+  private let pageProblems: @Sendable ([PageFile], GatewaySettings?) -> [ConfigurationProblem]
+  private let shippedLanguages: [String]
   private let gatewayProblems: @Sendable (GatewaySettings) -> [ConfigurationProblem]
   private let programs: ProgramLoading?
 
   /// - Parameters:
-  ///   - providers: all that the program has.
+  ///   - providers: those that are compiled in.
   ///   - environment: for `env "NAME"`.
-  ///   - pages: says what is wrong with the files of `pages/`.
+  ///   - pages: says what is wrong with the files of `pages/`, and with what gateway.lua says of them.
+  ///   - languages: those that the pages are shipped in; empty where there are no pages.
   ///   - gateway: says what else is wrong with gateway.lua.
   ///   - programs: starts those that gateway.lua names; nil where there is nobody to.
   package init(
-    providers: [ProviderDescriptor], environment: [String: String] = ProcessInfo.processInfo.environment,
-    pages: @escaping @Sendable ([PageFile]) -> [ConfigurationProblem] = { _ in [] },
+    providers: [any Provider], environment: [String: String] = ProcessInfo.processInfo.environment,
+    pages: @escaping @Sendable ([PageFile], GatewaySettings?) -> [ConfigurationProblem] = { _, _ in [] }, languages: [String] = [],
     gateway: @escaping @Sendable (GatewaySettings) -> [ConfigurationProblem] = { _ in [] }, programs: ProgramLoading? = nil
   ) {
+    shippedLanguages = languages
     gatewayProblems = gateway
     self.programs = programs
     self.providers = providers
@@ -65,28 +68,45 @@ package struct ConfigurationLoader: Sendable {
     guard files.isFolderThere else { return .failure(RefusedConfiguration(id: nil, problems: files.problems, isFolderMissing: true)) }
     let problems = Problems()
     problems.add(files.problems)
-    problems.add(pageProblems(files.pages))
     let loaded = generation(of: &files, folder: folder, problems)
     if let loaded, problems.all.isEmpty { return .success(loaded) }
     return .failure(RefusedConfiguration(id: files.digest, problems: Problems.sorted(problems.all), isFolderMissing: false))
   }
 
+  /// Warns of translations that nobody will see, since the pages are in no such language: mostly a misspelt file, such as words/hn.words.
+  private func warnOfUnseenLanguages(_ catalog: ProviderCatalog, _ gateway: GatewaySettings, _ pages: [PageFile], _ problems: Problems) {
+    let added = pages.compactMap { $0.name.hasSuffix(".words") ? String($0.name.dropLast(".words".count)) : nil }
+    let offered = Set((shippedLanguages + added).map { $0.prefix { $0 != "-" }.lowercased() })
+    guard !shippedLanguages.isEmpty else { return }
+    for descriptor in catalog.descriptors where catalog.isConfigured(descriptor.name) {
+      let tags = (descriptor.words?.translations ?? [:]).keys.filter { !offered.contains($0.prefix { $0 != "-" }.lowercased()) }
+      let path = "providers.\(descriptor.name)"
+      for tag in tags.sorted() {
+        problems.warn(
+          gateway.locations[path] ?? SourceLocation(file: "gateway.lua", line: 0), path,
+          "its words are translated to \"\(tag)\", a language that no page is in, so nobody will see them: the pages are in "
+            + "\(Set(shippedLanguages + added).sorted().joined(separator: ", ")); pages/\(tag).words adds one")
+      }
+    }
+  }
+
   private func generation(of files: inout ConfigurationFiles, folder: String, _ problems: Problems) -> LoadedConfiguration? {
     var lua = LuaFiles(problems: problems)
-    var catalog = ProviderCatalog(descriptors: providers, configured: nil)
+    var catalog = ProviderCatalog(compiledIn: providers.map(\.descriptor))
     var functions = FunctionTable()
     let unreadable = Set(files.problems.map(\.location.file))
 
     var gateway: GatewaySettings?
     var candidates: CandidatePrograms?
     if let file = files.file("gateway.lua") {
-      if let node = lua.read(file, constructor: "gateway", example: "gateway { … }")?.first {
+      if let node = lua.read(file, constructor: "gateway", example: "gateway { … }", types: catalog.types)?.first {
         let secrets = SecretReader(folder: folder, environment: environment)
         // What a program declares decides what the rest of the folder may say: they are started first.
         let reader = ExecReader(folder: folder, secrets: secrets, searchPath: environment["PATH"] ?? "", problems: problems)
         let started = CandidatePrograms(node, reader: reader, catalog: catalog, loading: programs, problems: problems)
-        catalog.descriptors += started.descriptors
-        catalog.broken = started.broken
+        let instances = CandidateInstances(node, types: catalog.descriptors, problems: problems)
+        catalog.descriptors += started.descriptors + instances.descriptors
+        catalog.broken = started.broken.union(instances.broken)
         files.programs = started.digests
         candidates = started
         catalog.configured = GatewayReader.configured(node, catalog)
@@ -97,6 +117,8 @@ package struct ConfigurationLoader: Sendable {
     } else if !unreadable.contains("gateway.lua") {
       problems.add(SourceLocation(file: "gateway.lua", line: 0), "", "is missing: every configuration folder has one")
     }
+
+    problems.add(pageProblems(files.pages, gateway))
 
     let policies = readPolicies(files, &lua, catalog, &functions, unreadable, problems)
     let flows = readFlows(files, &lua, catalog, &functions, problems)
@@ -129,12 +151,13 @@ package struct ConfigurationLoader: Sendable {
         cases += CaseReader(flows: flowNames, host: gateway?.publicURL.host, providers: catalog, problems: problems).read(node)
       }
     }
-    let providerCases = readProviderCases(files, &lua, catalog, flows, host: gateway?.publicURL.host, problems)
+    let providerCases = readProviderCases(files, &lua, catalog, flows, policies, host: gateway?.publicURL.host, problems)
     reportUnread(files, problems)
 
     for clash in DeclaredFact.clashes(of: catalog.descriptors) {
       problems.add(SourceLocation(file: "gateway.lua", line: 0), "providers.\(clash.provider)", clash.message)
     }
+    FallbackChecks(flows: flows, policies: policies, catalog: catalog, problems: problems).check()
     UnknownFacts(functions: functions, catalog: catalog, problems: problems).check(lua.names)
 
     guard problems.all.isEmpty, let gateway else { return nil }
@@ -151,19 +174,29 @@ package struct ConfigurationLoader: Sendable {
       return nil
     }
     SignInRequirementChecks(generation: generation, catalog: catalog, problems: problems).check()
+    warnOfUnseenLanguages(catalog, gateway, files.pages, problems)
     generation.warnings = Problems.sorted(problems.warnings)
-    if let candidates, !candidates.isEmpty {
-      guard let registry = registry(of: candidates, gateway, problems) else { return nil }
+    if let candidates, !candidates.isEmpty || gateway.providers.values.contains(where: { $0.title != nil }) || catalog.hasInstances {
+      guard let registry = registry(of: candidates, catalog, gateway, problems) else { return nil }
       generation.registry = registry
     }
     return LoadedConfiguration(generation: generation, cases: cases, providerCases: providerCases)
   }
 
-  /// The program's providers and the candidate's programs, which all take their settings.
-  private func registry(of candidates: CandidatePrograms, _ gateway: GatewaySettings, _ problems: Problems) -> ProviderRegistry? {
-    guard let builtIn = programs?.builtIn, let own = candidates.accept(gateway, problems: problems) else { return nil }
+  /// The compiled-in providers, their instances, and the candidate's programs, which all take their settings.
+  private func registry(
+    of candidates: CandidatePrograms, _ catalog: ProviderCatalog, _ gateway: GatewaySettings, _ problems: Problems
+  ) -> ProviderRegistry? {
+    guard let programs = candidates.accept(gateway, problems: problems) else { return nil }
+    let instances = catalog.descriptors.compactMap { descriptor in
+      providers.first { $0.descriptor.name == descriptor.instanceOf }?.instance(descriptor)
+    }
+    let titled = (providers + instances + programs).map { provider in
+      let descriptor = provider.descriptor
+      return gateway.providers[descriptor.name]?.title.map { provider.instance(descriptor.titled($0)) } ?? provider
+    }
     do {
-      return try ProviderRegistry(builtIn.all + own)
+      return try ProviderRegistry(titled)
     } catch {
       problems.add(
         gateway.locations["providers.\(error.provider)"] ?? SourceLocation(file: "gateway.lua", line: 0), "providers.\(error.provider)", error.mistake
@@ -200,8 +233,9 @@ package struct ConfigurationLoader: Sendable {
   private static func title(of file: String) -> String { String(file.split(separator: "/").last ?? "").replacing(/\.lua$/, with: "") }
 
   /// A file made by `policy "name" { … }` or `flow "name" { … }`, whose name must be the file's.
-  private func body(_ file: ConfigurationFiles.File, _ constructor: String, _ lua: inout LuaFiles, _ problems: Problems) -> LuaNode? {
-    let title = Self.title(of: file.name)
+  private func body(
+    _ file: ConfigurationFiles.File, _ constructor: String, title: String, _ lua: inout LuaFiles, _ problems: Problems
+  ) -> LuaNode? {
     guard let arguments = lua.read(file, constructor: constructor, example: "\(constructor) \"\(title)\" { … }", count: 2) else {
       return nil
     }
@@ -227,7 +261,7 @@ package struct ConfigurationLoader: Sendable {
           "this program has no provider `\(title)`\(Suggestion.phrase(for: title, among: catalog.descriptors.map(\.name.rawValue)))")
         continue
       }
-      if let body = body(file, "policy", &lua, problems) { bodies[title] = body } else { broken.insert(title) }
+      if let body = body(file, "policy", title: title, &lua, problems) { bodies[title] = body } else { broken.insert(title) }
     }
     var policies: [ProviderName: ProviderPolicy] = [:]
     for descriptor in catalog.descriptors where !broken.contains(descriptor.name.rawValue) {
@@ -237,7 +271,7 @@ package struct ConfigurationLoader: Sendable {
           SourceLocation(file: own, line: 0), "",
           "is not there, so the provider's own defaults hold; if that is meant, let it return policy \"\(descriptor.name)\" {}")
       }
-      let file = ConfigurationFiles.File(name: descriptor.policy.file, bytes: Array(descriptor.policy.text.utf8))
+      let file = ConfigurationFiles.File(descriptor.policy)
       guard let defaults = lua.read(file, constructor: "policy", example: "policy \"\(descriptor.name)\" { … }", count: 2) else {
         continue
       }
@@ -264,7 +298,7 @@ package struct ConfigurationLoader: Sendable {
         problems.add(SourceLocation(file: file.name, line: 0), "", "a flow's name is lower-case letters, digits and _")
         continue
       }
-      guard let body = body(file, "flow", &lua, problems) else { continue }
+      guard let body = body(file, "flow", title: title, &lua, problems) else { continue }
       flows[title] = FlowReader(name: title, providers: catalog, problems: problems).read(body, functions: &functions)
     }
     addFlowsOfProviders(to: &flows, files, &lua, catalog, &functions, problems)
@@ -272,20 +306,25 @@ package struct ConfigurationLoader: Sendable {
   }
 
   /// The cases that come with the configured providers, of providers for which the folder has none of its own. A case about a flow that is not there, or
-  /// that the operator has replaced, is left out.
+  /// that the operator has replaced, is left out, and so is one whose code no configured provider sends.
   private func readProviderCases(
-    _ files: ConfigurationFiles, _ lua: inout LuaFiles, _ catalog: ProviderCatalog, _ flows: [String: FlowDefinition], host: String?,
-    _ problems: Problems
+    _ files: ConfigurationFiles, _ lua: inout LuaFiles, _ catalog: ProviderCatalog, _ flows: [String: FlowDefinition],
+    _ policies: [ProviderName: ProviderPolicy], host: String?, _ problems: Problems
   ) -> [PolicyCase] {
+    let senders = catalog.descriptors.filter { catalog.isConfigured($0.name) && policies[$0.name].map { $0.code != .none } ?? false }
+    let reachable = Set(senders.flatMap(\.identifierKinds))
     let own = Set(files.files(in: "tests").map { Self.title(of: $0.name) })
     var cases: [PolicyCase] = []
     for descriptor in catalog.descriptors where catalog.isConfigured(descriptor.name) && !own.contains(descriptor.name.rawValue) {
       guard let source = descriptor.cases else { continue }
-      let file = ConfigurationFiles.File(name: source.file, bytes: Array(source.text.utf8))
+      let file = ConfigurationFiles.File(source)
       guard let node = lua.read(file, constructor: "tests", example: "tests { … }")?.first else { continue }
-      let reader = CaseReader(flows: [], comeWithProvider: true, host: host, providers: catalog, problems: problems)
+      let reader = CaseReader(flows: [], origin: descriptor.name, host: host, providers: catalog, problems: problems)
       let sources = Set(descriptor.flows.map(\.file))
-      cases += reader.read(node).filter { one in one.flows.allSatisfy { name in flows[name].map { sources.contains($0.location.file) } ?? false } }
+      cases += reader.read(node).filter { one in
+        one.flows.allSatisfy { name in flows[name].map { sources.contains($0.location.file) } ?? false }
+          && (!one.sendsCodes || !one.identifierKinds.isDisjoint(with: reachable))
+      }
     }
     return cases
   }
@@ -319,8 +358,8 @@ package struct ConfigurationLoader: Sendable {
           )
           continue
         }
-        let file = ConfigurationFiles.File(name: source.file, bytes: Array(source.text.utf8))
-        guard let body = body(file, "flow", &lua, problems) else { continue }
+        let file = ConfigurationFiles.File(source)
+        guard let body = body(file, "flow", title: source.name, &lua, problems) else { continue }
         let reader = FlowReader(name: source.name, providers: catalog, origin: descriptor.name, problems: problems)
         guard let flow = reader.read(body, functions: &functions) else { continue }
         // Attack: a plugin that is installed for a second factor brings a flow that signs people in.

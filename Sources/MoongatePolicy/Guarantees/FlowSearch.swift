@@ -188,7 +188,7 @@ struct FlowSearch {
         ways.append(way)
       }
     }
-    let missing = requirement.choices.filter { providers[$0]?.descriptor.identifierKinds.isEmpty ?? false }
+    let missing = requirement.choices.filter { providers[$0]?.descriptor.isSecondFactor ?? false }
     if requirement.enroll, !missing.isEmpty, let facts = lackingAll(requirement.choices, situation.facts) {
       var way = situation
       way.facts = facts

@@ -99,5 +99,5 @@ final class FunctionOutcomes {
 
 extension Provider {
   /// Whether it can keep a record of an account, such as a PIN: `f.account.factors.NAME`.
-  var keepsRecords: Bool { self is any FullProvider && !descriptor.identifierKinds.contains(.federated) }
+  var keepsRecords: Bool { self is any FullProvider && descriptor.role.contains(.keepsFactor) }
 }

@@ -33,6 +33,10 @@ struct Moment {
     var client = ClientFacts(address: .unspecified)
     client.isNewDevice = session == nil ? (knowsAccount ? known[.newDevice] ?? false : true) : false
     client.networkChanged = networkChanged(known) ?? free[.networkChanged] ?? false
+    var flow = flow
+    for fact in declared where fact.kind == .flag {
+      if case .provider(let provider) = fact.place { flow?.told[provider, default: [:]][fact.name] = String(free[.flag(fact.path)] ?? false) }
+    }
     return Facts(
       now: Self.now, action: action, provider: provider, flow: flow, identifier: identifier.map { Self.identifier($0, free, declared) },
       account: knowsAccount ? account(known, generation.pads) : AccountFacts(), client: client, clockIsSuspect: free[.clockSuspect] ?? false,
@@ -57,7 +61,9 @@ struct Moment {
 
   private static func identifier(_ kind: IdentifierKind, _ free: [FreeFact: Bool], _ declared: [DeclaredFact]) -> Identifier {
     var attributes: [String: String] = [:]
-    for fact in declared where fact.of == kind && fact.kind == .flag { attributes[fact.name] = String(free[.flag(fact.path)] ?? false) }
+    for fact in declared where fact.place == .identifier(kind) && fact.kind == .flag {
+      attributes[fact.name] = String(free[.flag(fact.path)] ?? false)
+    }
     let value =
       switch kind {
       case .phone: "+919000000001"
@@ -96,14 +102,22 @@ struct Moment {
     var free: [FreeFact] = []
     if reads.slots.contains(.clientNetworkChanged), networkChanged(known) == nil { free.append(.networkChanged) }
     if reads.slots.contains(.clockSuspect) { free.append(.clockSuspect) }
-    for fact in declared where fact.kind == .flag && fact.of == identifier && reads.declared.contains(fact.path) { free.append(.flag(fact.path)) }
+    for fact in declared where fact.kind == .flag && isTold(fact) && reads.declared.contains(fact.path) { free.append(.flag(fact.path)) }
     return free
+  }
+
+  /// Whether the fact can be there at all. What a provider has told in the flow may be anything.
+  private func isTold(_ fact: DeclaredFact) -> Bool {
+    switch fact.place {
+    case .identifier(let kind): kind == identifier
+    case .provider: flow != nil
+    }
   }
 
   /// Whether the call read a fact that may be anything: a time, a number, a text.
   func readsUnbounded(_ reads: FactReads, declared: [DeclaredFact]) -> Bool {
     if reads.readsLimits { return true }
-    if declared.contains(where: { $0.of == identifier && $0.kind != .flag && reads.declared.contains($0.path) }) { return true }
+    if declared.contains(where: { isTold($0) && $0.kind != .flag && reads.declared.contains($0.path) }) { return true }
     return reads.slots.contains { slot in
       switch slot {
       case .now, .clientIP, .clientNetwork, .clientUserAgent, .requestMethod, .requestHost, .requestPath, .requestQuery, .sessionAccount, .sessionAge:

@@ -45,7 +45,7 @@ struct SessionSearch {
   /// where a factor protects the account (`FlowEngine.joining`).
   private func join(_ flow: FlowDefinition, _ facts: KnownFacts, visit: (SessionState) -> Bool) throws(ProofBudget.Exhausted) {
     guard let nobody = KnownFacts([.exists: false]), var joined = facts.assuming(.verified(.phone), true) else { return }
-    for provider in providers.all where provider.descriptor.identifierKinds.isEmpty {
+    for provider in providers.all where provider.descriptor.isSecondFactor {
       guard joined.assume(.keeps(provider.descriptor.name), false) else { return }
     }
     for door in sorted({ !$0.needsSession(by: providers) }) {

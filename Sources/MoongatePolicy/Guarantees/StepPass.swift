@@ -137,7 +137,9 @@ extension FlowSearch {
     if situation.knowsAccount {
       known = [isKept ? situation.facts.assuming(.keeps(name), true) : situation.facts]
     } else if isKept {
-      known = kinds.map { situation.facts.assuming(.holds($0), true)?.assuming(.keeps(name), true) }
+      known =
+        kinds.map { situation.facts.assuming(.holds($0), true)?.assuming(.keeps(name), true) }
+        + (provider.descriptor.role.contains(.findsAccount) ? [situation.facts.assuming(.keeps(name), true)] : [])
     } else {
       known = kinds.map { situation.facts.assuming(.verified($0), true) }
     }

@@ -13,11 +13,16 @@ final class LuaState {
 
   let pointer: OpaquePointer
 
+  /// - Parameter constructors: names that scripts may call with a table, besides the usual ones.
   /// - Throws: where there is no memory for it.
-  init(_ callbacks: clua_callbacks = clua_callbacks()) throws(Failure) {
+  init(_ callbacks: clua_callbacks = clua_callbacks(), constructors: [String] = []) throws(Failure) {
     var callbacks = callbacks
     guard let pointer = clua_new(&callbacks) else { throw Failure(kind: .memory, line: 0, message: "there is no memory for a Lua state") }
     self.pointer = pointer
+    for name in constructors {
+      let status = clua_constructor_add(pointer, name)
+      if status != CLUA_OK { throw failure(status) }
+    }
   }
 
   deinit { clua_free(pointer) }

@@ -83,5 +83,5 @@ struct AccountsReader {
   }
 
   /// A number, an address or an identity elsewhere is not made here: a sign-in must not give an account another identifier.
-  private func canBeSetUp(_ name: ProviderName) -> Bool { providers.descriptor(name.rawValue)?.identifierKinds.isEmpty ?? true }
+  private func canBeSetUp(_ name: ProviderName) -> Bool { providers.descriptor(name.rawValue)?.isSecondFactor ?? true }
 }

@@ -8,6 +8,8 @@ final class ExecReader {
   /// A program larger than this is somebody's disk image.
   private static let largestProgram = 512 << 20
   private static let longestTimeout: Duration = .seconds(30)
+  /// Flows, and languages, of one program that are looked at.
+  private static let mostTexts = 64
 
   /// The configuration folder.
   let folder: String
@@ -73,9 +75,11 @@ final class ExecReader {
       folder: absolute("."), digest: digest)
   }
 
-  /// The entry without what belongs to the gateway: the program's own settings.
-  static func settings(_ node: LuaNode) -> LuaNode {
-    guard case .tagged("exec", let arguments) = node.value, case .table(var table)? = arguments.first?.value else { return node }
+  /// The table of the settings that belong to the provider: what stands behind `exec`, without what belongs to the gateway, or behind a provider's name.
+  static func settings(_ node: LuaNode, types: [String]) -> LuaNode {
+    guard case .tagged(let word, let arguments) = node.value, case .table(var table)? = arguments.first?.value, word == "exec" || types.contains(word)
+    else { return node }
+    guard word == "exec" else { return LuaNode(value: .table(table), location: node.location) }
     table.items = []
     table.fields["env"] = nil
     table.fields["timeout"] = nil
@@ -145,14 +149,13 @@ final class ExecReader {
   }
 
   /// Over the program, over each argument that names a file of the folder (the script behind an interpreter), over the modules that lie beside one
-  /// of them, and over a policy.lua there: programs say its text in their introduction, so with another one they are another provider.
+  /// of them, and over policy.lua, flows and words there: programs say their texts in `hello`, so with others they are another provider.
   private func digest(of program: String, _ arguments: [String], _ path: String, _ place: SourceLocation) -> String? {
     var hash = SHA256()
     let scripts = arguments.filter { !$0.hasPrefix("-") }.map(absolute).filter(Self.isFile)
     var beside: [String] = []
     for file in [program] + scripts {
-      let policy = URL(filePath: file).deletingLastPathComponent().appending(path: "policy.lua").path(percentEncoded: false)
-      if Self.isFile(policy), !beside.contains(policy) { beside.append(policy) }
+      beside += texts(beside: file).filter { !beside.contains($0) }
       let modules = ProgramModules(of: file, configuration: absolute("."))
       if modules.isCut {
         problems.warn(
@@ -172,6 +175,20 @@ final class ExecReader {
       hash.update(data: bytes)
     }
     return hash.finalize().map { String(format: "%02x", $0) }.joined()
+  }
+
+  /// policy.lua, flows/*.lua and words/*.words in the program's folder. In the configuration's own folder flows are the operator's.
+  private func texts(beside program: String) -> [String] {
+    let folder = URL(filePath: program).deletingLastPathComponent().path(percentEncoded: false)
+    var found = [folder + "policy.lua"]
+    if folder != absolute(".") + "/" {
+      for (name, ending) in [("flows", ".lua"), ("words", ".words")] {
+        lookedFor.append(folder + name)
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder + name)) ?? []
+        found += names.sorted().filter { $0.hasSuffix(ending) && !$0.hasPrefix(".") }.prefix(Self.mostTexts).map { "\(folder)\(name)/\($0)" }
+      }
+    }
+    return found.filter(Self.isFile)
   }
 
   private static func hash(_ file: String) -> [UInt8]? {

@@ -25,7 +25,7 @@ struct FlowReader {
   private var choices: StepChoicesReader {
     guard origin != nil else { return StepChoicesReader(providers: providers, problems: problems) }
     return StepChoicesReader(
-      providers: providers, problems: problems, whenUnavailable: { [unavailable] in unavailable.providers += $0 }, allowsUnknown: true)
+      providers: providers, problems: problems, whenUnavailable: { [unavailable] in unavailable.providers += $0 }, comesWithProvider: true)
   }
 
   /// The flow; nil, with a problem, where it cannot be read; nil, with at most a warning, where it is switched off, or left out because it is about
@@ -111,7 +111,9 @@ struct FlowReader {
   }
 
   private func readStep(_ node: LuaNode, _ path: String, _ functions: inout FunctionTable) -> StepRule? {
+    let fallbacks = FallbackReader(providers: providers, problems: problems)
     guard case .table = node.value else {
+      if fallbacks.isFallback(node) { return fallbacks.read(node, path, or: choices, isSkippable: false, when: nil) }
       return choices.read([node], path, at: node.location).map { StepRule(choices: $0, isSkippable: false, when: nil) }
     }
     guard let reader = TableReader(node, .step, path: path, problems: problems, allowsItems: true) else { return nil }
@@ -124,6 +126,9 @@ struct FlowReader {
     guard !reader.items.isEmpty else {
       problems.add(node.location, path, "a step names its provider first, as in { \"phone_otp\" }")
       return nil
+    }
+    if let only = reader.items.first, reader.items.count == 1, fallbacks.isFallback(only) {
+      return fallbacks.read(only, path, or: choices, isSkippable: isSkippable, when: when)
     }
     return choices.read(reader.items, path, at: node.location).map { StepRule(choices: $0, isSkippable: isSkippable, when: when) }
   }

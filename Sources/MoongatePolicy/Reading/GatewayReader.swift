@@ -24,6 +24,7 @@ struct GatewayReader {
     let cookieDomain = readCookieDomain(reader, publicURL)
     let service = reader.text("service")
     let brand = readBrand(reader)
+    let languages = readLanguages(reader)
     let risk = readRiskBudget(reader)
     let providers = readProviders(reader, publicURL)
     let limits = readLimits(reader)
@@ -35,10 +36,12 @@ struct GatewayReader {
     guard problems.all.count == before, let listen, let admin, let publicURL, let store, let key, let region, let service, let limits else {
       return nil
     }
-    return GatewaySettings(
+    var settings = GatewaySettings(
       listen: listen, admin: admin.address, publicURL: publicURL, tls: tls, store: store, key: key, region: region, trustedProxies: trusted,
       redirectHosts: redirectHosts, cookieDomain: cookieDomain, service: service, brand: brand, riskBudget: risk, providers: providers,
       connectionLimits: limits, corsOrigins: origins, adminToken: admin.token, hsts: hsts, locations: Self.locations(node))
+    settings.languages = languages
+    return settings
   }
 
   /// Where each setting stands, two levels deep.
@@ -183,7 +186,8 @@ struct GatewayReader {
   private func readBrand(_ reader: TableReader) -> Brand {
     guard let node = reader.take("brand"), let table = TableReader(node, .brand, path: "brand", problems: problems) else { return Brand() }
     var brand = Brand(
-      name: table.text("name"), logo: table.text("logo"), primary: table.text("primary"), support: table.text("support"))
+      name: table.text("name"), logo: table.text("logo"), primary: table.text("primary"), support: table.text("support"),
+      terms: table.text("terms"), privacy: table.text("privacy"))
     if let primary = brand.primary, primary.wholeMatch(of: /#[0-9A-Fa-f]{6}/) == nil, let node = table.said("primary") {
       problems.add(node.location, "brand.primary", "\"\(primary)\" is no colour, such as \"#0D7377\"")
     }
@@ -192,7 +196,28 @@ struct GatewayReader {
     if let support = brand.support, !["mailto:", "https://", "tel:"].contains(where: support.hasPrefix), let node = table.said("support") {
       problems.add(node.location, "brand.support", "\"\(support)\" must begin with mailto:, https:// or tel:")
     }
+    for (name, link) in [("terms", brand.terms), ("privacy", brand.privacy)] {
+      guard let link, !link.hasPrefix("https://"), let node = table.said(name) else { continue }
+      problems.add(node.location, "brand.\(name)", "\"\(link)\" must begin with https://")
+    }
     return brand
+  }
+
+  private func readLanguages(_ reader: TableReader) -> [String] {
+    guard let node = reader.take("languages"), let texts = Field.texts(node, "languages", problems) else { return [] }
+    var tags: [String] = []
+    for (index, item) in texts.enumerated() {
+      let path = "languages[\(index + 1)]"
+      if item.text.wholeMatch(of: /[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*/) == nil {
+        problems.add(item.node.location, path, "\"\(item.text)\" is no language, such as \"en\" or \"pt-BR\"")
+      } else if tags.contains(item.text) {
+        problems.add(item.node.location, path, "\"\(item.text)\" is named twice")
+      } else {
+        tags.append(item.text)
+      }
+    }
+    if texts.isEmpty { problems.add(node.location, "languages", "is empty: name at least one language, or leave it out") }
+    return tags
   }
 
   private func readLogo(_ logo: String, _ node: LuaNode) -> PageFile? {
@@ -269,7 +294,7 @@ struct GatewayReader {
         continue
       }
       let settings = ProviderSettingsReader(folder: folder, secrets: secrets, publicURL: publicURL, problems: problems)
-      if let settings = settings.read(ExecReader.settings(node), descriptor) { all[descriptor.name] = settings }
+      if let settings = settings.read(ExecReader.settings(node, types: catalog.types), descriptor) { all[descriptor.name] = settings }
     }
     return all
   }

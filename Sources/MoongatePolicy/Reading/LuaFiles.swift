@@ -21,9 +21,10 @@ struct LuaFiles {
   ///   - constructor: `gateway`, `policy`, …
   ///   - example: what the file must return, for the sentence where it does not.
   ///   - count: how many arguments it has: two where a name stands before the table.
+  ///   - types: the providers whose names are constructors in this file.
   /// - Returns: the constructor's arguments, or nil with a problem.
-  mutating func read(_ file: ConfigurationFiles.File, constructor: String, example: String, count: Int = 1) -> [LuaNode]? {
-    guard let node = value(of: file) else { return nil }
+  mutating func read(_ file: ConfigurationFiles.File, constructor: String, example: String, count: Int = 1, types: [String] = []) -> [LuaNode]? {
+    guard let node = value(of: file, types) else { return nil }
     guard case .tagged(constructor, let arguments) = node.value, arguments.count == count else {
       let got: String =
         if case .tagged(constructor, _) = node.value { "a name without its table" } else if case .tagged(let other, _) = node.value {
@@ -39,7 +40,7 @@ struct LuaFiles {
   static let saidTwice = "is said twice in one table"
 
   /// The value of a file with the line of each field.
-  private mutating func value(of file: ConfigurationFiles.File) -> LuaNode? {
+  private mutating func value(of file: ConfigurationFiles.File, _ types: [String]) -> LuaNode? {
     guard let bytes = Self.text(of: file, problems) else { return nil }
     do {
       let map = try Self.check(bytes, file.name, problems)
@@ -50,12 +51,12 @@ struct LuaFiles {
           "\(Self.saidTwice), first in line \(again.first): call one of them something else, or remove it")
       }
       let names = LuaNames(bytes)
-      let unknown = UnknownNames(names, file: file.name)
+      let unknown = UnknownNames(names, file: file.name, types: types)
       sources[file.name] = Source(name: file.name, bytes: bytes)
       self.names[file.name] = names
       problems.add(unknown.problems)
       // What is misspelled is read as what was meant, so that it hides no other mistake of the file, which is refused in any case.
-      return try value(of: unknown.mended(bytes), unknown.problems.isEmpty ? map : SourceMap(unknown.mended(bytes)), file.name, unknown)
+      return try value(of: unknown.mended(bytes), unknown.problems.isEmpty ? map : SourceMap(unknown.mended(bytes)), file.name, unknown, types)
     } catch {
       sources[file.name] = nil
       problems.add(SourceLocation(file: file.name, line: error.line), "", error.message)
@@ -63,14 +64,16 @@ struct LuaFiles {
     }
   }
 
-  private func value(of bytes: [UInt8], _ map: SourceMap, _ name: String, _ unknown: UnknownNames) throws(LuaState.Failure) -> LuaNode? {
+  private func value(
+    of bytes: [UInt8], _ map: SourceMap, _ name: String, _ unknown: UnknownNames, _ types: [String]
+  ) throws(LuaState.Failure) -> LuaNode? {
     do {
-      let state = try LuaState()
+      let state = try LuaState(constructors: types)
       try state.load(map.instrumented, name: name, marks: true)
       return state.tree(file: name, map: map)
     } catch {}
     // The added calls may be what is too much (nesting, registers): the file itself decides.
-    let state = try LuaState()
+    let state = try LuaState(constructors: types)
     do { try state.load(bytes, name: name, marks: false) } catch {
       if unknown.problems.contains(where: { $0.message == error.message }) { return nil }
       throw error

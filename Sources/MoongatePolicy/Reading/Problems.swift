@@ -38,9 +38,9 @@ final class Problems {
 }
 
 /// "Did you mean".
-enum Suggestion {
+package enum Suggestion {
   /// The nearest of the names, where one is near enough to be meant.
-  static func nearest(to word: String, among names: some Sequence<String>) -> String? {
+  package static func nearest(to word: String, among names: some Sequence<String>) -> String? {
     let allowed: Int32 = word.utf8.count <= 3 ? 1 : word.utf8.count <= 7 ? 2 : 3
     return names.map { (distance: clua_typing_distance(word, word.utf8.count, $0, $0.utf8.count), name: $0) }
       .filter { $0.distance <= allowed && $0.distance < Int32(max(word.utf8.count, $0.name.utf8.count)) }
@@ -48,13 +48,13 @@ enum Suggestion {
   }
 
   /// "; did you mean `x`?", or else which names there are.
-  static func phrase(for word: String, among names: some Collection<String>) -> String {
+  package static func phrase(for word: String, among names: some Collection<String>) -> String {
     if let name = nearest(to: word, among: names) { return "; did you mean `\(name)`?" }
     return names.isEmpty ? "" : "; there are \(list(names))"
   }
 
   /// "`a`, `b` and `c`", sorted.
-  static func list(_ names: some Collection<String>) -> String {
+  package static func list(_ names: some Collection<String>) -> String {
     let quoted = names.sorted().map { "`\($0)`" }
     guard let last = quoted.last, quoted.count > 1 else { return quoted.first ?? "nothing" }
     return quoted.dropLast().joined(separator: ", ") + " and " + last

@@ -11,11 +11,23 @@ struct ProviderSettingsReader {
   let publicURL: PublicURL?
   let problems: Problems
 
+  /// It is on a button.
+  private static let longestTitle = 60
+
   /// - Returns: nil where it is no table; otherwise what of it could be read.
   func read(_ node: LuaNode, _ descriptor: ProviderDescriptor) -> ProviderSettings? {
     let path = "providers.\(descriptor.name)"
     guard let reader = TableReader(node, .settings(of: descriptor), path: path, problems: problems) else { return nil }
     var settings = ProviderSettings()
+    if !descriptor.hasOwnTitleSetting, let title = reader.text("title") {
+      if title.utf8.count <= Self.longestTitle, DescriptorText.isSentence(title) {
+        settings.title = title
+      } else {
+        problems.add(
+          reader.said("title")?.location ?? reader.location, reader.path("title"),
+          "must be one line of plain text of 1 to \(Self.longestTitle) bytes, such as \"SMS (USA)\"")
+      }
+    }
     for field in descriptor.settings {
       guard let node = reader.take(field.name) else {
         // A default that is no single value, such as a list.

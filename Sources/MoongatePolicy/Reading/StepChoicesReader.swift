@@ -7,8 +7,9 @@ struct StepChoicesReader {
   let problems: Problems
   /// Called with the providers of a step of which none is configured, in place of a problem; nil: such a step is a problem.
   var whenUnavailable: (([String]) -> Void)?
-  /// Whether a provider that this program does not have is taken as one that is not configured.
-  var allowsUnknown = false
+  /// Whether the step comes with a provider: one that this program does not have is taken as one that is not configured, and one that is configured under
+  /// other names only stands for all of these.
+  var comesWithProvider = false
 
   /// One provider, `any_of { … }`, or several.
   func read(_ nodes: [LuaNode], _ path: String, at location: SourceLocation) -> [ProviderName]? {
@@ -39,12 +40,17 @@ struct StepChoicesReader {
 
   /// - Returns: false where the node names no provider at all.
   private func take(_ node: LuaNode, _ path: String, _ choices: inout [ProviderName], _ left: inout [String]) -> Bool {
+    if case .tagged("fallback", _) = node.value {
+      problems.add(
+        node.location, path, "a fallback is a step of a flow, with nothing beside it and in nothing else, as in { fallback { \"a\", \"b\" } }")
+      return false
+    }
     guard case .text(let text) = node.value else {
       problems.add(node.location, path, "must name a provider in quotes, not \(node.value.described)")
       return false
     }
     guard let name = providers.known(text) else {
-      if allowsUnknown {
+      if comesWithProvider {
         left.append(text)
         return true
       }
@@ -52,6 +58,11 @@ struct StepChoicesReader {
       return false
     }
     guard providers.isConfigured(name) else {
+      let instances = comesWithProvider ? providers.instances(of: name) : []
+      if !instances.isEmpty {
+        choices += instances.filter { !choices.contains($0) }
+        return true
+      }
       left.append(text)
       return true
     }

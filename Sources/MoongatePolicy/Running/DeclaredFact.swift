@@ -1,16 +1,37 @@
 import MoongateCore
 import MoongateSDK
 
-/// A fact that a provider declares: an attribute of the identifiers that it reads, as policies ask for it.
+/// A fact that a provider declares, as policies ask for it: an attribute of the identifier at hand, or what the provider has told in this flow.
 struct DeclaredFact: Sendable, Hashable {
-  let of: IdentifierKind
-  /// The attribute.
+  /// Where policies find it.
+  enum Place: Sendable, Hashable {
+    /// An attribute of identifiers: `f.phone.country`.
+    case identifier(IdentifierKind)
+    /// The provider's own: `f.providers.NAME.country`, from its step on.
+    case provider(ProviderName)
+  }
+
+  let place: Place
   let name: String
   let kind: FactField.Kind
   let help: String
 
+  /// The group of all that providers have told.
+  static let providers = "providers"
+
+  /// The group that it stands in, behind `f.`.
+  var group: String {
+    switch place {
+    case .identifier(let kind): kind.rawValue
+    case .provider(let name): "\(Self.providers).\(name)"
+    }
+  }
+
+  /// The outermost group.
+  var root: String { String(group.prefix { $0 != "." }) }
+
   /// As scripts spell it, behind `f.`.
-  var path: String { "\(of.rawValue).\(name)" }
+  var path: String { "\(group).\(name)" }
 
   /// As lua-language-server spells what it holds. Nobody's identifier is nil, and so is one without the attribute.
   var type: String {
@@ -22,13 +43,23 @@ struct DeclaredFact: Sendable, Hashable {
   }
 
   /// Those of the providers, each path once, in their order.
-  static func all(of descriptors: [ProviderDescriptor]) -> [DeclaredFact] {
+  /// - Parameter isConfigured: whether a provider can pass a step. What others declare is known only as attributes of identifiers.
+  static func all(of descriptors: [ProviderDescriptor], isConfigured: (ProviderName) -> Bool = { _ in true }) -> [DeclaredFact] {
     var seen: Set<String> = []
-    return descriptors.flatMap { descriptor in
-      descriptor.facts.compactMap { field in
-        descriptor.of(field).map { DeclaredFact(of: $0, name: field.name, kind: field.kind, help: field.help) }
-      }
-    }.filter { seen.insert($0.path).inserted }
+    let attributes = descriptors.flatMap { descriptor in
+      descriptor.facts.compactMap { field in descriptor.of(field).map { DeclaredFact(place: .identifier($0), field) } }
+    }
+    let told = descriptors.filter { isConfigured($0.name) }.flatMap { descriptor in
+      descriptor.facts.map { DeclaredFact(place: .provider(descriptor.name), $0) }
+    }
+    return (attributes + told).filter { seen.insert($0.path).inserted }
+  }
+
+  private init(place: Place, _ field: FactField) {
+    self.place = place
+    name = field.name
+    kind = field.kind
+    help = field.help
   }
 
   /// What makes the facts of these providers impossible: one that the core has itself, or that two declare differently.

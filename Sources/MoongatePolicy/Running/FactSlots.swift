@@ -122,7 +122,7 @@ enum FactSlot: Int32, CaseIterable {
   /// The slots of what providers declare begin here.
   static let firstDeclared: Int32 = 100
   /// The slots of `f.limits.NAME.used`, `.max`, `.locked_until` begin here, three for each limit.
-  static let firstLimit: Int32 = 1000
+  static let firstLimit: Int32 = 100_000
 }
 
 /// The facts of the call at work, read by C one at a time. Belongs to one evaluator.
@@ -307,7 +307,12 @@ final class FactBox {
 
   /// What is not of its kind is not there: a policy must not compare a number with a text that its provider made by mistake.
   private func attribute(_ fact: DeclaredFact, _ facts: Facts) -> Answer {
-    guard let identifier = facts.identifier, identifier.kind == fact.of, let value = identifier.attributes[fact.name] else { return .null }
+    let told: String?
+    switch fact.place {
+    case .identifier(let kind): told = facts.identifier.flatMap { $0.kind == kind ? $0.attributes[fact.name] : nil }
+    case .provider(let provider): told = facts.flow?.told[provider]?[fact.name]
+    }
+    guard let value = told else { return .null }
     switch fact.kind {
     case .text: return .text(value)
     case .flag: return value == "true" ? .flag(true) : value == "false" ? .flag(false) : .null

@@ -15,6 +15,7 @@ extension TableShape {
       .optional("has_pin", "boolean", "true or false", .flag(false)),
       .optional("pin", "string", "the PIN that it has"),
       .optional("password", "string", "the password that it has"),
+      .optional("factors", "table<string, string>", "the secrets that it has at other providers, as in { door_pin = \"739154\" }"),
       .optional("locked", "boolean", "true: an operator locked it", .flag(false)),
     ])
 
@@ -57,6 +58,7 @@ extension TableShape {
       .optional("messages", "integer", "how many messages went out so far"),
       .optional("step", "string", "the provider that is due"),
       .optional("locked", "boolean", "whether a lock stands"),
+      .optional("waiting", "boolean", "whether the step waits for an approval elsewhere"),
       .optional("next", "string", "where the person goes, such as \"/home\""),
     ])
 }

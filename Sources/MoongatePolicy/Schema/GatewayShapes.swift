@@ -20,6 +20,7 @@ extension TableShape {
       .optional("hsts", "moongate.Duration|false", "how long browsers are to use https alone, or false", .text("365d")),
       .optional("service", "string", "what messages call us", .text("Moongate")),
       .optional("brand", "moongate.Brand", "what pages show"),
+      .optional("languages", "string[]", "the languages of pages and messages, such as { \"en\", \"hi\" }"),
       .optional("risk_budget", "string", "a probability, such as \"0.1% per 30d\""),
       .optional("limits", "moongate.ConnectionLimits", "bounds on connections"),
       .required("providers", "moongate.Providers", "a table of providers, as in { phone_otp = { sms = outbox() } }"),
@@ -41,6 +42,7 @@ extension TableShape {
     entries: [
       .optional("name", "string", "a text"), .optional("logo", "string", "a file or an address"),
       .optional("primary", "string", "a colour, such as \"#0D7377\""), .optional("support", "string", "a link: mailto: or https:"),
+      .optional("terms", "string", "a link to the terms of service: https:"), .optional("privacy", "string", "a link to the privacy policy: https:"),
     ])
 
   static let connectionLimits = TableShape(
@@ -91,8 +93,13 @@ extension TableShape {
           case .list: "string[]"
           }
         return Entry(name: field.name, type: type, help: field.help, isRequired: field.isRequired, standard: field.standard?.asWritten)
-      })
+      } + (descriptor.hasOwnTitleSetting ? [] : [.optional("title", "string", "what people read as its name, as in \"SMS (USA)\"")]))
   }
+}
+
+extension ProviderDescriptor {
+  /// Whether `title` is a setting of the provider's own, and so not the gateway's.
+  var hasOwnTitleSetting: Bool { settings.contains { $0.name == "title" } }
 }
 
 extension SettingValue {

@@ -50,7 +50,7 @@ extension TableShape {
       .optional("provider", "string", "the provider whose factor the flow is about, such as \"pin\""),
       .choice("identifier", GivenIdentifierKind.self, "the kind of identifier that the flow is about"),
       .choice("account", AccountRule.self, "whose flow it is: \"existing\", \"new\" or \"any\"", isRequired: true),
-      .required("steps", "(string|moongate.AnyOf|moongate.Step)[]", "a list of steps"),
+      .required("steps", "(string|moongate.AnyOf|moongate.Fallback|moongate.Step)[]", "a list of steps"),
       .optional("lifetime", "moongate.Duration", Field.durationKind, .text("15m")),
       .optional("session", "moongate.Session", "how long a session lives"),
       .optional("next", "moongate.Next", "where a person goes when it is complete"),

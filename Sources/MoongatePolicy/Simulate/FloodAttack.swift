@@ -22,7 +22,8 @@ struct FloodAttack {
   private func send(to person: Int, _ stage: Stage) async throws -> Outcome {
     let client = stage.nextAddress()
     guard case .success(let flow) = await stage.gateway.create(stage.target.flow, by: client) else { return .tryAnother(after: .seconds(1)) }
-    switch await stage.gateway.begin(flow.id, provider: stage.policy.provider, fields: stage.target.fields(person), by: client) {
+    let senders = stage.target.senders(in: stage.target.flow)
+    switch await stage.gateway.begin(flow.id, providers: senders, fields: stage.target.fields(person), by: client) {
     case .success: return .sent
     case .failure(let refusal):
       // Only when the last of the addresses is out is there a reason to wait.

@@ -5,6 +5,8 @@ import MoongateSDK
 /// How an account is made by a provider in a configuration.
 struct Registration: Sendable {
   let flow: String
+  /// By which the step is begun, in order.
+  private let senders: [ProviderName]
   let provider: ProviderName
   private let begin: [InputField]
   private let submit: [InputField]
@@ -22,6 +24,7 @@ struct Registration: Sendable {
     }
     self.sendsCodes = sendsCodes
     self.flow = flow.name
+    senders = flow.senders(upTo: name)
     self.provider = name
     begin = provider.descriptor.beginFields
     submit = provider.descriptor.submitFields
@@ -33,7 +36,7 @@ struct Registration: Sendable {
     let fields = self.fields(person)
     do throws(Refusal) {
       let id = try await gateway.create(flow, by: client).get().id
-      var view = try await gateway.begin(id, provider: provider, fields: fields, by: client).get()
+      var view = try await gateway.begin(id, providers: senders, fields: fields, by: client).get()
       if view.status == .pending, view.step?.provider == provider {
         let code = fields.values.lazy.compactMap { if case .text(let text) = $0 { gateway.mailbox.latest(to: text)?.code } else { nil } }.first
         view = try await gateway.submit(id, fields: sendsCodes ? ["code": .text(code ?? "")] : fields, by: client).get()

@@ -118,7 +118,8 @@ final class Stage {
   private func signsIn(_ honest: inout Honest) async throws -> Bool {
     let client = try await people.client(gateway.client(honest.home, device: honest.device), of: honest.person, heldBy: "owner")
     guard case .success(let flow) = await gateway.create(target.ownersFlow, by: client),
-      case .success = await gateway.begin(flow.id, provider: policy.provider, fields: target.fields(honest.person), by: client)
+      case .success = await gateway.begin(
+        flow.id, providers: target.senders(in: target.ownersFlow), fields: target.fields(honest.person), by: client)
     else { return false }
     let code = try code(of: honest.person)
     if target.secret == nil, code.isEmpty { return false }
@@ -158,7 +159,7 @@ final class Stage {
     let answer = await gateway.submit(flow, fields: target.answer(isRight: false, code: try code(of: person), policy.code), by: client)
     guard case .failure(let refusal) = answer else { return .dead }
     switch refusal.code {
-    case .invalidCode, .invalidPIN, .invalidPassword:
+    case let code where code.isWrongAnswer(to: target.descriptor):
       guesses += 1
       return .wrong
     case .tooManyAttempts:
@@ -181,7 +182,7 @@ final class Stage {
     while !isOver {
       let client = try await people.client(nextAddress(), of: person, heldBy: "attacker")
       guard case .success(let flow) = await gateway.create(target.flow, by: client) else { return nil }
-      switch await gateway.begin(flow.id, provider: policy.provider, fields: target.fields(person), by: client) {
+      switch await gateway.begin(flow.id, providers: target.senders(in: target.flow), fields: target.fields(person), by: client) {
       case .success: return flow.id
       case .failure(let refusal):
         guard let wait = refusal.retryAfter else { return nil }

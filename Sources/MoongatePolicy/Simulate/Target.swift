@@ -15,11 +15,15 @@ struct Target: Sendable {
   let flow: String
   /// By which an owner signs in to the account that is there.
   let ownersFlow: String
+  /// The providers by which the step is begun in each of the flows, in order: of a `fallback` all before the one that is attacked.
+  private let senders: [String: [ProviderName]]
   /// nil: a code.
   let secret: Secret?
   /// Whether the flow begins with a session: then whoever guesses has one of the account's, as on a phone that was left unlocked.
   let needsSession: Bool
   private let provider: any Provider
+  /// Of the provider that is attacked.
+  let descriptor: ProviderDescriptor
   private let field: InputField?
   private let region: String
 
@@ -27,12 +31,13 @@ struct Target: Sendable {
     guard let provider = providers[name] else { throw .notConfigured(name, Array(generation.policies.keys)) }
     self.provider = provider
     region = generation.gateway.region
-    let descriptor = provider.descriptor
+    descriptor = provider.descriptor
     field = descriptor.beginFields.first { $0.kind == .phone || $0.kind == .email }
+    senders = generation.flows.mapValues { $0.senders(upTo: name) }
     let begun = generation.flows.values.filter { $0.steps.first?.choices.contains(name) ?? false }.sorted { $0.name < $1.name }
     if provider is any CodeProvider {
       // An account's own flows begin with a session, which neither strangers nor attackers have.
-      let flows = begun.filter { [.signIn, .register(setting: nil)].contains($0.purpose) }
+      let flows = begun.filter { $0.purpose.letsIn }
       // Messages to strangers are to be had where anybody may register; guesses are worth making where people have accounts.
       let wanted: [AccountRule] = wantsNew ? [.new, .any, .existing] : [.existing, .any]
       guard let flow = wanted.lazy.compactMap({ rule in flows.first { $0.account == rule } }).first, field != nil else { throw .noFlow(name) }
@@ -52,6 +57,9 @@ struct Target: Sendable {
       throw .nothingToGuess(name)
     }
   }
+
+  /// By which providers the first step of the flow is begun, in order.
+  func senders(in flow: String) -> [ProviderName] { senders[flow] ?? [] }
 
   /// What to type for the person with this number.
   func fields(_ person: Int) -> [String: InputValue] {
@@ -90,6 +98,14 @@ struct Target: Sendable {
   private static func wrong(_ right: String, _ rule: CodeRule) -> String {
     let zero = String(repeating: rule.alphabet.characters[0], count: rule.length)
     return right == zero ? String(zero.dropLast()) + String(rule.alphabet.characters[1]) : zero
+  }
+}
+
+extension FlowDefinition {
+  /// The providers by which its first step is begun until a code of this one goes out: of a `fallback` all before it, and itself.
+  func senders(upTo provider: ProviderName) -> [ProviderName] {
+    guard let first = steps.first, first.isFallback, let place = first.choices.firstIndex(of: provider) else { return [provider] }
+    return Array(first.choices[...place])
   }
 }
 

@@ -23,6 +23,26 @@ struct RehearsedGeneration: PolicyGeneration {
 extension ProviderRegistry {
   /// The same providers, but for those that reach people by a way of their own: what they would send goes to the mailbox.
   func rehearsed(sending mailbox: Mailbox) throws -> ProviderRegistry {
-    try ProviderRegistry(all.map { ($0 as? any RehearsableProvider)?.rehearsal(sending: mailbox) ?? $0 })
+    try ProviderRegistry(
+      all.map { provider in
+        let played = (provider as? any RehearsableProvider)?.rehearsal(sending: mailbox) ?? provider
+        return (played as? any CodeProvider).map { VirtualCodes(base: $0, mailbox: mailbox) } ?? played
+      })
+  }
+}
+
+/// A code provider whose messages a case may keep from arriving.
+private struct VirtualCodes: CodeProvider {
+  let base: any CodeProvider
+  let mailbox: Mailbox
+
+  var descriptor: ProviderDescriptor { base.descriptor }
+
+  func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier { try base.readIdentifier(input) }
+
+  func deliver(_ code: CodeMessage, to identifier: Identifier, with tools: StepTools) async throws(DeliveryFault) {
+    if mailbox.isReachable(by: descriptor.name) { return try await base.deliver(code, to: identifier, with: tools) }
+    guard let reason = descriptor.deliveryReasons.first else { throw DeliveryFault(reason: "undeliverable in this case") }
+    throw DeliveryFault(reason.reason, "undeliverable in this case")
   }
 }

@@ -63,6 +63,18 @@ package struct VirtualGateway: Sendable {
     return answer
   }
 
+  /// Begins a step by one provider after the other, as a `fallback` demands of whoever wants the last one; ends where one refuses.
+  package func begin(
+    _ id: FlowID, providers: [ProviderName], fields: [String: InputValue], by client: ClientContext
+  ) async -> Result<FlowView, Refusal> {
+    var answer = Result<FlowView, Refusal>.failure(Refusal(.stepNotOpen, decision: client.decision))
+    for provider in providers {
+      answer = await begin(id, provider: provider, fields: fields, by: client)
+      guard case .success = answer else { break }
+    }
+    return answer
+  }
+
   package func resend(_ id: FlowID, by client: ClientContext) async -> Result<FlowView, Refusal> {
     let answer = await engine.resend(id, client: client)
     await engine.deliveriesEnd()
@@ -131,7 +143,9 @@ package struct VirtualGateway: Sendable {
 
   /// What a provider that hashes secrets would keep of this one.
   package func record(of secret: String, for provider: ProviderName, account: String) throws -> [UInt8] {
-    try keys.seal(Array(hashing.hash(Array(secret.utf8)).utf8), for: "\(provider) \(account)")
+    let hash = try hashing.hash(Array(secret.utf8))
+    let record = (providers[provider] as? any SecretImporting)?.record(importing: hash) ?? Array(hash.utf8)
+    return try keys.seal(record, for: "\(provider) \(account)")
   }
 
   /// The token of a device that has passed the providers for the account just now.
@@ -145,7 +159,9 @@ package struct VirtualGateway: Sendable {
     let now = clock.now()
     let token = SessionToken(from: random).hash
     let proved = try await store.account(account)?.identifiers.first { $0.verifiedAt != nil }?.identifier
-    let able = providers.all.filter { $0 is any CodeProvider }
+    let senders = providers.all.filter { $0 is any CodeProvider }
+    let isUsed = { [generations] (provider: any Provider) in generations.current.policies[provider.descriptor.name] != nil }
+    let able = senders.filter(isUsed) + senders.filter { !isUsed($0) }
     let prover = able.first { code in proved.map { code.descriptor.identifierKinds.contains($0.kind) } ?? false } ?? able.first
     let session = Session(
       id: "se_" + Base64URL.encode(random.bytes(12)), token: token, account: account, createdAt: now, expiresAt: now + .seconds(43_200),
@@ -162,6 +178,7 @@ package final class Mailbox: DeliveryService, Messenger {
   private struct State {
     var latest: [String: Message] = [:]
     var count = 0
+    var unreachable: Set<ProviderName> = []
   }
 
   private let state = Mutex(State())
@@ -178,6 +195,12 @@ package final class Mailbox: DeliveryService, Messenger {
       state.count += 1
     }
   }
+
+  /// No message of the provider arrives from now on.
+  package func cut(off provider: ProviderName) { state.withLock { _ = $0.unreachable.insert(provider) } }
+
+  /// Whether messages of the provider arrive.
+  func isReachable(by provider: ProviderName) -> Bool { state.withLock { !$0.unreachable.contains(provider) } }
 
   /// How many codes have been sent.
   package var count: Int { state.withLock { $0.count } }

@@ -163,7 +163,9 @@ extension ClientConnection {
     switch path[1] {
     case UInt8(ascii: "a"):
       return Self.begins(path, "/auth") && (path.count == 5 || path[5] == UInt8(ascii: "/")) || Self.begins(path, "/api/auth/")
-    case UInt8(ascii: "."): return Self.begins(path, "/.well-known/moongate/")
+    case UInt8(ascii: "."):
+      return Self.begins(path, "/.well-known/moongate/")
+        || loop.currentPlan().wellKnown.contains { own in own.count == path.count && own.indices.allSatisfy { own[$0] == path[$0] } }
     default:
       return loop.proxy.ownPrefixes.contains { prefix in
         let count = prefix.utf8.count

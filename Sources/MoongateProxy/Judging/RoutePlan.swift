@@ -63,6 +63,8 @@ final class GenerationPlan {
   let requestsPerSecondPerAddress: Int?
   private var evaluator: (any PolicyEvaluator)?
 
+  /// The paths of the documents that providers publish.
+  let wellKnown: [[UInt8]]
   /// The providers of the program and of the generation.
   let providers: ProviderRegistry
   /// Where a person verifies the email address of the account.
@@ -76,7 +78,9 @@ final class GenerationPlan {
   init(version: UInt64, generation: any PolicyGeneration, providers: ProviderRegistry, place: (Route) -> Int, target: (Upstream) -> UpstreamTarget) {
     self.version = version
     self.generation = generation
-    self.providers = generation.registry ?? providers
+    let registry = generation.registry ?? providers
+    self.providers = registry
+    wellKnown = registry.wellKnown(in: generation).map { Array("/.well-known/\($0)".utf8) }
     matcher = RouteMatcher(generation.routes)
     routes = generation.routes.routes.map { RoutePlan($0, place: place($0), targets: $0.upstreams.map(target)) }
     cookieName = GatewayCookie.sessionName(generation.gateway)

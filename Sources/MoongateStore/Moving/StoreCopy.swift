@@ -143,6 +143,6 @@ struct NobodyServes: VaultWork {
 }
 
 extension Schema {
-  /// What a store takes along when it moves: which gateways serve from it is no business of another.
-  static let moved = tables.filter { $0.name != "node" }
+  /// What a store takes along when it moves. Which gateways serve from it, and what they hold, is no business of another.
+  static let moved = tables.filter { !["node", "lease"].contains($0.name) }
 }

@@ -13,7 +13,7 @@ struct AccountReads: Sendable {
       """
       SELECT id, first_name, last_name, created_at, last_seen_at, is_locked,
         (SELECT \(providers) FROM provider_record WHERE account = account.id),
-        kind, value, display, attributes, verified_at, epoch
+        kind, value, display, attributes, verified_at, epoch, language
       FROM account LEFT JOIN identifier ON identifier.account = account.id WHERE id = \(id) ORDER BY position
       """
     }
@@ -35,7 +35,7 @@ struct AccountReads: Sendable {
       id: try row.text(0), firstName: try row.optionalText(1), lastName: try row.optionalText(2), createdAt: try row.moment(3),
       lastSeenAt: try row.moment(4), isLocked: try row.isTrue(5), identifiers: try rows.compactMap { try identifier($0) },
       credentials: Set((try row.optionalText(6) ?? "").split(separator: " ").compactMap { ProviderName(rawValue: String($0)) }),
-      epoch: Int(try row.optionalInteger(12) ?? 0))
+      epoch: Int(try row.optionalInteger(12) ?? 0), language: try row.optionalText(13))
   }
 
   private static func identifier(_ row: some SQLRow) throws -> HeldIdentifier? {

@@ -92,6 +92,20 @@ enum AccountRows {
     news.add(account: account)
   }
 
+  /// Its language from now on.
+  static func speak(_ account: String, _ language: String, _ news: Announcements, _ rows: some SQLTransaction) throws {
+    try rows.run("UPDATE account SET language = ?1 WHERE id = ?2", [.text(language), .text(account)])
+    news.add(account: account)
+  }
+
+  /// Replaces the names.
+  static func rename(_ account: String, first: String?, last: String?, _ news: Announcements, _ rows: some SQLTransaction) throws {
+    try rows.demand(
+      "UPDATE account SET first_name = ?1, last_name = ?2 WHERE id = ?3", [SQLValue(first), SQLValue(last), .text(account)],
+      orElse: .accountUnavailable)
+    news.add(account: account)
+  }
+
   /// An operator's lock, which ends all sessions; or its end.
   static func setLocked(_ account: String, _ isLocked: Bool, _ news: Announcements, _ rows: some SQLTransaction) throws {
     try rows.demand("UPDATE account SET is_locked = ?1 WHERE id = ?2", [SQLValue(isLocked), .text(account)], orElse: .accountUnavailable)

@@ -69,8 +69,9 @@ struct PreparedChange: Sendable {
     case .settle: break
     case .putFlow(let record): try FlowRows.put(record, encoded: encoded, rows)
     case .deleteFlow(let id, let version): try FlowRows.delete(id, version: version, rows)
-    case .createAccount(let account): try IdentifierRows.create(account, news, rows)
-    case .verifyIdentifier(let account, let identifier): try IdentifierRows.verify(identifier, of: account, at: now, news, rows)
+    case .createAccount(let account, let providers): try IdentifierRows.create(account, forgetting: providers, news, rows)
+    case .verifyIdentifier(let account, let identifier, let providers):
+      try IdentifierRows.verify(identifier, of: account, forgetting: providers, at: now, news, rows)
     case .putProviderRecord(let account, let provider, let sealed): try AccountRows.put(sealed, of: account, for: provider, at: now, news, rows)
     case .demandProviderRecord(let account, let provider, let hash):
       let sealed = try AccountRows.record(of: account, for: provider, rows)
@@ -81,6 +82,9 @@ struct PreparedChange: Sendable {
     case .reclaimAccount(let account, let identifier, let kept): try IdentifierRows.reclaim(account, by: identifier, keeping: kept, news, rows)
     case .dropIdentifiers(let account, let kind, let kept): try IdentifierRows.drop(kind, of: account, except: kept, news, rows)
     case .nameAccount(let account, let first, let last): try AccountRows.name(account, first: first, last: last, news, rows)
+    case .speak(let account, let language): try AccountRows.speak(account, language, news, rows)
+    case .renameAccount(let account, let first, let last): try AccountRows.rename(account, first: first, last: last, news, rows)
+    case .removeIdentifier(let account, let identifier): try IdentifierRows.remove(identifier, from: account, news, rows)
     case .absorbAccount(let account, let heir): try IdentifierRows.absorb(account, into: heir, at: now, news, rows)
     case .clearCounters(let limits):
       for var counter in try Ledger(limits, nil, at: now, rows).counters { try counter.forget(at: now, rows) }
@@ -104,8 +108,10 @@ struct PreparedChange: Sendable {
       if let timer = settlement.timer { holding.add(timer: timer.key) }
     case .clearCounters(let limits): holding.add(limits)
     case .clearTimer(let key): holding.add(timer: key)
-    case .verifyIdentifier(let account, _), .putProviderRecord(let account, _, _), .demandProviderRecord(let account, _, _),
+    case .verifyIdentifier(let account, _, _), .putProviderRecord(let account, _, _), .demandProviderRecord(let account, _, _),
       .claimIdentifier(let account, _), .reclaimAccount(let account, _, _), .dropIdentifiers(let account, _, _), .nameAccount(let account, _, _),
+      .speak(let account, _),
+      .renameAccount(let account, _, _), .removeIdentifier(let account, _),
       .seen(let account), .setLocked(let account, _), .deleteAccount(let account, _), .endSessions(let account, _), .raiseEpoch(let account):
       holding.add(account: account)
     case .demandEpoch(let version): holding.add(account: version.id)

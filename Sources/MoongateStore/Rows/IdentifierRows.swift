@@ -3,7 +3,7 @@ import MoongateSDK
 
 /// Who holds which identifier, and how that changes.
 enum IdentifierRows {
-  static func create(_ account: Account, _ news: Announcements, _ rows: some SQLTransaction) throws {
+  static func create(_ account: Account, forgetting providers: Set<ProviderName>, _ news: Announcements, _ rows: some SQLTransaction) throws {
     try rows.run(
       "INSERT INTO account (id, first_name, last_name, created_at, last_seen_at, is_locked, is_unproved) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
       [
@@ -14,14 +14,17 @@ enum IdentifierRows {
       if held.verifiedAt != nil {
         let found = try rows.rows([holder(of: held.identifier), claimants(of: held.identifier, besides: account.id, rows.dialect)])
         if !found[0].isEmpty { throw ChangeConflict(.identifierTaken) }
-        try evict(try found[1].map { try $0.text(0) }, from: held.identifier, news, rows)
+        try evict(try found[1].map { try $0.text(0) }, from: held.identifier, forgetting: providers, news, rows)
       }
       try insert(held, of: account.id, position: position, rows)
     }
   }
 
   /// Marks the identifier as the account's own, proved now. One that it holds verified already stays as it is.
-  static func verify(_ identifier: Identifier, of account: String, at now: Timestamp, _ news: Announcements, _ rows: some SQLTransaction) throws {
+  static func verify(
+    _ identifier: Identifier, of account: String, forgetting providers: Set<ProviderName>, at now: Timestamp, _ news: Announcements,
+    _ rows: some SQLTransaction
+  ) throws {
     let found = try rows.rows([
       holder(of: identifier), claimants(of: identifier, besides: account, rows.dialect),
       SQLRead("SELECT 1 FROM account WHERE id = ?1", [.text(account)]), own(identifier, account),
@@ -31,7 +34,7 @@ enum IdentifierRows {
       return
     }
     if found[2].isEmpty { throw ChangeConflict(.accountUnavailable) }
-    try evict(try found[1].map { try $0.text(0) }, from: identifier, news, rows)
+    try evict(try found[1].map { try $0.text(0) }, from: identifier, forgetting: providers, news, rows)
     try AccountRows.proved(account, rows)
     if found[3].isEmpty {
       try insert(HeldIdentifier(identifier: identifier, verifiedAt: now), of: account, position: nil, rows)
@@ -56,6 +59,13 @@ enum IdentifierRows {
   static func drop(_ kind: IdentifierKind, of account: String, except kept: Identifier, _ news: Announcements, _ rows: some SQLTransaction) throws {
     try rows.run(
       "DELETE FROM identifier WHERE account = ?1 AND kind = ?2 AND value <> ?3", [.text(account), .text(kind.rawValue), .text(kept.value)])
+    news.add(account: account)
+  }
+
+  /// Takes one identifier away.
+  static func remove(_ identifier: Identifier, from account: String, _ news: Announcements, _ rows: some SQLTransaction) throws {
+    try rows.demand(
+      "DELETE FROM identifier WHERE account = ?1 AND kind = ?2 AND value = ?3", [.text(account)] + identifier.named, orElse: .recordChanged)
     news.add(account: account)
   }
 
@@ -123,12 +133,17 @@ enum IdentifierRows {
   }
 
   /// Attack: who registers a stranger's address first must not share the account of the stranger who later proves it.
-  /// Whoever proves it owns it; other claimants lose address, password and sessions (exact.md, "Sending and codes").
-  private static func evict(_ claimants: [String], from identifier: Identifier, _ news: Announcements, _ rows: some SQLTransaction) throws {
+  /// Whoever proves it owns it; other claimants lose the address, the secrets that go with it, such as a password, and their sessions.
+  /// - Parameter providers: whose secrets go with an identifier.
+  private static func evict(
+    _ claimants: [String], from identifier: Identifier, forgetting providers: Set<ProviderName>, _ news: Announcements, _ rows: some SQLTransaction
+  ) throws {
     for account in claimants {
       try rows.run(
         "DELETE FROM identifier WHERE account = ?1 AND kind = ?2 AND value = ?3 AND verified_at IS NULL", [.text(account)] + identifier.named)
-      try rows.run("DELETE FROM provider_record WHERE account = ?1 AND provider = 'password'", [.text(account)])
+      for provider in providers.sorted() {
+        try rows.run("DELETE FROM provider_record WHERE account = ?1 AND provider = ?2", [.text(account), .text(provider.rawValue)])
+      }
       try AccountRows.raiseEpoch(of: account, news, rows)
       try SessionRows.end(of: account, except: nil, news, rows)
     }

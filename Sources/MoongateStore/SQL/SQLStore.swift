@@ -120,11 +120,11 @@ extension SQLStore {
     try await write(at: now) { [pruning = memory.pruning] rows in try pruning.step(at: now, rows) }
   }
 
-  private func read<Value: Sendable>(_ body: @escaping @Sendable (Database.Transaction) throws -> Value) async throws(StoreFault) -> Value {
+  func read<Value: Sendable>(_ body: @escaping @Sendable (Database.Transaction) throws -> Value) async throws(StoreFault) -> Value {
     do { return try await database.read(body) } catch { throw StoreFault(error) }
   }
 
-  private func write<Value: Sendable>(
+  func write<Value: Sendable>(
     at moment: Timestamp, _ body: @escaping @Sendable (Database.Transaction) throws -> Value
   ) async throws(StoreFault) -> Value {
     do { return try await database.write(at: moment, body) } catch { throw StoreFault(error) }

@@ -40,7 +40,7 @@ extension Schema {
     table(
       "timer", key: "key", "key:bytes sequence sent_at resend_at reservation:bytes previous_sequence previous_sent_at previous_resend_at"),
     table("flow", key: "number", "number hash:bytes version forgotten_at record:bytes origin:text size"),
-    table("account", key: "id", "id:text first_name:text last_name:text created_at last_seen_at is_locked epoch is_unproved"),
+    table("account", key: "id", "id:text first_name:text last_name:text created_at last_seen_at is_locked epoch is_unproved language:text"),
     table("provider_record", key: "account provider", "account:text provider:text sealed:bytes created_at changed_at"),
     table(
       "identifier", key: "account position", "account:text position kind:text value:text display:text attributes:text verified_at"),
@@ -49,6 +49,8 @@ extension Schema {
       "token:bytes id:text account:text created_at expires_at idle last_seen_at passed:text user_agent:text"),
     table("session_change", key: "number", "number at token:bytes account:text"),
     table("event", key: "number", "number id:text at event:bytes quota"),
+    table("provider_value", since: 7, key: "provider key", "provider:text key:bytes sealed:bytes expires_at"),
+    table("lease", since: 7, key: "name", "name:text holder:text fence held_until due_at"),
     table("node", since: 2, key: "id", "id:text generation:text seen_at keys:text"),
   ]
 

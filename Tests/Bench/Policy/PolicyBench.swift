@@ -97,6 +97,11 @@ import MoongateSDK
 
   // MARK: folders
 
+  /// A provider of which nothing but its descriptor is asked.
+  private struct BenchProvider: Provider {
+    let descriptor: ProviderDescriptor
+  }
+
   private static let provider = ProviderDescriptor(
     name: "phone_otp", beginFields: [], submitFields: [],
     settings: [SettingField(name: "sms", kind: .messages(.sms), isRequired: true, help: "")],
@@ -110,7 +115,7 @@ import MoongateSDK
             verify = { on = "verify", per = "phone", max = 5, window = "24h", lock = { "15m", "1h", "6h", "24h" } },
           },
         }
-        """), identifierKinds: [.phone])
+        """), identifierKinds: [.phone], facts: [FactField(name: "country", kind: .text, help: "the number's country in two letters")])
 
   private static func write(_ folder: Folder, functions: Bool) throws {
     try folder.write("return gateway { public_url = \"http://localhost:8080\", providers = { phone_otp = { sms = outbox() } } }", to: "gateway.lua")
@@ -121,7 +126,7 @@ import MoongateSDK
   }
 
   private static func load(_ folder: Folder) throws -> any PolicyGeneration {
-    switch ConfigurationLoader(providers: [provider], environment: [:]).load(folder: folder.url.path) {
+    switch ConfigurationLoader(providers: [BenchProvider(descriptor: provider)], environment: [:]).load(folder: folder.url.path) {
     case .success(let generation): return generation
     case .failure(let refused): throw Wrong(what: refused.problems.map(\.description).joined(separator: "\n"))
     }

@@ -59,7 +59,7 @@ import Testing
     _ = try await desk.engine.begin(id, provider: "google_oauth", fields: [:], client: desk.client()).get()
     let page = desk.client(browser: mine, at: .page)
     let fields: [String: InputValue] = [
-      "sub": .text("mallory"), "email": .text("911111"), "verified": .flag(true), "attested": .flag(true),
+      "sub": .text("mallory"), "email": .text("911111"), "verified": .text("true"), "attested": .text("true"),
     ]
     #expect(await desk.engine.submit(id, fields: fields, client: page).refusal?.code == .alreadyRegistered)
   }

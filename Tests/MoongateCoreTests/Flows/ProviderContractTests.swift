@@ -12,6 +12,9 @@ struct Scripted: FullProvider {
   var name: ProviderName = "toy"
   var outcomes: [Outcome] = []
   var facts: [FactField] = []
+  var identifierKinds: [IdentifierKind] = []
+  var callbackFields = ProviderDescriptor.standardCallbackFields
+  var receivesWebhooks = false
   var sdk = SDKVersion.current
   var begins: @Sendable (StepContext) async throws -> StepAnswer = { _ in .ask([InputField(name: "x", kind: .text)], state: []) }
   var submits: @Sendable (StepContext, ProviderInput) async throws -> StepAnswer = { _, _ in .proved(Proof()) }
@@ -19,7 +22,8 @@ struct Scripted: FullProvider {
   var descriptor: ProviderDescriptor {
     ProviderDescriptor(
       name: name, beginFields: [], submitFields: [InputField(name: "x", kind: .text)], settings: [], policy: PolicySource(file: "toy.lua", text: ""),
-      identifierKinds: [], outcomes: outcomes, facts: facts, sdk: sdk)
+      identifierKinds: identifierKinds, outcomes: outcomes, facts: facts, callbackFields: callbackFields, receivesWebhooks: receivesWebhooks, sdk: sdk
+    )
   }
 
   func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer { try await begins(step) }
@@ -146,6 +150,27 @@ struct Scripted: FullProvider {
   }
 
   @Test(arguments: [
+    (InputField(name: "x", kind: .text, length: 4), "abc", "x takes 4 characters."),
+    (InputField(name: "x", kind: .text, length: 4), "abcde", "x takes 4 characters."),
+    (InputField(name: "x", kind: .phone), "abc", "x must be a phone number."),
+    (InputField(name: "x", kind: .email), "asha", "x must be an email address."),
+    (InputField(name: "x", kind: .email), "@b", "x must be an email address."),
+    (InputField(name: "x", kind: .email), "a@", "x must be an email address."),
+    (InputField(name: "x", kind: .email), "a b@c", "x must be an email address."),
+    (InputField(name: "x", kind: .email), "a\u{0}@c", "x must be an email address."),
+  ])
+  func aTextOfAnotherFormIsRefused(_ field: InputField, _ text: String, _ sentence: String) {
+    #expect(field.problem(with: .text(text))?.detail == sentence)
+  }
+
+  @Test(arguments: [
+    (InputField(name: "x", kind: .text, length: 4), "äöüß"), (InputField(name: "x", kind: .phone), "+91 (999) 99-99999"),
+    (InputField(name: "x", kind: .phone), "९८७६५"), (InputField(name: "x", kind: .email), " asha@example.com\n"),
+    (InputField(name: "x", kind: .email, isRequired: false), ""), (InputField(name: "x", kind: .text, length: 4, isRequired: false), ""),
+  ])
+  func aTextAsPeopleTypeItFits(_ field: InputField, _ text: String) { #expect(field.problem(with: .text(text)) == nil) }
+
+  @Test(arguments: [
     (InputValue.flag(true), "x must be a string."), (.other, "x must be a string."), (.text("12345"), "x takes 6 digits."),
     (.text("12345a"), "x takes digits only."), (.text(String(repeating: "1", count: 16_385)), "x is too long."),
   ])
@@ -248,9 +273,13 @@ struct Scripted: FullProvider {
     ),
     (Scripted(outcomes: [Outcome("a", "x"), Outcome("a", "y")]), "the outcome `a` is declared twice"),
     (Scripted(outcomes: [Outcome("a", "x\ny")]), "the outcome `a` needs one sentence for the person: plain text of at most 300 bytes"),
+    (Scripted(receivesWebhooks: true), "it declares `receivesWebhooks` and is no WebhookReceiver"),
     (
-      Scripted(facts: [FactField(name: "country", kind: .text, help: "")]),
-      "the fact `country` is of identifiers that the provider does not declare to read"
+      Scripted(callbackFields: ["code", "code"].map { InputField(name: $0, kind: .text) }), "the callback field `code` is declared twice"
+    ),
+    (
+      Scripted(callbackFields: [InputField(name: "returned", kind: .text)]),
+      "no callback field can be called `returned` or `code_verifier`: the gateway has these itself"
     ),
     (Scripted(sdk: 3), "it was written for version 3 of MoongateSDK, and this program has version 2: update the program"),
     (Scripted(name: "Toy"), "its name `Toy` is ill-formed: lower-case letters, digits and underscores, a letter first, 48 characters at most"),

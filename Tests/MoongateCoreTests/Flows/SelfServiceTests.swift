@@ -72,6 +72,27 @@ import Testing
     #expect(try await desk.logIn("911111", "ashas").get().status == .complete)
   }
 
+  @Test func aChangedNameIsAnEventWithoutTheName() async throws {
+    let (desk, session) = try await own()
+    let client = desk.client(session: session)
+    try await desk.engine.renameAccount(first: "Asha", last: "Rao", client: client).get()
+    #expect(await desk.engine.renameAccount(first: " ", last: nil, client: client).refusal?.code == .invalidInput)
+    #expect(await desk.engine.renameAccount(first: "Mallory", last: nil, client: desk.client()).refusal?.code == .unauthenticated)
+    let found = try #require(try await desk.store.session(session.session.token))
+    try await desk.engine.renameAccount(first: "Asha", last: "Rao", client: desk.client(session: found)).get()
+    try await desk.audit.flush()
+    let events = try await desk.store.events(limit: 1000).filter { $0.kind == .accountRenamed }
+    #expect(events.map(\.account) == [session.account.id], "the same name once more changes nothing")
+    let event = try #require(events.first)
+    #expect(event.address != nil && event.detail.isEmpty && !String(decoding: event.json, as: UTF8.self).contains("Asha"))
+    #expect(try await desk.engine.exportAccount(client: desk.client(session: found)).get().events.contains { $0.kind == .accountRenamed })
+  }
+
+  /// Attack: a session renames its account without end, to flush sign-ins and locks out of the trail or to fill the log.
+  @Test func changedNamesTakeNoRoomOfSecurityEvents() {
+    #expect(AuditEvent.Kind.accountRenamed.quota == .activity && !AuditEvent.Kind.accountRenamed.isSecurityEvent)
+  }
+
   @Test func signingOutEverywhereElseKeepsThisSession() async throws {
     let (desk, session) = try await own()
     let other = try #require(try await desk.session(try await desk.pass("login", TestDesk.mail, "911111", by: desk.client())))

@@ -95,13 +95,15 @@ struct TestDesk: Sendable {
   let generations: ActiveGeneration
   let engine: FlowEngine
   let audit: AuditTrail
+  /// What the engine logs.
+  let log = CapturedLog()
 
   /// - Parameters:
-  ///   - others: full providers; a toy PIN by default.
+  ///   - others: besides; a toy PIN by default.
   ///   - change: what is not as shipped in this test's policies.
   init(
-    by: ProviderName = Self.phone, others: [any FullProvider] = [ToyPIN()], hashing: any HashingPlaces = NoHashingPlaces(),
-    sharesFlows: Bool = false, _ change: (inout TestGeneration) -> Void = { _ in }
+    by: ProviderName = Self.phone, others: [any Provider] = [ToyPIN()], hashing: any HashingPlaces = NoHashingPlaces(),
+    sharesFlows: Bool = false, languages: any MessageLanguages = EnglishMessages(), _ change: (inout TestGeneration) -> Void = { _ in }
   ) async throws {
     self.by = by
     let settings = ProviderSettings(deliveries: ["sms": .outbox])
@@ -120,8 +122,8 @@ struct TestDesk: Sendable {
     engine = FlowEngine(
       store: store, generations: generations,
       providers: try ProviderRegistry([ToyCode(name: Self.phone), ToyCode(name: Self.mail, kind: .email)] + others), delivery: delivery,
-      hashing: hashing, clock: clock, random: random, keys: keys, audit: audit, logger: Logger(label: "test"),
-      sharesFlows: sharesFlows)
+      hashing: hashing, clock: clock, random: random, keys: keys, audit: audit, logger: log.logger,
+      languages: languages, sharesFlows: sharesFlows)
   }
 
   /// Three wrong tries.

@@ -88,8 +88,8 @@ struct ToyGoogle: FullProvider {
   func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
     guard step.state == Array("nonce".utf8), let sub = try input.optionalText("sub") else { return .refused(.oauthCancelled) }
     let email = try input.optionalText("email").map { Identifier(kind: .email, value: "+" + $0, display: $0) }
-    let isVerified = input.fields["verified"] == .flag(true)
-    let isAttested = input.fields["attested"] == .flag(true)
+    let isVerified = input.fields["verified"] == .text("true")
+    let isAttested = input.fields["attested"] == .text("true")
     return .proved(
       Proof(
         proved: [Identifier(kind: .federated, value: "google \(sub)", display: sub)] + (isVerified && !isAttested ? [email].compactMap(\.self) : []),
@@ -120,12 +120,15 @@ final class CountedPlaces: HashingPlaces {
 
 extension TestDesk {
   /// A desk with every flow of the seeds, a PIN, a password and Google.
-  static func full(hashing: any HashingPlaces = NoHashingPlaces(), hashes: Bool = false, _ change: (inout TestGeneration) -> Void = { _ in })
+  static func full(
+    hashing: any HashingPlaces = NoHashingPlaces(), hashes: Bool = false, languages: any MessageLanguages = EnglishMessages(),
+    _ change: (inout TestGeneration) -> Void = { _ in }
+  )
     async throws
     -> TestDesk
   {
     try await TestDesk(
-      others: [ToySecret(name: pin, hashes: hashes), ToySecret(name: "password", hashes: hashes), ToyGoogle()], hashing: hashing
+      others: [ToySecret(name: pin, hashes: hashes), ToySecret(name: "password", hashes: hashes), ToyGoogle()], hashing: hashing, languages: languages
     ) { generation in
       let any = StepRule.test(phone, mail, pin, google)
       for (name, steps) in [
@@ -187,7 +190,7 @@ extension TestDesk {
   ) async throws -> Result<FlowView, Refusal> {
     let id = try await engine.create(flow, returnTo: nil, browser: nil, client: client).get().id
     _ = try await engine.begin(id, provider: "google_oauth", fields: [:], client: client).get()
-    var fields: [String: InputValue] = ["sub": .text(sub), "verified": .flag(verified), "attested": .flag(attested)]
+    var fields: [String: InputValue] = ["sub": .text(sub), "verified": .text("\(verified)"), "attested": .text("\(attested)")]
     fields["email"] = email.map { .text($0) }
     return await engine.submit(id, fields: fields, client: client)
   }

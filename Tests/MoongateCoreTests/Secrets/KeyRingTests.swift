@@ -136,7 +136,7 @@ import Testing
   }
 
   @Test(arguments: [([1, 2], [1, 2], true), ([1, 2], [1, 3], false), ([1, 2], [1, 2, 3], false), ([], [], true)])
-  func comparingIsByValue(left: [UInt8], right: [UInt8], same: Bool) { #expect(KeyRing.equal(left, right) == same) }
+  func comparingIsByValue(left: [UInt8], right: [UInt8], same: Bool) { #expect(constantTimeEquals(left, right) == same) }
 
   @Test func secretsDoNotPrint() {
     let secret = SecretText("hunter2")

@@ -8,7 +8,7 @@ import Testing
 @Suite struct CaseReadingTests {
   private func cases(_ text: String) throws -> [PolicyCase] {
     let folder = try TestFolder(["tests/a.lua": text])
-    switch ConfigurationLoader(providers: TestFolder.providers, environment: [:]).read(folder: folder.scratch.path) {
+    switch ConfigurationLoader(providers: TestFolder.providers.map(DescribedProvider.init), environment: [:]).read(folder: folder.scratch.path) {
     case .success(let loaded): return loaded.cases
     case .failure(let refused): throw TestFolder.Refused(problems: refused.problems.map(\.description))
     }

@@ -15,7 +15,7 @@ import Testing
   ) async throws -> CaseReport {
     let all = files.merging(["tests/a.lua": "return tests {\n\(cases)\n}", "flows/enter.lua": Self.enter]) { first, _ in first }
     let folder = try TestFolder(all)
-    switch ConfigurationLoader(providers: TestFolder.providers, environment: [:]).read(folder: folder.scratch.path) {
+    switch ConfigurationLoader(providers: TestFolder.providers.map(DescribedProvider.init), environment: [:]).read(folder: folder.scratch.path) {
     case .success(let loaded):
       let runner = CaseRunner(loaded.generation, providers: try ProviderRegistry([PhoneOTP()]), makeStore: { try SQLiteStore.memory() })
       return try await runner.run(loaded.cases, patience: patience, watchesBranches: watchesBranches)

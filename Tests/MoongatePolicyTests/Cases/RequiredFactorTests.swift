@@ -55,7 +55,7 @@ import Testing
   ]) func isAskedOrDenied(_ acts: String) async throws {
     let folder = try TestFolder(
       Self.files.merging(["tests/a.lua": "return tests { case \"x\" { phone \"+919999999999\", \(acts) } }"]) { $1 })
-    let loaded = try ConfigurationLoader(providers: ShippedProviders.all.map(\.descriptor), environment: [:]).read(folder: folder.scratch.path).get()
+    let loaded = try ConfigurationLoader(providers: ShippedProviders.all, environment: [:]).read(folder: folder.scratch.path).get()
     let report = try await CaseRunner(
       loaded.generation, providers: ProviderRegistry(ShippedProviders.all), makeStore: { try SQLiteStore.memory() }
     ).run(loaded.cases)

@@ -10,7 +10,7 @@ import Testing
 /// config/tests and the cases that come with providers: they hold for the shipped policy, and for any numbers that an operator puts in their place.
 @Suite struct ShippedCasesTests {
   private func run(_ folder: String) async throws -> CaseReport {
-    switch ConfigurationLoader(providers: ShippedProviders.all.map(\.descriptor), environment: [:]).read(folder: folder) {
+    switch ConfigurationLoader(providers: ShippedProviders.all, environment: [:]).read(folder: folder) {
     case .success(let loaded):
       return try await CaseRunner(loaded.generation, providers: ProviderRegistry(ShippedProviders.all), makeStore: { try SQLiteStore.memory() }).run(
         loaded.cases + loaded.providerCases)

@@ -37,6 +37,7 @@ import Testing
         password              20          447             unknown
         google_oauth           0            0                 0 %
         totp                  20          379             0.114 %  not alone
+        passkey              925        26846          2.91e-13 %
         pin: if people chose evenly; the guesses cover 44.7 % of the 1,000 commonest
         █████████████████░░░  0.0894 % of the 0.1 % that you accept
         """, "\(table(false))")

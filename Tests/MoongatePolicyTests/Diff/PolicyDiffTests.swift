@@ -3,6 +3,7 @@ import MoongateCore
 import MoongateSDK
 import MoongateStore
 import MoongateTesting
+import PIN
 import PhoneOTP
 import Testing
 
@@ -44,7 +45,7 @@ import Testing
       {"at":"2026-11-20T12:00:04Z","kind":"code_verified","identifier":"a","address":"192.0.2.1"}
       {"at":"2026-11-20T12:00:05Z","kind":"generation_active"}
       """
-    let traffic = try Traffic(recorded: Data(events.utf8), of: Self.phone)
+    let traffic = try Traffic(recorded: Data(events.utf8), of: PhoneOTP().descriptor)
     #expect(traffic.acts.map(\.kind) == [.send, .wrong, .wrong, .wrong, .right])
     let report = try await diff(generation(max: 5), generation(max: 2), traffic)
     #expect(
@@ -68,7 +69,7 @@ import Testing
        {"at":"2026-11-20T12:00:01Z","kind":"refused","code":"invalid_code","identifier":"c","provider":"pin"},
        {"at":"2026-11-20T12:00:00Z","kind":"refused","code":"no_route"}]
       """
-    let traffic = try Traffic(recorded: Data(events.utf8), of: Self.phone)
+    let traffic = try Traffic(recorded: Data(events.utf8), of: PhoneOTP().descriptor)
     #expect(traffic.acts.map(\.kind) == [.send, .send, .right])
     #expect(traffic.people == 2 && traffic.strangers == [0])
   }
@@ -81,7 +82,7 @@ import Testing
        {"at":"2026-11-20T12:00:00.350Z","kind":"code_verified","identifier":"a"},
        {"at":"2026-11-20T12:00:00.050Z","kind":"code_sent","identifier":"a"}]
       """
-    let traffic = try Traffic(recorded: Data(events.utf8), of: Self.phone)
+    let traffic = try Traffic(recorded: Data(events.utf8), of: PhoneOTP().descriptor)
     #expect(traffic.acts.map(\.kind) == [.send, .right, .send, .right])
     #expect(traffic.acts.map { $0.at.milliseconds % 1000 } == [50, 350, 700, 900])
   }
@@ -93,7 +94,7 @@ import Testing
     }
     let events = wrong.joined(separator: "\n") + "\n" + #"{"at":"2026-11-20T12:00:09.000Z","kind":"code_verified","provider":"pin","account":"ac_1"}"#
     let pin = ProviderName(test: "pin")
-    let traffic = try Traffic(recorded: Data(events.utf8), of: pin)
+    let traffic = try Traffic(recorded: Data(events.utf8), of: PIN().descriptor)
     #expect(traffic.acts.map(\.kind) == [.wrong, .wrong, .wrong, .wrong, .right] && traffic.people == 1)
     let generation = { (max: Int) in
       TestGeneration(
@@ -117,7 +118,8 @@ import Testing
   }
 
   @Test func aLogThatIsNoneNamesItsLine() {
-    #expect(throws: TrafficProblem.self) { try Traffic(recorded: Data("{}\nnot json\n".utf8), of: Self.phone) }
-    #expect(performing: { try Traffic(recorded: Data("{}\nnot json\n".utf8), of: Self.phone) }, throws: { ($0 as? TrafficProblem)?.line == 2 })
+    #expect(throws: TrafficProblem.self) { try Traffic(recorded: Data("{}\nnot json\n".utf8), of: PhoneOTP().descriptor) }
+    #expect(
+      performing: { try Traffic(recorded: Data("{}\nnot json\n".utf8), of: PhoneOTP().descriptor) }, throws: { ($0 as? TrafficProblem)?.line == 2 })
   }
 }

@@ -38,6 +38,22 @@ import Testing
     return id
   }
 
+  @Test func faultOfAProviderIsTold() async throws {
+    let gateway = try gateway(Self.limits + "}")
+    gateway.mailbox.cut(off: ProviderName(test: "phone_otp"))
+    var text = ""
+    for _ in 0..<2 {
+      let id = try await gateway.create("enter", by: gateway.client()).get().id
+      let refused = await gateway.begin(id, provider: nil, fields: ["phone": .text(Self.number)], by: gateway.client())
+      text = try await decision(refused, gateway).text(colour: false)
+    }
+    #expect(text.hasPrefix("503 delivery_failed"))
+    #expect(
+      text.contains(
+        "  fault      undeliverable in this case\n             of `phone_otp`, in deliver, 2 times since \(gateway.clock.now().exactText)\n"),
+      "\(text)")
+  }
+
   @Test func aWrongCodeNamesItsLimitsBeforeAndAfter() async throws {
     let gateway = try gateway(Self.limits + "}")
     let id = try await opened(gateway)

@@ -8,7 +8,7 @@ import Testing
 @Suite struct RouteReachTests {
   private static func pattern(_ text: String) throws -> PathPattern {
     let problems = Problems()
-    let catalog = ProviderCatalog(descriptors: [], configured: nil)
+    let catalog = ProviderCatalog(compiledIn: [])
     let node = LuaNode(value: .text(text), location: SourceLocation(file: "routes.lua", line: 1))
     return try #require(RouteReader(catalog: catalog, flows: nil, gateway: nil, problems: problems).readPattern(node, "path"))
   }

@@ -8,7 +8,7 @@ import Testing
 /// What `check` says of secrets that people choose.
 @Suite struct SecretBudgetTests {
   private func shipped() throws -> any PolicyGeneration {
-    switch ConfigurationLoader(providers: ShippedProviders.all.map(\.descriptor), environment: [:]).load(folder: TestFolder.root + "/config") {
+    switch ConfigurationLoader(providers: ShippedProviders.all, environment: [:]).load(folder: TestFolder.root + "/config") {
     case .success(let generation): return generation
     case .failure(let refused): throw TestFolder.Refused(problems: refused.problems.map(\.description))
     }

@@ -3,6 +3,7 @@ import MoongateCore
 import MoongateSDK
 import MoongateStore
 import MoongateTesting
+import Password
 import Testing
 
 /// security.md, "Secrets", for PINs and passwords.
@@ -48,13 +49,15 @@ import Testing
       store: bench.store, providers: try ProviderRegistry(ShippedProviders.all), keys: bench.keys, clock: bench.clock, random: bench.random)
     let imported = ImportedAccount(
       identifiers: [ImportedAccount.Name(identifier: Identifier(address), isVerified: true)], firstName: "Old",
-      hashes: ["password": "$2b$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW"])
+      records: [
+        "password": ProviderRecord(bytes: Password().record(importing: "$2b$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW"), version: 1)
+      ])
     #expect(try await desk.add([imported]) == nil)
     #expect(try await desk.add([imported]) == 0, "someone holds the address now")
     #expect(await bench.login("U*V", as: "old@example.com").told == "invalid_password")
     #expect(await bench.login("U*U", as: "old@example.com").told == "complete")
     let id = try #require(try await bench.store.account(holding: Identifier(address))?.id)
-    #expect(try await desk.hash(of: id, for: "password")?.hasPrefix("$argon2id$") == true)
+    #expect(try await desk.hash(of: id, for: Password())?.hasPrefix("$argon2id$") == true)
     #expect(await bench.login("U*U", as: "old@example.com").told == "complete")
   }
 

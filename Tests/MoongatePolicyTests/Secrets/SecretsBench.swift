@@ -30,7 +30,7 @@ final class SecretsBench: Sendable {
     self.store = try store ?? SQLiteStore.memory()
     keys = try Self.keys()
     hashing = SecretHashing(keys: keys, random: random, cost: cost)
-    let loaded = ConfigurationLoader(providers: ShippedProviders.all.map(\.descriptor), environment: [:]).load(folder: TestFolder.root + "/config")
+    let loaded = ConfigurationLoader(providers: ShippedProviders.all, environment: [:]).load(folder: TestFolder.root + "/config")
     let generation: any PolicyGeneration
     switch loaded {
     case .success(let good): generation = good

@@ -8,6 +8,7 @@ enum Estate {
   private static let phone = Identifier(kind: .phone, value: "+919999999999", display: "+91 99999 99999", attributes: ["country": "IN"])
   private static let email = Identifier(kind: .email, value: "zoë@example.com", display: "zoë@example.com", attributes: ["domain": "example.com"])
   private static let provider = ProviderName(test: "pin")
+  private static let place = ProviderValuePlace(provider: provider, key: [1, 0, 255])
   static let timer = ResendTimer(key: [9, 9], intervals: [.seconds(60)], expiredAt: nil)
   static let tries = ResolvedLimit(
     provider: provider, name: "verify", key: .identifier, counter: [0, 255, 7], max: 5, window: .seconds(600), counts: .failures,
@@ -30,6 +31,7 @@ enum Estate {
         .settle(Settlement(reservation: settled, outcome: .failure, limits: [tries], timer: timer, now: now)), .createAccount(account),
         .putProviderRecord(account: account.id, provider, sealed: [0, 1, 2, 0, 255]), .endSession(TokenHash(of: "se_0".utf8)), .audit(event),
       ], at: now)
+    _ = try await store.putProviderValue(ProviderValue(place: place, sealed: [7, 0], expiresAt: now + .seconds(60)), ProviderValueRule(), at: now)
   }
 
   /// Looks whether it is all there, and goes on as if nothing had happened.
@@ -40,6 +42,7 @@ enum Estate {
     if account?.firstName != "Zoë" || account?.identifiers.map(\.identifier) != [phone, email] { missing.append("the account") }
     if try await store.providerRecord(of: "ac_zoe", for: provider) != [0, 1, 2, 0, 255] { missing.append("the record") }
     if try await store.events(limit: 10).map(\.account) != ["ac_zoe"] { missing.append("the event") }
+    if try await store.providerValue(at: place, at: now) != [7, 0] { missing.append("the provider's value") }
     let standing = try await store.standing([tries], timer, at: now)
     if standing.counters[0].settled != 1 || standing.counters[0].pending != 1 { missing.append("the tries") }
     if standing.resendAt != now + .seconds(60) { missing.append("the timer") }

@@ -13,12 +13,20 @@ enum Components {
         "provider": Schema.text, "fields": Schema.list(of: Schema.named("Field")), "sent_to": Schema.optionalText,
         "expires_at": Schema.nullable(Schema.moment), "resend_at": Schema.nullable(Schema.moment), "attempts_left": Schema.nullable(Schema.count),
         "resends_left": Schema.nullable(Schema.count), "skippable": Schema.flag, "redirect_to": Schema.optionalText,
-      ], perhaps: ["locked_until": Schema.moment, "show": Schema.list(of: Schema.named("Shown"))]),
+      ],
+      perhaps: [
+        "locked_until": Schema.moment, "retry_after": Schema.count, "show": Schema.list(of: Schema.named("Shown")),
+        "fallbacks": Schema.list(of: Schema.text),
+      ]),
     "Shown": Schema.answer(
-      ["kind": Schema.oneOf(["text", "secret", "qr", "list"])], perhaps: ["text": Schema.text, "items": Schema.list(of: Schema.text)]),
+      ["kind": Schema.oneOf(["text", "secret", "qr", "list", "ceremony"])],
+      perhaps: [
+        "text": Schema.text, "items": Schema.list(of: Schema.text), "call": Schema.oneOf(["create", "get"]), "options": Schema.anyObject,
+      ]),
     "Field": Schema.answer(
-      ["name": Schema.text, "kind": Schema.oneOf(["digits", "text", "phone", "email", "password", "region", "choice"])],
-      perhaps: ["length": Schema.count, "choices": Schema.list(of: Schema.named("AccountOption"))]),
+      ["name": Schema.text, "kind": Schema.oneOf(["digits", "text", "phone", "email", "password", "region", "json", "choice"])],
+      perhaps: ["length": Schema.count, "choices": Schema.list(of: Schema.anyOf([Schema.named("AccountOption"), Schema.named("InputChoice")]))]),
+    "InputChoice": Schema.answer(["value": Schema.text, "label": Schema.text]),
     "PassedStep": Schema.answer(["provider": Schema.text, "at": Schema.moment]),
     "Account": Schema.answer([
       "id": Schema.text, "phone": Schema.optionalText, "email": Schema.optionalText, "first_name": Schema.optionalText,
@@ -43,7 +51,7 @@ enum Components {
       ],
       perhaps: [
         "attempts_left": Schema.count, "retry_after": Schema.count, "resend_at": Schema.moment, "field": Schema.text, "provider": Schema.text,
-        "flow": Schema.text, "flow_id": Schema.text,
+        "flow": Schema.text, "flow_id": Schema.text, "reason": Schema.text, "permanent": Schema.flag,
       ]),
   ]
 }

@@ -25,7 +25,7 @@ extension Components {
     "AccountExport": Schema.answer([
       "account": Schema.answer([
         "id": Schema.text, "first_name": Schema.optionalText, "last_name": Schema.optionalText, "created_at": Schema.moment,
-        "last_seen_at": Schema.moment,
+        "last_seen_at": Schema.moment, "language": Schema.optionalText,
       ]),
       "identifiers": Schema.list(
         of: Schema.answer([

@@ -4,6 +4,8 @@ enum Schema {
   static let flag: JSONValue = .members(["type": .text("boolean")])
   static let count: JSONValue = .members(["type": .text("integer"), "minimum": .number(0)])
   static let number: JSONValue = .members(["type": .text("integer")])
+  /// An object whose members are another standard's to say.
+  static let anyObject: JSONValue = .members(["type": .text("object")])
   /// ISO 8601 in UTC.
   static let moment: JSONValue = .members(["type": .text("string"), "format": .text("date-time")])
   /// Text, or null as if it were not there.
@@ -64,8 +66,10 @@ enum Schema {
   /// One of `components/schemas`.
   static func named(_ name: String) -> JSONValue { .members(["$ref": .text("#/components/schemas/\(name)")]) }
 
+  static func anyOf(_ schemas: [JSONValue]) -> JSONValue { .members(["anyOf": .list(schemas)]) }
+
   /// Also null.
-  static func nullable(_ schema: JSONValue) -> JSONValue { .members(["anyOf": .list([schema, .members(["type": .text("null")])])]) }
+  static func nullable(_ schema: JSONValue) -> JSONValue { anyOf([schema, .members(["type": .text("null")])]) }
 
   /// What we answer: with these members, and no others.
   static func answer(_ required: KeyValuePairs<String, JSONValue>, perhaps optional: KeyValuePairs<String, JSONValue> = [:]) -> JSONValue {

@@ -12,17 +12,32 @@ struct BrandColour {
     self.init(Double(value >> 16 & 255) / 255, Double(value >> 8 & 255) / 255, Double(value & 255) / 255)
   }
 
-  /// The custom properties that take the place of the stylesheet's.
+  /// The custom properties that replace the stylesheet's. Buttons have the colour as it is, with white or dark text on it. Links and icons have the
+  /// nearest shade that is readable on the page. The stylesheet derives tints, rings and shadows from these.
   var stylesheet: String {
-    let white = Self(1, 1, 1)
-    let button = darkened(until: { $0.contrast(with: white) >= 4.5 })
-    let dark = Self(0x2a / 255.0, 0x2a / 255.0, 0x2a / 255.0)
-    let light = lightened(until: { $0.contrast(with: dark) >= 4.5 })
+    // More than 4.5:1, because links also stand on a tint, which is a little darker than the page.
+    let enough = 5.0
+    let onWhite = darkened(until: { $0.contrast(with: Self.white) >= enough })
+    let onDark = lightened(until: { $0.contrast(with: Self.darkSurface) >= enough })
+    let tints = "--tint:color-mix(in srgb,var(--primary) var(--share),var(--background))"
+    let emblem = "--secondary:var(--link);--emblem:var(--tint)"
+    // A button in the colour of the page has an edge.
+    let edges = [Self.white, Self.ink].map { contrast(with: $0) < 1.5 ? "var(--link)" : "transparent" }
     return """
-      :root{--primary:\(button.hex);--link:\(button.hex);--tint:\(button.mixed(with: white, share: 0.94).hex)}
-      @media (prefers-color-scheme:dark){:root{--primary:\(button.hex);--link:\(light.hex);--tint:\(button.mixed(with: dark, share: 0.6).hex)}}
+      :root{--share:8%;--primary:\(hex);--on-primary:\(textColour.hex);--link:\(onWhite.hex);--edge:\(edges[0]);\(tints);\(emblem)}
+      @media (prefers-color-scheme:dark){:root{--share:16%;--primary:\(hex);--on-primary:\(textColour.hex);--link:\(onDark.hex);--edge:\(edges[1]);\(tints);\(emblem)}}
 
       """
+  }
+
+  private static let white = Self(1, 1, 1)
+  private static let black = Self(0, 0, 0)
+  private static let ink = Self(0x1e / 255.0, 0x1e / 255.0, 0x1e / 255.0)
+  private static let darkSurface = Self(0x2a / 255.0, 0x2a / 255.0, 0x2a / 255.0)
+
+  /// The colour of text on the colour: white where it is readable, else the pages' own ink, else black. One of white and black always is.
+  private var textColour: Self {
+    [Self.white, Self.ink].first { contrast(with: $0) >= 4.5 } ?? .black
   }
 
   private var hex: String {

@@ -16,9 +16,20 @@ enum LanguageChoice {
     return choose(accepting: request.headers[values: .acceptLanguage], among: languages)
   }
 
+  /// What the person has chosen on a page, and then what the browser asks for; for messages, which are in the language of the pages.
+  static func wanted(by request: Request) -> [String] {
+    let kept = request.headers[values: .cookie].flatMap { $0.split(separator: ";") }.map { $0.drop { $0 == " " } }
+      .first { $0.hasPrefix("\(cookie)=") }.map { String($0.dropFirst(cookie.count + 1)) }
+    let tags = [kept].compactMap(\.self) + wanted(request.headers[values: .acceptLanguage])
+    return tags.filter(PageSet.isTag)
+  }
+
   /// - Parameter lines: the values of `Accept-Language`.
-  static func choose(accepting lines: [String], among languages: [Words]) -> Words? {
-    for tag in wanted(lines) {
+  static func choose(accepting lines: [String], among languages: [Words]) -> Words? { choose(wanting: wanted(lines), among: languages) }
+
+  /// - Parameter tags: the most wanted first.
+  static func choose(wanting tags: [String], among languages: [Words]) -> Words? {
+    for tag in tags.map({ $0.lowercased() }) {
       if tag == "*" { break }
       if let exact = languages.first(where: { $0.tag.lowercased() == tag }) { return exact }
       let primary = tag.prefix { $0 != "-" }

@@ -31,7 +31,18 @@ package final class PageRenderer: Sendable {
     let logo: String?
     /// Where "Contact us" leads; nil where the operator names nothing.
     let support: String?
+    /// The operator's terms of service.
+    let terms: String?
+    /// The operator's privacy policy.
+    let privacy: String?
+    let hasLegal: Bool
     let languages: [Language]
+    /// What the page's language calls itself.
+    let languageName: String
+    /// Whether there is more than one language to choose from.
+    let hasChoice: Bool
+    /// Whether there are so many languages that they are a menu and not a row.
+    let hasMenu: Bool
     let hasScript: Bool
     /// What the page is to scripts and stylesheet.
     let kind: String
@@ -96,16 +107,32 @@ package final class PageRenderer: Sendable {
     let problem: String
   }
 
-  /// What is wrong with an operator's `pages/`.
-  package static func problems(of files: [PageFile]) -> [ConfigurationProblem] {
-    files.isEmpty ? [] : PageSet(files, brand: Brand()).problems
+  /// What is wrong with an operator's `pages/`, and with the languages that gateway.lua names.
+  package static func problems(of files: [PageFile], gateway: GatewaySettings? = nil) -> [ConfigurationProblem] {
+    (files.isEmpty ? [] : PageSet(files, brand: Brand()).problems) + (gateway.map { unknownLanguages($0, files) } ?? [])
+  }
+
+  /// The tags of the languages that the pages are shipped in.
+  package static let shippedLanguages = ShippedWords.files.map(\.tag)
+
+  /// Languages that are neither shipped nor among the files.
+  private static func unknownLanguages(_ gateway: GatewaySettings, _ files: [PageFile]) -> [ConfigurationProblem] {
+    let shipped = shippedLanguages
+    return gateway.languages.filter { tag in !shipped.contains(tag) && !files.contains { $0.name == tag + ".words" } }.map { tag in
+      ConfigurationProblem(
+        location: gateway.locations["languages"] ?? SourceLocation(file: "gateway.lua", line: 0), path: "languages",
+        message: "there are no words for \"\(tag)\": add pages/\(tag).words, or choose from \(shipped.joined(separator: ", "))")
+    }
   }
 
   func set(of generation: any PolicyGeneration) -> PageSet {
     made.withLock { made in
       if let known = made.last(where: { $0.generation == generation.id }) { return known.set }
       let brand = generation.gateway.brand
-      let set = made.last { $0.set.isMade(of: generation.pages, brand: brand) }?.set ?? PageSet(generation.pages, brand: brand)
+      let languages = generation.gateway.languages
+      let set =
+        made.last { $0.set.isMade(of: generation.pages, brand: brand, languages: languages) }?.set
+        ?? PageSet(generation.pages, brand: brand, languages: languages)
       made.append((generation.id, set))
       if made.count > Self.most { made.removeFirst() }
       return set
@@ -133,7 +160,9 @@ package final class PageRenderer: Sendable {
   }
 
   /// The words of the language that the request asks for.
-  func words(_ exchange: Exchange) -> Words { words(exchange.request, set(of: exchange.generation)) }
+  func words(_ exchange: Exchange) -> Words {
+    words(exchange.request, set(of: exchange.generation)).knowing(exchange.pages.compactMap(\.descriptor.words))
+  }
 
   func words(_ request: Request, _ set: PageSet) -> Words {
     LanguageChoice.choose(request, chosen: Self.chosen(request), among: set.languages) ?? set.languages[0]
@@ -206,8 +235,13 @@ package final class PageRenderer: Sendable {
   ) -> Frame {
     Frame(
       title: title, service: gateway.brand.name ?? gateway.service, language: words.tag, direction: words.direction, base: set.base,
-      hasBrandStyle: set.hasBrandStyle, logo: set.logo, support: gateway.brand.support, languages: languages, hasScript: hasScript, kind: kind)
+      hasBrandStyle: set.hasBrandStyle, logo: set.logo, support: gateway.brand.support, terms: gateway.brand.terms,
+      privacy: gateway.brand.privacy, hasLegal: gateway.brand.terms != nil || gateway.brand.privacy != nil, languages: languages,
+      languageName: words.language, hasChoice: languages.count > 1, hasMenu: languages.count > Self.mostInRow, hasScript: hasScript, kind: kind)
   }
+
+  /// So many languages stand beside each other at the foot of a page; more are a menu.
+  private static let mostInRow = 3
 
   /// The fields of an address that a page in another language has too.
   private static let carried = ["id", "flow", "with", "phone", "region", "return_to", "done", "refused"]

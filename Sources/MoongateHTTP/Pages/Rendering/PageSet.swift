@@ -22,9 +22,10 @@ struct PageSet: Sendable {
   /// What it was made of.
   private let overrides: [PageFile]
   private let brand: Brand
+  private let offered: [String]
 
   let library: MustacheLibrary
-  /// English first.
+  /// Those that are offered, in the operator's order. The first is for people whose browser wants none of them. Never empty.
   let languages: [Words]
   private let assets: [String: Asset]
   /// Names the content of all assets.
@@ -42,12 +43,15 @@ struct PageSet: Sendable {
   var base: String { "/auth/assets/\(version)" }
 
   /// Whether another generation's would be the same.
-  func isMade(of overrides: [PageFile], brand: Brand) -> Bool { self.overrides == overrides && self.brand == brand }
+  func isMade(of overrides: [PageFile], brand: Brand, languages: [String]) -> Bool {
+    self.overrides == overrides && self.brand == brand && offered == languages
+  }
 
   func asset(_ name: String) -> Asset? { assets[name] }
 
   private static let own: [(name: String, bytes: [UInt8])] = [
-    ("account.mustache", PackageResources.account_mustache), ("choose.mustache", PackageResources.choose_mustache),
+    ("account.mustache", PackageResources.account_mustache), ("alert.mustache", PackageResources.alert_mustache),
+    ("choose.mustache", PackageResources.choose_mustache),
     ("code.mustache", PackageResources.code_mustache), ("contact.mustache", PackageResources.contact_mustache),
     ("delete.mustache", PackageResources.delete_mustache),
     ("layout.mustache", PackageResources.layout_mustache),
@@ -55,13 +59,16 @@ struct PageSet: Sendable {
     ("logout.mustache", PackageResources.logout_mustache), ("message.mustache", PackageResources.message_mustache),
     ("outbox.mustache", PackageResources.outbox_mustache), ("password.mustache", PackageResources.password_mustache),
     ("pin.mustache", PackageResources.pin_mustache),
-    ("step.mustache", PackageResources.step_mustache), ("logo.mustache", PackageResources.logo_mustache),
+    ("shown.mustache", PackageResources.shown_mustache), ("step.mustache", PackageResources.step_mustache),
+    ("wait.mustache", PackageResources.wait_mustache), ("logo.mustache", PackageResources.logo_mustache),
     ("style.css", PackageResources.style_css), ("icon.svg", PackageResources.icon_svg),
     ("page.js", PackageResources.page_js), ("say.js", PackageResources.say_js), ("form.js", PackageResources.form_js),
-    ("clock.js", PackageResources.clock_js), ("code.js", PackageResources.code_js), ("dialog.js", PackageResources.dialog_js),
+    ("clock.js", PackageResources.clock_js), ("code.js", PackageResources.code_js),
+    ("ceremony.js", PackageResources.ceremony_js), ("dialog.js", PackageResources.dialog_js),
     ("events.js", PackageResources.events_js), ("phone.js", PackageResources.phone_js), ("countries.js", PackageResources.countries_js),
     ("pad.js", PackageResources.pad_js), ("times.js", PackageResources.times_js), ("outbox.js", PackageResources.outbox_js),
-    ("en.words", PackageResources.en_words), ("hi.words", PackageResources.hi_words),
+    ("wait.js", PackageResources.wait_js), ("eye.js", PackageResources.eye_js), ("keep.js", PackageResources.keep_js),
+    ("boxes.js", PackageResources.boxes_js), ("languages.mustache", PackageResources.languages_mustache),
   ]
 
   private static let types: KeyValuePairs<String, String> = [
@@ -69,9 +76,11 @@ struct PageSet: Sendable {
     "jpeg": "image/jpeg", "webp": "image/webp",
   ]
 
-  init(_ overrides: [PageFile], brand: Brand) {
+  /// - Parameter offered: the languages by their tags; empty: English, Hindi and those that the overrides add.
+  init(_ overrides: [PageFile], brand: Brand, languages offered: [String] = []) {
     self.overrides = overrides
     self.brand = brand
+    self.offered = offered
     var problems: [ConfigurationProblem] = []
     var files = Dictionary(Self.own.map { ($0.name, $0.bytes) }) { first, _ in first }
     var added: [PageFile] = []
@@ -99,7 +108,7 @@ struct PageSet: Sendable {
       files[name] = Self.own.first { $0.name == name }?.bytes
     }
 
-    languages = Self.languages(added) { problems.append($0.problem($1, $2)) }
+    languages = Self.languages(added, offered) { problems.append($0.problem($1, $2)) }
     self.problems = problems
     var library = MustacheLibrary()
     for (name, bytes) in files where name.hasSuffix(".mustache") {
@@ -171,27 +180,34 @@ struct PageSet: Sendable {
     }
   }
 
-  private static func languages(_ files: [PageFile], _ problem: (PageFile, Int, String) -> Void) -> [Words] {
+  private static func languages(_ files: [PageFile], _ offered: [String], _ problem: (PageFile, Int, String) -> Void) -> [Words] {
     var english = Words(tag: "en", base: nil, String(decoding: PackageResources.en_words, as: UTF8.self), known: nil) { _, _ in }
     let known = Set(english.texts.keys)
     if let file = files.first(where: { $0.name == "en.words" }) {
       english = Words(tag: "en", base: english, String(decoding: file.bytes, as: UTF8.self), known: known) { problem(file, $0, $1) }
     }
-    var hindi = Words(tag: "hi", base: english, String(decoding: PackageResources.hi_words, as: UTF8.self), known: nil) { _, _ in }
-    var all: [Words] = []
+    func shipped(_ tag: String) -> Words? {
+      ShippedWords.text(of: tag).map { Words(tag: tag, base: english, $0, known: nil) { _, _ in } }
+    }
+    var all = ["en": english]
+    var order = ShippedWords.offered
     for file in files where file.name != "en.words" {
       let tag = String(file.name.dropLast(6))
-      guard tag.wholeMatch(of: /[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*/) != nil else {
+      guard isTag(tag) else {
         problem(file, 0, "is to be called after its language, such as fr.words")
         continue
       }
-      let words = Words(tag: tag, base: tag == "hi" ? hindi : english, String(decoding: file.bytes, as: UTF8.self), known: known) {
+      all[tag] = Words(tag: tag, base: shipped(tag) ?? english, String(decoding: file.bytes, as: UTF8.self), known: known) {
         problem(file, $0, $1)
       }
-      if tag == "hi" { hindi = words } else { all.append(words) }
+      if !order.contains(tag) { order.append(tag) }
     }
-    return [english, hindi] + all
+    let languages = (offered.isEmpty ? order : offered).compactMap { all[$0] ?? shipped($0) }
+    return languages.isEmpty ? [english] : languages
   }
+
+  /// Whether it has the form of a language's tag (BCP 47).
+  static func isTag(_ text: String) -> Bool { text.wholeMatch(of: /[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*/) != nil }
 }
 
 extension PageFile {

@@ -6,12 +6,16 @@ import Mustache
 struct Words: MustacheParent, Sendable {
   /// A tag of BCP 47, such as `hi`.
   let tag: String
+  /// Which form of a word goes with a number.
+  private let plural: PluralRule
   /// By name.
   private(set) var texts: [String: String] = [:]
   /// By what they say in English.
   private(set) var sentences: [String: String] = [:]
   /// What a provider says of itself in this language, by what it says in English.
   private var lent: [String: String] = [:]
+  /// What all configured providers say in this language, by what they say in English.
+  private var providers: [[String: String]] = []
 
   /// What it calls itself.
   var language: String { texts["language"] ?? tag }
@@ -24,6 +28,8 @@ struct Words: MustacheParent, Sendable {
   ///   - problem: is told of each line that cannot be read.
   init(tag: String, base: Words?, _ text: String, known: Set<String>?, problem: (_ line: Int, _ message: String) -> Void) {
     self.tag = tag
+    let plural = PluralRule(of: tag)
+    self.plural = plural
     var own: [String: String] = [:]
     var isInSentences = false
     for (index, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
@@ -37,11 +43,13 @@ struct Words: MustacheParent, Sendable {
         problem(index + 1, "is no `name = text`")
         continue
       }
-      let name = String(line[..<separator.lowerBound])
+      var name = String(line[..<separator.lowerBound])
+      // The name that `_other` had before languages could have more than two forms.
+      if name.hasSuffix("_many"), !plural.categories.contains(.many) { name = name.dropLast(5) + "_other" }
       let said = String(line[separator.upperBound...])
       if isInSentences {
         sentences[name] = said
-      } else if let known, !known.contains(name), !name.hasPrefix("way_"), !(Self.general(name).map(known.contains) ?? false) {
+      } else if let known, !known.contains(name), !name.hasPrefix("way_"), !(Self.general(name, plural).map(known.contains) ?? false) {
         problem(index + 1, "the pages have no words of the name `\(name)`" + TemplateTag.meant(name, among: known))
       } else {
         own[name] = said
@@ -51,15 +59,20 @@ struct Words: MustacheParent, Sendable {
       texts = own
       return
     }
-    // What a language says in general is not to be said in the base's form for one number.
+    // What a language says in general is not to be said in the base's form for some numbers.
     texts = base.texts.filter { name, _ in
-      base.tag == tag || name != "language" && name != "direction" && !(Self.general(name).map { own[$0] != nil } ?? false)
+      base.tag == tag || name != "language" && name != "direction" && !(Self.general(name, base.plural).map { own[$0] != nil } ?? false)
     }.merging(own) { $1 }
     if base.tag == tag { sentences = base.sentences.merging(sentences) { $1 } }
   }
 
-  /// `sent_digits` of `sent_digits_8`; nil for what is no form for one number.
-  private static func general(_ name: String) -> String? { name.wholeMatch(of: /(.+)_\d+/).map { String($0.1) } }
+  /// `sent_digits` of `sent_digits_8`, `minutes_other` of `minutes_one`; nil for what is no form for some numbers.
+  private static func general(_ name: String, _ plural: PluralRule) -> String? {
+    guard let match = name.wholeMatch(of: /(.+)_([a-z]+|\d+)/) else { return nil }
+    if match.2.allSatisfy(\.isNumber) { return String(match.1) }
+    guard let category = PluralCategory(rawValue: String(match.2)), category != .other, plural.categories.contains(category) else { return nil }
+    return match.1 + "_other"
+  }
 
   /// The same, knowing also what a provider says of itself. What the pages' own files say goes first.
   func speaking(_ words: StepWords?) -> Words {
@@ -68,6 +81,13 @@ struct Words: MustacheParent, Sendable {
     speaking.lent = words.translations(in: tag)
     for (name, text) in words.page where name != "language" && name != "direction" { speaking.texts[name] = speaking.lent[text] ?? text }
     return speaking
+  }
+
+  /// The same, knowing also what providers say of themselves in this language.
+  func knowing(_ providers: [StepWords]) -> Words {
+    var knowing = self
+    knowing.providers = providers.map { $0.translations(in: tag) }.filter { !$0.isEmpty }
+    return knowing
   }
 
   func child(named name: String) -> Any? { texts[name] }
@@ -79,13 +99,16 @@ struct Words: MustacheParent, Sendable {
   func text(ofChoice provider: ProviderName) -> String? { texts["way_\(provider)"] }
 
   /// The text with its braces filled in.
-  func text(_ name: String, _ values: KeyValuePairs<String, String>) -> String { Self.fill(self[name], values) }
+  func text(_ name: String, _ values: KeyValuePairs<String, String>) -> String { fill(self[name], values) }
 
   /// The text for a length; `NAME_8` is the form that the length 8 has of its own: "an 8-digit code".
-  func text(_ name: String, length: Int) -> String { Self.fill(texts["\(name)_\(length)"] ?? self[name], ["length": String(length)]) }
+  func text(_ name: String, length: Int) -> String { fill(texts["\(name)_\(length)"] ?? self[name], ["length": String(length)]) }
 
-  /// The name's form for the number, with the number in it: `minutes_one`, `minutes_many`.
-  func count(_ number: Int, _ name: String) -> String { text(name + (number == 1 ? "_one" : "_many"), ["n": String(number)]) }
+  /// The name's form for the number, with the number in it: `minutes_one`, `minutes_few`, `minutes_other`.
+  func count(_ number: Int, _ name: String) -> String {
+    let form = "\(name)_\(plural.category(of: number).rawValue)"
+    return text(texts[form] == nil ? name + "_other" : form, ["n": String(number)])
+  }
 
   /// A time for a person, rounded up.
   func wait(_ duration: Duration) -> String {
@@ -104,7 +127,7 @@ struct Words: MustacheParent, Sendable {
   func sentenceWithTries(of refusal: Refusal) -> String {
     let said = sentence(of: refusal)
     guard let left = refusal.attemptsLeft, left <= Self.fewTries else { return said }
-    let isEnded = said.last.map { ".!?।".contains($0) } ?? true
+    let isEnded = said.last.map { ".!?।؟。".contains($0) } ?? true
     return said + (isEnded ? " " : ". ") + count(left, "tries")
   }
 
@@ -112,7 +135,7 @@ struct Words: MustacheParent, Sendable {
   func sentence(of refusal: Refusal) -> String {
     let english = refusal.sentence
     if let wait = refusal.retryAfter, let range = english.firstRange(of: wait.spokenLength) {
-      if let known = known(english.with("{wait}", in: range)) { return Self.fill(known, ["wait": self.wait(wait)]) }
+      if let known = known(english.with("{wait}", in: range)) { return fill(known, ["wait": self.wait(wait)]) }
     }
     return translated(english)
   }
@@ -120,13 +143,15 @@ struct Words: MustacheParent, Sendable {
   /// An English sentence of ours in this language, where it is known.
   func translated(_ english: String) -> String {
     if let known = known(english) { return known }
-    guard !(sentences.isEmpty && lent.isEmpty) else { return english }
+    guard !(sentences.isEmpty && lent.isEmpty && providers.isEmpty) else { return english }
     // The 8-digit code, in the words of every {n}-digit code.
     guard let number = english.firstMatch(of: /\d+/), let known = known(english.with("{n}", in: number.range)) else { return english }
-    return Self.fill(known, ["n": String(number.0)])
+    return fill(known, ["n": String(number.0)])
   }
 
-  private func known(_ english: String) -> String? { sentences[english] ?? lent[english] }
+  private func known(_ english: String) -> String? {
+    sentences[english] ?? lent[english] ?? providers.lazy.compactMap { $0[english] }.first
+  }
 
   /// What the scripts have to say, as a module.
   var script: [UInt8] {
@@ -135,9 +160,9 @@ struct Words: MustacheParent, Sendable {
     return Array("export default ".utf8) + object.bytes + Array("\n".utf8)
   }
 
-  private static func fill(_ text: String, _ values: KeyValuePairs<String, String>) -> String {
+  private func fill(_ text: String, _ values: KeyValuePairs<String, String>) -> String {
     var text = text
-    for (name, value) in values { text = text.replacing("{\(name)}", with: value) }
+    for (name, value) in values { text = text.replacing("{\(name)}", with: isRightToLeft ? value.isolatedForRightToLeft : value) }
     return text
   }
 }

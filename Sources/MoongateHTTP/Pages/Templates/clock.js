@@ -46,11 +46,13 @@ const over = {
     announce(say("timer_over"));
   },
   async unlock(element) {
+    // Not the text of the new page, which may count down to another code.
+    const sentence = document.querySelector("template[data-when=unlock]").content.querySelector("p").firstChild.textContent.trim();
     const page = await look();
     if (page?.querySelector("form[data-form=code]")) patch(page);
     else show("unlock", element);
-    announce(document.querySelector("[data-slot=timer]").textContent.trim());
-    document.querySelector("#code:not(:disabled)")?.focus();
+    announce(sentence);
+    (document.querySelector("#code:not(:disabled)") ?? document.querySelector("[data-slot=timer] button"))?.focus();
   },
   enable(element) {
     const slot = element.closest("[data-slot]");

@@ -25,6 +25,16 @@ function ascii(character) {
   return String(character.codePointAt(0) - zero);
 }
 
+/// The code of a message that names our domain, where the browser offers it (WebOTP).
+export async function messageCode() {
+  if (!("OTPCredential" in window)) return undefined;
+  try {
+    return (await navigator.credentials.get({ otp: { transport: ["sms"] } }))?.code;
+  } catch {
+    return undefined;
+  }
+}
+
 export default function enhance(form) {
   const input = form.querySelector("input.code");
   const boxes = [...form.querySelectorAll(".box")];
@@ -36,6 +46,12 @@ export default function enhance(form) {
   let timer, fading, attempts = 0, resends = 0, isWorking = false, shown = "";
 
   const clean = (text) => (isDigits ? [...text].map(ascii).join("").replace(/\D/g, "") : text.toUpperCase().replace(/[^A-Z0-9]/g, "")).slice(0, length);
+
+  /// Moves the focus to the next possible action: the field, another code, another number, or help.
+  function goOn() {
+    if (!input.disabled) return input.focus();
+    (document.querySelector("[data-slot=instead] :is(button, a)") ?? document.querySelector("[data-slot=timer] button, [data-slot=more] a, [data-support]"))?.focus();
+  }
 
   function draw(value = input.value) {
     boxes.forEach((box, index) => {
@@ -113,11 +129,14 @@ export default function enhance(form) {
     const spinner = document.createElement("span");
     spinner.className = "spinner";
     button.replaceChildren(spinner, say("verifying"));
+    button.setAttribute("aria-busy", "true");
     const off = document.querySelectorAll("main a, main form:not([data-form=code]) button");
     for (const link of off) link.inert = true;
     const result = await work;
     if (result.next) {
+      for (const box of boxes) box.innerHTML = '<svg viewBox="0 0 24 24" width="24" height="24"><path pathLength="1" d="M5 12.500l5 5 9-10" fill="none" stroke="currentColor" stroke-width="3" stroke-linecap="round" stroke-linejoin="round"/></svg>';
       form.dataset.state = "done";
+      button.removeAttribute("aria-busy");
       button.dataset.done = "1";
       button.replaceChildren(say("verified"));
       announce(say("verified_continuing"));
@@ -131,6 +150,7 @@ export default function enhance(form) {
     input.readOnly = false;
     for (const link of off) link.inert = false;
     button.replaceChildren(label);
+    button.removeAttribute("aria-busy");
     form.dataset.state = "open";
     if (result.failed) {
       record("otp_verification_failed", { error: "network_error", attempt_number: attempts });
@@ -144,8 +164,7 @@ export default function enhance(form) {
     draw();
     const sentence = problem(form);
     if (sentence) announce(say("error", { sentence }), true);
-    if (input.disabled) return;
-    input.focus();
+    goOn();
     if (form.dataset.state === "wrong") fading = setTimeout(forgive, 3000);
   });
 
@@ -156,18 +175,23 @@ export default function enhance(form) {
     resend.dataset.busy = "1";
     const submitter = event.submitter;
     record("otp_resend_requested", { time_remaining: remaining(), resend_count: (resends += 1) });
+    const before = input.value;
     const work = send(resend, submitter, 15_000);
     if (submitter) submitter.disabled = true;
     const result = await work;
     delete resend.dataset.busy;
     if (submitter) submitter.disabled = false;
-    if (result.failed) return toast(say("failed_to_send"), { bad: true });
+    if (result.failed) {
+      submitter?.focus();
+      return toast(say("failed_to_send"), { bad: true });
+    }
     if (result.next) {
       const next = new URL(result.next, location.href);
       if (next.searchParams.get("id") !== new URL(location.href).searchParams.get("id")) return location.replace(result.next);
       const page = await look(location.href);
       if (page) patch(page);
-      input.value = "";
+      // What was typed since is the new code: a message can be quicker than the answer.
+      if (input.value === before) input.value = "";
       draw();
       input.focus();
       toast(say("toast_sent"));
@@ -175,6 +199,7 @@ export default function enhance(form) {
       return;
     }
     if (!patch(result.page)) return;
+    goOn();
     const sentence = problem(form);
     if (sentence) announce(say("error", { sentence }), true);
   });
@@ -185,8 +210,16 @@ export default function enhance(form) {
     const left = Number(form.dataset.expires);
     if (left > 0 && left < 86_400_000) {
       watch.timer = setTimeout(async () => {
+        const dead = form.dataset.expires;
         const page = isWorking ? null : await look();
-        if (page && patch(page)) { input.value = ""; draw(); const sentence = problem(form); if (sentence) announce(say("error", { sentence }), true); }
+        const isHere = document.activeElement === input;
+        // Another code may have come meanwhile.
+        if (!page || form.dataset.expires !== dead || !patch(page)) return;
+        input.value = "";
+        draw();
+        if (isHere) goOn();
+        const sentence = problem(form);
+        if (sentence) announce(say("error", { sentence }), true);
       }, left + 100);
     }
   }
@@ -198,13 +231,12 @@ export default function enhance(form) {
   watched = form.dataset.expires;
   watch();
 
-  // Phones with WebOTP offer the code of a message that names our domain.
-  if (isDigits && "OTPCredential" in window) {
-    navigator.credentials.get({ otp: { transport: ["sms"] } }).then((found) => {
-      if (!found?.code || input.disabled) return;
-      input.value = found.code;
+  if (isDigits) {
+    messageCode().then((code) => {
+      if (!code || input.disabled) return;
+      input.value = code;
       typed();
-    }).catch(() => {});
+    });
   }
   input.value = clean(input.value);
   draw();

@@ -1,8 +1,9 @@
 // Sends a form without leaving the page. The answer is where to go on, or the same page as it is now: of that, only what differs is put in.
-import { announce, hush, open, say, toast } from "./say.js";
+import { announce, hush, open, problemLine, say, toast } from "./say.js";
 import { record } from "./events.js";
 
-/// { next } or { right } where it went well, { page, status } with a page of refusal, { failed } where nothing useful came back.
+/// { next } or { right } where it went well, { page, status } with a page of refusal, { failed } if the network or the server failed, with the
+/// server's sentence where it sent one.
 export async function send(form, submitter, patience = 10_000, more = {}) {
   const body = new URLSearchParams(new FormData(form));
   if (submitter?.name) body.set(submitter.name, submitter.value);
@@ -11,10 +12,10 @@ export async function send(form, submitter, patience = 10_000, more = {}) {
     const answer = await fetch(form.getAttribute("action"), {
       method: "POST", body, headers: { Accept: "text/html", "Moongate-Page": "script" }, signal: AbortSignal.timeout(patience),
     });
-    if (answer.status >= 500) return { failed: true };
     const type = answer.headers.get("Content-Type") ?? "";
     if (type.startsWith("application/json")) return await answer.json();
     const page = parse(await answer.text());
+    if (answer.status >= 500) return { failed: true, sentence: isOurs(page) ? problem(page) : undefined };
     return isOurs(page) ? { page, status: answer.status } : { failed: true };
   } catch {
     return { failed: true };
@@ -73,7 +74,7 @@ export function patch(page) {
 }
 
 /// What the page says is wrong.
-export const problem = (root = document) => root.querySelector(".problem")?.textContent.trim();
+export const problem = (root = document) => root.querySelector(".problem, .subtitle[role=alert]")?.textContent.trim();
 
 /// Turns a button's text into work in progress, and everything else off. The function that comes back undoes it.
 export function busy(button, text, form = button.form) {
@@ -83,6 +84,7 @@ export function busy(button, text, form = button.form) {
   spinner.setAttribute("aria-hidden", "true");
   const label = document.createElement("span");
   label.textContent = text;
+  const focused = document.activeElement;
   const off = [...document.querySelectorAll("main button, main input:not([type=hidden])")].filter((control) => !control.disabled);
   const links = [...document.querySelectorAll("main a")];
   button.replaceChildren(spinner, label);
@@ -94,6 +96,8 @@ export function busy(button, text, form = button.form) {
     button.removeAttribute("aria-busy");
     for (const control of off) control.disabled = false;
     for (const link of links) link.inert = false;
+    // A disabled control loses the focus; a screen reader would start again at the top.
+    if (document.activeElement === document.body) focused.focus();
   };
 }
 
@@ -101,8 +105,8 @@ export function busy(button, text, form = button.form) {
 export default function enhance(form) {
   const isPhone = () => form.querySelector("[data-phone]") !== null;
   form.addEventListener("submit", async (event) => {
-    // The same page in another language, with what was typed: as without scripts.
-    if (event.submitter?.closest(".languages")) return;
+    // Another page, or this one in another language, with what was typed.
+    if (event.submitter?.hasAttribute("formaction")) return;
     event.preventDefault();
     if (form.dataset.busy) return;
     form.dataset.busy = "1";
@@ -130,7 +134,7 @@ export default function enhance(form) {
     delete form.dataset.busy;
     if (result.failed) {
       if (isPhone()) record("login_otp_failed", { error: "network_error" });
-      toast(say(isPhone() ? "unable_to_send" : "no_connection"), { bad: true });
+      toast(isPhone() ? say("unable_to_send") : result.sentence ?? say("no_connection"), { bad: true });
       return;
     }
     const code = result.page.querySelector("[data-form]")?.dataset.code;
@@ -151,7 +155,9 @@ export default function enhance(form) {
     }
     document.dispatchEvent(new CustomEvent("moongate:refused", { detail: { form, code } }));
     const ask = document.querySelector(`dialog[data-ask-for="${code}"]`);
-    if (ask) open(ask); else (form.querySelector("[aria-invalid=true]") ?? form.querySelector("input:not([type=hidden])"))?.focus();
+    // Focus the field first: the dialog gives the focus back when it closes.
+    (form.querySelector("[aria-invalid=true]") ?? form.querySelector("input:not([type=hidden])"))?.focus();
+    if (ask) open(ask);
   });
 }
 
@@ -159,10 +165,7 @@ export default function enhance(form) {
 function refusal(page) {
   const told = [...(page.querySelector("main [data-slot=problem]")?.cloneNode(true).children ?? [])];
   if (!told.length) {
-    const line = document.createElement("p");
-    line.className = "problem";
-    line.textContent = page.querySelector(".subtitle[role=alert]")?.textContent.trim() ?? say("no_connection");
-    told.push(line);
+    told.push(problemLine(problem(page) ?? say("no_connection")));
   }
   // The scripts say it.
   for (const loud of told) loud.removeAttribute("role");

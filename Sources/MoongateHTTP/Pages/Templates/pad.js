@@ -1,5 +1,6 @@
-// A passcode: one field at a time, shown as dots, with a number pad beneath. The fields are the form's own, so the keyboard works too.
-import { announce, hush, say } from "./say.js";
+// A passcode: one field at a time, shown as dots, with a number pad beneath. The fields are the form's own, so the keyboard works too. The code of a
+// reset is shown in boxes and can be pasted.
+import { announce, hush, problemLine, say } from "./say.js";
 import { patch, problem, send } from "./form.js";
 
 export default function enhance(form) {
@@ -13,19 +14,45 @@ export default function enhance(form) {
   slot.classList.add("below");
 
   for (const stage of stages) {
-    stage.input.inputMode = "none";
-    stage.input.maxLength = stage.length;
-    const dots = document.createElement("div");
-    dots.className = "dots";
-    dots.setAttribute("aria-hidden", "true");
-    stage.dots = Array.from({ length: stage.length }, () => {
-      const dot = document.createElement("span");
-      dot.className = "dot";
-      dots.append(dot);
-      return dot;
+    stage.isCode = stage.input.type === "text";
+    // Pasted text may contain spaces; `typed` keeps the digits.
+    stage.input.maxLength = 32;
+    const row = document.createElement("div");
+    row.className = stage.isCode ? "row" : "dots";
+    row.setAttribute("aria-hidden", "true");
+    stage.marks = Array.from({ length: stage.length }, () => {
+      const mark = document.createElement("span");
+      mark.className = stage.isCode ? "box" : "dot";
+      row.append(mark);
+      return mark;
     });
-    stage.element.append(dots);
+    if (stage.isCode) {
+      const boxes = document.createElement("div");
+      boxes.className = "boxes";
+      stage.input.className = "code";
+      boxes.append(row, stage.input);
+      stage.element.append(boxes);
+      fill(stage);
+    } else {
+      stage.input.inputMode = "none";
+      stage.element.append(row);
+    }
     stage.input.addEventListener("input", () => typed(stage));
+  }
+
+  /// Fills in a code that is pasted, or that the browser reads from its message.
+  async function fill(stage) {
+    const { codeIn, messageCode } = await import("./code.js");
+    const take = (code) => {
+      if (!code || stage.input.disabled) return;
+      stage.input.value = code;
+      typed(stage);
+    };
+    stage.input.addEventListener("paste", (event) => {
+      event.preventDefault();
+      take(codeIn(event.clipboardData.getData("text"), stage.length));
+    });
+    take(await messageCode());
   }
 
   const pad = document.createElement("div");
@@ -53,14 +80,25 @@ export default function enhance(form) {
     });
     pad.append(press);
   }
-  const working = document.createElement("div");
-  working.className = "working";
-  working.hidden = true;
-  working.innerHTML = '<span class="spinner" aria-hidden="true"></span>';
-  slot.after(working, pad);
+  const spinner = document.createElement("span");
+  spinner.className = "spinner";
+  spinner.setAttribute("aria-hidden", "true");
+  slot.after(pad);
 
+  /// The keys stay where they are while the server works.
+  function work(isAtWork) {
+    isWorking = isAtWork;
+    pad.inert = isAtWork;
+    if (isAtWork) pad.append(spinner); else spinner.remove();
+  }
   function draw(stage) {
-    stage.dots.forEach((dot, index) => dot.classList.toggle("filled", index < stage.input.value.length));
+    const value = stage.input.value;
+    stage.marks.forEach((mark, index) => {
+      mark.classList.toggle("filled", index < value.length);
+      if (!stage.isCode) return;
+      mark.textContent = value[index] ?? "";
+      mark.classList.toggle("current", index === Math.min(value.length, stage.length - 1) && !stage.input.disabled);
+    });
   }
   function go(index, isFirst = false) {
     at = index;
@@ -83,19 +121,13 @@ export default function enhance(form) {
 
   // Above the keys: a toast would lie on them.
   function tell(sentence) {
-    const line = document.createElement("p");
-    line.className = "problem";
-    line.textContent = sentence;
-    slot.replaceChildren(line);
-    announce(sentence, true);
+    slot.replaceChildren(problemLine(sentence));
+    announce(say("error", { sentence }), true);
   }
-  function wrong(sentence) {
+  function wrong() {
     form.dataset.state = "open";
     void form.offsetWidth;
     form.dataset.state = "wrong";
-    if (sentence) tell(sentence);
-    const said = problem(slot);
-    if (said) announce(say("error", { sentence: said }), true);
   }
 
   async function advance(stage) {
@@ -104,8 +136,10 @@ export default function enhance(form) {
     if (stage.name === "confirm" && stage.input.value !== stages[index(form.dataset.new)].input.value) {
       stage.input.value = "";
       draw(stage);
-      wrong(say("mismatch"));
-      setTimeout(() => { empty(index(form.dataset.new)); go(index(form.dataset.new)); }, 500);
+      wrong();
+      tell(say("mismatch"));
+      // Not wrong any more: the dots of the first step would shake again.
+      setTimeout(() => { form.dataset.state = "open"; empty(index(form.dataset.new)); go(index(form.dataset.new)); }, 500);
       return;
     }
     if (at < stages.length - 1) return go(at + 1);
@@ -113,22 +147,18 @@ export default function enhance(form) {
   }
 
   async function submit(more = {}) {
-    isWorking = true;
     hush();
-    const work = send(form, null, 10_000, more);
-    pad.hidden = true;
-    working.hidden = false;
+    const answer = send(form, null, 10_000, more);
+    work(true);
     announce(say(stages.length > 1 && !more.check ? "saving" : "verifying"));
-    const result = await work;
-    isWorking = false;
+    const result = await answer;
     if (result.next) { location.replace(result.next); return; }
-    pad.hidden = false;
-    working.hidden = true;
+    work(false);
     if (result.right) return go(at + 1);
     if (result.failed) {
       empty(at);
       go(at);
-      tell(say("no_connection"));
+      tell(result.sentence ?? say("no_connection"));
       return;
     }
     const asks = [...result.page.querySelectorAll(".stage")].map((stage) => stage.dataset.stage).join();
@@ -145,6 +175,10 @@ export default function enhance(form) {
     empty(index(back));
     go(index(back));
     wrong();
+    const sentence = problem(slot);
+    if (sentence) announce(say("error", { sentence }), true);
+    // Locked: the next possible action gets the focus.
+    if (stages[at].input.disabled) document.querySelector("[data-opens], [data-support]")?.focus();
   }
 
   form.addEventListener("submit", (event) => { event.preventDefault(); advance(stages[at]); });

@@ -1,5 +1,5 @@
 // Wires a page: each behaviour is a module of its own, and is fetched where its element is.
-import { announce } from "./say.js";
+import { announce, problemLine, say } from "./say.js";
 import { wire } from "./dialog.js";
 import { record } from "./events.js";
 import "./clock.js";
@@ -8,9 +8,14 @@ const behaviours = {
   "form[data-form=entrance], form[data-form=edit]": () => import("./form.js"),
   "form[data-form=code]": () => import("./code.js"),
   "form[data-form=pad]": () => import("./pad.js"),
+  "form[data-form=wait]": () => import("./wait.js"),
+  "form[data-form=ceremony]": () => import("./ceremony.js"),
   "[data-phone]": () => import("./phone.js"),
   "[data-live]": () => import("./outbox.js"),
   "time[datetime]": () => import("./times.js"),
+  "[data-eye]": () => import("./eye.js"),
+  "[data-keep]": () => import("./keep.js"),
+  "[data-boxes]": () => import("./boxes.js"),
 };
 
 function enhance() {
@@ -38,6 +43,15 @@ for (const form of document.querySelectorAll("form[data-site]")) {
     setTimeout(() => { for (const control of document.querySelectorAll("main button, main input:not([type=hidden])")) control.disabled = true; });
   });
 }
+// Browsers that do not resize the page for a phone's keyboard: sheets stay above the keyboard, and toasts stay in the visible part.
+const view = window.visualViewport;
+function fit() {
+  const isZoomed = view.scale > 1;
+  document.documentElement.style.setProperty("--keyboard", `${isZoomed ? 0 : Math.max(0, Math.round(innerHeight - view.height - view.offsetTop))}px`);
+  document.documentElement.style.setProperty("--above", `${isZoomed ? 0 : Math.round(view.offsetTop)}px`);
+}
+if (view) for (const name of ["resize", "scroll"]) view.addEventListener(name, fit);
+
 // A page that comes back out of the browser's memory is as it was left: off, and its times are wrong.
 addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
 
@@ -65,7 +79,32 @@ document.addEventListener("click", (event) => {
   }
   link.href = address;
 }, true);
-for (const link of document.querySelectorAll("[data-other]")) link.addEventListener("click", () => { if (kind === "login") record("login_create_account_tapped"); });
+// Another way in, with the address that was typed: in a form's body, never in an address.
+document.addEventListener("click", (event) => {
+  const link = event.target.closest?.("[data-carries]");
+  const form = document.getElementById("typed");
+  if (!link || link.inert || !form?.elements.email?.value.trim() || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  const button = document.createElement("button");
+  button.hidden = true;
+  button.formNoValidate = true;
+  button.setAttribute("formaction", link.getAttribute("href"));
+  // A password belongs to this page alone.
+  if (form.elements.password) form.elements.password.value = "";
+  form.append(button);
+  form.requestSubmit(button);
+  button.remove();
+});
+// Includes links that scripts insert: in the dialog for an unknown number, and the stressed link below the form.
+document.addEventListener("click", (event) => {
+  if (document.body.dataset.page === "login" && event.target.closest?.("[data-other], [data-event=login_create_account_tapped]")) record("login_create_account_tapped");
+});
+
+// No code is sent that could not be entered: without cookies its page would be nobody's.
+if (kind === "login" || kind === "register") {
+  const slot = document.querySelector("main [data-slot=problem]");
+  if (!navigator.cookieEnabled && slot && !slot.childElementCount) slot.append(problemLine(say("cookies_needed")));
+}
 
 const refused = new URLSearchParams(location.search).get("refused");
 const said = document.querySelector("main .problem")?.textContent.trim();

@@ -1,8 +1,8 @@
 // A number as it is typed: its country, its spaces, and whether it can be one. libphonenumber at the gateway judges; where it cannot be
 // asked, typing goes on and the form is judged when it is sent.
-import { announce, open, say } from "./say.js";
+import { announce, open, problemLine, say } from "./say.js";
 import { record } from "./events.js";
-import countries from "./countries.js";
+import countries, { aliases, flag } from "./countries.js";
 
 const names = new Intl.DisplayNames([document.documentElement.lang, "en"], { type: "region" });
 const fewest = 4;
@@ -40,8 +40,19 @@ export default function enhance(field) {
   for (const name of ["pointerup", "pointercancel"]) addEventListener(name, () => { isDown = false; }, true);
   let asked = 0, hasStarted = false, verdict = null, judged = "", wasValid = false, waitsToSend = false;
 
-  const isHeld = () => slot?.querySelector("[data-countdown]") !== null && slot?.querySelector("[data-countdown]") !== undefined;
+  // A hold is for one number: another number can be sent meanwhile. The hold returns when the person types the same number again.
+  let held = null;
+  const isHeld = () => Boolean(slot?.querySelector("[data-countdown]"));
+  function hold() {
+    if (isHeld()) {
+      held ??= { told: [...slot.children] };
+      held.e164 ??= verdict?.e164;
+    } else if (held?.e164 && held.e164 === verdict?.e164 && held.told.some((line) => line.querySelector("[data-countdown]"))) {
+      slot.replaceChildren(...held.told);
+    }
+  }
   function settle() {
+    hold();
     clear.hidden = input.value === "";
     check.hidden = !verdict?.valid;
     if (!form.dataset.busy) button.disabled = isHeld() || !(verdict ? verdict.e164 : input.value.replace(/\D/g, "").length >= fewest && verdict === undefined);
@@ -52,10 +63,8 @@ export default function enhance(field) {
   function complain(sentence) {
     if (!slot || isHeld()) return;
     if (!sentence) return slot.querySelector("[data-typed]")?.remove();
-    const line = document.createElement("p");
-    line.className = "problem";
+    const line = problemLine(sentence);
     line.dataset.typed = "1";
-    line.textContent = sentence;
     slot.replaceChildren(line);
     input.setAttribute("aria-invalid", "true");
     announce(say("error", { sentence }), true);
@@ -127,7 +136,7 @@ export default function enhance(field) {
     waitsToSend = false;
     input.removeAttribute("aria-invalid");
     field.classList.remove("wrong");
-    if (!isHeld()) slot?.replaceChildren();
+    slot?.replaceChildren();
     judge();
   });
   const sentence = (found) => (region.value === "IN" && !input.value.startsWith("+") ? say("invalid_number") : found.problem ?? say("invalid_number"));
@@ -156,7 +165,7 @@ export default function enhance(field) {
     input.dispatchEvent(new Event("input"));
     input.focus();
   });
-  document.addEventListener("moongate:refused", settle);
+  document.addEventListener("moongate:refused", () => { held = null; settle(); });
   document.addEventListener("moongate:changed", settle);
 
   function choose(country, isFirst = false) {
@@ -166,7 +175,7 @@ export default function enhance(field) {
     picker.setAttribute("aria-label", say("country", { name: names.of(country.region), code: country.code }));
     input.placeholder = country.region === "IN" ? "99999 99999" : " ";
     if (isFirst) return;
-    if (!isHeld()) slot?.replaceChildren();
+    slot?.replaceChildren();
     input.removeAttribute("aria-invalid");
     judge();
     input.focus();
@@ -180,7 +189,7 @@ export default function enhance(field) {
 /// All countries with the reader's own names for them, the gateway's first, to be searched by name or code.
 function openList(field, current, choose) {
   const dialog = document.createElement("dialog");
-  dialog.className = "sheet";
+  dialog.className = "sheet list";
   dialog.setAttribute("aria-label", say("choose_country"));
   const title = document.createElement("h2");
   title.textContent = say("choose_country");
@@ -200,6 +209,7 @@ function openList(field, current, choose) {
   list.setAttribute("role", "listbox");
   list.setAttribute("aria-label", say("choose_country"));
   const none = document.createElement("p");
+  none.className = "none";
   none.textContent = say("no_country");
   none.hidden = true;
   const close = document.createElement("button");
@@ -212,7 +222,10 @@ function openList(field, current, choose) {
   const own = field.dataset.region;
   const all = countries.map((country) => ({ ...country, name: names.of(country.region) }))
     .sort((one, two) => (two.region === own) - (one.region === own) || collator.compare(one.name, two.name));
-  const plain = (text) => text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
+  // Removes Latin accents only: other scripts spell with combining marks.
+  const plain = (text) => text.normalize("NFD").replace(/[\u0300-\u036f]/g, "").toLowerCase();
+  const english = new Intl.DisplayNames("en", { type: "region" });
+  for (const country of all) country.names = [country.name, english.of(country.region), ...(aliases[country.region] ?? [])].map(plain);
   let options = [], at = -1;
 
   function mark(index) {
@@ -225,19 +238,26 @@ function openList(field, current, choose) {
   }
   function fill() {
     const wanted = plain(search.value.trim());
-    const found = all.filter((country) => plain(country.name).includes(wanted) || `+${country.code}`.startsWith(wanted) || country.code.startsWith(wanted)
-      || country.region.toLowerCase() === wanted);
+    const digits = wanted.replace(/^(\+|00)/, "");
+    const isExact = (country) => country.codes.includes(wanted) || country.names.includes(wanted);
+    const found = all.filter((country) => isExact(country) || country.names.some((name) => name.includes(wanted)) || country.code.startsWith(digits))
+      .sort((one, two) => wanted && isExact(two) - isExact(one));
     options = found.map((country) => {
       const option = document.createElement("li");
       option.id = `country-${country.region}`;
       option.setAttribute("role", "option");
       option.setAttribute("aria-selected", "false");
+      const sign = document.createElement("span");
+      sign.className = "flag";
+      sign.setAttribute("aria-hidden", "true");
+      sign.dataset.flag = flag(country.region);
       const name = document.createElement("span");
+      name.className = "name";
       name.textContent = country.name;
       const code = document.createElement("span");
       code.className = "code";
       code.textContent = `+${country.code}`;
-      option.append(name, code);
+      option.append(sign, name, code);
       option.addEventListener("click", () => { dialog.close(); choose(country); });
       option.country = country;
       return option;

@@ -1,11 +1,18 @@
 // What scripts say: in the page's language, to eyes by a toast and to ears by the page's two live regions.
 const { default: words } = await import(`./words-${document.documentElement.lang}.js`);
 
-export const say = (name, values = {}) => (words[name] ?? name).replace(/\{(\w+)\}/g, (all, key) => values[key] ?? all);
+/// In a text that runs from right to left, a part that is not one word or number keeps its own order.
+const isolated = (value) => document.dir === "rtl" && /[^\p{L}\p{N}\p{M}]/u.test(value) ? `\u2068${value}\u2069` : value;
+
+export const say = (name, values = {}) => (words[name] ?? name).replace(/\{(\w+)\}/g, (all, key) => (key in values ? isolated(String(values[key])) : all));
 
 /// 45 seconds, 2 minutes: for ears, where mm:ss is a riddle.
 export function spoken(seconds) {
-  const count = (number, name) => say(`${name}_${number === 1 ? "one" : "many"}`, { n: number });
+  const plural = new Intl.PluralRules(document.documentElement.lang);
+  const count = (number, name) => {
+    const form = `${name}_${plural.select(number)}`;
+    return say(form in words ? form : `${name}_other`, { n: number });
+  };
   const minutes = Math.floor(seconds / 60);
   const rest = seconds % 60;
   if (!minutes) return count(rest, "seconds");
@@ -13,6 +20,21 @@ export function spoken(seconds) {
 }
 
 const [polite, urgently, toasts] = ["polite", "urgent", "toasts"].map((id) => document.getElementById(id));
+
+/// A disc with a sign in it, as the path of the sign.
+const sign = (path) => `<svg viewBox="0 0 16 16" width="20" height="20" aria-hidden="true" focusable="false"><circle cx="8" cy="8" r="8" fill="currentColor"/><path d="${path}" fill="none" stroke="var(--sign, var(--background))" stroke-width="1.600" stroke-linecap="round" stroke-linejoin="round"/></svg>`;
+const alarm = "M8 4v5M8 11.700v.010";
+
+/// A sentence about what is wrong, as the pages write it.
+export function problemLine(text) {
+  const line = document.createElement("p");
+  line.className = "problem below";
+  line.innerHTML = sign(alarm);
+  const words = document.createElement("span");
+  words.textContent = text;
+  line.append(words);
+  return line;
+}
 
 /// Shows a question or a sheet. All that is beside it is inert, for eyes and for ears: what is said meanwhile is said inside it.
 export function open(dialog) {
@@ -38,6 +60,7 @@ export function toast(text, { bad = false, label, action } = {}) {
   last?.remove();
   const line = document.createElement("div");
   line.className = bad ? "toast bad" : "toast";
+  line.innerHTML = sign(bad ? alarm : "M4.500 8.300l2.500 2.500 4.500-5");
   const words = document.createElement("span");
   words.textContent = text;
   line.append(words);

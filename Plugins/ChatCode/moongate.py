@@ -1,0 +1,1 @@
+../../Sources/moongate/Templates/moongate.py

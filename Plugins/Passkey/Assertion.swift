@@ -1,0 +1,73 @@
+import Crypto
+import Foundation
+
+/// The answer to `navigator.credentials.get()`, judged by the steps of "Verifying an Authentication Assertion" (Web Authentication, Level 3, section 7.2). The numbers
+/// in the comments are that section's.
+struct Assertion {
+  /// `AuthenticationResponseJSON` (section 5.1.8), as far as it is read here.
+  struct Response: Decodable {
+    struct Inner: Decodable {
+      let clientDataJSON: String
+      let authenticatorData: String
+      let signature: String
+      let userHandle: String?
+    }
+
+    let id: String
+    let rawId: String
+    let type: String
+    let response: Inner
+  }
+
+  let challenge: [UInt8]
+  let site: Site
+  let rules: Rules
+  /// Whose passkeys the record has.
+  let account: String
+  let record: PasskeyRecord
+  /// Milliseconds since the Unix epoch.
+  let now: Int64
+
+  struct Verdict {
+    /// As it is from now on.
+    let credential: Credential
+    /// Whether the authenticator verified the person in this ceremony, by a PIN of its own or a fingerprint.
+    let isUserVerified: Bool
+    /// Whether it counts its signatures, and the count did not go up: there may be a copy of it.
+    let isPerhapsCloned: Bool
+  }
+
+  /// - Parameter text: the answer as JSON.
+  /// - Throws: the step that it failed.
+  func judge(_ text: String) throws(CeremonyFault) -> Verdict {
+    // 3.
+    guard let answer = try? JSONDecoder().decode(Response.self, from: Data(text.utf8)), answer.type == "public-key", answer.id == answer.rawId,
+      let rawID = Base64URL.decode(answer.rawId), let clientBytes = Base64URL.decode(answer.response.clientDataJSON),
+      let dataBytes = Base64URL.decode(answer.response.authenticatorData), let signature = Base64URL.decode(answer.response.signature)
+    else { throw .response }
+    // 5 and 6. All credentials of the account were asked for, so one that is in its record was.
+    guard var credential = record[rawID] else { throw .notAllowed }
+    if let handle = answer.response.userHandle, !handle.isEmpty, Base64URL.decode(handle) != Array(account.utf8) { throw .userHandle }
+    // 8 to 14.
+    guard let client = ClientData(clientBytes) else { throw .clientData }
+    if let fault = client.fault(type: "webauthn.get", challenge: challenge, site: site) { throw fault }
+    guard let data = AuthenticatorData(dataBytes) else { throw .authenticatorData }
+    // 15 to 18.
+    try data.demand(site, rules)
+    // 19.
+    guard data.flags.contains(.backupEligible) == credential.isBackupEligible else { throw .backup }
+    // 20 and 21.
+    guard let keyBytes = Base64URL.decode(credential.key), let key = PublicKey(cose: keyBytes) else { throw .algorithm }
+    guard key.isSignature(signature, of: dataBytes + client.hash) else { throw .signature }
+    // 22.
+    let counts = data.signCount != 0 || credential.signCount != 0
+    let isPerhapsCloned = counts && data.signCount <= credential.signCount
+    // Attack: a copy of the authenticator. Its count is behind that of the one that the person goes on using.
+    if isPerhapsCloned, rules.counter == .refuse { throw .counter }
+    // 24.
+    credential.signCount = max(credential.signCount, data.signCount)
+    credential.isBackedUp = data.flags.contains(.backedUp)
+    credential.usedAt = now
+    return Verdict(credential: credential, isUserVerified: data.flags.contains(.verified), isPerhapsCloned: isPerhapsCloned)
+  }
+}

@@ -1,0 +1,70 @@
+import Crypto
+import Foundation
+
+/// What the browser signs along: the ceremony, its challenge and where it ran (Web Authentication, Level 3, section 5.8.1).
+struct ClientData {
+  private struct Collected: Decodable {
+    struct TokenBinding: Decodable { let status: String }
+
+    let type: String
+    let challenge: String
+    let origin: String
+    let crossOrigin: Bool?
+    let topOrigin: String?
+    let tokenBinding: TokenBinding?
+  }
+
+  private let collected: Collected
+  /// SHA-256 of the bytes as they came.
+  let hash: [UInt8]
+
+  /// - Returns: nil where the bytes are not such JSON.
+  init?(_ bytes: [UInt8]) {
+    // UTF-8 decode of the Encoding Standard takes off a byte order mark.
+    let text = bytes.starts(with: [0xef, 0xbb, 0xbf]) ? bytes[3...] : bytes[...]
+    guard let collected = try? JSONDecoder().decode(Collected.self, from: Data(text)) else { return nil }
+    self.collected = collected
+    hash = Array(SHA256.hash(data: Data(bytes)))
+  }
+
+  /// Why it is not of this ceremony; nil where it is.
+  func fault(type: String, challenge: [UInt8], site: Site) -> CeremonyFault? {
+    if collected.type != type { return .type }
+    if collected.challenge != Base64URL.encode(challenge) { return .challenge }
+    if !site.origins.contains(collected.origin) { return .origin }
+    // Attack: the page is framed by another site, which covers it and lets the person confirm something else. Our pages are never framed.
+    if collected.crossOrigin == true || collected.topOrigin != nil { return .crossOrigin }
+    // Level 3 has no token binding. A client that negotiated one signed what cannot be verified here.
+    if collected.tokenBinding?.status == "present" { return .tokenBinding }
+    return nil
+  }
+}
+
+/// The step of a ceremony that its answer failed, for the operator's log. The person reads one sentence for all of them.
+enum CeremonyFault: String, Error, Equatable {
+  case response = "the answer is of another kind of ceremony"
+  case clientData = "the client data cannot be read"
+  case type = "the client data is of another ceremony"
+  case challenge = "the challenge is another one"
+  case origin = "the origin is not one of this site"
+  case crossOrigin = "the page was framed by another site"
+  case tokenBinding = "the client bound it to a connection"
+  case attestationObject = "the attestation object cannot be read"
+  case authenticatorData = "the authenticator data cannot be read"
+  case rpID = "the credential is for another site"
+  case presence = "the person was not present"
+  case verification = "the person was not verified"
+  case backup = "the backup flags contradict each other or the registration"
+  case algorithm = "the key is of an algorithm that was not offered, or is no key"
+  case format = "the attestation is of a format that is not accepted"
+  case attestation = "the attestation does not verify"
+  case root = "the certificates of the attestation lead to no root that is trusted"
+  case model = "the authenticator is of a model that is not accepted"
+  case length = "the credential's id is longer than 1,023 bytes"
+  case mismatch = "the credential's id is not the one that was made"
+  case known = "the credential is registered already"
+  case notAllowed = "the credential is not one that was asked for"
+  case userHandle = "the credential is another account's"
+  case signature = "the signature does not verify"
+  case counter = "the signature counter did not go up"
+}

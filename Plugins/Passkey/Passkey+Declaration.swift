@@ -1,0 +1,77 @@
+import MoongateSDK
+
+extension Passkey {
+  private static let translations: [(tag: String, file: [UInt8])] = [
+    ("hi", PackageResources.hi_words), ("ar", PackageResources.ar_words), ("bn", PackageResources.bn_words), ("de", PackageResources.de_words),
+    ("es", PackageResources.es_words), ("fr", PackageResources.fr_words), ("pt", PackageResources.pt_words), ("ta", PackageResources.ta_words),
+    ("te", PackageResources.te_words),
+  ]
+
+  static var declaration: ProviderDescriptor {
+    ProviderDescriptor(
+      name: "passkey", beginFields: [], submitFields: [credential, name, InputField(name: removed, kind: .text, isRequired: false)],
+      settings: [
+        SettingField(
+          name: "rp_id", kind: .text, isRequired: false,
+          help: "The domain that passkeys are for: the host of public_url, which is the default, or a domain above it."),
+        SettingField(name: "rp_name", kind: .text, isRequired: false, help: "What devices call the site.", standard: "Moongate"),
+        SettingField(
+          name: "origins", kind: .list, isRequired: false,
+          help: "Further origins whose pages or apps may use the passkeys, such as https://app.example.com or android:apk-key-hash:….", standard: []),
+        SettingField(
+          name: "user_verification", kind: .choice(Rules.UserVerification.allCases.map(\.rawValue)), isRequired: false,
+          help: "Whether the device asks for its PIN or a fingerprint.", standard: "required"),
+        SettingField(
+          name: "attestation", kind: .choice(Rules.Attestation.allCases.map(\.rawValue)), isRequired: false,
+          help: "packed accepts a passkey only with a packed attestation that verifies; none accepts every passkey.", standard: "none"),
+        SettingField(
+          name: "attestation_roots", kind: .file, isRequired: false,
+          help:
+            "Certificates of manufacturers in PEM. With it, attestation = \"packed\" accepts only authenticators whose certificates lead to one of them."
+        ),
+        SettingField(
+          name: "timeout", kind: .number(15...120), isRequired: false, help: "How many seconds the person has to use the passkey.", standard: 120),
+        SettingField(
+          name: "aaguids", kind: .list, isRequired: false, help: "The models of authenticators that are accepted, as UUIDs; empty accepts all.",
+          standard: []),
+        SettingField(
+          name: "counter", kind: .choice(Rules.Counter.allCases.map(\.rawValue)), isRequired: false,
+          help: "What happens when a signature counter does not go up, as that of a copied authenticator: warn logs it, refuse refuses the passkey.",
+          standard: "warn"),
+      ],
+      policy: PolicySource(file: "Plugins/Passkey/policy.lua", bytes: PackageResources.policy_lua),
+      flows: [
+        PolicySource(file: "Plugins/Passkey/flows/passkey_set.lua", bytes: PackageResources.passkey_set_lua),
+        PolicySource(file: "Plugins/Passkey/flows/passkey_change.lua", bytes: PackageResources.passkey_change_lua),
+        PolicySource(file: "Plugins/Passkey/flows/passkey_disable.lua", bytes: PackageResources.passkey_disable_lua),
+        PolicySource(file: "Plugins/Passkey/flows/passkey_reset.lua", bytes: PackageResources.passkey_reset_lua),
+        PolicySource(file: "Plugins/Passkey/flows/passkey_unlock.lua", bytes: PackageResources.passkey_unlock_lua),
+      ],
+      cases: PolicySource(file: "Plugins/Passkey/cases.lua", bytes: PackageResources.cases_lua), identifierKinds: [],
+      // A signature cannot be guessed.
+      secretSpace: .max,
+      outcomes: [
+        Outcome(invalid, "This passkey could not be verified. Try again."),
+        Outcome(expired, "That took too long. Try again.", isFailure: false),
+        Outcome(notAccepted, "This kind of passkey is not accepted here. Use another device.", isFailure: false),
+        Outcome(notSetUp, "No passkey is set up here.", isFailure: false),
+        Outcome(full, "This account has 20 passkeys. Remove one first.", isFailure: false),
+      ],
+      facts: [isUserVerified, isBackedUp, model],
+      words: StepWords(
+        title: "Passkey", instruction: "Unlock with your fingerprint, your face or the PIN of your device.",
+        labels: ["name": "Name of the passkey", "passkey": "Passkey"],
+        links: [.set: "Add a passkey", .change: "Rename a passkey", .disable: "Remove a passkey"],
+        page: [
+          "done_set": "Passkey added.", "done_change": "Passkey saved.", "done_disable": "Passkey removed.",
+          "ceremony_known": "This device has a passkey of this account already.",
+        ],
+        notices: [
+          .set: FactorNotice(subject: "Passkey added", event: "A passkey was added to your account"),
+          .change: FactorNotice(subject: "Passkey changed", event: "A passkey of your account was changed"),
+          .disable: FactorNotice(subject: "Passkey removed", event: "A passkey was removed from your account"),
+        ], translations: Self.translations),
+      presentation: .ceremony(button: "Use your passkey"), role: [.keepsFactor, .keepsSeveral, .findsAccount],
+      wellKnown: [relatedOrigins, endpoints])
+  }
+}

@@ -1,0 +1,248 @@
+import MoongateSDK
+
+/// Passkeys: credentials of Web Authentication (Level 3). It registers them, proves them, and lets the person name and remove them.
+///
+/// It owns what an authenticator's answer must be and which credentials an account has. What a step is for comes from the core (`StepPurpose`); counters and locks are
+/// the core's. See README.md for the rules and the attacks.
+public struct Passkey: FullProvider {
+  public let descriptor: ProviderDescriptor
+
+  static let credential = InputField(name: "credential", kind: .json)
+  static let name = InputField(name: "name", kind: .text, isRequired: false)
+  /// Of the passkeys that may be removed.
+  static let removed = "passkey"
+  static let all = "all"
+
+  static let invalid: RefusalReason = "invalid_passkey"
+  static let expired: RefusalReason = "passkey_expired"
+  static let notAccepted: RefusalReason = "passkey_not_accepted"
+  static let notSetUp: RefusalReason = "no_passkey"
+  static let full: RefusalReason = "too_many_passkeys"
+
+  /// What policies read of the passkey that was used: `f.providers.passkey.uv` and so on.
+  static let isUserVerified = FactField(name: "uv", kind: .flag, help: "whether the device verified the person, by its PIN or a fingerprint")
+  static let isBackedUp = FactField(name: "backed_up", kind: .flag, help: "whether the passkey is synced to other devices")
+  static let model = FactField(
+    name: "aaguid", kind: .text, help: "the model of the authenticator as a UUID; the device's own word without attestation")
+
+  public init() { descriptor = Self.declaration }
+
+  /// Whether there is an answer that can be read at all.
+  public func check(_ step: StepContext, _ input: ProviderInput) throws(InputProblem) {
+    guard let text = try input.optionalText(Self.credential.name) else { return }
+    guard Answer.isOne(text) else {
+      throw InputProblem(field: Self.credential.name, reason: .invalidInput, detail: "This is no answer of a browser's credential API.")
+    }
+  }
+
+  /// Opens the step: shows what the browser is to do.
+  public func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
+    let held = try step.account?.record.map(PasskeyRecord.init(bytes:))
+    switch step.purpose {
+    case .set where step.flowPurpose == .reset:
+      guard let held else { return .refused(Self.notSetUp) }
+      return try removal(of: held, step).answer
+    case .set:
+      guard step.account != nil else { throw PasskeyFault.noAccount }
+      if held?.credentials.count ?? 0 >= PasskeyRecord.most { return .refused(Self.full) }
+      return try creation(step, held).answer
+    case .prove, .change, .disable:
+      if step.account != nil, held == nil { return .refused(Self.notSetUp) }
+      return try request(step, held).answer
+    }
+  }
+
+  /// Judges what the browser answered, or what the person chose.
+  public func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
+    let state = try PasskeyState(bytes: step.state)
+    // Attack: the challenge of a sign-in is answered in a flow that makes or removes a passkey. The core seals the state for its flow; the purpose holds it within.
+    guard state.purpose == step.purpose.rawValue else { throw PasskeyFault.otherPurpose }
+    let held = try step.account?.record.map(PasskeyRecord.init(bytes:))
+    if let made = state.made { return try named(made, input, held) }
+    if state.challenge == nil { return try remove(input, held, state) }
+    if step.purpose == .set { return try await create(state, input, held, step) }
+    return try prove(state, input, held, step)
+  }
+
+  // MARK: what an account has
+
+  /// The account's passkeys, in the order in which they were added.
+  public func holdings(in record: [UInt8]) throws -> [HeldItem] { try PasskeyRecord(bytes: record).credentials.map(\.item) }
+
+  // MARK: what a round shows
+
+  private func state(_ step: StepContext, challenge: [UInt8]) -> PasskeyState {
+    var state = PasskeyState(purpose: step.purpose.rawValue)
+    state.challenge = Base64URL.encode(challenge)
+    state.deadline = step.now + Rules(step.tools.settings).lifetime
+    return state
+  }
+
+  private func site(_ step: StepContext) throws -> Site {
+    guard let site = Site(step) else { throw PasskeyFault.noAddress }
+    return site
+  }
+
+  private func creation(_ step: StepContext, _ held: PasskeyRecord?) throws -> StepAnswer.Round {
+    guard let account = step.account else { throw PasskeyFault.noAccount }
+    let challenge = step.tools.randomBytes(32)
+    let options = try Options.creation(challenge, try site(step), Rules(step.tools.settings), for: account, having: held)
+    return .ask([Self.credential], state: try state(step, challenge: challenge).bytes, showing: [.ceremony(.create, options: options)])
+  }
+
+  private func request(_ step: StepContext, _ held: PasskeyRecord?) throws -> StepAnswer.Round {
+    let challenge = step.tools.randomBytes(32)
+    let options = try Options.request(challenge, try site(step), Rules(step.tools.settings), allowing: held)
+    return .ask(
+      [Self.credential], state: try state(step, challenge: challenge).bytes,
+      showing: Self.explanation(of: step.purpose) + [.ceremony(.get, options: options)])
+  }
+
+  private static func explanation(of purpose: StepPurpose) -> [Shown] {
+    switch purpose {
+    case .change: [.text("Use the passkey that you want to rename.")]
+    case .disable: [.text("Use a passkey first. Then choose which one to remove.")]
+    case .prove, .set: []
+    }
+  }
+
+  private func removal(of held: PasskeyRecord, _ step: StepContext) throws -> StepAnswer.Round {
+    var state = PasskeyState(purpose: step.purpose.rawValue)
+    state.isProved = true
+    let choices = held.credentials.map { InputChoice(value: $0.id, label: $0.line) } + [InputChoice(value: Self.all, label: "All passkeys")]
+    return .ask(
+      [InputField(name: Self.removed, kind: .choice, choices: choices)], state: try state.bytes,
+      showing: [.text("Choose the passkey to remove. Each has the day on which it was added and the day of its last use.")])
+  }
+
+  // MARK: judging
+
+  /// What the answer is judged by, or why it is not judged.
+  private enum Admission {
+    case judged(challenge: [UInt8], answer: String)
+    case answered(StepAnswer)
+  }
+
+  private func admit(_ state: PasskeyState, _ input: ProviderInput, _ step: StepContext, else next: () throws -> StepAnswer.Round) throws -> Admission
+  {
+    guard let challenge = state.challenge.flatMap(Base64URL.decode), let deadline = state.deadline else { throw PasskeyFault.noChallenge }
+    let answer: String
+    do throws(InputProblem) {
+      try check(step, input)
+      answer = try input.text(Self.credential.name)
+    } catch {
+      return .answered(.malformed(error))
+    }
+    guard step.now < deadline else { return .answered(.refused(Self.expired, then: try next())) }
+    return .judged(challenge: challenge, answer: answer)
+  }
+
+  private func create(_ state: PasskeyState, _ input: ProviderInput, _ held: PasskeyRecord?, _ step: StepContext) async throws -> StepAnswer {
+    let next = { try creation(step, held) }
+    switch try admit(state, input, step, else: next) {
+    case .answered(let answer): return answer
+    case .judged(let challenge, let answer):
+      if held?.credentials.count ?? 0 >= PasskeyRecord.most { return .refused(Self.full) }
+      let registration = Registration(
+        challenge: challenge, site: try site(step), rules: Rules(step.tools.settings), record: held, now: step.now)
+      switch Result(catching: { () throws(CeremonyFault) in try registration.judge(answer) }) {
+      case .success(let verdict):
+        if let certificate = verdict.certificate, try await !certificate.demandTrust(Rules(step.tools.settings)) {
+          step.tools.log.notice("a passkey was not registered", ["because": CeremonyFault.root.rawValue])
+          return .refused(Self.notAccepted, then: try next())
+        }
+        var state = PasskeyState(purpose: step.purpose.rawValue)
+        state.made = verdict.credential
+        return .ask(
+          [Self.name], state: try state.bytes,
+          showing: [.text("Your passkey is ready. Give it a name by which you will know it, or leave the name empty.")])
+      case .failure(let fault):
+        step.tools.log.notice("a passkey was not registered", ["because": fault.rawValue])
+        return .refused([.format, .attestation, .model].contains(fault) ? Self.notAccepted : Self.invalid, then: try next())
+      }
+    }
+  }
+
+  /// The name of a passkey that was made or is renamed.
+  private func named(_ made: Credential, _ input: ProviderInput, _ held: PasskeyRecord?) throws -> StepAnswer {
+    var named = made
+    do throws(InputProblem) { if let name = try Self.typedName(in: input) { named.name = name } } catch { return .malformed(error) }
+    let isHeld = held?.credentials.contains { $0.id == made.id } ?? false
+    let others = held?.credentials ?? []
+    let all = isHeld ? others.map { $0.id == named.id ? named : $0 } : others + [named]
+    // Of two flows that were judged by the same record one completes: none of the passkeys of another is lost.
+    return .proved(Proof(record: .replaceOnce(try PasskeyRecord(all).bytes)))
+  }
+
+  /// - Returns: nil where it was left empty.
+  private static func typedName(in input: ProviderInput) throws(InputProblem) -> String? {
+    guard let typed = try input.optionalText(name.name) else { return nil }
+    let text = typed.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+    guard text.utf8.count <= 100, text.unicodeScalars.allSatisfy({ $0.properties.generalCategory != .control }) else {
+      throw InputProblem(field: name.name, reason: .invalidInput, detail: "A name has at most 100 letters.")
+    }
+    return text.isEmpty ? nil : text
+  }
+
+  private func remove(_ input: ProviderInput, _ held: PasskeyRecord?, _ state: PasskeyState) throws -> StepAnswer {
+    guard state.isProved == true else { throw PasskeyFault.noChallenge }
+    guard let held else { return .refused(Self.notSetUp) }
+    let chosen: String
+    do throws(InputProblem) { chosen = try input.text(Self.removed) } catch { return .malformed(error) }
+    let rest = held.credentials.filter { chosen != Self.all && $0.id != chosen }
+    return .proved(Proof(record: rest.isEmpty ? .remove : .replaceOnce(try PasskeyRecord(rest).bytes)))
+  }
+
+  private func prove(_ state: PasskeyState, _ input: ProviderInput, _ held: PasskeyRecord?, _ step: StepContext) throws -> StepAnswer {
+    let next = { try request(step, held) }
+    switch try admit(state, input, step, else: next) {
+    case .answered(let answer): return answer
+    case .judged(let challenge, let answer):
+      // Attack: an account that is not there, or has no passkey, is refused otherwise than one that has. Its record is as if it were empty.
+      let assertion = Assertion(
+        challenge: challenge, site: try site(step), rules: Rules(step.tools.settings), account: step.account?.id ?? "",
+        record: held ?? PasskeyRecord([]), now: step.now)
+      switch Result(catching: { () throws(CeremonyFault) in try assertion.judge(answer) }) {
+      case .success(let verdict):
+        guard let held else { return .refused(Self.invalid, then: try next()) }
+        if verdict.isPerhapsCloned { step.tools.log.warning("a passkey's signature counter did not go up: there may be a copy of it") }
+        return try go(on: verdict, held.updating(verdict.credential), step)
+      case .failure(let fault):
+        step.tools.log.notice("a passkey was not proved", ["because": fault.rawValue])
+        return .refused(Self.invalid, then: try next())
+      }
+    }
+  }
+
+  /// What follows from a passkey that was proved.
+  private func go(on verdict: Assertion.Verdict, _ held: PasskeyRecord, _ step: StepContext) throws -> StepAnswer {
+    switch step.purpose {
+    case .disable where held.credentials.count > 1: return try removal(of: held, step).answer
+    case .disable: return .proved(Proof(record: .remove))
+    case .change:
+      var state = PasskeyState(purpose: step.purpose.rawValue)
+      state.made = verdict.credential
+      return .ask([Self.name], state: try state.bytes, showing: [.text("Give this passkey a name by which you will know it.")])
+    case .prove, .set:
+      // An authenticator that counts proves a copy by it, so of two flows that were judged by one count one completes. Of all others the times are kept where nothing else
+      // has changed.
+      let bytes = try held.bytes
+      return .proved(
+        Proof(
+          facts: [
+            Self.isUserVerified.name: "\(verdict.isUserVerified)", Self.isBackedUp.name: "\(verdict.credential.isBackedUp)",
+            Self.model.name: verdict.credential.aaguid,
+          ], record: verdict.credential.signCount > 0 ? .replaceOnce(bytes) : .replace(bytes), isMultiFactor: verdict.isUserVerified))
+    }
+  }
+}
+
+extension StepAnswer.Round {
+  /// The answer that asks it.
+  fileprivate var answer: StepAnswer { .ask(fields, state: state, showing: shown) }
+}
+
+/// A mistake of the program, not of the person.
+enum PasskeyFault: Error {
+  case noAccount, noAddress, noChallenge, otherPurpose
+}

@@ -1,0 +1,23 @@
+import Foundation
+import MoongateSDK
+
+/// The site that credentials are for: what Web Authentication calls the relying party.
+struct Site: Equatable {
+  let id: String
+  let name: String
+  /// Where ceremonies may run: the gateway's own origin first.
+  let origins: [String]
+
+  init(id: String, name: String, origins: [String]) { (self.id, self.name, self.origins) = (id, name, origins) }
+
+  /// - Returns: nil where the step was not begun at an address.
+  init?(_ step: StepContext) {
+    guard let address = step.callback.flatMap({ URLComponents(string: $0.address) }), let scheme = address.scheme, let host = address.host else {
+      return nil
+    }
+    let settings = step.tools.settings
+    id = settings.text("rp_id") ?? host
+    name = settings.text("rp_name") ?? "Moongate"
+    origins = ["\(scheme)://\(host)\(address.port.map { ":\($0)" } ?? "")"] + settings.list("origins")
+  }
+}

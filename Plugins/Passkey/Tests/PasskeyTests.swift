@@ -1,0 +1,338 @@
+import Foundation
+import MoongateSDK
+import Testing
+
+@testable import Passkey
+
+/// The provider as the core calls it: rounds, states and records.
+@Suite struct PasskeyTests {
+  private struct Shape: Decodable {
+    struct Party: Decodable { let id, name: String }
+    struct Item: Decodable {
+      let id: String
+      let transports: [String]
+    }
+    struct Parameter: Decodable { let alg: Int64 }
+    struct Selection: Decodable { let residentKey, userVerification: String }
+
+    let challenge: String
+    let timeout: Int
+    let rp: Party?
+    let user: Party?
+    let rpId: String?
+    let userVerification: String?
+    let allowCredentials: [Item]?
+    let excludeCredentials: [Item]?
+    let pubKeyCredParams: [Parameter]?
+    let authenticatorSelection: Selection?
+    let attestation: String?
+  }
+
+  private func shape(_ open: PasskeyDesk.Open) throws -> Shape { try JSONDecoder().decode(Shape.self, from: Data(try open.options.utf8)) }
+
+  @Test func optionsSayWhatIsAskedOfTheDevice() async throws {
+    var desk = PasskeyDesk()
+    let first = try shape(try await desk.begin(.set))
+    #expect(first.rp?.id == "auth.example.com" && first.rp?.name == "Shop" && first.user?.name == "a@example.com")
+    #expect(first.user?.id == Base64URL.encode("ac_1".utf8) && first.timeout == 120_000 && first.attestation == "none")
+    #expect(first.pubKeyCredParams?.map(\.alg) == [-7, -8, -257] && first.excludeCredentials?.isEmpty == true)
+    #expect(first.authenticatorSelection?.residentKey == "preferred" && first.authenticatorSelection?.userVerification == "required")
+    #expect(Base64URL.decode(first.challenge)?.count == 32)
+    #expect(try shape(try await desk.begin(.set)).challenge != first.challenge)
+
+    let key = SoftAuthenticator()
+    try await desk.add(key)
+    let again = try shape(try await desk.begin(.set))
+    #expect(again.excludeCredentials?.map(\.id) == [Base64URL.encode(key.id)])
+    let request = try shape(try await desk.begin(.prove))
+    #expect(request.rpId == "auth.example.com" && request.userVerification == "required")
+    #expect(
+      request.allowCredentials?.map(\.id) == [Base64URL.encode(key.id)] && request.allowCredentials?.first?.transports == ["internal", "hybrid"])
+
+    desk.settings = ["rp_id": "example.com", "user_verification": "discouraged", "attestation": "packed"]
+    let other = try shape(try await desk.begin(.set))
+    #expect(other.rp?.id == "example.com" && other.attestation == "direct" && other.authenticatorSelection?.userVerification == "discouraged")
+  }
+
+  @Test func aPasskeyIsAddedNamedAndProved() async throws {
+    var desk = PasskeyDesk()
+    let key = SoftAuthenticator()
+    try await desk.add(key, name: "  My  phone ")
+    #expect(try desk.kept.credentials.map(\.name) == ["My phone"])
+    desk.now += 5_000
+    let begun = try await desk.begin(.prove)
+    guard case .proved(let proof) = try await desk.submit(.prove, begun, ["credential": try key.get(try begun.options)]) else {
+      Issue.record("not proved")
+      return
+    }
+    guard case .replace(let bytes) = proof.record else {
+      Issue.record("its record stays as it is")
+      return
+    }
+    #expect(proof.isMultiFactor)
+    #expect(try PasskeyRecord(bytes: bytes).credentials.first?.usedAt == desk.now)
+    #expect(proof.facts == ["uv": "true", "backed_up": "true", "aaguid": "00000000-0000-0000-0000-000000000000"])
+
+    // Without the device's PIN or a fingerprint it is one factor.
+    desk.settings = ["user_verification": "preferred"]
+    var bare = key
+    bare.flags = 0x19
+    let second = try await desk.begin(.prove)
+    guard case .proved(let single) = try await desk.submit(.prove, second, ["credential": try bare.get(try second.options)]) else {
+      Issue.record("not proved")
+      return
+    }
+    #expect(!single.isMultiFactor && single.facts["uv"] == "false")
+  }
+
+  /// Attack: two copies of an authenticator that counts answer at once, each in a flow of its own. Both are judged by the same count.
+  @Test func ofTwoFlowsJudgedByOneCountOneCompletes() async throws {
+    var desk = PasskeyDesk()
+    var key = SoftAuthenticator()
+    key.count = 1
+    try await desk.add(key)
+    key.count = 2
+    let begun = try await desk.begin(.prove)
+    guard case .proved(let proof) = try await desk.submit(.prove, begun, ["credential": try key.get(try begun.options)]),
+      case .replaceOnce(let bytes) = proof.record
+    else {
+      Issue.record("not once")
+      return
+    }
+    #expect(try PasskeyRecord(bytes: bytes).credentials.first?.signCount == 2)
+  }
+
+  // MARK: challenges
+
+  /// Attack: an answer that was seen is given once more, in the same step.
+  @Test func aChallengeIsGoodForOneAnswer() async throws {
+    var desk = PasskeyDesk()
+    let key = SoftAuthenticator()
+    try await desk.add(key)
+    let begun = try await desk.begin(.prove)
+    var wrong = key
+    wrong.origin = "https://evil.example"
+    guard case .refusedAndAsked("invalid_passkey", let round) = try await desk.submit(.prove, begun, ["credential": try wrong.get(try begun.options)])
+    else {
+      Issue.record("not refused")
+      return
+    }
+    let next = PasskeyDesk.Open(fields: round.fields, state: round.state, shown: round.shown)
+    #expect(try shape(next).challenge != (try shape(begun).challenge))
+    // The right answer to the first challenge comes too late.
+    guard case .refusedAndAsked("invalid_passkey", _) = try await desk.submit(.prove, next, ["credential": try key.get(try begun.options)]) else {
+      Issue.record("taken")
+      return
+    }
+    guard case .proved = try await desk.submit(.prove, next, ["credential": try key.get(try next.options)]) else {
+      Issue.record("not proved")
+      return
+    }
+  }
+
+  @Test func aChallengeLivesTwoMinutes() async throws {
+    var desk = PasskeyDesk()
+    let key = SoftAuthenticator()
+    try await desk.add(key)
+    let begun = try await desk.begin(.prove)
+    let answer = ["credential": try key.get(try begun.options)]
+    desk.now += 120_000
+    #expect(try desk.outcome(of: try await desk.submit(.prove, begun, answer)) == "passkey_expired")
+    desk.now -= 1
+    guard case .proved = try await desk.submit(.prove, begun, answer) else {
+      Issue.record("not proved")
+      return
+    }
+    #expect(Passkey().descriptor.outcome("passkey_expired")?.isFailure == false)
+  }
+
+  /// Attack: the challenge of a sign-in is answered where a passkey is removed.
+  @Test func aChallengeIsForOnePurpose() async throws {
+    var desk = PasskeyDesk()
+    let key = SoftAuthenticator()
+    try await desk.add(key)
+    let begun = try await desk.begin(.prove)
+    for purpose: StepPurpose in [.disable, .change, .set] {
+      await #expect(throws: PasskeyFault.otherPurpose) { _ = try await desk.submit(purpose, begun, ["credential": try key.get(try begun.options)]) }
+    }
+  }
+
+  // MARK: other people's
+
+  /// Attack: the attacker's own passkey, for the victim's account.
+  @Test func anotherAccountsPasskeyProvesNothing() async throws {
+    var victim = PasskeyDesk()
+    try await victim.add(SoftAuthenticator())
+    var thief = PasskeyDesk()
+    thief.account = "ac_2"
+    var key = SoftAuthenticator()
+    key.userHandle = Base64URL.encode("ac_2".utf8)
+    try await thief.add(key)
+    #expect(try await victim.assertion(key) == "invalid_passkey")
+    // With the id of the victim's own passkey, which is no secret.
+    key.rawID = Base64URL.decode(try victim.kept.credentials[0].id)
+    #expect(try await victim.assertion(key) == "invalid_passkey")
+    key.userHandle = nil
+    #expect(try await victim.assertion(key) == "invalid_passkey")
+  }
+
+  @Test func nobodyHasNone() async throws {
+    var desk = PasskeyDesk()
+    let refused = try await desk.provider.begin(desk.step(.prove), ProviderInput(fields: [:], defaultRegion: "IN"))
+    #expect(try desk.outcome(of: refused) == "no_passkey")
+    // Where it is not known whose step it is, a ceremony is shown all the same, and nothing answers it.
+    desk.hasAccount = false
+    #expect(try shape(try await desk.begin(.prove)).allowCredentials?.isEmpty == true)
+    #expect(try await desk.assertion(SoftAuthenticator()) == "invalid_passkey")
+  }
+
+  // MARK: what can be read
+
+  @Test(arguments: ["{}", "[]", "", "{", #"{"id":"x"}"#, #"{"id":1,"rawId":"x","type":"public-key","response":{"clientDataJSON":""}}"#])
+  func whatIsNoAnswerIsMalformed(_ text: String) async throws {
+    let desk = PasskeyDesk()
+    let begun = try await desk.begin(.set)
+    #expect(try desk.outcome(of: try await desk.submit(.set, begun, ["credential": text])) == "malformed")
+  }
+
+  @Test func anAnswerOf64KiBIsRefused() async throws {
+    let desk = PasskeyDesk()
+    let begun = try await desk.begin(.set)
+    var key = SoftAuthenticator()
+    key.attestationObject = [UInt8](repeating: 0x81, count: 40_000)
+    #expect(try desk.outcome(of: try await desk.submit(.set, begun, ["credential": try key.create(try begun.options)])) == "invalid_passkey")
+  }
+
+  // MARK: several
+
+  @Test func anAccountHasTwentyAtMost() async throws {
+    var desk = PasskeyDesk()
+    for _ in 0..<20 { try await desk.add(SoftAuthenticator()) }
+    #expect(try desk.kept.credentials.count == 20)
+    #expect(try #require(desk.record).count < 65_536)
+    let refused = try await desk.provider.begin(desk.step(.set), ProviderInput(fields: [:], defaultRegion: "IN"))
+    #expect(try desk.outcome(of: refused) == "too_many_passkeys")
+  }
+
+  @Test func theOneThatIsUsedIsRenamed() async throws {
+    var desk = PasskeyDesk()
+    let keys = [SoftAuthenticator(), SoftAuthenticator()]
+    for key in keys { try await desk.add(key) }
+    let begun = try await desk.begin(.change)
+    let asked = try desk.open(try await desk.submit(.change, begun, ["credential": try keys[1].get(try begun.options)]))
+    #expect(asked.fields == [Passkey.name])
+    #expect(try desk.outcome(of: try await desk.submit(.change, asked, ["name": String(repeating: "x", count: 101)])) == "malformed")
+    guard case .proved(let proof) = try await desk.submit(.change, asked, ["name": "Key ring"]), case .replaceOnce(let bytes) = proof.record else {
+      Issue.record("not renamed")
+      return
+    }
+    #expect(try PasskeyRecord(bytes: bytes).credentials.map(\.name) == ["Passkey", "Key ring"])
+  }
+
+  @Test func oneOfSeveralIsRemoved() async throws {
+    var desk = PasskeyDesk()
+    let keys = [SoftAuthenticator(), SoftAuthenticator(), SoftAuthenticator()]
+    for key in keys { try await desk.add(key) }
+    let begun = try await desk.begin(.disable)
+    let asked = try desk.open(try await desk.submit(.disable, begun, ["credential": try keys[0].get(try begun.options)]))
+    #expect(asked.fields.first?.choices?.count == 4)
+    guard case .proved(let proof) = try await desk.submit(.disable, asked, ["passkey": Base64URL.encode(keys[2].id)]),
+      case .replaceOnce(let bytes) = proof.record
+    else {
+      Issue.record("not removed")
+      return
+    }
+    #expect(try PasskeyRecord(bytes: bytes).credentials.map(\.id) == keys[..<2].map { Base64URL.encode($0.id) })
+    guard case .proved(let all) = try await desk.submit(.disable, asked, ["passkey": "all"]), case .remove = all.record else {
+      Issue.record("not removed")
+      return
+    }
+  }
+
+  @Test func theOnlyOneIsRemovedByItself() async throws {
+    var desk = PasskeyDesk()
+    let key = SoftAuthenticator()
+    try await desk.add(key)
+    let begun = try await desk.begin(.disable)
+    guard case .proved(let proof) = try await desk.submit(.disable, begun, ["credential": try key.get(try begun.options)]),
+      case .remove = proof.record
+    else {
+      Issue.record("not removed")
+      return
+    }
+  }
+
+  /// A reset proves something else before this step, so the lost passkey is not asked for.
+  @Test func aLostOneIsRemovedByAReset() async throws {
+    var desk = PasskeyDesk()
+    let keys = [SoftAuthenticator(), SoftAuthenticator()]
+    for key in keys { try await desk.add(key) }
+    let asked = try await desk.begin(.set, flow: .reset)
+    guard case .proved(let proof) = try await desk.submit(.set, asked, ["passkey": Base64URL.encode(keys[0].id)], flow: .reset),
+      case .replaceOnce(let bytes) = proof.record
+    else {
+      Issue.record("not removed")
+      return
+    }
+    #expect(try PasskeyRecord(bytes: bytes).credentials.map(\.id) == [Base64URL.encode(keys[1].id)])
+  }
+
+  /// Attack: a step that only asks for a passkey is given the fields of the round that removes one.
+  @Test func nothingIsRemovedBeforeAPasskeyWasProved() async throws {
+    var desk = PasskeyDesk()
+    try await desk.add(SoftAuthenticator())
+    let begun = try await desk.begin(.disable)
+    #expect(try desk.outcome(of: try await desk.submit(.disable, begun, ["passkey": "all"])) == "malformed")
+  }
+
+  @Test func eachIsListedWithItsKind() async throws {
+    var desk = PasskeyDesk()
+    var stick = SoftAuthenticator()
+    stick.aaguid = [0xfb, 0xfc, 0x30, 0x07, 0x15, 0x4e, 0x4e, 0xcc, 0x8c, 0x0b, 0x6e, 0x02, 0x05, 0x57, 0xd7, 0xbd]
+    try await desk.add(SoftAuthenticator(), name: "Phone")
+    try await desk.add(stick, name: "Other")
+    var record = try desk.kept
+    record.credentials[0].usedAt += 1
+    record.credentials[0].isBackedUp = false
+    record.credentials[1].isBackedUp = true
+    let items = try desk.provider.holdings(in: try record.bytes)
+    #expect(items.map(\.name) == ["Phone", "Other"])
+    #expect(items.map(\.details) == [["On one device only"], ["iCloud Keychain", "Synced to your devices"]])
+    #expect(items[0].addedAt == desk.now && items[0].usedAt == desk.now + 1 && items[1].usedAt == nil)
+    #expect(throws: (any Error).self) { try desk.provider.holdings(in: [1]) }
+  }
+
+  @Test func whatTheOperatorDoesNotAcceptIsSaidSo() async throws {
+    var desk = PasskeyDesk()
+    desk.settings = ["attestation": "packed", "aaguids": ["FBFC3007-154E-4ECC-8C0B-6E020557D7BD"]]
+    var key = SoftAuthenticator()
+    #expect(try await desk.registration(key) == "passkey_not_accepted")
+    key.format = "packed"
+    #expect(try await desk.registration(key) == "passkey_not_accepted")
+    key.aaguid = [0xfb, 0xfc, 0x30, 0x07, 0x15, 0x4e, 0x4e, 0xcc, 0x8c, 0x0b, 0x6e, 0x02, 0x05, 0x57, 0xd7, 0xbd]
+    #expect(try await desk.registration(key) == nil)
+  }
+
+  @Test func furtherOriginsAreThoseThatTheOperatorNames() async throws {
+    var desk = PasskeyDesk()
+    var key = SoftAuthenticator()
+    key.origin = "https://app.example.org"
+    #expect(try await desk.registration(key) == "invalid_passkey")
+    desk.settings = ["origins": ["https://app.example.org"]]
+    #expect(try await desk.registration(key) == nil)
+    desk.address = "http://localhost:8080/auth/callback/passkey"
+    key.origin = "http://localhost:8080"
+    #expect(try await desk.registration(key) == nil)
+  }
+
+  @Test func everyWordIsInHindi() throws {
+    let descriptor = Passkey().descriptor
+    #expect(descriptor.mistakes == [])
+    let words = try #require(descriptor.words)
+    let said =
+      [words.title, words.instruction] + Array(words.labels.values) + Array(words.links.values) + Array(words.page.values)
+      + words.notices.values.flatMap { [$0.subject, $0.event] } + descriptor.outcomes.map(\.sentence)
+      + [Credential.synced, Credential.attached, Credential.single]
+    for text in said { #expect(words.translations(in: "hi")[text] != nil, "\(text)") }
+  }
+}

@@ -1,0 +1,95 @@
+import MoongateSDK
+
+/// A value of an answer that is worked out while the suite runs, from what the provider showed or from the suite's clock.
+///
+/// ```swift
+/// var subject = ConformanceSubject(of: provider.descriptor)
+/// subject.answers(right: ["code": .shown("list.0")], wrong: ["code": .fixed(.text("AAAAA-AAAAA"))])
+/// subject.answers(right: ["code": .totp(TOTPRecipe(of: "key"))], wrong: ["code": .totp(TOTPRecipe(of: "key", offset: -120))])
+/// ```
+public enum ScriptedValue: Sendable {
+  /// The same each time.
+  case fixed(InputValue)
+  /// What the provider showed last: `text`, `secret`, `qr`, or the line of a list, as in `list.0`. `secret.1` is the second secret of a step.
+  case shown(String)
+  /// A code of an authenticator app (RFC 6238).
+  case totp(TOTPRecipe)
+  /// What somebody works out who gets the step, and all that the provider showed before it.
+  case computed(@Sendable (_ step: ConformanceSubject.Step, _ shownBefore: [Shown]) async throws -> InputValue?)
+}
+
+/// How the code of an authenticator app is made (RFC 6238).
+public struct TOTPRecipe: Sendable, Equatable {
+  /// The hash of the code.
+  public enum Algorithm: String, Sendable, CaseIterable {
+    case sha1 = "SHA1"
+    case sha256 = "SHA256"
+  }
+
+  /// Of which key: `key` for the one that was shown (a secret in base32, or the `secret` of an otpauth address), else a place of what was shown, as in
+  /// `secret.1`, or the name of a text that the subject keeps.
+  public let key: String
+  public let digits: Int
+  /// In seconds.
+  public let period: Int
+  /// By so many periods: -1 for the code before.
+  public let offset: Int
+  public let algorithm: Algorithm
+
+  /// - Parameters:
+  ///   - digits: from 6 to 10.
+  ///   - period: in seconds, at least 1.
+  public init(of key: String, digits: Int = 6, period: Int = 30, offset: Int = 0, algorithm: Algorithm = .sha1) {
+    self.key = key
+    self.digits = min(max(digits, 6), 10)
+    self.period = max(period, 1)
+    self.offset = offset
+    self.algorithm = algorithm
+  }
+
+  /// The code of a key at a time in milliseconds.
+  func code(key: [UInt8], at now: Int64) -> String {
+    let counter = now / 1_000 / Int64(period) + Int64(offset)
+    let message = withUnsafeBytes(of: counter.bigEndian) { Array($0) }
+    let digest: Digest =
+      switch algorithm {
+      case .sha1: .sha1
+      case .sha256: .sha256
+      }
+    // RFC 4226 section 5.3.
+    let code = digest.code(of: message, key: key)
+    let start = Int((code.last ?? 0) & 15)
+    let number = code[start..<(start + 4)].reduce(UInt64(0)) { $0 << 8 | UInt64($1) } & 0x7fff_ffff
+    let text = String(number % (0..<digits).reduce(1) { product, _ in product * 10 })
+    return String(repeating: "0", count: max(0, digits - text.count)) + text
+  }
+}
+
+/// Why a scripted value could not be worked out.
+public struct ScriptProblem: Error, Sendable, CustomStringConvertible {
+  public let description: String
+
+  public init(_ description: String) { self.description = description }
+}
+
+extension ConformanceSubject {
+  /// Answers steps by values of which some are worked out while the suite runs.
+  /// - Parameters:
+  ///   - right: what somebody sends who knows the answer, by field. Fields that a round does not ask for are left out of it.
+  ///   - wrong: what somebody sends who does not.
+  ///   - keeping: texts that a person has from before, such as the key of an app, by name.
+  ///   - places: where a value was written, for messages: of `right.code` it says `subject.json:4`.
+  public mutating func answers(
+    right: [String: ScriptedValue]?, wrong: [String: ScriptedValue]?, keeping: [String: String] = [:],
+    places: @escaping @Sendable (_ path: String) -> String = { "the subject's `\($0)`" }
+  ) {
+    let memory = ScriptMemory(keeping: keeping)
+    let own = reset
+    reset = {
+      memory.forget()
+      await own()
+    }
+    if let right { self.right = { step in try await memory.answer(right, to: step) { places("right.\($0)") } } }
+    if let wrong { self.wrong = { step in try await memory.answer(wrong, to: step) { places("wrong.\($0)") } } }
+  }
+}

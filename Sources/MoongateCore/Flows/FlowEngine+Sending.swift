@@ -1,0 +1,299 @@
+import Logging
+import MoongateSDK
+
+// Sending a code: whether a message may go, the message, and what follows where it cannot be delivered.
+
+/// Whom a code is for, and what is known of them.
+private struct CodeRecipient: Sendable {
+  let identifier: Identifier
+  /// The account that the flow is known to be of.
+  let own: Account?
+  let owners: IdentifierOwners
+  /// Whether the flow is for somebody like them; otherwise a policy that reveals refuses.
+  let isWanted: Bool
+  /// Whether an unknown person must look like a known one.
+  let conceals: Bool
+  /// The step as it will be open, still without a new code. The codes that it waits for already are its alternatives.
+  let step: StepRecord
+
+  /// The account whose facts policies see.
+  var account: Account? { own ?? owners.only }
+}
+
+/// A code that may go out, charged and not sent yet.
+private struct ReadyCode: Sendable {
+  let sent: SentCode
+  let charged: Charged
+  let timer: ResendTimer
+  /// Whether there is anybody to send it to, and nothing of theirs is turned off.
+  let reaches: Bool
+  /// Sends it; nil where that went well.
+  let deliver: @Sendable () async -> FailedDelivery?
+
+  func settled(_ outcome: Settlement.Outcome, _ visit: Visit) -> Change { charged.settled(outcome, timer: timer, visit) }
+}
+
+/// What a provider needs before its code may go out.
+private enum Readiness: Sendable {
+  case ready(ReadyCode)
+  /// Its policy wants this provider passed first.
+  case needs(ProviderName)
+}
+
+/// A code that was not delivered.
+private struct FailedDelivery: Sendable {
+  /// For the operator, redacted.
+  let fault: String
+  /// Where the provider has declared why.
+  let reason: DeliveryReason?
+}
+
+extension FlowEngine {
+  /// Sends a code, if everything allows it, and stores the step that waits for it.
+  /// - Parameters:
+  ///   - own: the account that the flow is known to be of.
+  ///   - isBegin: whether the step is begun by it, and counted as begun.
+  func send(
+    _ provider: any CodeProvider, to identifier: Identifier, _ policy: ProviderPolicy, _ before: FlowMachine, of own: Account?,
+    isBegin: Bool = false, id: FlowID, _ visit: Visit
+  ) async throws(Halt) -> FlowView {
+    let record = before.record
+    let owners =
+      own == nil && record.purpose.recoveredProvider != nil
+      ? try await recoverable(by: identifier, in: record.purpose, visit) : IdentifierOwners(holder: try await holder(of: identifier))
+    try demandUnlocked(own ?? owners.only, policy, record, visit)
+    try demandRight(to: identifier, of: own, record, visit)
+    let senders = senders(of: record, beside: policy.provider, visit)
+    let conceals = senders.contains { visit.generation.policies[$0]?.unknownAccount == .conceal }
+    let recipient = recipient(identifier, own, owners, senders: senders, policy.provider, record, conceals: conceals, visit)
+    let followers = senders.drop { $0 != policy.provider }.dropFirst().filter { !(recipient.step.unreachable ?? []).contains($0) }
+    switch try await ready(provider, policy, for: recipient, record, isBegin: isBegin, id: id, visit) {
+    case .needs(let other): return try await ask(for: other, first: before, id: id, visit)
+    case .ready(let first) where conceals: return try await sendConcealed(first, followers, recipient, before, id: id, visit)
+    case .ready(let first): return try await sendOpenly(first, followers, recipient, before, id: id, visit)
+    }
+  }
+
+  private func recipient(
+    _ identifier: Identifier, _ own: Account?, _ owners: IdentifierOwners, senders: [ProviderName], _ name: ProviderName, _ record: FlowRecord,
+    conceals: Bool, _ visit: Visit
+  ) -> CodeRecipient {
+    let isTaken = own.map { own in owners.holder.map { $0.id != own.id } ?? false && !record.purpose.joinsAccounts }
+    let isWanted = isTaken.map { !$0 } ?? (record.accountRule == .any || owners.isEmpty != (record.accountRule == .existing))
+    var step = StepRecord(
+      provider: name, identifier: identifier, isSkippable: record.due?.isSkippable ?? false,
+      account: (own ?? owners.holder).map(AccountVersion.init), challenge: nil)
+    if let own, let holder = owners.holder, holder.id != own.id { step.holder = AccountVersion(holder) }
+    if !owners.claimants.isEmpty { step.claimants = owners.claimants.map(AccountVersion.init) }
+    // Attack: a code that was sent before the number changed hands, beside one that was sent since, opens the account of its new owner.
+    if let open = record.step, open.identifier == identifier, senders.contains(open.provider), open.isForTheSame(as: step) {
+      step.alternatives = open.codes.filter { senders.contains($0.provider) }
+      step.unreachable = open.unreachable
+    }
+    return CodeRecipient(identifier: identifier, own: own, owners: owners, isWanted: isWanted, conceals: conceals, step: step)
+  }
+
+  /// Another provider first. It is for a person who is known in this flow already: a number alone proves nobody.
+  private func ask(for provider: ProviderName, first before: FlowMachine, id: FlowID, _ visit: Visit) async throws(Halt) -> FlowView {
+    guard before.record.account != nil else { throw visit.refusal(.denied) }
+    var machine = before
+    machine.requireNext(provider)
+    return try await store(machine, [], id: id, visit)
+  }
+
+  /// Charges a message of a provider, and makes its code.
+  private func ready(
+    _ provider: any CodeProvider, _ policy: ProviderPolicy, for recipient: CodeRecipient, _ record: FlowRecord, isBegin: Bool = false, id: FlowID,
+    _ visit: Visit
+  ) async throws(Halt) -> Readiness {
+    let name = policy.provider
+    let identifier = recipient.identifier
+    let step = recipient.step.sent(by: name)
+    let hides = hides(policy, record)
+    let others = try await otherVerifyLimits(of: step, record, beside: [], visit)
+    var subject = subject(
+      policy, identifier, account: counted(identifier, step.account, record), claimants: recipient.owners.claimants.map(\.id), flow: id.hash, visit)
+    // Attack: accounts that claim strangers' addresses, each with a device that knows it. Only what the account has verified is sent to without ceilings.
+    let holds = recipient.account?.identifiers.contains { $0.identifier == identifier && $0.verifiedAt != nil } ?? false
+    subject.isTrusted = subject.isTrusted && holds
+    subject = subject.of(ownDevice: hasPassed(anySenderOf: record, beside: name, for: subject.account, visit))
+    let facts = facts(record, subject: subject, account: recipient.account, visit)
+    let expiredAt = step.challenge.map(\.expiresAt).flatMap { visit.now >= $0 ? $0 : nil }
+    let limits = try limits(policy, subject, facts: facts, expiredAt: expiredAt, visit)
+    if isBegin { try await count(limits.begin, as: .begin, visit) }
+    if !recipient.isWanted, !recipient.conceals {
+      throw try await revealing(recipient.owners.isEmpty ? .accountNotFound : .alreadyRegistered, name, limits.send, .send, visit)
+    }
+    if let first = try await judge(.send, by: policy, limits, facts: facts, account: recipient.account, visit) { return .needs(first) }
+    let isOff = try await refuseWhileLocked((limits.verify + others).filter(\.key.isPersonal), hidesDisabled: hides, visit)
+    let charged = try await charge(limits.send, for: .send, timer: limits.timer, hidesDisabled: hides, visit)
+    let texts = record.codes[name] ?? CodeTexts(policy)
+    let code = texts.rule.make(from: random)
+    // Nobody is told the code of an unknown person whom the policy conceals, or of one whom a limit has turned off: no answer to it can be right.
+    let reaches = (recipient.isWanted || !recipient.owners.isEmpty) && !isOff && !charged.isOff
+    // Both are made, whichever is kept: the same work for the same time.
+    let answerable = keys.codeMAC(code, flow: id.hash, provider: name.rawValue, identifier: identifier.value, purpose: record.name)
+    let unanswerable = random.bytes(answerable.count)
+    let challenge = Challenge(
+      mac: reaches ? answerable : unanswerable, issuedAt: visit.now, expiresAt: visit.now + texts.rule.lifetime, rule: texts.rule)
+    return .ready(
+      ReadyCode(
+        sent: SentCode(provider: name, challenge: challenge), charged: charged, timer: limits.timer, reaches: reaches,
+        deliver: deliverer(provider, code, texts, identifier, visit.speaking(language(for: recipient.account, visit)))))
+  }
+
+  /// The same for the next provider of a `fallback`; nil where it is not configured any more.
+  private func ready(
+    _ name: ProviderName, for recipient: CodeRecipient, _ record: FlowRecord, id: FlowID, _ visit: Visit
+  ) async throws(Halt) -> Readiness? {
+    guard let provider = registry(visit)[name] as? any CodeProvider, let policy = visit.generation.policies[name] else { return nil }
+    return try await ready(provider, policy, for: recipient, record, id: id, visit)
+  }
+
+  // MARK: - Where the policy conceals
+
+  /// Answers first and delivers then.
+  ///
+  /// Attack: the answer, or its time, tells whether a message went to somebody, by which provider, or why not: so who has an account, and who is on a
+  /// messenger. Everything that could be seen later is therefore decided before the delivery, and is the same whatever becomes of it: the codes of all
+  /// providers are made and charged for known and unknown people, and what the step shows stays that of the first. A provider's reason is told to nobody.
+  private func sendConcealed(
+    _ first: ReadyCode, _ followers: [ProviderName], _ recipient: CodeRecipient, _ before: FlowMachine, id: FlowID, _ visit: Visit
+  ) async throws(Halt) -> FlowView {
+    var codes = [first]
+    for name in followers {
+      do throws(Halt) {
+        if case .ready(let code)? = try await ready(name, for: recipient, before.record, id: id, visit) { codes.append(code) }
+      } catch {
+        // What refuses its message refuses it for known and unknown people. The first one goes out all the same.
+        if case .store = error { throw error }
+      }
+    }
+    var machine = before
+    let step = recipient.step.waiting(for: codes.map(\.sent), at: visit.now)
+    machine.opened(step)
+    let record = machine.record
+    let sent = event(.codeSent, visit, record: record, id: id, step: step)
+    let view = try await store(machine, codes.map { $0.settled(.success, visit) } + [.audit(sent)], id: id, visit)
+    guard first.reaches else { return view }
+    let chain = codes.filter(\.reaches)
+    let isStarted = deliveries.start { [self] in
+      for (index, code) in chain.enumerated() {
+        guard let failed = await code.deliver() else {
+          if index > 0 { audit.record(event(.codeSent, visit, record: record, id: id, step: step.sent(code.sent))) }
+          return
+        }
+        audit.record(report(failed, of: step.sent(code.sent), record, id: id, visit))
+      }
+    }
+    if !isStarted { audit.record(event(.deliveryFailed, visit, record: record, id: id, step: step)) }
+    return view
+  }
+
+  // MARK: - Where it does not
+
+  /// Delivers and answers then; of a `fallback` the next provider sends where one cannot.
+  private func sendOpenly(
+    _ first: ReadyCode, _ followers: [ProviderName], _ recipient: CodeRecipient, _ before: FlowMachine, id: FlowID, _ visit: Visit
+  ) async throws(Halt) -> FlowView {
+    var waiting = recipient.step
+    var code = first
+    var followers = followers[...]
+    var refusal = Refusal(.deliveryFailed, decision: visit.client.decision)
+    while let failed = await code.deliver() {
+      let name = code.sent.provider
+      let event = report(failed, of: waiting.sent(code.sent), before.record, id: id, visit)
+      visit.notes.note(event.detail.filter { $0.key != "request" })
+      try await settle([code.settled(.refundPerson, visit), .audit(event)], visit)
+      if let reason = failed.reason {
+        (refusal.provider, refusal.deliveryReason) = (name, reason)
+        if reason.isPermanent { waiting.unreachable = (waiting.unreachable ?? []) + [name] }
+      }
+      var next: Readiness?
+      while next == nil, let name = followers.popFirst() { next = try await ready(name, for: recipient, before.record, id: id, visit) }
+      switch next {
+      case .ready(let ready): code = ready
+      case .needs(let other): return try await ask(for: other, first: before, id: id, visit)
+      case nil: throw .refused(refusal)
+      }
+    }
+    var machine = before
+    let step = waiting.waiting(for: [code.sent], at: visit.now)
+    machine.opened(step)
+    let sent = event(.codeSent, visit, record: machine.record, id: id, step: step)
+    return try await store(machine, [code.settled(.success, visit), .audit(sent)], id: id, visit)
+  }
+
+  // MARK: - Delivering
+
+  /// The delivery itself; it answers with what went wrong.
+  private func deliverer(
+    _ provider: any CodeProvider, _ code: String, _ texts: CodeTexts, _ identifier: Identifier, _ visit: Visit
+  ) -> @Sendable () async -> FailedDelivery? {
+    let gateway = visit.generation.gateway
+    let language = visit.messageLanguage ?? language(visit.client.languages, visit)
+    let message = CodeMessage(
+      code: code, text: texts.text(code: code, service: gateway.service, in: language), domainBoundLine: "@\(gateway.publicURL.host) #\(code)",
+      service: gateway.service, language: language.tag, translate: { language.translated($0) })
+    let name = provider.descriptor.name
+    let redaction = redaction(of: name, nil, [identifier], code: message, visit)
+    let tools = tools(for: provider, redaction, visit)
+    let descriptor = registry(visit).descriptor(name)
+    return { [providerMetrics] () async in
+      let start = ContinuousClock.now
+      do throws(DeliveryFault) {
+        try await provider.deliver(message, to: identifier, with: tools)
+        providerMetrics.record(.deliver, of: name, .delivered, since: start)
+        return nil
+      } catch {
+        // A reason that was not declared is a fault like any other: nobody knows what it says of the person.
+        let reason = error.declared.flatMap { descriptor?.deliveryReason($0) }
+        providerMetrics.record(.deliver, of: name, reason == nil ? .fault : .undeliverable, since: start)
+        // It goes into the log and the audit trail.
+        return FailedDelivery(fault: redaction(error.reason), reason: reason)
+      }
+    }
+  }
+
+  /// Logs a failed delivery.
+  /// - Returns: its line of the audit trail.
+  private func report(_ failed: FailedDelivery, of step: StepRecord, _ record: FlowRecord, id: FlowID, _ visit: Visit) -> AuditEvent {
+    var event = event(.deliveryFailed, visit, record: record, id: id, step: step)
+    var metadata: Logger.Metadata = ["provider": "\(step.provider)", "fault": "\(failed.fault)"]
+    if let reason = failed.reason {
+      event.detail["reason"] = reason.reason.rawValue
+      event.detail["fault"] = failed.fault
+      metadata["reason"] = "\(reason.reason.rawValue)"
+    } else {
+      event.detail.merge(faultDetail(failed.fault, of: step.provider, in: .deliver, at: clock.now())) { $1 }
+    }
+    logger.log(level: failed.reason == nil ? .error : .notice, "a code could not be delivered", metadata: metadata)
+    return event
+  }
+
+  /// The way that gateway.lua names for a provider's messages.
+  func messenger(for provider: any Provider, _ visit: Visit) -> (any Messenger)? {
+    let settings = visit.generation.gateway.providers[provider.descriptor.name]
+    let names = provider.descriptor.settings.compactMap { if case .messages = $0.kind { $0.name } else { nil } }
+    return names.lazy.compactMap { settings?.deliveries[$0] }.first.map(delivery.messenger(for:)).map { messenger in
+      speaking(messenger, visit.messageLanguage ?? language(visit.client.languages, visit), visit)
+    }
+  }
+}
+
+extension StepRecord {
+  /// Whether both are about the same accounts, as they are now.
+  fileprivate func isForTheSame(as other: StepRecord) -> Bool {
+    account == other.account && epoch == other.epoch && holder == other.holder && claimants == other.claimants
+  }
+
+  /// The step with these new codes, the first of which it shows, beside those that it waits for already and that have not expired.
+  fileprivate func waiting(for new: [SentCode], at now: Timestamp) -> StepRecord {
+    guard let first = new.first else { return self }
+    let kept = (alternatives ?? []).filter { old in now < old.challenge.expiresAt && !new.contains { $0.provider == old.provider } }
+    var step = sent(first)
+    let others = new.dropFirst() + kept
+    step.alternatives = others.isEmpty ? nil : Array(others)
+    return step
+  }
+}

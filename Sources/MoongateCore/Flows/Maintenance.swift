@@ -1,0 +1,194 @@
+import Logging
+import MoongateSDK
+import Synchronization
+
+/// Runs the maintenance of providers: each on one gateway of the installation at a time, by a lease in the store.
+///
+/// A run is cancelled at its time limit. Its lease lasts a little longer: a gateway that dies is replaced when it ends. A run that goes on even so can store
+/// nothing under a lease that another gateway has, and this gateway begins no second one beside it.
+package final class Maintenance: Sendable {
+  /// The longest run.
+  package static let limit: Duration = .seconds(60)
+  /// What a run has to end in after it was cancelled, before another gateway may begin one.
+  static let grace: Duration = .seconds(30)
+  /// How long it waits where the store does not answer.
+  private static let pause: Duration = .seconds(30)
+
+  private struct State {
+    /// When a provider is asked for next, as far as this gateway knows.
+    var next: [ProviderName: Timestamp] = [:]
+    /// Those that run here, or have not ended after they were cancelled.
+    var running: Set<ProviderName> = []
+  }
+
+  private let engine: FlowEngine
+  private let holder: String
+  private let jitter: @Sendable () -> Double
+  private let sleep: @Sendable (Duration) async -> Void
+  private let state = Mutex(State())
+
+  /// - Parameters:
+  ///   - holder: names this gateway.
+  ///   - jitter: in 0..<1, so that providers with the same interval do not all run at one moment.
+  ///   - sleep: waits for the time limit of a run, or until it is cancelled.
+  package init(
+    _ engine: FlowEngine, holder: String, jitter: @escaping @Sendable () -> Double,
+    sleep: @escaping @Sendable (Duration) async -> Void = { try? await Task.sleep(for: $0) }
+  ) {
+    self.engine = engine
+    self.holder = holder
+    self.jitter = jitter
+    self.sleep = sleep
+  }
+
+  /// Runs what is due here and now, and returns when all of it has ended or was cancelled.
+  package func step() async {
+    let generation = engine.generations.current
+    let now = engine.clock.now()
+    let registry = generation.registry ?? engine.providers
+    await withTaskGroup(of: Void.self) { group in
+      for provider in registry.all {
+        let descriptor = provider.descriptor
+        guard let interval = descriptor.maintenanceInterval, generation.policies[descriptor.name] != nil else { continue }
+        let isDue = state.withLock { $0.next[descriptor.name].map { $0 <= now } ?? true && $0.running.insert(descriptor.name).inserted }
+        if isDue { group.addTask { await self.run(provider, every: interval, in: generation, at: now) } }
+      }
+    }
+  }
+
+  private func run(_ provider: any Provider, every interval: Duration, in generation: any PolicyGeneration, at now: Timestamp) async {
+    let name = provider.descriptor.name
+    let lease: Lease
+    do {
+      switch try await engine.store.acquireLease("maintain \(name)", by: holder, for: Self.limit + Self.grace, at: now) {
+      case .held(let held): lease = held
+      case .notBefore(let moment): return ended(name, next: moment)
+      }
+    } catch {
+      engine.logger.warning("the maintenance of a provider cannot begin", metadata: ["provider": "\(name)", "fault": "\(error)"])
+      return ended(name, next: now + Self.pause)
+    }
+    let hasEnded = await maintain(provider, under: lease, generation)
+    let end = engine.clock.now()
+    // A tenth earlier or later.
+    let due = end + interval * (0.9 + 0.2 * jitter())
+    do {
+      // Of one that has not ended the lease stays until its own end.
+      if hasEnded { try await engine.store.releaseLease(lease, dueAt: due, at: end) }
+    } catch {
+      engine.logger.warning("the maintenance of a provider could not be ended", metadata: ["provider": "\(name)", "fault": "\(error)"])
+    }
+    if hasEnded { ended(name, next: due) }
+  }
+
+  private func ended(_ name: ProviderName, next: Timestamp) {
+    state.withLock { state in
+      state.next[name] = next
+      state.running.remove(name)
+    }
+  }
+
+  /// - Returns: false where it has not ended after it was cancelled.
+  private func maintain(_ provider: any Provider, under lease: Lease, _ generation: any PolicyGeneration) async -> Bool {
+    let name = provider.descriptor.name
+    let start = ContinuousClock.now
+    let run = MaintenanceRun()
+    let tools = engine.maintenanceTools(for: provider, under: lease, generation)
+    let work = Task {
+      do {
+        try await provider.maintain(with: tools)
+        run.end(.done)
+      } catch {
+        run.end(.failed("\(error)"))
+      }
+    }
+    let timer = Task { [sleep] in
+      await sleep(Self.limit)
+      run.end(.late)
+    }
+    let outcome = await withTaskCancellationHandler {
+      await run.outcome
+    } onCancel: {
+      run.end(.stopped)
+    }
+    timer.cancel()
+    switch outcome {
+    case .done: engine.providerMetrics.record(.maintain, of: name, .maintained, since: start)
+    case .failed(let fault):
+      engine.providerMetrics.record(.maintain, of: name, .fault, since: start)
+      let redaction = engine.redaction(of: name, nil, [], engine.maintenanceVisit(generation))
+      engine.logger.error("the maintenance of a provider failed", metadata: ["provider": "\(name)", "fault": "\(redaction(fault))"])
+    // The gateway ends. Its lease does too, and another gateway goes on.
+    case .stopped:
+      work.cancel()
+      return false
+    case .late:
+      work.cancel()
+      engine.providerMetrics.record(.maintain, of: name, .fault, since: start)
+      engine.logger.error(
+        "the maintenance of a provider did not end in time and is cancelled", metadata: ["provider": "\(name)", "limit": "\(Self.limit)"])
+      // Whoever ignores that is left behind: nothing else of this provider's runs here until it has ended.
+      Task { [self, clock = engine.clock] in
+        await work.value
+        ended(name, next: clock.now())
+      }
+      return false
+    }
+    return true
+  }
+}
+
+/// How a run of maintenance has ended: whichever of its end and its time limit comes first.
+private final class MaintenanceRun: Sendable {
+  enum Outcome: Sendable {
+    case done
+    case failed(String)
+    case late
+    case stopped
+  }
+
+  private struct State {
+    var outcome: Outcome?
+    var waiting: CheckedContinuation<Outcome, Never>?
+  }
+
+  private let state = Mutex(State())
+
+  func end(_ outcome: Outcome) {
+    let waiting = state.withLock { state -> CheckedContinuation<Outcome, Never>? in
+      guard state.outcome == nil else { return nil }
+      state.outcome = outcome
+      return state.waiting.take()
+    }
+    waiting?.resume(returning: outcome)
+  }
+
+  var outcome: Outcome {
+    get async {
+      await withCheckedContinuation { continuation in
+        let outcome = state.withLock { state -> Outcome? in
+          if state.outcome == nil { state.waiting = continuation }
+          return state.outcome
+        }
+        if let outcome { continuation.resume(returning: outcome) }
+      }
+    }
+  }
+}
+
+extension FlowEngine {
+  /// A visit that nobody pays.
+  func maintenanceVisit(_ generation: any PolicyGeneration) -> Visit {
+    let client = ClientContext(decision: DecisionID(from: random), address: .unspecified, userAgent: nil, browser: nil, session: nil)
+    return Visit(client: client, now: clock.now(), generation: generation)
+  }
+
+  /// What a provider is granted for its maintenance.
+  func maintenanceTools(for provider: any Provider, under lease: Lease, _ generation: any PolicyGeneration) -> StepTools {
+    let name = provider.descriptor.name
+    let visit = maintenanceVisit(generation)
+    var tools = tools(for: provider, redaction(of: name, nil, [], visit), visit)
+    tools.store = ProviderKeyValues(of: name, in: store, keys: keys, clock: clock, logger: logger, under: lease)
+    return tools
+  }
+}

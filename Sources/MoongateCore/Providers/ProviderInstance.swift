@@ -1,0 +1,135 @@
+import MoongateSDK
+
+/// A compiled-in provider under the name or the title that gateway.lua gives it: `sms_us = phone_otp { title = "SMS (USA)" }`.
+///
+/// Behaves as the provider itself; only the descriptor differs. It conforms to each protocol of the SDK that the provider conforms to.
+package struct ProviderInstance<Base: Provider>: Provider {
+  package let base: Base
+  package let descriptor: ProviderDescriptor
+
+  fileprivate init(of base: Base, as descriptor: ProviderDescriptor) {
+    self.base = base
+    self.descriptor = descriptor
+  }
+
+  package func maintain(with tools: StepTools) async throws { try await base.maintain(with: tools) }
+}
+
+extension Provider {
+  /// The same provider under another descriptor. An instance of an instance stands for the provider itself, so that its name is put before identities
+  /// once.
+  package func instance(_ descriptor: ProviderDescriptor) -> any Provider {
+    if let instance = self as? any StandInProvider { return instance.represented.instance(descriptor) }
+    return ProviderInstance(of: self, as: descriptor)
+  }
+}
+
+/// A provider that stands for another one.
+package protocol StandInProvider: Provider {
+  /// The provider that it stands for.
+  var represented: any Provider { get }
+}
+
+extension ProviderInstance: StandInProvider {
+  package var represented: any Provider { base }
+}
+
+// MARK: - Identities
+
+/// Identities elsewhere (`IdentifierKind.federated`) begin with the name of the instance that proved them.
+///
+/// Attack: two instances of one provider lead to two sites, and somebody has the same subject at one site as the owner of an account has at the
+/// other. Whatever the provider writes into its identities, those of one instance never equal those of another.
+extension ProviderInstance {
+  private var prefix: String? { descriptor.instanceOf == nil ? nil : "\(descriptor.name) " }
+
+  /// As the gateway keeps what the provider read or proved.
+  fileprivate func kept(_ identifier: Identifier) -> Identifier {
+    guard let prefix, identifier.kind == .federated else { return identifier }
+    return Identifier(kind: .federated, value: prefix + identifier.value, display: identifier.display, attributes: identifier.attributes)
+  }
+
+  /// As the provider knows what the gateway keeps; nil for an identity of another provider.
+  fileprivate func known(_ identifier: Identifier) -> Identifier? {
+    guard let prefix, identifier.kind == .federated else { return identifier }
+    guard identifier.value.hasPrefix(prefix) else { return nil }
+    return Identifier(
+      kind: .federated, value: String(identifier.value.dropFirst(prefix.count)), display: identifier.display, attributes: identifier.attributes)
+  }
+
+  fileprivate func known(_ step: StepContext) -> StepContext {
+    guard prefix != nil else { return step }
+    var step = step
+    step.identifier = step.identifier.flatMap(known)
+    step.account = step.account.map { account in
+      StepAccount(id: account.id, record: account.record, identifiers: account.identifiers.compactMap(known), names: account.names)
+    }
+    return step
+  }
+
+  fileprivate func kept(_ answer: StepAnswer) -> StepAnswer {
+    guard prefix != nil, case .proved(var proof) = answer else { return answer }
+    proof.proved = proof.proved.map(kept)
+    proof.attested = proof.attested.map(kept)
+    proof.claimed = proof.claimed.map(kept)
+    return .proved(proof)
+  }
+}
+
+// MARK: - What a provider can be
+
+extension ProviderInstance: CodeProvider where Base: CodeProvider {
+  package func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier { kept(try base.readIdentifier(input)) }
+
+  package func deliver(_ code: CodeMessage, to identifier: Identifier, with tools: StepTools) async throws(DeliveryFault) {
+    try await base.deliver(code, to: known(identifier) ?? identifier, with: tools)
+  }
+}
+
+extension ProviderInstance: FullProvider where Base: FullProvider {
+  package func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier? { try base.readIdentifier(input).map(kept) }
+
+  package func check(_ step: StepContext, _ input: ProviderInput) throws(InputProblem) { try base.check(known(step), input) }
+
+  package func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer { kept(try await base.begin(known(step), input)) }
+
+  package func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer { kept(try await base.submit(known(step), input)) }
+
+  package func upgrade(_ record: [UInt8], from version: Int) async throws -> [UInt8] { try await base.upgrade(record, from: version) }
+
+  package func holdings(in record: [UInt8]) throws -> [HeldItem] { try base.holdings(in: record) }
+}
+
+extension ProviderInstance: WebhookReceiver where Base: WebhookReceiver {
+  package func receive(_ webhook: WebhookRequest, with tools: StepTools) async throws -> WebhookAnswer {
+    try await base.receive(webhook, with: tools)
+  }
+}
+
+extension ProviderInstance: WellKnownPublisher where Base: WellKnownPublisher {
+  package func document(_ name: String, of site: PublicSite) throws -> String? { try base.document(name, of: site) }
+}
+
+extension ProviderInstance: IdentifierFormatting where Base: IdentifierFormatting {
+  package var identifierKind: IdentifierKind { base.identifierKind }
+
+  package func knows(region: String) -> Bool { base.knows(region: region) }
+
+  package func draft(_ typed: String, region: String) -> IdentifierDraft { base.draft(typed, region: region) }
+}
+
+extension ProviderInstance: RehearsableProvider where Base: RehearsableProvider {
+  package func rehearsal(sending messenger: any Messenger) -> any Provider { base.rehearsal(sending: messenger).instance(descriptor) }
+}
+
+extension ProviderInstance: DecidedRehearsal where Base: DecidedRehearsal {
+  package func decide(_ isApproved: Bool) { base.decide(isApproved) }
+}
+
+extension ProviderInstance: SecretImporting where Base: SecretImporting {
+  package var importedHashes: Set<SecretHashKind> { base.importedHashes }
+
+  package func record(importing hash: String) -> [UInt8] { base.record(importing: hash) }
+
+  package func hash(exporting record: [UInt8]) -> String? { base.hash(exporting: record) }
+}

@@ -1,0 +1,80 @@
+import HTTPTypes
+import MoongateCore
+import MoongateSDK
+
+// Locks and unlocking on the page of a PIN.
+
+extension PadPage {
+  /// The refusal of the next attempt while a lock is active, so that the page shows it before anything is typed; nil without a lock.
+  func lock(in flow: String, _ purpose: FlowPurpose, _ exchange: Exchange) async throws(Refusal) -> Refusal? {
+    guard purpose.step(of: provider) != .set else { return nil }
+    let client = try await driver.caller(exchange)
+    guard case .success(let until?) = await driver.engine.lock(of: provider, in: flow, client: client) else { return nil }
+    var refusal = exchange.refusal(.tooManyAttempts)
+    let now = clock.now()
+    refusal.retryAfter = now < until ? until - now : nil
+    return refusal
+  }
+
+  /// Verifies a PIN that the person has just chosen, by the flow that unlocks it, if they now go on to a route that requires it. The route would ask
+  /// again at once. Everywhere else, choosing a PIN is not passing it.
+  /// - Returns: the cookies of the session that has passed the PIN; nil if it was not verified, so that a page that requires it asks for it.
+  func unlock(with chosen: InputValue?, after driven: FlowDriver.Driven, _ exchange: Exchange) async -> [String]? {
+    guard let chosen, driven.view.status == .complete, driven.view.isOfBrowser, let token = driven.view.session?.token,
+      let target = driven.view.next, exchange.requires(provider, at: target),
+      let unlocking = exchange.generation.flow(for: .factor(provider, .unlock))
+    else { return nil }
+    do throws(Refusal) {
+      let hash = TokenHash(of: token.reveal().utf8)
+      let found = try await exchange.asking { () async throws(StoreFault) in try await driver.sessions.find(hash) }
+      guard let session = found else { return nil }
+      let made = try await driver.create(unlocking.name, returnTo: nil, in: session, exchange)
+      let proved = try await driver.drive(exchange, as: made, in: session) { engine, client in
+        await engine.begin(made.view.id, provider: provider.rawValue, fields: [current: chosen], client: client)
+      }
+      return proved.view.status == .complete ? made.cookies + proved.cookies : nil
+    } catch {
+      return nil
+    }
+  }
+
+}
+
+extension Account {
+  /// A masked number or address, enough for the owner to recognise the account: what is verified first. nil where it has none.
+  var hint: String? {
+    let own = identifiers.sorted { ($0.verifiedAt == nil ? 1 : 0) < ($1.verifiedAt == nil ? 1 : 0) }
+    return (own.first { $0.identifier.kind != .federated } ?? own.first)?.identifier.hint
+  }
+}
+
+extension Exchange {
+  /// Whether the route of a path, or of an address of ours, requires a provider's factor.
+  func requires(_ provider: ProviderName, at target: String) -> Bool {
+    var host = gateway.publicURL.host
+    var path = target[...]
+    if let separator = target.firstRange(of: "://"), !target.hasPrefix("/") {
+      let authority = target[separator.upperBound...].prefix { $0 != "/" && $0 != "?" && $0 != "#" }
+      guard let named = HostName(String(authority)) else { return false }
+      (host, path) = (named.name, target[authority.endIndex...])
+    }
+    let raw = Array(path.prefix { $0 != "?" && $0 != "#" }.utf8)
+    guard let judged = RequestPath(raw.span) else { return false }
+    let routes = generation.routes
+    let decoded = judged.decoded ?? raw
+    let method = Array("GET".utf8)
+    guard let index = RouteMatcher(routes).match(host: host, path: decoded.span, method: method.span) else { return false }
+    if case .passed(provider, _)? = routes.routes[index].requirement { return true }
+    return false
+  }
+
+  /// Why the service asks for a step, so that the person knows who wants it; nil where the person came by themselves.
+  ///
+  /// Names the service as the configuration does, and nothing of the address: a link must not put words on the page.
+  func reason(for purpose: FlowPurpose, returnTo: String?, _ words: Words) -> String? {
+    guard let returnTo, !returnTo.hasPrefix("/auth/") else { return nil }
+    let service: KeyValuePairs = ["service": gateway.brand.name ?? gateway.service]
+    if let made = purpose.setProvider { return requires(made, at: returnTo) ? words.text("asks_setup", service) : nil }
+    return purpose.isProofAlone && purpose.needsSession ? words.text("asks_again", service) : nil
+  }
+}

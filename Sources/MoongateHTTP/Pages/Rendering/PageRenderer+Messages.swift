@@ -1,0 +1,21 @@
+import MoongateCore
+import MoongateSDK
+
+extension PageRenderer: MessageLanguages {
+  /// Messages are in the languages of the pages, with the words of the pages.
+  package func language(_ wanted: [String], of generation: any PolicyGeneration, providers: [StepWords]) -> any MessageLanguage {
+    let set = set(of: generation)
+    return (LanguageChoice.choose(wanting: wanted, among: set.languages) ?? set.languages[0]).knowing(providers)
+  }
+}
+
+extension Words: MessageLanguage {
+  var isRightToLeft: Bool { direction == "rtl" }
+
+  func spoken(_ duration: Duration) -> String { wait(duration) }
+
+  func device(userAgent: String?) -> String? {
+    let name = DeviceName(userAgent: userAgent)
+    return name.browser == nil && name.system == nil ? nil : name.text(self)
+  }
+}

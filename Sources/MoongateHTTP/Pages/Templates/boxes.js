@@ -1,0 +1,50 @@
+// A field for a code of known length on a page of any provider: the boxes show what is in it, and a whole code is sent by itself.
+import { announce, say } from "./say.js";
+
+export default function enhance(holder) {
+  const input = holder.querySelector("input");
+  const form = input.form;
+  const boxes = [...holder.querySelectorAll(".box")];
+  const length = boxes.length;
+  let timer, shown = "";
+
+  function draw() {
+    boxes.forEach((box, index) => {
+      box.textContent = input.value[index] ?? "";
+      box.classList.toggle("filled", index < input.value.length);
+      box.classList.toggle("current", index === Math.min(input.value.length, length - 1) && !input.disabled);
+    });
+    shown = input.value;
+  }
+
+  input.addEventListener("input", () => {
+    clearTimeout(timer);
+    const value = input.value.replace(/\D/g, "").slice(0, length);
+    if (value !== input.value) input.value = value;
+    if (value && form.dataset.state === "wrong") {
+      form.dataset.state = "open";
+      input.removeAttribute("aria-invalid");
+    }
+    const isLonger = value.length > shown.length;
+    draw();
+    if (value.length < length) {
+      if (isLonger) announce(say("entered", { count: value.length, length }));
+      return;
+    }
+    announce(say("all_entered", { length }));
+    timer = setTimeout(() => { if (input.value === value && !input.disabled) form.requestSubmit(form.querySelector("button.main")); }, 300);
+  });
+  for (const name of ["focus", "click", "keyup"]) {
+    input.addEventListener(name, () => { if (input.selectionStart !== input.value.length) input.setSelectionRange(input.value.length, input.value.length); });
+  }
+  // Something else is sent with the same form: a recovery code.
+  form.addEventListener("submit", () => clearTimeout(timer));
+  document.addEventListener("moongate:refused", (event) => {
+    if (event.detail.form !== form) return;
+    input.value = "";
+    draw();
+  });
+  input.value = input.value.replace(/\D/g, "").slice(0, length);
+  draw();
+  form.dataset.ready = "1";
+}

@@ -1,0 +1,42 @@
+import MoongateCore
+import MoongateSDK
+
+/// What `wait.mustache` shows: a step that waits for a decision that the person makes elsewhere. The page polls by its script, and without scripts
+/// comes back by itself.
+struct WaitModel: PageModel {
+  static let template = PageTemplate.wait
+
+  let heading: String
+  let instruction: String?
+  let parts: [StepModel.Part]
+  let id: String
+  /// Where the page is found again.
+  let here: String
+  let back: String
+  /// Until the next poll.
+  let milliseconds: Int64
+  let seconds: Int
+  /// Other providers that the step can be passed with.
+  let others: [StepModel.Choice]
+  let canSkip: Bool
+
+  /// - Parameters:
+  ///   - wait: until the next poll.
+  ///   - others: the other choices of the step, where nothing has to be typed to begin them.
+  init(_ form: StepForm, _ step: StepView, wait: Duration, _ provider: ProviderPage?, others: [ProviderPage], _ words: Words, here: String) {
+    let spoken = words.speaking(provider?.descriptor.words)
+    heading = provider?.title(spoken) ?? words["confirm_title"]
+    parts = step.shown.flatMap { StepModel.Part.parts(of: $0, spoken) }
+    let isTold = parts.contains { $0.text != nil }
+    instruction = isTold ? nil : provider?.descriptor.words.flatMap { $0.instruction.isEmpty ? nil : spoken.translated($0.instruction) }
+    id = form.id ?? ""
+    self.here = here
+    back = StepModel.back(form)
+    milliseconds = wait.wholeMilliseconds
+    seconds = wait.retryAfterSeconds
+    self.others = others.map {
+      StepModel.Choice(name: $0.name.rawValue, label: words.text("use_other", ["name": $0.shortName(words)]))
+    }
+    canSkip = step.isSkippable
+  }
+}

@@ -1,0 +1,192 @@
+import Foundation
+import MoongateCore
+import MoongateSDK
+
+/// One line of an import: an account as JSON.
+///
+///     {"identifiers":[{"phone":"+919999999999","verified":true},{"email":"asha@example.com","verified":false}],
+///      "first_name":"Asha","last_name":"Rao","password":"$2b$12$…","created_at":"2024-05-01T12:00:00Z","locked":false}
+///
+/// A hash stands under the name of its provider, any that takes hashes (`SecretImporting`). Only `identifiers` has to be there, with one at least,
+/// unless the line has the `id` of an account that was exported: somebody else may have
+/// proved its only address since. `federated` is an issuer, a space and a subject, behind the name and a space of
+/// an instance.
+struct AccountLine {
+  /// Every problem of the line, in words.
+  struct Problems: Error {
+    var sentences: [String]
+  }
+
+  private static let ownFields = ["id", "identifiers", "first_name", "last_name", "created_at", "last_seen_at", "locked", "records", "records_key"]
+
+  let desk: AccountDesk
+  /// ISO 3166-1 alpha-2, for numbers without `+`.
+  let region: String
+  /// Opens the records of a line.
+  let records: AccountRecords
+  /// Whose hashes a line may bring, each under its provider's name.
+  private let importers: [any SecretImporting]
+  private let fieldNames: [String]
+
+  init(desk: AccountDesk, region: String, records: AccountRecords) {
+    self.desk = desk
+    self.region = region
+    self.records = records
+    importers = Self.importers(of: desk)
+    fieldNames = Self.ownFields + importers.map(\.descriptor.name.rawValue)
+  }
+
+  /// The providers whose hashes a line may hold: one that is called as a field of its own has none.
+  static func importers(of desk: AccountDesk) -> [any SecretImporting] {
+    desk.importers.filter { !ownFields.contains($0.descriptor.name.rawValue) }
+  }
+
+  /// - Throws: all that is wrong with it.
+  func read(_ line: Data) throws(Problems) -> ImportedAccount {
+    guard let fields = (try? JSONSerialization.jsonObject(with: line)) as? [String: Any] else {
+      throw Problems(sentences: ["it is no JSON object"])
+    }
+    var problems: [String] = []
+    for name in fields.keys.sorted() where !fieldNames.contains(name) {
+      problems.append("unknown field `\(name)`; there are \(fieldNames.joined(separator: ", "))")
+    }
+    let id = text("id", fields, &problems)
+    var account = ImportedAccount(identifiers: names(fields["identifiers"], mayBeNone: id != nil, &problems))
+    account.id = id
+    if let id = account.id, id.wholeMatch(of: /ac_[A-Za-z0-9_-]{1,64}/) == nil { problems.append("`id` is none: they look like ac_…") }
+    account.firstName = name("first_name", fields, &problems)
+    account.lastName = name("last_name", fields, &problems)
+    account.createdAt = time("created_at", fields, &problems)
+    account.lastSeenAt = time("last_seen_at", fields, &problems)
+    switch fields["locked"] {
+    case nil, is NSNull: break
+    case let flag as Bool: account.isLocked = flag
+    default: problems.append("`locked` is true or false")
+    }
+    for importer in importers {
+      let provider = importer.descriptor.name
+      guard let hash = text(provider.rawValue, fields, &problems) else { continue }
+      // The hash itself is never told: a bad line is often a good password in the wrong place.
+      do throws(StoredHash.Problem) {
+        let kind = try StoredHash(hash).kind
+        if !importer.importedHashes.contains(kind) { problems.append("`\(provider)` takes no \(kind.rawValue) hash") }
+      } catch {
+        problems.append("`\(provider)` is no hash that can be judged: \(error.rawValue)")
+      }
+      account.records[provider] = ProviderRecord(bytes: importer.record(importing: hash), version: importer.descriptor.recordVersion)
+    }
+    let sealed = (text("records", fields, &problems), text("records_key", fields, &problems))
+    guard problems.isEmpty else { throw Problems(sentences: problems) }
+    account.records.merge(try records.open(sealed, of: account)) { _, exported in exported }
+    return account
+  }
+
+  private func text(_ name: String, _ fields: [String: Any], _ problems: inout [String]) -> String? {
+    switch fields[name] {
+    case nil, is NSNull: return nil
+    case let text as String: return text
+    default:
+      problems.append("`\(name)` is a text")
+      return nil
+    }
+  }
+
+  private func time(_ name: String, _ fields: [String: Any], _ problems: inout [String]) -> Timestamp? {
+    guard let text = text(name, fields, &problems) else { return nil }
+    guard let date = try? Date(text, strategy: .iso8601) else {
+      problems.append("`\(name)` is no time such as 2024-05-01T12:00:00Z")
+      return nil
+    }
+    return Timestamp(milliseconds: Int64(date.timeIntervalSince1970 * 1000))
+  }
+
+  private func name(_ field: String, _ fields: [String: Any], _ problems: inout [String]) -> String? {
+    guard let text = text(field, fields, &problems) else { return nil }
+    // Names go into headers, pages and mails: what registering refuses is refused here too.
+    let isPlain = text.unicodeScalars.allSatisfy { scalar in
+      ![.control, .lineSeparator, .paragraphSeparator, .surrogate, .unassigned, .privateUse].contains(scalar.properties.generalCategory)
+        && !scalar.properties.isBidiControl
+    }
+    if text.isEmpty || text.unicodeScalars.count > 100 || !isPlain {
+      problems.append("`\(field)` is 1 to 100 characters, without control characters and marks that turn the text around them")
+    }
+    return text
+  }
+
+  private func names(_ value: Any?, mayBeNone: Bool, _ problems: inout [String]) -> [ImportedAccount.Name] {
+    guard let list = value as? [Any], mayBeNone || !list.isEmpty else {
+      problems.append("`identifiers` is a list with one at least, such as [{\"phone\":\"+919999999999\",\"verified\":true}]")
+      return []
+    }
+    var names: [ImportedAccount.Name] = []
+    for item in list {
+      guard let fields = item as? [String: Any], let kind = IdentifierKind.allCases.first(where: { fields[$0.rawValue] != nil }),
+        let text = fields[kind.rawValue] as? String, Set(fields.keys).isSubset(of: [kind.rawValue, "verified"])
+      else {
+        problems.append("an identifier is {\"phone\" or \"email\" or \"federated\": text, \"verified\": true or false}")
+        continue
+      }
+      let isVerified: Bool
+      switch fields["verified"] {
+      case nil: isVerified = false
+      case let flag as Bool: isVerified = flag
+      default:
+        problems.append("`verified` is true or false")
+        continue
+      }
+      let found = desk.identifiers(named: text, region: region).first { $0.kind == kind }
+      let parts = text.split(separator: " ", omittingEmptySubsequences: false)
+      // An identity of an instance begins with the instance's name.
+      let isPair =
+        (parts.count == 2 || parts.count == 3 && ProviderName(rawValue: String(parts[0])) != nil)
+        && text.utf8.allSatisfy { (0x20...0x7e).contains($0) }
+      guard let identifier = found, kind != .federated || isPair else {
+        problems.append("\"\(text)\" is no \(kind.rawValue)\(kind == .federated ? ": write an issuer, a space and a subject" : "")")
+        continue
+      }
+      if names.contains(where: { $0.identifier == identifier }) { problems.append("\"\(text)\" is there twice") }
+      names.append(ImportedAccount.Name(identifier: identifier, isVerified: isVerified))
+    }
+    return names
+  }
+}
+
+/// One line of an export: what an import reads.
+struct ExportedLine: Encodable {
+  struct Name: Encodable {
+    let identifier: HeldIdentifier
+
+    func encode(to encoder: any Encoder) throws {
+      var container = encoder.container(keyedBy: Key.self)
+      try container.encode(identifier.identifier.value, forKey: Key(stringValue: identifier.identifier.kind.rawValue))
+      try container.encode(identifier.verifiedAt != nil, forKey: Key(stringValue: "verified"))
+    }
+  }
+
+  struct Key: CodingKey {
+    let stringValue: String
+    let intValue: Int? = nil
+
+    init(stringValue: String) { self.stringValue = stringValue }
+    init?(intValue: Int) { nil }
+  }
+
+  let account: Account
+  let hashes: [ProviderName: String]
+  /// Sealed, with the name of the key.
+  let records: (sealed: String, key: String)?
+
+  func encode(to encoder: any Encoder) throws {
+    var container = encoder.container(keyedBy: Key.self)
+    try container.encode(account.id, forKey: Key(stringValue: "id"))
+    try container.encode(account.identifiers.map(Name.init), forKey: Key(stringValue: "identifiers"))
+    try container.encodeIfPresent(account.firstName, forKey: Key(stringValue: "first_name"))
+    try container.encodeIfPresent(account.lastName, forKey: Key(stringValue: "last_name"))
+    try container.encode(account.createdAt.text, forKey: Key(stringValue: "created_at"))
+    try container.encode(account.lastSeenAt.text, forKey: Key(stringValue: "last_seen_at"))
+    try container.encode(account.isLocked, forKey: Key(stringValue: "locked"))
+    try container.encodeIfPresent(records?.sealed, forKey: Key(stringValue: "records"))
+    try container.encodeIfPresent(records?.key, forKey: Key(stringValue: "records_key"))
+    for (provider, hash) in hashes { try container.encode(hash, forKey: Key(stringValue: provider.rawValue)) }
+  }
+}

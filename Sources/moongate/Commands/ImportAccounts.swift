@@ -1,0 +1,140 @@
+import ArgumentParser
+import Foundation
+import MoongateCore
+import MoongateSDK
+
+/// `moongate account import FILE`: people from elsewhere, all of them or none.
+struct ImportAccounts: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "import", abstract: "Take in accounts from JSON lines: all of the file, or nothing.",
+    discussion: """
+      A line is {"identifiers":[{"phone":"+919999999999","verified":true},{"email":"asha@example.com","verified":false}],"first_name":"Asha",\
+      "last_name":"Rao","password":"$2b$…","pin":"$argon2id$…","created_at":"2024-05-01T12:00:00Z"}. Only identifiers must be there. Hashes stand \
+      under the names of their providers, and are Argon2 ($argon2id$, $argon2i$) or bcrypt ($2a$, $2b$, $2y$), and are made anew at the next sign-in. With --records the lines are those of `account export --records`. Every bad line is told with its number.
+      """)
+
+  @OptionGroup var configuration: ConfigurationOption
+  @Argument(help: "The file; - reads standard input.") var file: String
+  @Flag(help: "Look at the lines and take in nothing.") var dryRun = false
+  @OptionGroup var records: RecordOptions
+  @Flag(help: "Print JSON.") var json = false
+
+  private struct Report: Encodable {
+    struct Line: Encodable {
+      let line: Int
+      let problem: String
+    }
+
+    let imported: Int
+    let problems: [Line]
+  }
+
+  /// A file as it was read: what it holds, and what is wrong with it.
+  private struct Lines {
+    private(set) var accounts: [ImportedAccount] = []
+    /// The line of each account, from 1.
+    private(set) var numbers: [Int] = []
+    private(set) var problems: [Report.Line] = []
+
+    init(_ data: Data, by reader: AccountLine) {
+      var seen: [Identifier: Int] = [:]
+      var ids: [String: Int] = [:]
+      for (index, line) in data.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).enumerated() {
+        let number = index + 1
+        guard !line.allSatisfy({ $0 == 0x20 || $0 == 0x09 || $0 == 0x0d }) else { continue }
+        do throws(AccountLine.Problems) {
+          let account = try reader.read(Data(line))
+          if let id = account.id, let first = ids.updateValue(number, forKey: id) {
+            problems.append(Report.Line(line: number, problem: "`id` is that of line \(first)"))
+          }
+          for name in account.identifiers where name.isVerified {
+            if let first = seen.updateValue(number, forKey: name.identifier) {
+              problems.append(Report.Line(line: number, problem: "\(name.identifier.value) is verified in line \(first) already"))
+            }
+          }
+          accounts.append(account)
+          numbers.append(number)
+        } catch {
+          problems += error.sentences.map { Report.Line(line: number, problem: $0) }
+        }
+      }
+    }
+  }
+
+  func run() async throws {
+    let data: Data
+    if file == "-" {
+      data = FileHandle.standardInput.readDataToEndOfFile()
+    } else {
+      guard let read = FileManager.default.contents(atPath: file) else { throw StartProblem("\(file) cannot be read.", status: .couldNotRun) }
+      data = read
+    }
+    try await OperatorStore.with(configuration) { opened in
+      let records = AccountRecords(try records.keys(opened), opened)
+      let lines = Lines(data, by: AccountLine(desk: opened.desk, region: opened.gateway.region, records: records))
+      guard lines.problems.isEmpty, !dryRun else { return try tell(Report(imported: 0, problems: lines.problems), of: lines.accounts.count) }
+      let rejected = try await opened.desk.add(lines.accounts)
+      let problems = rejected.map {
+        Report.Line(line: lines.numbers[$0], problem: "an account that is here has its id, or holds one of its identifiers verified")
+      }
+      try tell(Report(imported: rejected == nil ? lines.accounts.count : 0, problems: problems.map { [$0] } ?? []), of: lines.accounts.count)
+    }
+  }
+
+  private func tell(_ report: Report, of count: Int) throws {
+    if json {
+      print(try ToolJSON.text(report))
+    } else {
+      for problem in report.problems { print("\(file):\(problem.line): \(problem.problem)") }
+      if !report.problems.isEmpty {
+        print("\(report.problems.count) problem\(report.problems.count == 1 ? "" : "s"); nothing was taken in")
+      } else {
+        print(dryRun ? "\(count) account\(count == 1 ? "" : "s") would be taken in" : "\(count) account\(count == 1 ? "" : "s") taken in")
+      }
+    }
+    if !report.problems.isEmpty { throw ExitCode(ExitStatus.found.rawValue) }
+  }
+}
+
+/// `moongate account export`: everyone as JSON lines, which an import reads.
+struct ExportAccounts: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "export", abstract: "Print all accounts as JSON lines.",
+    discussion: """
+      What it prints is personal data. Hashes that this gateway made have its pepper in them: they work under the same master keys only. --records adds \
+      all that providers keep (PINs, passwords, authenticator keys), sealed with the current master key, or with the key of --key. A gateway that has \
+      the key takes them in by `account import --records`.
+      """)
+
+  @OptionGroup var configuration: ConfigurationOption
+  @Flag(help: "With the hashes of PINs and passwords. Keep the output secret.") var hashes = false
+  @OptionGroup var records: RecordOptions
+
+  func run() async throws {
+    if hashes, records.isWanted {
+      throw StartProblem("Say --records or --hashes: the records have the hashes in them.", status: .couldNotRun)
+    }
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    try await OperatorStore.with(configuration) { opened in
+      let importers = AccountLine.importers(of: opened.desk)
+      let records = AccountRecords(try records.keys(opened), opened)
+      var last: String?
+      while true {
+        let page = try await opened.desk.accounts(after: last, limit: 500)
+        for account in page {
+          var kept: [ProviderName: String] = [:]
+          if hashes {
+            for importer in importers where account.credentials.contains(importer.descriptor.name) {
+              kept[importer.descriptor.name] = try await opened.desk.hash(of: account.id, for: importer)
+            }
+          }
+          let line = ExportedLine(account: account, hashes: kept, records: try await records.seal(of: account))
+          print(String(decoding: try encoder.encode(line), as: UTF8.self))
+        }
+        guard let next = page.last?.id else { return }
+        last = next
+      }
+    }
+  }
+}

@@ -1,0 +1,186 @@
+import Foundation
+import Hummingbird
+import Logging
+import MoongateCore
+import MoongateDelivery
+import MoongateHTTP
+import MoongatePolicy
+import MoongateProxy
+import MoongateSDK
+import MoongateStore
+import NIOCore
+import NIOPosix
+import ServiceLifecycle
+import UnixSignals
+
+/// Everything that runs in `moongate serve`, put together: the one place that knows all parts.
+struct Gateway {
+  /// How long requests at work may take after SIGTERM.
+  private static let drain: Duration = .seconds(10)
+
+  private let services: [any Service]
+  private let store: any SQLStore
+  private let proxy: Proxy
+  private let web: SiteClient
+  private let programs: ProgramHouse
+  private let logger: Logger
+
+  /// Where this gateway listens, among several that share a folder; nil: where gateway.lua says.
+  struct Places {
+    var listen: ListenAddress?
+    var admin: ListenAddress?
+
+    /// What a configuration that is safe where gateway.lua listens would open to other machines where this gateway does.
+    func problems(of gateway: GatewaySettings) -> [ConfigurationProblem] {
+      var problems = GoogleDemo.problems(of: gateway, listen: listen ?? gateway.listen)
+      if let admin, !admin.isLoopback, gateway.adminToken == nil {
+        let location = gateway.locations["admin"] ?? SourceLocation(file: "gateway.lua", line: 0)
+        let message =
+          "other machines reach \(admin) (--admin), and the admin listener does whatever it is asked: give it a token, as in "
+          + "admin = { address = \"\(gateway.admin)\", token = env \"MOONGATE_ADMIN_TOKEN\" }"
+        problems.append(ConfigurationProblem(location: location, path: "admin", message: message))
+      }
+      return problems
+    }
+  }
+
+  /// Loads and opens all that the gateway needs. Listens nowhere yet.
+  /// - Throws: a sentence for whoever started it.
+  init(folder path: String, places: Places, metrics: MetricRegistry, logger: Logger) async throws(StartProblem) {
+    self.logger = logger
+    OpenFiles.raiseLimit()
+    let registry = try Providers.registry()
+    let programs = ProgramHouse(logger: logger)
+    self.programs = programs
+    let folder = ConfigurationFolder(path: path, providers: registry, programs: programs.loading(), places: places)
+    let watcher = ConfigurationWatcher(folder: path, also: { programs.watched })
+    if let first = folder.generation() { try GoogleDemo.makeSecret(for: first.gateway) }
+    let generation = try await Self.load(folder)
+    let settings = generation.gateway
+    let listen = places.listen ?? settings.listen
+    let admin = places.admin ?? settings.admin
+    for warning in generation.warnings { logger.warning("\(warning)") }
+
+    let key = try MasterKey(settings.key)
+    let opened = try await Self.open(settings.store, for: key, logger: logger)
+    let (store, clock) = (opened.store, opened.clock)
+    let random = SystemRandom()
+    let generations = ActiveGeneration(generation, at: clock.now())
+    let audit = AuditTrail(store: store, logger: logger)
+    let securityLog = SecurityLog(logger: Logger(label: "security"))
+    store.memory.recorded.subscribe { securityLog.note($0) }
+    let policyFaults = PolicyFaultLog(logger: logger, clock: clock)
+    let outbox = Outbox(clock: clock)
+    let web = SiteClient()
+    let pages: PageRenderer
+    do { pages = try PageRenderer(logger: logger) } catch { throw StartProblem("The pages of this program are broken: \(error)") }
+    let engine = FlowEngine(
+      store: store, generations: generations, providers: registry,
+      delivery: CountedDeliveries(base: Deliveries(outbox: outbox, clock: clock, random: random, web: web, logger: logger)), web: web,
+      hashing: HashingPool(keys: key.keys, random: random), clock: clock, random: random, keys: key.keys, audit: audit, logger: logger,
+      policyFaults: policyFaults, languages: pages, sharesFlows: settings.store.isShared)
+    let watch = SessionWatch(store: store, logger: logger)
+    let pause = LookPause()
+    opened.listen { pause.end() }
+    let tls = try PublicServer.tls(settings.tls)
+    let reload = ConfigurationReload(
+      folder: folder, generations: generations, tls: tls, programs: programs, clock: clock, random: random, audit: audit, logger: logger)
+    let accessLog = try Self.accessLog()
+    let google = GoogleDemo.mount(generations)
+    let proxy = Proxy(
+      ProxyDependencies(
+        generation: generations, sessions: SessionDirectory(store: store, clock: clock), watch: watch, activity: store, keys: key.keys,
+        clock: clock, random: random, audit: audit, logger: logger, policyFaults: policyFaults, providers: registry),
+      ownPrefixes: google.map { [$0.path] } ?? [], accessLog: accessLog,
+      page: { refusal, languages in pages.html(for: refusal, languages: languages, generation: generations.current) })
+    store.memory.committed.subscribe { changes in await proxy.forget(changes) }
+    let eventLoops = MultiThreadedEventLoopGroup.singleton
+    let server = PublicServer.builder(proxy: proxy, tls: tls)
+    let heartbeat = Heartbeat(store: store, generations: generations, keys: key.keys, address: listen, clock: clock, random: random)
+    let readiness = Readiness(publicURL: settings.publicURL, listen: listen, admin: admin, generation: generation.id, logger: logger)
+    let publicApplication = PublicApplication(
+      engine: engine, store: store, generations: generations, providers: registry, clock: clock, random: random, audit: audit,
+      keySet: { proxy.keySet }, pages: pages, address: listen, server: server, mounts: google.map { [$0] } ?? [], eventLoops: eventLoops,
+      logger: logger, onListening: { _ in readiness.isListening(.gateway) })
+    let adminApplication = AdminApplication(
+      store: store, accounts: AccountDesk(store: store, providers: registry, keys: key.keys, clock: clock, random: random), generations: generations,
+      audit: audit, clock: clock, random: random, pages: pages, address: admin, eventLoops: eventLoops, logger: logger,
+      nodes: { heartbeat.nodes ?? [] }, reload: { await reload.reload()?.problems ?? [] }, outbox: { outbox.entries.map(OutboxEntry.init) },
+      resetFactor: { provider, account, client throws(StoreFault) in
+        try await engine.resetFactor(provider, of: account, by: ["by": "admin listener"], client: client)
+      },
+      metrics: {
+        await proxy.metrics() + metrics.families + engine.providerMetrics.families + heartbeat.families + opened.families()
+      },
+      onListening: { _ in readiness.isListening(.admin) })
+    self.store = store
+    self.proxy = proxy
+    self.web = web
+    // The last one is the first to be shut down: no new requests, then all that requests need.
+    services = [
+      Background { await audit.run(clock: clock) },
+      Background { await policyFaults.run() },
+      Background { await OwnThread.run(at: nil) { await watch.run { pause.block(for: $0) } } },
+      heartbeat,
+      PruneLoop(store: store, clock: clock, logger: logger),
+      FlowEviction(store: store, generations: generations, clock: clock, logger: logger),
+      MemoryRelease(),
+      MaintenanceLoop(maintenance: Maintenance(engine, holder: heartbeat.id, jitter: { Double.random(in: 0..<1) })),
+      UnverifiedAccountsLoop(store: store, generations: generations, clock: clock, random: random, logger: logger),
+      FileReload(reload: reload, watcher: watcher), SignalReload(reload: reload, accessLog: accessLog, logger: logger),
+      CertificateReload(reload: reload), KeyReload(settings.key, keys: key.keys, logger: logger),
+      Listener(name: "admin", address: admin, service: adminApplication),
+      Listener(name: "listen", address: listen, service: publicApplication),
+    ]
+  }
+
+  /// Runs until SIGTERM or SIGINT.
+  /// - Throws: a sentence where it cannot listen or something it needs has ended.
+  func run() async throws {
+    var configuration = ServiceGroupConfiguration(
+      services: services.map { ServiceGroupConfiguration.ServiceConfiguration(service: $0) }, gracefulShutdownSignals: [.sigterm, .sigint],
+      logger: logger)
+    configuration.maximumGracefulShutdownDuration = Self.drain
+    try await ServiceGroup(configuration: configuration).run()
+    await proxy.flushActivity()
+    await web.end()
+    await programs.end()
+    await proxy.endAccessLog()
+    try? store.close()
+    logger.notice("ended")
+  }
+
+  private static func load(_ folder: ConfigurationFolder) async throws(StartProblem) -> any PolicyGeneration {
+    switch await folder.load() {
+    case .success(let generation): return generation
+    case .failure(let refused):
+      let list = refused.problems.map { "\n  \($0)" }.joined()
+      let count = "\(refused.problems.count) problem\(refused.problems.count == 1 ? "" : "s")"
+      throw StartProblem("Not started: the configuration in \(folder.path) has \(count).\(list)")
+    }
+  }
+
+  private static func accessLog() throws(StartProblem) -> AccessLog? {
+    guard let target = AccessLog.Target(ProcessInfo.processInfo.environment["MOONGATE_ACCESS_LOG"]) else { return nil }
+    do throws(AccessLog.Problem) { return try AccessLog(target) } catch { throw StartProblem(error.description, status: .couldNotRun) }
+  }
+
+  private static func open(_ location: StoreLocation, for key: MasterKey, logger: Logger) async throws(StartProblem) -> OpenedStore {
+    do {
+      return try await OpenedStore.forServing(location, key.keys, logger: logger)
+    } catch {
+      // A key that was made for a store of another key opens nothing, and would hide that the right one is lost.
+      key.undo()
+      throw StartProblem(error is StoreFault ? "The store cannot be read: \(error)" : "\(error)")
+    }
+  }
+}
+
+extension OutboxEntry {
+  /// What the outbox kept, as the admin listener shows it.
+  init(_ entry: Outbox.Entry) {
+    self.init(
+      id: String(entry.id), at: entry.at, channel: entry.message.channel.rawValue, to: entry.message.to, subject: entry.message.subject,
+      text: entry.message.text, code: entry.message.code)
+  }
+}

@@ -1,0 +1,170 @@
+import Foundation
+import Logging
+import MoongateCore
+import MoongatePolicy
+import MoongateProxy
+import ServiceLifecycle
+import UnixSignals
+
+/// Switches the gateway to another generation, whole or not at all: by a change of files, by SIGHUP, by the admin listener.
+actor ConfigurationReload {
+  /// Ten seconds' worth.
+  private static let looksForRoom = 100
+  private let folder: ConfigurationFolder
+  private let generations: ActiveGeneration
+  private let tls: ServerTLS?
+  private let programs: ProgramHouse?
+  /// What listeners, store and key were made from.
+  private let started: GatewaySettings
+  private let clock: any GatewayClock
+  private let random: any RandomSource
+  private let audit: AuditTrail
+  private let logger: Logger
+  /// The newest of the reloads, which wait for each other: two at once could switch back to the older folder.
+  private var newest: Task<RefusedConfiguration?, Never>?
+
+  init(
+    folder: ConfigurationFolder, generations: ActiveGeneration, tls: ServerTLS? = nil, programs: ProgramHouse? = nil, clock: any GatewayClock,
+    random: any RandomSource, audit: AuditTrail, logger: Logger
+  ) {
+    self.folder = folder
+    self.generations = generations
+    self.tls = tls
+    self.programs = programs
+    self.clock = clock
+    self.random = random
+    self.audit = audit
+    self.logger = logger
+    started = generations.current.gateway
+  }
+
+  /// Reads the folder as it is now.
+  /// - Returns: nil where its generation is active; else why not.
+  @discardableResult func reload() async -> RefusedConfiguration? {
+    let before = newest
+    let reload = Task { () -> RefusedConfiguration? in
+      _ = await before?.value
+      return await self.switchOver()
+    }
+    newest = reload
+    return await reload.value
+  }
+
+  private func switchOver() async -> RefusedConfiguration? {
+    guard await hasRoom() else {
+      let problem = ConfigurationProblem(
+        location: SourceLocation(file: folder.path, line: 0), path: "",
+        message: "not read: requests under way still use \(ActiveGeneration.mostLive) generations; reload again when they have ended")
+      return refuse(RefusedConfiguration(id: nil, problems: [problem], isFolderMissing: false))
+    }
+    // A program that came back as another is replaced by a reload, though the folder is the same.
+    let isWhole = programs?.areWhole(in: generations.current) ?? true
+    let active = generations.current.id
+    let loaded = await folder.load(unless: isWhole ? active : nil)
+    let now = clock.now()
+    switch loaded {
+    case .success(let generation) where generation.id == active && isWhole:
+      if generations.status.refused?.id != nil { logger.notice("generation \(active.prefix(8)) is what the folder holds again") }
+      return finish()
+    case .success(let generation):
+      let changes = generation.gateway.changesThatNeedRestart(since: started)
+      generations.activate(generation, at: now, restartNeeded: changes)
+      // Who began under the one before goes on with its programs; nobody new does.
+      programs?.keep(only: generation)
+      audit.record(
+        AuditEvent(id: DecisionID(from: random), at: now, kind: .generationActive, detail: ["generation": generation.id, "before": active]))
+      logger.notice("generation \(generation.id.prefix(8)) is active", metadata: ["before": "\(active.prefix(8))"])
+      for warning in generation.warnings { logger.warning("\(warning)") }
+      for change in changes { logger.warning("\(change)") }
+      return finish()
+    case .failure(let refused): return refuse(refused)
+    }
+  }
+
+  /// The folder is good; its certificate may not be. A pair that cannot be used is told like a refused candidate, and the one in
+  /// use goes on.
+  private func finish() -> RefusedConfiguration? {
+    if let problem = certificateProblem() {
+      return refuse(RefusedConfiguration(id: nil, problems: [problem], isFolderMissing: false))
+    }
+    generations.clearRefused()
+    return nil
+  }
+
+  private func certificateProblem() -> ConfigurationProblem? {
+    let settings = generations.current.gateway
+    guard let tls, let files = settings.tls, let problem = tls.reload(files) else { return nil }
+    return ConfigurationProblem(
+      location: settings.locations["tls"] ?? SourceLocation(file: "gateway.lua", line: 0), path: "tls",
+      message: "\(problem) New connections get the one before.")
+  }
+
+  /// Whether the certificate or its key changed since they were read.
+  var certificateHasChanged: Bool {
+    guard let tls, let files = generations.current.gateway.tls else { return false }
+    return tls.hasChanged(files)
+  }
+
+  /// Reads certificate and key again; the folder too, whose state is told with theirs.
+  func reloadCertificate() async {
+    logger.notice("the certificate changed: reading it again")
+    await reload()
+  }
+
+  /// Shows the refused candidate wherever an operator looks: the log, the events, `GET /policy`.
+  private func refuse(_ refused: RefusedConfiguration) -> RefusedConfiguration {
+    let now = clock.now()
+    let active = generations.current.id
+    let known = generations.status.refused
+    generations.refuse(ActiveGeneration.RefusedCandidate(id: refused.id, at: now, problems: refused.problems))
+    let count = "\(refused.problems.count) problem\(refused.problems.count == 1 ? "" : "s")"
+    // What is wrong with a folder that is as bad as it was a moment ago is told already.
+    guard known?.problems != refused.problems else {
+      logger.error("generation \(active.prefix(8)) kept; the candidate is refused as before (\(count))")
+      return refused
+    }
+    audit.record(
+      AuditEvent(
+        id: DecisionID(from: random), at: now, kind: .generationRefused,
+        detail: ["candidate": refused.id ?? "", "problems": refused.problems.map(\.description).joined(separator: "\n")]))
+    for problem in refused.problems { logger.error("\(problem)") }
+    logger.error("generation \(active.prefix(8)) kept; candidate \(refused.id?.prefix(8) ?? "unreadable") refused (\(count))")
+    return refused
+  }
+
+  /// Waits until one generation more may be in memory.
+  /// Attack: slow requests, each begun under another generation, would keep all of them.
+  private func hasRoom() async -> Bool {
+    for _ in 0..<Self.looksForRoom where generations.live >= ActiveGeneration.mostLive {
+      do { try await Task.sleep(for: .milliseconds(100)) } catch { return false }
+    }
+    return generations.live < ActiveGeneration.mostLive
+  }
+}
+
+/// Reloads when a file changes.
+struct FileReload: Service {
+  let reload: ConfigurationReload
+  let watcher: ConfigurationWatcher
+
+  func run() async throws {
+    await cancelWhenGracefulShutdown { await watcher.run { await reload.reload() } }
+  }
+}
+
+/// Reloads at SIGHUP, as daemons do.
+struct SignalReload: Service {
+  let reload: ConfigurationReload
+  let accessLog: AccessLog?
+  let logger: Logger
+
+  func run() async throws {
+    await cancelWhenGracefulShutdown {
+      for await _ in await UnixSignalsSequence(trapping: .sighup) {
+        accessLog?.reopen()
+        logger.notice("SIGHUP: reading the configuration again")
+        await reload.reload()
+      }
+    }
+  }
+}

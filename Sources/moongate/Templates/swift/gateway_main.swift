@@ -1,0 +1,4 @@
+import MoongateCommand
+import NewProvider
+
+await Moongate.run(providers: Moongate.shipped + [NewProvider()])

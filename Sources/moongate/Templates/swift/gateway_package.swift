@@ -1,0 +1,17 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// Moongate with your provider beside the shipped ones. It builds the whole gateway, so it is apart from the provider and its tests.
+let package = Package(
+  name: "gateway",
+  dependencies: [
+    .package(name: "new-provider", path: ".."),
+    .package(name: "moongate", path: "/moongate"),
+  ],
+  targets: [
+    .executableTarget(
+      name: "gateway",
+      dependencies: [.product(name: "NewProvider", package: "new-provider"), .product(name: "MoongateCommand", package: "moongate")])
+  ],
+  swiftLanguageModes: [.v6]
+)

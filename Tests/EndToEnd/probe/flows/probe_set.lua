@@ -1,0 +1,1 @@
+return flow "probe_set" { purpose = "set", provider = "probe", account = "existing", steps = { { "probe" } } }

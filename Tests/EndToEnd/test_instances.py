@@ -1,0 +1,162 @@
+"""Several instances of one provider side by side: two sites, two ways for SMS, two PINs."""
+
+import json
+import re
+import subprocess
+
+import pytest
+import requests
+
+from house import BIN
+from mockgoogle import MockGoogle, Visitor, choose
+
+INSTANCES = """
+    sms_in = phone_otp { sms = outbox(), title = "SMS (India)" },
+    sms_us = phone_otp { sms = outbox(), title = "SMS (USA)" },
+    door_pin = pin { title = "Door code" },
+"""
+
+
+def with_instances(house, more=""):
+    house.edit("gateway.lua", lambda text: text.replace("providers = {", "providers = {" + INSTANCES + more, 1))
+    for name in ("sms_in", "sms_us", "door_pin"):
+        (house.config / "policies" / f"{name}.lua").write_text(f'return policy "{name}" {{}}\n')
+    (house.config / "flows" / "two.lua").write_text(
+        'return flow "two" { account = "any", steps = { any_of { "sms_in", "sms_us" } }, next = { new = "/home", returning = "/home" } }\n')
+    # Two more ways in are two more to guess at.
+    house.edit("gateway.lua", lambda text: text.replace('risk_budget = "0.1% per 30d"', 'risk_budget = "1% per 30d"'))
+
+
+@pytest.fixture(scope="module")
+def two_sites():
+    """Two providers of identities that know the same subjects."""
+    sites = []
+    try:
+        yield lambda *redirects: sites.append(MockGoogle(*redirects)) or sites[-1]
+    finally:
+        for site in sites:
+            site.stop()
+
+
+def test_two_sites_are_two_identities(empty_house, two_sites):
+    house = empty_house
+    work = two_sites(house.url + "/auth/callback/work")
+    club = two_sites(house.url + "/auth/callback/club")
+    entry = '{name} = google_oauth {{ issuer = "{site.issuer}", client_id = "{site.client_id}", client_secret = env "{secret}", title = "{title}" }},\n'
+    house.edit("gateway.lua", lambda text: text.replace("providers = {", "providers = {\n" + entry.format(
+        name="work", site=work, secret="WORK_SECRET", title="Acme staff") + entry.format(
+        name="club", site=club, secret="CLUB_SECRET", title="Chess club"), 1))
+    house.edit("flows/login.lua", lambda text: text.replace('"google_oauth"', '"google_oauth", "work", "club"'))
+    house.start(WORK_SECRET=work.client_secret, CLUB_SECRET=club.client_secret)
+
+    def continues(visitor, name):
+        answer = visitor.post("/auth/login", provider=name)
+        return re.search(r'http-equiv="refresh" content="0; url=([^"]+)"', answer.text)[1].replace("&amp;", "&").replace("&#61;", "=")
+
+    page = Visitor(house).get("/auth/login").text
+    assert [title for title in ("Continue with Google", "Acme staff", "Chess club") if title not in page] == []
+    # Unverified, so that nothing but the subject says who it is.
+    dora = {"account": "other", "name": "Dora Fox", "email": "dora@example.com"}
+    staff = Visitor(house)
+    away = continues(staff, "work")
+    assert away.startswith(work.issuer)
+    assert staff.get(choose(away, **dora)).status_code == 303
+    first = staff.account()
+    # Attack: somebody has the same subject at the other site.
+    thief = Visitor(house)
+    assert thief.get(choose(continues(thief, "club"), **dora)).status_code == 303
+    assert thief.account()["id"] != first["id"]
+    again = Visitor(house)
+    again.get(choose(continues(again, "work"), **dora))
+    assert again.account()["id"] == first["id"]
+    told = subprocess.run(
+        [BIN / "moongate", "account", "export", "--config", house.config], capture_output=True, text=True, timeout=60,
+        env={"PATH": "/usr/bin:/bin", "WORK_SECRET": work.client_secret, "CLUB_SECRET": club.client_secret})
+    lines = [json.loads(line) for line in told.stdout.splitlines()]
+    federated = sorted(name["federated"] for line in lines for name in line["identifiers"] if "federated" in name)
+    assert [value.rsplit(" ", 1)[0] for value in federated] == [f"club {club.issuer}", f"work {work.issuer}"], federated
+    assert federated[0].split(" ")[2] == federated[1].split(" ")[2], "one subject at two sites"
+    # What was exported can be imported.
+    checked = subprocess.run(
+        [BIN / "moongate", "account", "import", "-", "--config", house.config, "--dry-run"], input=told.stdout, capture_output=True, text=True,
+        timeout=60, env={"PATH": "/usr/bin:/bin", "WORK_SECRET": work.client_secret, "CLUB_SECRET": club.client_secret})
+    assert checked.returncode == 0, checked.stdout
+    # The account page says which of the sites is the person's, and by which address.
+    page = staff.get("/auth/account").text
+    badges = dict(re.findall(r'<dt>(Google|Acme staff|Chess club)</dt>\s*<dd>(?:<span class="value"[^>]*>[^<]*</span>)?<span class="badge[^"]*">([^<]*)<', page))
+    assert badges == {"Google": "Not joined", "Acme staff": "Joined", "Chess club": "Not joined"}
+    # A site that fails is called by its own name.
+    failing = Visitor(house)
+    for name, sentence in (("work", "Acme staff could not sign you in. Try again."), ("google_oauth", "Google sign-in failed. Try again.")):
+        failed = failing.get(f"/auth/login?refused=oauth_failed&by={name}").text
+        assert sentence in failed, failed
+    back = failing.get(choose(continues(failing, "work"), action="error"))
+    assert (back.status_code, back.headers["Location"]) == (303, "/auth/login?refused=oauth_failed&by=work")
+    hindi = failing.session.get(
+        house.url + "/auth/login?refused=oauth_failed&by=google_oauth", headers={"Accept": "text/html", "Accept-Language": "hi"}, timeout=20).text
+    assert "Google साइन-इन विफल। फिर कोशिश करें।" in hindi
+    # Attack: what one site answered is carried to the other's callback.
+    mixed = Visitor(house)
+    back = choose(continues(mixed, "work"), **dora)
+    answer = mixed.get(back.replace("/auth/callback/work", "/auth/callback/club"))
+    assert answer.status_code == 404 and mixed.account() is None
+
+
+def test_two_ways_for_sms_are_told_apart_and_counted_apart(empty_house, number):
+    house = empty_house
+    with_instances(house)
+    house.start()
+    page = Visitor(house).get("/auth/login?flow=two").text
+    assert "SMS (USA)" in page, "the second is offered by its title"
+    flow = house.flow("two")
+    begun = house.api("POST", f"/flows/{flow}/begin", {"provider": "sms_us", "phone": number})
+    assert begun.status_code == 200, begun.text
+    code = house.code(number)
+    other = house.flow("two")
+    assert house.api("POST", f"/flows/{other}/begin", {"provider": "sms_in", "phone": number}).status_code == 200
+    # Attack: the code of one instance at the other.
+    stolen = house.submit(other, code)
+    assert (stolen.status_code, stolen.json()["code"]) == (401, "invalid_code")
+    assert house.submit(flow, code).status_code == 200
+    # The first takes the field and has a page under its own name; the other is offered by its title.
+    visitor = Visitor(house)
+    sent = visitor.post("/auth/login", flow="two", phone="+919876500099", **{"with": "phone"})
+    assert sent.status_code == 303 and sent.headers["Location"].startswith("/auth/step/sms_in?id="), sent.headers
+    assert visitor.get(sent.headers["Location"]).status_code == 200
+    offered = visitor.get("/auth/step?flow=two&with=sms_us")
+    assert offered.status_code == 200, offered.headers
+    assert 'provider="sms_us"' in requests.get(house.admin + "/metrics", timeout=20).text
+
+
+def test_two_pins_are_two_factors(empty_house, number):
+    house = empty_house
+    with_instances(house)
+    house.start()
+    visitor = Visitor(house)
+    visitor.session.cookies["moongate"] = house.register(number)["session"]["token"]
+    page = visitor.get("/auth/account").text
+    assert "Door code" in page and "/auth/step/door_pin?flow=door_pin_set" in page and "/auth/pin?flow=pin_set" in page
+    for path in ("/auth/step/door_pin?flow=door_pin_set", "/auth/pin?flow=pin_set"):
+        assert visitor.get(path).status_code == 200, path
+
+
+def test_tools_know_instances(empty_house):
+    house = empty_house
+    with_instances(house)
+
+    def run(*words):
+        return subprocess.run([BIN / "moongate", *words], capture_output=True, text=True, timeout=120)
+
+    done = run("check", "--config", house.config, "--json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {"sms_in", "sms_us", "door_pin"} <= {line["provider"] for line in json.loads(done.stdout)["budgets"]}
+    listed = json.loads(run("provider", "list", "--config", house.config, "--json").stdout)
+    assert {entry["name"]: entry.get("instance_of") for entry in listed if entry.get("instance_of")} == {
+        "sms_in": "phone_otp", "sms_us": "phone_otp", "door_pin": "pin"}
+    for name in ("sms_us", "door_pin"):
+        shown = run("policy", "simulate", "--config", house.config, "--attacker", "guess", "--provider", name, "--for", "1h", "--json")
+        assert shown.returncode in (0, 1) and json.loads(shown.stdout), shown.stderr
+    assert run("policy", "diff", house.config, house.config, "--provider", "sms_us").returncode == 0
+    assert "sms_us" in run("policy", "show", "sms_us", "--config", house.config).stdout
+    types = run("policy", "types", "--config", house.config).stdout
+    assert "function phone_otp(settings) end" in types and "moongate.Instance" in types

@@ -1,0 +1,366 @@
+"""The account page, and what leads to it: registration by email address, names, sites, devices. Test names contain the rows of the seeds."""
+
+import pytest
+import requests
+
+from authenticator import App
+from house import House, wait_for
+from screens import Screen, many, wrong
+
+PASSWORD = "correct horse battery"
+
+
+@pytest.fixture
+def person(screen, number):
+    """Somebody who is signed in."""
+    return screen.belongs_to(number)
+
+
+def address(number, name="asha"):
+    return f"{name}{number[-5:]}@example.org"
+
+
+def code_after(house, seen):
+    return wait_for(lambda: next((e["code"] for e in house.outbox() if e["id"] not in seen and e["code"]), None), "a code")
+
+
+def registers(screen, email, path="/auth/register?with=email&return_to=%2Fhome"):
+    """By email address and password, to the page of the code; the code."""
+    seen = {entry["id"] for entry in screen.house.outbox()}
+    screen.opens(path).fills("first_name", "Asha").fills("last_name", "Rao").fills("email", email).fills("password", PASSWORD)
+    screen.find("button.main").click()
+    screen.at("/auth/email").reads("Verify Your Email", email, "Skip for now")
+    return code_after(screen.house, seen)
+
+
+def session(screen):
+    """The browser's session as the API tells of it; None without one."""
+    cookies = {cookie["name"]: cookie["value"] for cookie in screen.driver.get_cookies()}
+    answer = requests.get(screen.house.url + "/api/auth/session", cookies=cookies, timeout=10)
+    return answer.json() if answer.status_code == 200 else None
+
+
+# Rows 4.1 and 4.2: the account is there before the code.
+
+
+def test_4_1_the_account_is_made_before_the_code(screen, number):
+    email = address(number)
+    code = registers(screen, email)
+    account = session(screen)["account"]
+    assert (account["email"], account["is_email_verified"]) == (email, False)
+    screen.is_sound("the code of a new account")
+    screen.enters(code).at("/profile-setup")
+    assert session(screen)["account"] == {**account, "is_email_verified": True, "is_new_user": session(screen)["account"]["is_new_user"]}
+
+
+def test_4_2_back_leads_on_and_nothing_is_lost(screen, number):
+    email = address(number)
+    code = registers(screen, email)
+    screen.find(".back").click()
+    screen.presses("Go Back", "#leave").at("/profile-setup").reads("Your email address is not verified yet.")
+    # The form is nobody's any more: who opens it is signed in.
+    screen.opens("/auth/register?with=email").at("/home").presses("Verify Your Email").at("/auth/email").reads("needs a verified email address", email)
+    screen.opens("/auth/account").reads("Asha Rao", email, "Not verified")
+    # The password is the account's, in any browser.
+    screen.forget().opens("/auth/login?with=email").fills("email", email).fills("password", PASSWORD).find("button.main").click()
+    screen.at("/home")
+    assert code and session(screen)["account"]["is_email_verified"] is False
+
+
+def test_4_2_a_mistyped_address_is_edited_on_the_spot(screen, number):
+    mistyped, email = address(number, "ahsa"), address(number)
+    lost = registers(screen, mistyped)
+    seen = {entry["id"] for entry in screen.house.outbox()}
+    screen.presses("Edit email address").waits(lambda: screen.find("#edit").is_displayed(), "the sheet")
+    field = screen.find("#new-contact")
+    field.clear()
+    field.send_keys(email)
+    screen.find("#edit button.main").click()
+    screen.waits(lambda: email in screen.find(".number").text, "the page of the other address")
+    code = code_after(screen.house, seen)
+    if lost != code:
+        screen.settles()
+        screen.enters(lost).reads("Invalid code")
+    screen.enters(code).at("/profile-setup")
+    account = session(screen)["account"]
+    assert (account["email"], account["is_email_verified"]) == (email, True)
+
+
+def test_4_1_a_registration_gives_nobody_an_address(screen, number, shipped):
+    """Attack: the address of somebody who has verified it is registered again, to find out who has an account, or to get into it."""
+    email = address(number)
+    screen.enters(registers(screen, email)).at("/profile-setup")
+    owner = session(screen)["account"]
+    # The same pages as for an address that nobody has.
+    code = registers(screen.forget(), email)
+    assert session(screen)["account"]["id"] != owner["id"] and not session(screen)["account"]["is_email_verified"]
+    # Who can read the mail may be told, and gets nothing else.
+    screen.enters(code).reads("There is an account with this already.")
+    assert not session(screen)["account"]["is_email_verified"]
+    found = requests.post(f"{shipped.url}/api/auth/login", json={"email": email, "password": PASSWORD}, timeout=10).json()["user"]
+    assert (found["id"], found["is_email_verified"]) == (owner["id"], True)
+
+
+def test_4_1_an_unverified_address_opens_nothing(screen, number, shipped):
+    """Attack: an account is registered in the victim's name before the victim comes, and waits for the victim's code."""
+    email = address(number)
+    registers(screen, email)
+    token = {cookie["name"]: cookie["value"] for cookie in screen.driver.get_cookies()}["moongate"]
+    code = registers(screen.forget(), email)
+    screen.enters(code).at("/profile-setup")
+    told = requests.get(shipped.url + "/api/auth/session", headers={"Authorization": f"Bearer {token}"}, timeout=10)
+    assert told.status_code == 401 or told.json()["account"]["email"] is None, "the address is the victim's alone"
+
+
+def test_4_1_a_code_that_must_be_entered_comes_first(driver, tmp_path, number):
+    """Where the operator lets nobody in unverified there is no account before the code."""
+    house = House(tmp_path)
+    house.edit("flows/register_email.lua", lambda text: text.replace(", skippable = true", ""))
+    house.start()
+    try:
+        screen = Screen(driver, house).forget()
+        email = address(number)
+        screen.opens("/auth/register?with=email").fills("first_name", "Asha").fills("last_name", "Rao").fills("email", email).fills("password", PASSWORD)
+        screen.find("button.main").click()
+        screen.at("/auth/email").reads("Verify Your Email", email)
+        assert session(screen) is None and "Skip for now" not in screen.text
+        screen.presses("Edit email address").at("/auth/register")
+        assert screen.find("#email").get_attribute("value") == email
+    finally:
+        house.stop()
+
+
+def test_4_3_a_newer_session_enters_the_code_that_was_resent(shipped, number):
+    """Sent again without a token, entered after a new sign-in. Another account's session gets nothing by it."""
+    email = address(number, "app")
+
+    def call(name, body, token=None):
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        return requests.post(f"{shipped.url}/api/auth/{name}", json=body, headers=headers, timeout=10)
+
+    person = {"email": email, "password": PASSWORD, "first_name": "Asha", "last_name": "Rao"}
+    first = call("register", person).json()["token"]
+    wait_for(lambda: any(e["to"] == email and e["code"] for e in shipped.outbox()), "the first code")
+    seen = {entry["id"] for entry in shipped.outbox()}
+    newer = call("login", {"email": email, "password": PASSWORD}).json()["token"]
+
+    def resent():
+        assert call("resend-verification", {"email": email}).status_code == 200
+        return next((e["code"] for e in shipped.outbox() if e["id"] not in seen and e["code"] and e["to"] == email), None)
+
+    code = wait_for(resent, "the code that was sent again")
+    # Attack: a stranger's own session, with the code of somebody else's mail.
+    stranger = call("register", {**person, "email": address(number, "mal")}).json()["token"]
+    assert call("verify-email", {"code": code}, stranger).status_code in (401, 404)
+    done = call("verify-email", {"code": code}, newer)
+    assert done.status_code == 200, done.text
+    assert done.json()["user"]["is_email_verified"] is True
+    assert requests.get(shipped.url + "/api/auth/session", headers={"Authorization": f"Bearer {first}"}, timeout=10).status_code == 200
+
+
+# The account page.
+
+
+def test_the_groups(person):
+    person.opens("/auth/account").reads("Sign-in", "Security", "Devices", "Your data", "This device")
+    groups = person.js("return [...document.querySelectorAll('section')].map(part => document.getElementById(part.getAttribute('aria-labelledby')).textContent)")
+    assert groups == ["Sign-in", "Security", "Devices", "Your data"], groups
+    assert person.all("main button")[-1].text == "Sign out", "the last thing, and a quiet one"
+    person.is_sound("the account").presses("Back to Moongate").at("/home").presses("Your account").at("/auth/account")
+
+
+def test_the_name_is_edited_where_it_stands(person):
+    person.opens("/auth/account").find("summary").click()
+    person.fills("first_name", " Asha ").fills("last_name", "Rao").presses("Save name").at("/auth/account").reads("Name changed.", "Asha Rao")
+    assert session(person)["account"]["first_name"] == "Asha"
+    lines = requests.get(f"{person.house.admin}/events?limit=1000", timeout=10).json()
+    told = [line for line in lines if line["kind"] == "account_renamed" and line.get("account") == session(person)["account"]["id"]]
+    assert len(told) == 1 and "Asha" not in str(told), told
+    person.is_sound("a name")
+    # The right-to-left override turns the text around it.
+    person.find("summary").click()
+    person.js("document.getElementById('last_name').value = '\\u202eRao'")
+    person.presses("Save name").reads("Please enter your last name.")
+    assert person.find("#last_name").get_attribute("aria-invalid") == "true" and session(person)["account"]["last_name"] == "Rao"
+    person.fills("last_name", "").presses("Save name").reads("Name changed.")
+    assert session(person)["account"]["last_name"] is None
+
+
+def test_a_name_is_text_and_has_an_end(person):
+    """Bad input: markup, 300 characters, a name of another script."""
+    person.opens("/auth/account")
+    for name in ('<img src=x onerror="document.title=1">', "عائشة"):
+        person.find("summary").click()
+        person.fills("first_name", name).presses("Save name").reads("Name changed.", name)
+        person.is_sound(name)
+    person.find("summary").click()
+    person.js("const field = document.getElementById('first_name'); field.maxLength = 1000; field.value = 'x'.repeat(300)")
+    person.presses("Save name").reads("Please enter your first name.")
+    assert person.errors() == []
+
+
+def test_another_site_renames_nobody(shipped, number):
+    token = shipped.register(number)["session"]["token"]
+    for action in ("rename", "disconnect"):
+        answer = requests.post(
+            shipped.url + "/auth/account", data={"action": action, "first_name": "Mallory", "provider": "google_oauth"}, cookies={"moongate": token}, timeout=10,
+            headers={"Accept": "text/html", "Origin": "https://evil.example"}, allow_redirects=False)
+        assert answer.status_code == 403
+    told = requests.get(shipped.url + "/api/auth/session", headers={"Authorization": f"Bearer {token}"}, timeout=10).json()
+    assert told["account"]["first_name"] is None
+
+
+def test_the_password_is_changed_from_the_account(screen, number):
+    email = address(number)
+    screen.enters(registers(screen, email)).at("/profile-setup").opens("/auth/account").reads("Password", "On")
+    seen = {entry["id"] for entry in screen.house.outbox()}
+    screen.presses("Change: Password").at("/auth/login").reads("Reset your password")
+    assert screen.find("#email").get_attribute("value") == email, "the account's own address"
+    screen.is_sound("a password chosen anew").find("button.main").click()
+    screen.at("/auth/email").reads("Reset your password").enters(code_after(screen.house, seen)).reads("New password")
+    screen.fills("password", "another horse battery").find("button.main").click()
+    screen.at("/auth/account").reads("Password changed.")
+    screen.forget().opens("/auth/login?with=email").fills("email", email).fills("password", "another horse battery").find("button.main").click()
+    screen.at("/home")
+
+
+@pytest.fixture
+def visitor(driver, tmp_path):
+    """Somebody who has come by the other site, in a house of their own."""
+    house = House(tmp_path)
+    house.edit("policies/phone_otp.lua", many)
+    house.start()
+    screen = Screen(driver, house).forget()
+    screen.opens("/auth/login").presses("Continue with Google").waits(lambda: screen.path == "/mock-google/authorize", "Google")
+    screen.find("form button").click()
+    screen.waits(lambda: session(screen) is not None, "the way back")
+    yield screen
+    house.stop()
+
+
+def test_a_site_is_disconnected(visitor):
+    held = session(visitor)["account"]
+    assert held["is_email_verified"], "a code to the address signs in, too"
+    visitor.opens("/auth/account").reads("Joined").is_sound("a site").presses("Disconnect: Google").at("/auth/account").reads("Disconnected.", "Not joined")
+    assert not [button for button in visitor.all("main button") if button.text == "Disconnect"]
+    lines = requests.get(f"{visitor.house.admin}/events?limit=200", timeout=10).json()
+    assert [line["provider"] for line in lines if line["kind"] == "identifier_removed"] == ["google_oauth"]
+
+
+def test_the_only_way_in_stays(visitor):
+    """Attack, and mistake: nobody can sign in to the account any more."""
+    house = visitor.house
+    active = house.policy()["active"]
+    house.edit("flows/login.lua", lambda text: text.replace('any_of { "phone_otp", "email_code", "google_oauth"', 'any_of { "phone_otp", "google_oauth"'))
+    house.wait_generation(active)
+    visitor.opens("/auth/account").reads("Joined")
+    assert not [button for button in visitor.all("main button") if button.text == "Disconnect"]
+    cookies = {cookie["name"]: cookie["value"] for cookie in visitor.driver.get_cookies()}
+    answer = requests.post(
+        house.url + "/auth/account", data={"action": "disconnect", "provider": "google_oauth"}, cookies=cookies, timeout=10,
+        headers={"Accept": "text/html", "Origin": house.url}, allow_redirects=False)
+    assert answer.status_code == 403 and "the only way to sign in" in answer.text
+    visitor.opens("/auth/account").reads("Joined")
+
+
+def test_signing_out_everywhere_is_asked_for_once_more(person, shipped):
+    other = person.token
+    person.opens("/auth/account").presses("Sign out everywhere").at("/auth/account/sign-out").reads("Sign out everywhere?", "this one too").is_sound("asked")
+    person.presses("Cancel").at("/auth/account").presses("Sign out everywhere").at("/auth/account/sign-out").presses("Sign out everywhere").at("/auth/login")
+    assert requests.get(shipped.url + "/api/auth/session", headers={"Authorization": f"Bearer {other}"}, timeout=10).status_code == 401
+
+
+# Small things that people miss.
+
+
+def test_a_password_can_be_seen(screen):
+    screen.opens("/auth/login?with=email").fills("password", PASSWORD)
+    screen.waits(lambda: screen.all("button.eye"), "the eye")
+    screen.presses("Show password")
+    assert screen.find("#password").get_attribute("type") == "text" and screen.find(".eye").get_attribute("aria-pressed") == "true"
+    screen.hears("Your password is shown.").is_sound("a password that is shown").presses("Show password")
+    assert screen.find("#password").get_attribute("type") == "password"
+
+
+def test_the_address_goes_along_to_the_forgotten_password(screen, number):
+    """In a form's body: no history, proxy or log has it."""
+    email = address(number)
+    for link, title in (("Forgot password?", "Forgot password?"), ("Email me a code instead", "Sign in by email")):
+        screen.opens("/auth/login?with=email&return_to=%2Fhome").fills("email", email).fills("password", PASSWORD).presses(link)
+        screen.waits(lambda: not screen.all("#password") and screen.all("#email"), "the other form")
+        assert screen.find("#email").get_attribute("value") == email and "asha" not in screen.driver.current_url
+        assert screen.driver.title.startswith(title) and screen.find("input[name=return_to]").get_attribute("value") == "/home"
+    # Enter in the address field signs in, and forgets nothing.
+    screen.opens("/auth/login?with=email").fills("password", "not this one").fills("email", email + "\n").reads("Incorrect email or password.")
+
+
+def test_cookies_that_are_blocked_are_said_before_a_code_is_sent(screen, number, shipped):
+    shipped.register(number)
+    sent = len(shipped.outbox())
+    screen.opens("/auth/login").fills("phone", number).waits(lambda: screen.find("button.main").is_enabled(), "the number")
+    screen.driver.execute_cdp_cmd("Network.clearBrowserCookies", {})
+    screen.find("button.main").click()
+    screen.reads("Your browser keeps no cookies for this site.")
+    assert len(shipped.outbox()) == sent
+    screen.is_sound("no cookies")
+    # The refusal has brought the cookie: where cookies are kept, the second try goes on.
+    screen.waits(lambda: screen.find("button.main").is_enabled(), "another try")
+    screen.find("button.main").click()
+    screen.at("/auth/verify")
+
+
+def test_the_last_way_in_is_remembered(screen, number):
+    """Which way it was, and nothing of the person."""
+    email = address(number)
+    registers(screen, email)
+    screen.forget().opens("/auth/login").presses("Use email instead").fills("email", email).fills("password", PASSWORD).find("button.main").click()
+    screen.at("/home").opens("/auth/logout").presses("Sign out").at("/auth/login").reads("Password")
+    kept = next(cookie for cookie in screen.driver.get_cookies() if cookie["name"] == "moongate-way")
+    assert (kept["value"], kept["path"], kept["httpOnly"]) == ("email", "/auth", True)
+    assert screen.find("#email").get_attribute("value") == ""
+    screen.presses("Use phone instead").reads("Mobile Number").presses("हिन्दी").waits(lambda: screen.all("#phone"), "the same form in Hindi")
+    screen.presses("English")
+    # A cookie that somebody has planted chooses a form at most.
+    screen.driver.delete_cookie("moongate-way")
+    screen.driver.add_cookie({"name": "moongate-way", "value": "reset", "path": "/auth"})
+    screen.opens("/auth/login").reads("Mobile Number")
+
+
+def test_terms_and_privacy(driver, tmp_path):
+    house = House(tmp_path)
+    house.edit("gateway.lua", lambda text: text.replace(
+        'support = "mailto:help@example.com"', 'support = "mailto:help@example.com", terms = "https://example.com/terms", privacy = "https://example.com/privacy"'))
+    house.start()
+    try:
+        screen = Screen(driver, house).forget().opens("/auth/login").reads("Terms", "Privacy")
+        assert [link.get_attribute("href") for link in screen.all(".legal a")] == ["https://example.com/terms", "https://example.com/privacy"]
+        screen.is_sound("with terms")
+    finally:
+        house.stop()
+
+
+def test_an_app_is_set_up_in_three_steps(person):
+    person.opens("/auth/account").presses("Set up: Authenticator app").at("/auth/step").presses("Set up")
+    person.waits(lambda: person.all(".qr"), "the picture")
+    person.reads("Add the key to your authenticator app", "Enter the code that the app shows").is_sound("the key")
+    assert [number.text for number in person.all(".stage-number")] == ["1", "2"] and len(person.all(".boxes .box")) == 6
+    link = person.find(".on-phone a")
+    assert link.get_attribute("href").startswith("otpauth://totp/") and not link.is_displayed(), "for phones"
+    key = person.find(".secret code").text.replace(" ", "")
+    person.driver.execute_cdp_cmd("Browser.grantPermissions", {"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]})
+    person.presses("Copy").reads("Copied")
+    app = App(link.get_attribute("href"))
+    code = app.code()
+    # A whole code is sent by itself; a wrong one clears the boxes.
+    field = person.find(".boxes input")
+    field.send_keys(wrong(code))
+    person.reads("Invalid code").waits(lambda: person.find(".boxes input").get_attribute("value") == "", "empty boxes")
+    person.find(".boxes input").send_keys(code)
+    person.reads("Keep your recovery codes").is_sound("the codes")
+    assert [number.text for number in person.all(".stage-number")] == ["3"] and key
+    assert {button.text for button in person.all(".keep button")} == {"Copy", "Download"}
+    # It goes on when the person has said that they keep them.
+    person.presses("Continue")
+    assert person.path == "/auth/step" and person.js("return !document.querySelector('.check input').validity.valid")
+    person.find(".check input").click()
+    person.presses("Continue").at("/auth/account").reads("Authenticator app is set up.")

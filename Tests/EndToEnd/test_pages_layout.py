@@ -1,0 +1,214 @@
+"""Layout of the pages: no movement between states, large text, small windows, a phone's keyboard, and forced colours. Test names contain the rows of the seeds."""
+
+import pytest
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.keys import Keys
+
+from screens import LAPTOP, wrong
+
+RED, GREEN = "rgb(234, 84, 85)", "rgb(40, 199, 111)"
+SMALL = (320, 568)
+
+
+def calm(screen, size=(390, 844), dark=False):
+    """Without animations, which move elements."""
+    return screen.looks(size, dark, calm=True)
+
+
+def top(screen, selector="button.main"):
+    return screen.js("return document.querySelector(arguments[0]).getBoundingClientRect().top", selector)
+
+
+def scrolls(screen):
+    return screen.js("return document.documentElement.scrollHeight - innerHeight")
+
+
+def stay(screen, waits):
+    """Timers of these lengths never fire, so that a short state can be examined."""
+    screen.js("window.setTimeout = (real => (work, wait, ...more) => arguments[0].includes(wait) ? 0 : real(work, wait, ...more))(setTimeout)", waits)
+
+
+def test_1_4_and_1_8_toasts_are_on_top(screen, number):
+    calm(screen).asks_code(number, "register")
+    screen.offline().types("123456").reads("Unable to verify. Check your connection.", "Retry")
+    # The window of a phone whose keyboard is open.
+    for height in (844, 544):
+        calm(screen, (390, height))
+        box = screen.js("return document.querySelector('.toast').getBoundingClientRect().toJSON()")
+        assert 0 <= box["top"] < 100 and box["bottom"] < 200, box
+    assert screen.js("return getComputedStyle(document.querySelector('.toast')).backgroundColor") == "rgb(179, 40, 42)"
+    assert screen.all(".toast svg"), "the icon"
+    screen.is_sound("a toast").offline(False)
+
+
+def test_1_1_links_are_underlined_where_they_are_pointed_at_or_reached(screen, number):
+    line = "return getComputedStyle(arguments[0]).textDecorationLine"
+    screen.asks_code(number, "register")
+    edit = screen.find("[data-edit]")
+    assert screen.js(line, edit) == "none"
+    ActionChains(screen.driver).move_to_element(edit).perform()
+    assert screen.js(line, edit) == "underline", "hover"
+    ActionChains(screen.driver).move_to_element(screen.find("h1")).perform()
+    assert screen.js(line, edit) == "none"
+    # By the keyboard: the focus of a pointer draws nothing.
+    screen.types(Keys.SHIFT + Keys.TAB + Keys.NULL)
+    reached = screen.driver.switch_to.active_element
+    assert "link" in reached.get_attribute("class").split() and screen.js(line, reached) == "underline", "focus"
+
+
+def test_1_5_nothing_moves_and_every_box_is_red(screen, number):
+    code = calm(screen).asks_code(number, "register")
+    before = top(screen), top(screen, "[data-slot=timer]")
+    for said in ("4 tries left", "3 tries left", "2 tries left", "1 try left", "Too many attempts"):
+        screen.find("#code").send_keys(wrong(code))
+        screen.reads(said)
+        # A lock puts the way on in the place of the button.
+        button = "[data-slot=instead] a" if said.startswith("Too many") else "button.main"
+        assert (top(screen, button), top(screen, "[data-slot=timer]")) == before, said
+        if said == "4 tries left":
+            borders = "return [...document.querySelectorAll('.box')].map(box => getComputedStyle(box).borderColor)"
+            screen.finishes().waits(lambda: set(screen.js(borders)) == {RED}, "six red boxes, the current one among them", 2)
+
+
+def test_1_9_boxes_turn_green_with_a_check(screen, number):
+    code = screen.looks((390, 844)).asks_code(number, "register")
+    stay(screen, [400])
+    screen.types(code).reads("Verified ✓")
+    assert len(screen.all(".box svg path")) == 6
+    turns = screen.js("return [...document.querySelectorAll('.box path')].map(path => path.getAnimations()[0]?.effect.getTiming().delay)")
+    assert turns == [0, 40, 80, 120, 160, 200], turns
+    borders = "return [...document.querySelectorAll('.box')].map(box => getComputedStyle(box).borderColor)"
+    screen.finishes().waits(lambda: set(screen.js(borders)) == {GREEN}, "six green boxes", 2)
+
+
+def test_1_3_a_button_at_work_keeps_its_colour(screen, number):
+    code = calm(screen).asks_code(number, "register")
+    colour = "return getComputedStyle(document.querySelector('button.main')).backgroundColor"
+    screen.slow(1500).types(wrong(code))
+    screen.waits(lambda: screen.all("button.main .spinner"), "work in progress")
+    assert screen.js(colour) == "rgb(13, 115, 119)"
+    screen.slow(0).reads("Invalid code")
+
+
+def test_1_14_sizes(screen, number):
+    calm(screen).asks_code(number, "register")
+    look = screen.js("""const heading = getComputedStyle(document.querySelector('h1')), box = document.querySelector('.box').getBoundingClientRect();
+      return [document.querySelector('.emblem svg').getBoundingClientRect().width, heading.fontWeight, heading.fontSize, box.width]""")
+    assert look == [64, "600", "26px", 48], look
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_2_1_the_phone_field_is_one(screen, dark):
+    calm(screen, dark=dark).opens("/auth/login")
+    before = top(screen)
+    ring = screen.js("return getComputedStyle(document.querySelector('.field')).boxShadow")
+    assert ring != "none" and screen.js("return getComputedStyle(document.querySelector('#phone')).boxShadow") == "none", "one ring for all of it"
+    screen.find("#phone").send_keys("12345")
+    screen.js("document.activeElement.blur()")
+    screen.reads("Please enter a valid 10-digit mobile number")
+    assert top(screen) == before, "Send does not move"
+    assert screen.js("return getComputedStyle(document.querySelector('.field')).borderColor") == RED
+    assert screen.all("[data-slot=problem] svg"), "the icon"
+    assert "For a number of another country" not in screen.text, "the sentence takes the place of the help"
+    screen.is_sound("a wrong number")
+
+
+def test_4_8_a_wrong_field_is_red_while_it_has_the_focus(screen):
+    calm(screen).opens("/auth/login?with=email").fills("email", "asha@example.org").fills("password", "not this one")
+    before = top(screen)
+    screen.find("button.main").click()
+    screen.reads("Incorrect email or password").waits(lambda: screen.driver.switch_to.active_element.get_attribute("id") == "password", "the focus")
+    assert screen.js("return getComputedStyle(document.activeElement).outlineColor") == RED
+    assert top(screen) == before, "Sign in does not move"
+
+
+def test_1_11_text_at_twice_its_size(screen, number):
+    calm(screen).opens("/auth/login")
+    screen.js("document.documentElement.style.fontSize = '200%'")
+    screen.find("#phone").send_keys("9876543210")
+    screen.waits(lambda: screen.find("#phone").get_attribute("value") == "98765 43210", "the spaces")
+    room = screen.js("""const field = document.querySelector('#phone'), style = getComputedStyle(field), canvas = document.createElement('canvas').getContext('2d');
+      canvas.font = style.font; return [field.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight), canvas.measureText(field.value).width]""")
+    assert room[0] >= room[1], room
+    screen.belongs_to(number).opens("/auth/pin?flow=pin_set")
+    screen.js("document.documentElement.style.fontSize = '200%'")
+    sides = screen.js("return [...document.querySelectorAll('.pad button, .dots')].filter(part => part.checkVisibility())"
+                      ".map(part => part.getBoundingClientRect()).flatMap(box => [box.left, box.right])")
+    assert sides and min(sides) >= 0 and max(sides) <= 390, sides
+
+
+def test_3_1_the_whole_pad_in_a_small_window(screen, number):
+    screen.belongs_to(number)
+    for path in ("/auth/pin?flow=pin_set", "/auth/pin?return_to=/home"):
+        calm(screen, SMALL).opens(path)
+        bottom = screen.js("return Math.max(...[...document.querySelectorAll('.pad button')].map(key => key.getBoundingClientRect().bottom))")
+        assert bottom <= SMALL[1], (path, bottom)
+        screen.is_sound(path)
+        if "pin_set" in path:
+            screen.keys("482915").reads("Confirm passcode").keys("482915").at("/home")
+    screen.presses("Forgot Passcode?").presses("Send Reset Code", "dialog[open]").reads("Enter reset code from SMS").settles()
+    bottom = screen.js("return Math.max(...[...document.querySelectorAll('.pad button')].map(key => key.getBoundingClientRect().bottom))")
+    assert bottom <= SMALL[1], ("the code of a reset", bottom)
+
+
+def test_3_4_keys_stay_when_it_is_locked(screen, number):
+    screen.belongs_to(number).opens("/auth/pin?flow=pin_set")
+    screen.keys("482915").reads("Confirm passcode").keys("482915").at("/home")
+    calm(screen).opens("/auth/pin?return_to=/home")
+    before = top(screen, ".pad")
+    for said in ("4 tries", "3 tries", "2 tries", "1 try", "Too many attempts"):
+        screen.keys("111222").reads(said)
+        assert top(screen, ".pad") == before, said
+
+
+def test_3_6_keys_stay_where_they_are(screen, number):
+    calm(screen.belongs_to(number)).opens("/auth/pin?flow=pin_set")
+    before = top(screen, ".pad")
+    screen.keys("111111").reads("Confirm passcode").slow(1200).keys("111111")
+    screen.waits(lambda: screen.all(".pad .spinner"), "work in progress")
+    assert top(screen, ".pad") == before and screen.js("return document.querySelector('.pad').inert")
+    screen.slow(0).reads("too easy to guess")
+    assert top(screen, ".pad") == before and not screen.js("return document.querySelector('.pad').inert")
+
+
+def test_1_11_the_readers_own_colours(screen, number):
+    code = calm(screen).asks_code(number, "register")
+    screen.looks((390, 844), forced=True)
+    screen.types(wrong(code)[:3])
+    assert screen.js("return matchMedia('(forced-colors: active)').matches")
+    assert screen.js("return getComputedStyle(document.querySelector('#code')).color") == "rgba(0, 0, 0, 0)", "the digits stand in the boxes alone"
+    edge = screen.js("const style = getComputedStyle(document.querySelector('button.main')); return [style.borderTopStyle, style.borderTopWidth]")
+    assert edge == ["solid", "1px"], edge
+    rings = screen.js("return [...document.querySelectorAll('.box')].map(box => getComputedStyle(box).outlineStyle)")
+    assert rings == ["none", "none", "none", "solid", "none", "none"], "where one is"
+
+
+def test_a_card_where_there_is_room(screen, number, other_number):
+    for path in ("/auth/login", "/auth/login?with=reset", "/auth/logout", "/auth/error?code=denied"):
+        calm(screen, LAPTOP).opens(path)
+        card = screen.js("const style = getComputedStyle(document.querySelector('main')); return [document.querySelector('main').offsetWidth, style.borderRadius]")
+        assert card == [440, "20px"] and scrolls(screen) <= 0, (path, card, scrolls(screen))
+        calm(screen).opens(path)
+        card = screen.js("const style = getComputedStyle(document.querySelector('main')); return [document.querySelector('main').offsetWidth, style.borderRadius]")
+        assert card == [390, "0px"] and scrolls(screen) <= 0, (path, card, scrolls(screen))
+    calm(screen, LAPTOP).asks_code(number, "register")
+    assert scrolls(screen) <= 0
+    screen.belongs_to(other_number()).opens("/auth/account")
+    assert screen.js("return getComputedStyle(document.querySelector('main')).borderRadius") == "0px", "the account is a page of its own kind"
+
+
+def test_a_phones_keyboard_covers_no_sheet(screen):
+    calm(screen).opens("/auth/login")
+    assert "interactive-widget=resizes-content" in screen.find("meta[name=viewport]").get_attribute("content")
+    screen.find(".country").click()
+    screen.waits(lambda: screen.all("[role=option]"), "the countries")
+    box = "return document.querySelector('dialog[open]').getBoundingClientRect().toJSON()"
+    height = screen.js(box)["height"]
+    screen.types("germ")
+    assert screen.js(box)["height"] == height, "as high with one country as with all"
+    # Browsers that make the page smaller, and those that lay the keyboard on it.
+    calm(screen, (390, 544))
+    assert 0 <= screen.js(box)["top"] and screen.js(box)["bottom"] <= 544
+    calm(screen)
+    screen.js("Object.defineProperty(visualViewport, 'height', {value: 544}); visualViewport.dispatchEvent(new Event('resize'))")
+    assert 0 <= screen.js(box)["top"] and screen.js(box)["bottom"] <= 544

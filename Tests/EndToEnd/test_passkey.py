@@ -1,0 +1,406 @@
+"""Passkeys in a real browser with a virtual authenticator, and by the API: added, signed in by with nothing typed, in place of the passcode, lost, removed."""
+
+import base64
+import concurrent.futures
+import json
+
+import pytest
+import requests
+import screens
+from house import House
+from passkeys import Passkey, options
+from screens import LAPTOP, PHONE, Screen, many
+from yubico import Fido2Passkey
+
+UNLOCK = 'return flow "pin_unlock" { purpose = "unlock", provider = "pin", account = "existing", steps = { any_of { "pin", "passkey" } } }\n'
+# The passcode or a passkey, within five minutes.
+PAY = """  { path = "/pay/**", to = "http://127.0.0.1:%s", decide = function(f)
+    local passed = f.session.passed
+    if (passed.passkey and f.now - passed.passkey < 300) or (passed.pin and f.now - passed.pin < 300) then return allow end
+    return require_also "pin"
+  end },
+  -- Everything else"""
+
+
+@pytest.fixture(scope="module")
+def shipped(tmp_path_factory):
+    house = House(tmp_path_factory.mktemp("house"))
+    house.edit("policies/phone_otp.lua", lambda text: many(text).replace('{ "60s", "120s" }', '"1s"'))
+    house.edit("routes.lua", lambda text: text.replace("  -- Everything else", PAY % house.ports[2]))
+    (house.config / "flows/pin_unlock.lua").write_text(UNLOCK)
+    yield house.start()
+    house.stop()
+
+
+@pytest.fixture
+def key(driver):
+    """A device with a fingerprint reader."""
+    driver.execute_cdp_cmd("WebAuthn.enable", {})
+    device = Device(driver)
+    yield device
+    driver.execute_cdp_cmd("WebAuthn.disable", {})
+
+
+class Device:
+    def __init__(self, driver, **options):
+        self.driver = driver
+        self.name = driver.execute_cdp_cmd("WebAuthn.addVirtualAuthenticator", {"options": {
+            "protocol": "ctap2", "transport": "internal", "hasResidentKey": True, "hasUserVerification": True, "isUserVerified": True,
+            "automaticPresenceSimulation": True, **options}})["authenticatorId"]
+
+    def knows_its_owner(self, does):
+        self.driver.execute_cdp_cmd("WebAuthn.setUserVerified", {"authenticatorId": self.name, "isUserVerified": does})
+
+    def waits_for_a_touch(self, does):
+        self.driver.execute_cdp_cmd("WebAuthn.setAutomaticPresenceSimulation", {"authenticatorId": self.name, "enabled": not does})
+
+    @property
+    def credentials(self):
+        return self.driver.execute_cdp_cmd("WebAuthn.getCredentials", {"authenticatorId": self.name})["credentials"]
+
+
+@pytest.fixture
+def screen(screen, number):
+    return screen.belongs_to(number)
+
+
+def adds(screen, name="My phone", proof=None):
+    screen.opens("/auth/account").presses("Add a passkey: Passkey").at("/auth/step")
+    if proof:
+        proof(screen.presses("Confirm it's you"))
+        screen.waits(lambda: screen.path == "/auth/step" and screen.all("form[data-form=ceremony]"), "the way back")
+    screen.is_sound("before a passkey is added")
+    screen.presses("Add a passkey").reads("Your passkey is ready.")
+    screen.is_sound("the name of a passkey")
+    screen.fills('"field.name"', name).presses("Continue").at("/auth/account").reads("Passkey added.")
+    return screen
+
+
+def adds_another(screen):
+    """The account has a passkey, so adding another one asks for it first."""
+    screen.opens("/auth/account").presses("Add a passkey: Passkey").presses("Confirm it's you")
+    screen.waits(lambda: screen.path == "/auth/step" and "flow=passkey_set" in screen.driver.current_url, "the way back")
+    return screen.presses("Add a passkey")
+
+
+def with_pin(screen):
+    answer = screen.house.api("POST", "/set-passcode", {"passcode": "482915"}, headers={"Authorization": f"Bearer {screen.token}"})
+    assert answer.status_code == 200, answer.text
+    screen.token = answer.json()["token"]
+    screen.driver.add_cookie({"name": "moongate", "value": screen.token, "path": "/", "httpOnly": True, "sameSite": "Lax"})
+    return screen
+
+
+def test_added_and_signed_in_by_with_nothing_typed(screen, key):
+    adds(screen)
+    assert len(key.credentials) == 1 and key.credentials[0]["rpId"] == "localhost"
+    screen.is_sound("the account").forget()
+    # The phone field offers the passkeys of the device.
+    assert 'autocomplete="tel webauthn"' in requests.get(f"{screen.house.url}/auth/login", headers={"Accept": "text/html"}, timeout=10).text
+    screen.opens("/auth/login").waits(lambda: screen.path == "/home", "the browser's offer, taken at once by the virtual device")
+
+
+def test_signed_in_by_the_button(screen, key):
+    """In a browser that offers nothing in its fields."""
+    adds(screen).forget()
+    script = screen.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {
+        "source": "PublicKeyCredential.isConditionalMediationAvailable = async () => false"})["identifier"]
+    try:
+        screen.opens("/auth/login")
+        screen.is_sound("the sign-in page")
+        screen.presses("Use your passkey").at("/home")
+    finally:
+        screen.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", {"identifier": script})
+    token = screen.driver.get_cookie("moongate")["value"]
+    session = screen.house.api("GET", "/session", headers={"Authorization": f"Bearer {token}"}).json()["session"]
+    assert session["aal"] == 2 and [step["provider"] for step in session["passed"]] == ["passkey"], session
+
+
+def test_a_second_one_and_the_first_again(screen, key):
+    adds(screen)
+    # The device has one of this account already.
+    adds_another(screen).reads("This device has a passkey of this account already.")
+    screen.is_sound("a device that has one")
+    other = Device(screen.driver, transport="usb")
+    screen.opens("/auth/account").presses("Add a passkey: Passkey").presses("Add a passkey").reads("Your passkey is ready.")
+    screen.presses("Continue").at("/auth/account").reads("Passkey added.")
+    assert len(other.credentials) == 1
+    screen.presses("Remove a passkey: Passkey").at("/auth/step").presses("Remove a passkey").reads("Choose the passkey to remove.", "My phone")
+    screen.is_sound("the choice")
+    screen.find("input[type=radio]").click()
+    screen.presses("Continue").at("/auth/account").reads("Passkey removed.")
+    screen.presses("Remove a passkey: Passkey").at("/auth/step").presses("Remove a passkey")
+    screen.at("/auth/account").reads("Passkey removed.")
+    assert screen.all("a[aria-label='Add a passkey: Passkey']") and not screen.all("a[aria-label='Remove a passkey: Passkey']")
+
+
+def listed(screen):
+    """The passkeys on the account page."""
+    return [name.text for name in screen.all(".held strong")]
+
+
+def test_each_is_listed_on_the_account_page(screen, key):
+    assert listed(adds(screen)) == ["My phone"]
+    Device(screen.driver, transport="usb")
+    adds_another(screen).reads("Your passkey is ready.")
+    screen.fills('"field.name"', "Key ring").presses("Continue").at("/auth/account").reads("Passkey added.", "Security key")
+    assert listed(screen) == ["My phone", "Key ring"]
+    screen.is_sound("the list of passkeys")
+
+
+def test_two_tabs(screen, key):
+    """Begun in one tab and finished in the other: the challenge is spent once."""
+    driver, first = screen.driver, screen.driver.current_window_handle
+    screen.opens("/auth/account").presses("Add a passkey: Passkey").at("/auth/step")
+    key.knows_its_owner(False)
+    screen.presses("Add a passkey").reads("This was cancelled or took too long.")
+    here = driver.current_url
+    driver.switch_to.new_window("tab")
+    try:
+        driver.execute_cdp_cmd("WebAuthn.enable", {})
+        Device(driver)
+        driver.get(here)
+        screen.reads("Your passkey is ready.").fills('"field.name"', "Other tab").presses("Continue").at("/auth/account").reads("Passkey added.")
+        assert listed(screen) == ["Other tab"]
+    finally:
+        driver.close()
+        driver.switch_to.window(first)
+    key.knows_its_owner(True)
+    screen.presses("Continue")
+    screen.waits(lambda: key.credentials, "a passkey of the first tab's device, for the challenge that is spent")
+    screen.opens("/auth/account")
+    assert listed(screen) == ["Other tab"]
+
+
+def test_too_late_and_tried_again(driver, tmp_path, number):
+    """The browser gives up, the challenge is too old by then, and the next one is taken."""
+    house = House(tmp_path)
+    house.edit("policies/phone_otp.lua", many)
+    house.edit("gateway.lua", lambda text: text.replace("passkey = {", "passkey = { timeout = 15,"))
+    assert "timeout = 15" in (house.config / "gateway.lua").read_text()
+    house.start()
+    try:
+        driver.execute_cdp_cmd("WebAuthn.enable", {})
+        key = Device(driver)
+        screen = Screen(driver, house).forget().belongs_to(number)
+        screen.opens("/auth/account").presses("Add a passkey: Passkey").at("/auth/step")
+        key.waits_for_a_touch(True)
+        screen.presses("Add a passkey")
+        screen.waits(lambda: "This was cancelled or took too long." in screen.text, "the browser's patience", seconds=40)
+        key.waits_for_a_touch(False)
+        screen.presses("Continue").reads("That took too long. Try again.")
+        screen.is_sound("a challenge that is too old")
+        screen.presses("Continue").reads("Your passkey is ready.")
+    finally:
+        driver.execute_cdp_cmd("WebAuthn.disable", {})
+        house.stop()
+
+
+def test_in_place_of_the_passcode(screen, key):
+    """Seeds' row 3.7."""
+    adds(with_pin(screen), proof=lambda screen: screen.at("/auth/pin").keys("482915"))
+    # A session in which neither was proved.
+    screen.forget().belongs_to(screen.number)
+    screen.opens("/pay/now")
+    screen.waits(lambda: screen.path == "/pay/now", "the passkey, asked for on arrival")
+    # Cancelled: the passcode.
+    screen.forget().belongs_to(screen.number)
+    key.knows_its_owner(False)
+    screen.opens("/pay/now")
+    screen.waits(lambda: "by=hand" in screen.driver.current_url, "the passcode after a cancelled passkey")
+    screen.settles()
+    screen.is_sound("the passcode beside the passkey")
+    screen.keys("482915").waits(lambda: screen.path == "/pay/now", "the page behind the passcode")
+
+
+def test_who_has_none_reads_nothing_of_it(screen):
+    with_pin(screen).forget().belongs_to(screen.number)
+    screen.opens("/pay/now").at("/auth/pin")
+    assert "passkey" not in screen.text.lower()
+
+
+def test_cancelled_and_tried_again(screen, key):
+    screen.opens("/auth/account").presses("Add a passkey: Passkey").at("/auth/step")
+    key.knows_its_owner(False)
+    screen.presses("Add a passkey").reads("This was cancelled or took too long.")
+    screen.is_sound("a cancelled passkey")
+    key.knows_its_owner(True)
+    screen.presses("Continue").reads("Your passkey is ready.")
+
+
+def test_lost_and_removed_by_the_phone(screen, key):
+    adds(screen)
+    screen.forget().belongs_to(screen.number)
+    screen.opens("/auth/account").presses("Reset: Passkey").presses("Send code")
+    screen.waits(lambda: screen.all("#code"), "the boxes")
+    screen.enters(screen.house.code(screen.number)).reads("Choose the passkey to remove.")
+    screen.find("input[type=radio]").click()
+    screen.presses("Continue").at("/auth/account")
+    assert not screen.all("a[aria-label='Remove a passkey: Passkey']")
+
+
+def test_in_hindi_and_by_keyboard(screen, key):
+    screen.opens("/auth/account?lang=hi")
+    screen.opens("/auth/step?flow=passkey_set&return_to=/auth/account&lang=hi")
+    screen.waits(lambda: screen.find("button.main").is_enabled(), "the button")
+    screen.find("button.main").send_keys(screens.Keys.ENTER)
+    screen.waits(lambda: screen.all("input[name='field.name']"), "the name")
+    screen.is_sound("the name in Hindi")
+
+
+@pytest.mark.parametrize("look", ["phone, light"])
+def test_without_scripts_it_is_not_offered(tmp_path_factory, shipped, look):
+    driver = screens.start(tmp_path_factory.mktemp("plain"), scripts=False)
+    try:
+        screen = Screen(driver, shipped, look).forget().opens("/auth/login")
+        assert "Use your passkey" not in screen.text
+        screen.opens("/auth/step?flow=login&with=passkey").reads("This needs JavaScript.")
+        assert not any(button.is_displayed() for button in screen.all("main form button.main"))
+    finally:
+        driver.quit()
+
+
+# The API, for native apps.
+
+
+def registered(house, number, key=None):
+    """A passkey in software of a new account, and its token."""
+    token = house.register(number)["session"]["token"]
+    key = key or Passkey(house.url)
+    headers = {"Authorization": f"Bearer {token}"}
+    flow = house.api("POST", "/flows", {"flow": "passkey_set"}, headers=headers).json()["id"]
+    begun = house.api("POST", f"/flows/{flow}/begin", {"provider": "passkey"}, headers=headers)
+    assert begun.status_code == 200, begun.text
+    named = house.api("POST", f"/flows/{flow}/submit", {"credential": key.create(options(begun))}, headers=headers)
+    assert named.status_code == 200, named.text
+    done = house.api("POST", f"/flows/{flow}/submit", {"name": "App"}, headers=headers)
+    assert done.status_code == 200 and done.json()["status"] == "complete", done.text
+    return key, done.json()["session"]["token"]
+
+
+def asked(house, flow="login"):
+    flow = house.flow(flow)
+    begun = house.api("POST", f"/flows/{flow}/begin", {"provider": "passkey"})
+    assert begun.status_code == 200, begun.text
+    return flow, options(begun)
+
+
+def test_an_app_signs_in(shipped, number):
+    key, _ = registered(shipped, number)
+    flow, said = asked(shipped)
+    assert said["allowCredentials"] == [] and said["userVerification"] == "required"
+    done = shipped.api("POST", f"/flows/{flow}/submit", {"credential": key.get(said)})
+    assert done.status_code == 200 and done.json()["session"]["aal"] == 2, done.text
+    assert done.json()["account"]["phone"] == number
+
+
+def test_200_answers_to_one_challenge_make_one_session(shipped, number):
+    """Attack: an answer is copied on its way, and given again at once."""
+    key, _ = registered(shipped, number)
+    flow, said = asked(shipped)
+    answer = key.get(said)
+    with concurrent.futures.ThreadPoolExecutor(40) as pool:
+        codes = list(pool.map(lambda _: shipped.api("POST", f"/flows/{flow}/submit", {"credential": answer}).status_code, range(200)))
+    assert codes.count(200) == 1 and set(codes) <= {200, 401, 404, 409, 410, 429}, codes
+
+
+def test_answers_that_prove_nothing(shipped, number, other_number):
+    key, _ = registered(shipped, number)
+    stranger, _ = registered(shipped, other_number())
+    flow, said = asked(shipped)
+
+    def refused(answer):
+        nonlocal said
+        told = shipped.api("POST", f"/flows/{flow}/submit", {"credential": answer})
+        assert told.status_code == 401 and told.json()["code"] == "invalid_passkey", told.text
+        said = options(shipped.api("GET", f"/flows/{flow}"))
+
+    # Attack: another account's user handle, another origin, an answer to the challenge before, nobody present, nobody verified, an unknown account.
+    stranger.handle = key.handle
+    refused(stranger.get(said))
+    elsewhere = Passkey("http://evil.example")
+    elsewhere.__dict__.update(key.__dict__, origin="http://evil.example")
+    refused(elsewhere.get(said))
+    before = said
+    refused(key.get(said, flags=0x04))
+    refused(key.get(said, flags=0x01))
+    refused(key.get(before))
+    known, key.handle = key.handle, base64.urlsafe_b64encode(b"ac_nobody").rstrip(b"=").decode()
+    refused(key.get(said))
+    key.handle = None
+    refused(key.get(said))
+    key.handle = known
+    done = shipped.api("POST", f"/flows/{flow}/submit", {"credential": key.get(said)})
+    assert done.status_code == 200, "nothing is lost"
+
+
+def test_what_is_no_answer_is_not_counted(shipped, number):
+    registered(shipped, number)
+    flow, _ = asked(shipped)
+    for answer in ["", "x", [], 1, {}, {"id": "x"}, {"response": {}}, {"x": "1" * 40_000}]:
+        told = shipped.api("POST", f"/flows/{flow}/submit", {"credential": answer})
+        assert told.status_code == 422 and told.json()["field"] == "credential", (answer, told.text)
+    assert shipped.api("POST", f"/flows/{flow}/submit", {"credential": {"x": "1" * 70_000}}).status_code == 413
+
+
+def test_adding_needs_a_recent_proof(shipped, number):
+    """Attack: a stolen session of somebody who has a passkey adds one of the thief's."""
+    _, _ = registered(shipped, number)
+    flow = shipped.flow("login")
+    shipped.begin(flow, number)
+    token = shipped.submit(flow, shipped.code(number)).json()["session"]["token"]
+    told = shipped.api("POST", "/flows", {"flow": "passkey_set"}, headers={"Authorization": f"Bearer {token}"})
+    assert told.status_code == 403 and told.json()["code"] == "step_up_required" and told.json()["provider"] == "passkey", told.text
+
+
+# Answers that others have written.
+
+
+@pytest.mark.parametrize("algorithm", ["ES256", "EdDSA", "RS256"])
+def test_answers_of_fido2(shipped, number, algorithm):
+    key, _ = registered(shipped, number, Fido2Passkey(shipped.url, algorithm, counter=7))
+    flow, said = asked(shipped)
+    done = shipped.api("POST", f"/flows/{flow}/submit", {"credential": key.get(said)})
+    assert done.status_code == 200 and done.json()["session"]["aal"] == 2 and done.json()["account"]["phone"] == number, done.text
+    # An answer as text, as a form sends it.
+    flow, said = asked(shipped)
+    done = shipped.api("POST", f"/flows/{flow}/submit", {"credential": json.dumps(key.get(said))})
+    assert done.status_code == 200, done.text
+
+
+def test_what_no_authenticator_says(shipped, number):
+    """What cannot be read is 422 or 401, never a fault, and the same flow goes on."""
+    key, _ = registered(shipped, number, Fido2Passkey(shipped.url))
+    flow, said = asked(shipped)
+    right = key.get(said)
+    for change in ({"response": {}}, {"id": 1}, {"rawId": None}, {"response": "x"}, {"type": ["public-key"]}):
+        told = shipped.api("POST", f"/flows/{flow}/submit", {"credential": {**right, **change}})
+        assert told.status_code == 422 and told.json()["field"] == "credential", told.text
+    for credential in ("", "x", "[]", 7, None, True, [], "{" * 4000):
+        told = shipped.api("POST", f"/flows/{flow}/submit", {"credential": credential})
+        assert told.status_code == 422, told.text
+    for part in ("authenticatorData", "signature", "clientDataJSON"):
+        response = {**right["response"], part: "A" * 50_000}
+        told = shipped.api("POST", f"/flows/{flow}/submit", {"credential": {**right, "response": response}})
+        assert told.status_code == 401 and told.json()["code"] == "invalid_passkey", told.text
+    said = options(shipped.api("GET", f"/flows/{flow}"))
+    assert shipped.api("POST", f"/flows/{flow}/submit", {"credential": key.get(said)}).status_code == 200
+
+
+# What others find out by themselves.
+
+
+def test_where_passkeys_are_looked_after(shipped):
+    told = requests.get(f"{shipped.url}/.well-known/passkey-endpoints", timeout=10)
+    assert told.status_code == 200 and told.headers["Content-Type"] == "application/json", told.text
+    assert told.json() == {
+        "enroll": f"{shipped.url}/auth/step?flow=passkey_set&return_to=%2Fauth%2Faccount", "manage": f"{shipped.url}/auth/account"}
+    # Without origins of others there is nothing to say, and routes are not asked.
+    assert requests.get(f"{shipped.url}/.well-known/webauthn", timeout=10).status_code == 404
+
+
+def test_related_origins(empty_house):
+    house = empty_house
+    house.edit("gateway.lua", lambda text: text.replace('passkey = { rp_name = "Moongate" }', 'passkey = { origins = { "https://shop.example", "android:apk-key-hash:x" } }'))
+    house.start()
+    assert requests.get(f"{house.url}/.well-known/webauthn", timeout=10).json() == {"origins": ["https://shop.example"]}

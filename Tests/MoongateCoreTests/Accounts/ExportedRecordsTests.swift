@@ -1,0 +1,81 @@
+import MoongateSDK
+import MoongateStore
+import MoongateTesting
+import Testing
+
+@testable import MoongateCore
+
+/// What providers keep for an account goes to another gateway in one sealed piece.
+@Suite struct ExportedRecordsTests {
+  private let keys: KeyRing
+  private let phone = Identifier(kind: .phone, value: "+919999999999", display: "")
+
+  init() throws { keys = try KeyRing(master: [UInt8](repeating: 7, count: 32)) }
+
+  private let records = ExportedRecords(records: [
+    "pin": ProviderRecord(bytes: [1, 2], version: 1), "totp": ProviderRecord(bytes: [3], version: 2),
+  ])
+
+  private func owner(
+    _ id: String = "ac_1", _ identifiers: [(Identifier, isVerified: Bool)]? = nil, isLocked: Bool = false
+  ) -> ExportedRecords.Owner { ExportedRecords.Owner(id: id, identifiers: identifiers ?? [(phone, true)], isLocked: isLocked) }
+
+  @Test func whatIsSealedOpensForItsOwnerAlone() throws {
+    let sealed = try records.sealed(for: owner(), by: keys)
+    #expect(try ExportedRecords(opening: sealed, for: owner(), by: keys) == records)
+    // Attack: the records of the victim on a line with the attacker's number, and every other change of the line.
+    let stranger = Identifier(kind: .phone, value: "+918888888888", display: "")
+    for other in [
+      owner("ac_2"), owner("ac_1", [(stranger, true)]), owner("ac_1", [(phone, true), (stranger, true)]), owner("ac_1", []),
+      owner("ac_1", [(phone, false)]), owner(isLocked: true),
+    ] { #expect(throws: (any Error).self) { try ExportedRecords(opening: sealed, for: other, by: keys) } }
+    let other = try KeyRing(master: [UInt8](repeating: 8, count: 32))
+    #expect(throws: (any Error).self) { try ExportedRecords(opening: sealed, for: owner(), by: other) }
+    for place in [0, sealed.count / 2, sealed.count - 1] {
+      var text = Array(sealed.utf8)
+      text[place] = text[place] == UInt8(ascii: "A") ? UInt8(ascii: "B") : UInt8(ascii: "A")
+      #expect(throws: (any Error).self) { try ExportedRecords(opening: String(decoding: text, as: UTF8.self), for: owner(), by: keys) }
+    }
+    #expect(throws: (any Error).self) { try ExportedRecords(opening: "", for: owner(), by: keys) }
+    // Attack: a row of the store in the place of an export.
+    let row = Base64URL.encode(try ProviderRecord(bytes: Array("[]".utf8), version: 1).sealed(for: "pin ac_1", by: keys))
+    #expect(throws: (any Error).self) { try ExportedRecords(opening: row, for: owner(), by: keys) }
+  }
+
+  @Test func whatCannotBeUsedIsSaid() throws {
+    func descriptor(_ version: Int) -> ProviderDescriptor {
+      ProviderDescriptor(
+        name: "totp", beginFields: [], submitFields: [], settings: [], policy: PolicySource(file: "", text: ""), identifierKinds: [],
+        recordVersion: version)
+    }
+    #expect(records.problems(by: keys) { _ in descriptor(2) } == [])
+    #expect(
+      records.problems(by: keys) { $0 == "pin" ? nil : descriptor(2) }
+        == ["it has a record of `pin`, and gateway.lua configures no such provider: add it first"])
+    #expect(
+      records.problems(by: keys) { _ in descriptor(1) }
+        == ["its record of `totp` has version 2, and this gateway reads versions up to 1: update it first"])
+    let hash = try SecretHashing(keys: keys, random: SeededRandom(), cost: .cheap).hash([1])
+    let hashed = ExportedRecords(records: ["pin": ProviderRecord(bytes: Array(hash.utf8), version: 1)])
+    #expect(hashed.problems(by: keys) { _ in descriptor(1) } == [])
+    let other = try KeyRing(master: [UInt8](repeating: 8, count: 32))
+    #expect(hashed.problems(by: other) { _ in descriptor(1) }.first?.contains("needs a master key that this gateway does not have") == true)
+  }
+
+  @Test func anAccountComesWithItsRecords() async throws {
+    let store = try SQLiteStore.memory()
+    let desk = AccountDesk(store: store, providers: .none, keys: keys, clock: ManualClock(), random: SeededRandom())
+    var line = ImportedAccount(id: "ac_1", identifiers: [.init(identifier: phone, isVerified: true)])
+    line.records = records.records
+    #expect(try await desk.add([line]) == nil)
+    let account = try #require(try await store.account("ac_1"))
+    #expect(account.credentials == ["pin", "totp"])
+    #expect(try await desk.records(of: account) == records)
+    // Attack: an import that replaces the secret of an account that is there, by its id or by its number.
+    line.records = ["pin": ProviderRecord(bytes: [9], version: 1)]
+    #expect(try await desk.add([line]) == 0)
+    line.id = "ac_2"
+    #expect(try await desk.add([line]) == 0)
+    #expect(try await desk.records(of: account) == records)
+  }
+}

@@ -1,0 +1,91 @@
+import MoongateSDK
+import MoongateTesting
+import Synchronization
+import Testing
+
+@testable import MoongateCore
+
+/// What each answer of a provider costs the person, by the attempt that was charged before it.
+@Suite struct AttemptCostTests {
+  private static let field = InputField(name: "x", kind: .text)
+
+  private struct Broken: Error {}
+
+  /// A desk, and somebody at an open step of the provider.
+  private func opened(_ provider: Scripted) async throws -> (desk: TestDesk, client: ClientContext, id: FlowID) {
+    let desk = try await TestDesk(others: [provider]) { generation in
+      generation.flows["step_up"] = .test("step_up", account: .existing, steps: [.test("toy")])
+    }
+    let view = try await desk.engine.submit(try await desk.begun("register"), fields: ["code": .text(desk.code)], client: desk.client()).get()
+    let token = try #require(view.session?.token)
+    let session = try #require(try await SessionDirectory(store: desk.store, clock: desk.clock).find(TokenHash(of: token.reveal().utf8)))
+    let client = desk.client(session: session)
+    return (desk, client, try await desk.engine.create("step_up", returnTo: nil, browser: nil, client: client).get().id)
+  }
+
+  private func attemptsLeft(_ at: (desk: TestDesk, client: ClientContext, id: FlowID)) async throws -> Int? {
+    try await at.desk.engine.view(at.id, client: at.client).get().step?.attemptsLeft
+  }
+
+  /// An `ask` gives the attempt back however often it is answered: so it must tell nothing about a secret.
+  @Test func anAskAfterASubmitCostsNothing() async throws {
+    let at = try await opened(Scripted(submits: { _, _ in .ask([Self.field], state: [1]) }))
+    _ = try await at.desk.engine.begin(at.id, provider: "toy", fields: [:], client: at.client).get()
+    for _ in 0..<9 { _ = try await at.desk.engine.submit(at.id, fields: ["x": .text("y")], client: at.client).get() }
+    #expect(try await attemptsLeft(at) == 3)
+  }
+
+  @Test func whatIsMalformedCostsNothing() async throws {
+    let problem = InputProblem(field: "x", reason: .invalidInput, detail: "Say a word.")
+    let at = try await opened(Scripted(submits: { _, _ in .malformed(problem) }))
+    _ = try await at.desk.engine.begin(at.id, provider: "toy", fields: [:], client: at.client).get()
+    for _ in 0..<9 {
+      let refusal = try #require(await at.desk.engine.submit(at.id, fields: ["x": .text("y")], client: at.client).refusal)
+      #expect(refusal.code.status == 422 && refusal.sentence == "Say a word.")
+    }
+    #expect(try await attemptsLeft(at) == 3)
+  }
+
+  @Test func anErrorIsAnswered503AndCostsNothing() async throws {
+    let at = try await opened(Scripted(submits: { _, _ in throw Broken() }))
+    _ = try await at.desk.engine.begin(at.id, provider: "toy", fields: [:], client: at.client).get()
+    for _ in 0..<9 { #expect(await at.desk.engine.submit(at.id, fields: ["x": .text("y")], client: at.client).refusal?.code.status == 503) }
+    #expect(try await attemptsLeft(at) == 3)
+  }
+
+  /// Attack: a step that passes without an attempt is counted by no limit.
+  @Test func aBeginThatProvesIsRefused() async throws {
+    let at = try await opened(Scripted(begins: { _ in .proved(Proof()) }))
+    #expect(await at.desk.engine.begin(at.id, provider: "toy", fields: [:], client: at.client).refusal?.code == .denied)
+  }
+
+  /// A `begin` with everything that is asked for is judged at once, as an attempt like any other.
+  @Test func aBeginWithAllFieldsIsJudgedAtOnce() async throws {
+    let calls = Mutex<[String]>([])
+    let at = try await opened(
+      Scripted(
+        outcomes: [Outcome("wrong_word", "No.")],
+        begins: { _ in
+          calls.withLock { $0.append("begin") }
+          return .ask([Self.field], state: [])
+        },
+        submits: { _, _ in
+          calls.withLock { $0.append("submit") }
+          return .refused("wrong_word")
+        }))
+    let refusal = try #require(await at.desk.engine.begin(at.id, provider: "toy", fields: ["x": .text("y")], client: at.client).refusal)
+    #expect(refusal.code.name == "wrong_word" && refusal.attemptsLeft == 2)
+    #expect(calls.withLock { $0 } == ["begin", "submit"])
+  }
+
+  /// Attack: the fault of a delivery, or its time, tells who is registered. So under conceal delivery comes after the answer.
+  @Test func underConcealADeliveryThatFailsIsNotTold() async throws {
+    let desk = try await TestDesk { $0.policies[TestDesk.phone] = .test(TestDesk.phone, unknownAccount: .conceal) }
+    try await desk.registered("911111")
+    desk.delivery.fails = true
+    let known = try await desk.begin(try await desk.flow(), phone: "911111").get().step
+    let unknown = try await desk.begin(try await desk.flow(), phone: "922222").get().step
+    #expect(known?.sentTo == "+911111" && unknown?.sentTo == "+922222")
+    #expect(known?.attemptsLeft == unknown?.attemptsLeft && known?.resendAt == unknown?.resendAt)
+  }
+}

@@ -1,0 +1,110 @@
+import MoongateSDK
+import MoongateStore
+import MoongateTesting
+import Testing
+
+@testable import MoongateCore
+
+/// A code provider says why it cannot reach an identifier.
+@Suite struct DeliveryReasonTests {
+  private func desk(_ messenger: ToyMessenger, unknownAccount: UnknownAccount = .reveal) async throws -> TestDesk {
+    try await TestDesk(others: [messenger]) { generation in
+      generation.policies[ToyMessenger.name] = .test(ToyMessenger.name, unknownAccount: unknownAccount)
+      generation.flows["enter"] = .test("enter", account: .any, steps: [.test(ToyMessenger.name)])
+    }
+  }
+
+  @Test func declaredReasonIsToldAndNothingIsCharged() async throws {
+    let messenger = ToyMessenger()
+    let desk = try await desk(messenger)
+    messenger.fault = DeliveryFault(ToyMessenger.notThere, "error 131026 of the hub")
+    let id = try await desk.flow("enter")
+    for _ in 0..<6 {
+      let refusal = try #require(await desk.begin(id).refusal)
+      #expect(refusal.code == .deliveryFailed && refusal.code.status == 503)
+      #expect(refusal.sentence == "This number is not on WhatsApp.")
+      #expect(refusal.deliveryReason?.reason == ToyMessenger.notThere && refusal.deliveryReason?.isPermanent == true)
+      #expect(refusal.provider == ToyMessenger.name)
+      let document = String(decoding: refusal.document(), as: UTF8.self)
+      #expect(document.contains(#""code":"delivery_failed""#) && document.contains(#""reason":"not_on_whatsapp","permanent":true"#))
+    }
+    messenger.fault = nil
+    let view = try await desk.begin(id).get()
+    #expect(view.step?.resendsLeft == 3, "four sends per 15 minutes, and the failed ones are not counted")
+  }
+
+  /// Attack: a provider that says of a person whatever it likes. What it has not declared beforehand is a fault.
+  @Test func undeclaredReasonIsAnOrdinaryFault() async throws {
+    let messenger = ToyMessenger()
+    let desk = try await desk(messenger)
+    messenger.fault = DeliveryFault("blocked_by_asha", "she blocked us")
+    let refusal = try #require(await desk.begin(try await desk.flow("enter")).refusal)
+    #expect(refusal.code == .deliveryFailed && refusal.deliveryReason == nil && refusal.provider == nil)
+    #expect(refusal.sentence == "The code could not be sent. Please try again.")
+    try await desk.audit.flush()
+    let decision = try #require(try await desk.store.event(refusal.decision))
+    #expect(decision.detail["fault"] == "she blocked us" && decision.detail["reason"] == nil)
+  }
+
+  @Test func metricsTellReasonsFromFaults() async throws {
+    let messenger = ToyMessenger()
+    let desk = try await desk(messenger)
+    let id = try await desk.flow("enter")
+    messenger.fault = DeliveryFault(ToyMessenger.notThere, "no")
+    _ = await desk.begin(id)
+    messenger.fault = DeliveryFault(reason: "down")
+    _ = await desk.begin(id)
+    messenger.fault = nil
+    _ = try await desk.begin(id).get()
+    let text = MetricText.write(desk.engine.providerMetrics.families)
+    for outcome in ["delivered", "fault", "undeliverable"] {
+      #expect(text.contains(#"moongate_provider_calls_total{provider="whatsapp_code",call="deliver",outcome="\#(outcome)"} 1"#), "\(text)")
+    }
+    #expect(text.contains(#"moongate_provider_call_seconds_count{provider="whatsapp_code",call="deliver"} 3"#))
+  }
+
+  @Test func explainCountsTheFaultsOfACall() async throws {
+    let messenger = ToyMessenger()
+    let desk = try await desk(messenger)
+    let id = try await desk.flow("enter")
+    messenger.fault = DeliveryFault(reason: "hub answered 500 for +919999999999")
+    let start = desk.clock.now()
+    var details: [[String: String]] = []
+    for _ in 0..<3 {
+      let refusal = try #require(await desk.begin(id).refusal)
+      try await desk.audit.flush()
+      details.append(try #require(try await desk.store.event(refusal.decision)).detail)
+      desk.clock.advance(by: .seconds(60))
+    }
+    #expect(details.map { $0["fault_count"] } == ["1", "2", "3"])
+    #expect(details[2]["fault_provider"] == "whatsapp_code" && details[2]["fault_call"] == "deliver")
+    #expect(details[2]["fault_since"] == start.exactText)
+    // Attack: the operator who reads the trail learns the number from the text of a fault.
+    #expect(details[2]["fault"] == "hub answered 500 for [redacted]")
+    desk.clock.advance(by: .seconds(3600))
+    let later = try #require(await desk.begin(try await desk.flow("enter")).refusal)
+    try await desk.audit.flush()
+    #expect(try await desk.store.event(later.decision)?.detail["fault_count"] == "1")
+  }
+
+  /// Attack: whoever names a number learns whether it is on the messenger, or has an account, by the answer or by what the flow shows later.
+  @Test func concealingPolicyTellsNothing() async throws {
+    let messenger = ToyMessenger()
+    let desk = try await desk(messenger, unknownAccount: .conceal)
+    var seen: [String] = []
+    for fault in [nil, DeliveryFault(ToyMessenger.notThere, "no"), DeliveryFault(reason: "down")] {
+      messenger.fault = fault
+      let id = try await desk.flow("enter")
+      let view = try await desk.begin(id, phone: "9199999999\(seen.count)9").get()
+      await desk.engine.deliveriesEnd()
+      let later = try await desk.engine.view(id, client: desk.client()).get()
+      #expect(view.step == later.step)
+      seen.append("\(view.status) \(later.step.map { "\($0.provider) \($0.attemptsLeft ?? -1) \($0.resendsLeft ?? -1)" } ?? "none")")
+    }
+    #expect(Set(seen).count == 1, "\(seen)")
+    try await desk.audit.flush()
+    let failed = try await desk.store.events(limit: 100).filter { $0.kind == .deliveryFailed }
+    #expect(failed.compactMap { $0.detail["reason"] } == ["not_on_whatsapp"])
+    #expect(Set(failed.compactMap { $0.detail["fault"] }) == ["no", "down"])
+  }
+}

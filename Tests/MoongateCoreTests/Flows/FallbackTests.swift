@@ -1,0 +1,292 @@
+import Foundation
+import MoongateSDK
+import MoongateStore
+import MoongateTesting
+import Testing
+
+@testable import MoongateCore
+
+/// `fallback { "whatsapp_code", "phone_otp" }`: one step, one budget of attempts, two ways for the code.
+@Suite struct FallbackTests {
+  private static let down = DeliveryFault(reason: "the hub is down")
+  private static let notThere = DeliveryFault(ToyMessenger.notThere, "error 131026")
+
+  @Test func firstProviderSendsWhileItCan() async throws {
+    let messenger = ToyMessenger()
+    let desk = try await TestDesk.withFallback(messenger)
+    let created = try await desk.engine.create("enter", returnTo: nil, browser: nil, client: desk.client()).get()
+    #expect(created.choices == [ToyMessenger.name])
+    let view = try await desk.begin(created.id).get()
+    #expect(view.step?.provider == ToyMessenger.name && view.step?.fallbacks == [TestDesk.phone])
+    #expect(desk.delivery.messages.isEmpty)
+    let done = try await desk.submit(created.id, try #require(messenger.codes.last)).get()
+    #expect(done.passed.map(\.provider) == [ToyMessenger.name])
+  }
+
+  @Test(arguments: [notThere, down]) func nextProviderSendsWhereTheFirstCannot(_ fault: DeliveryFault) async throws {
+    let messenger = ToyMessenger()
+    let desk = try await TestDesk.withFallback(messenger)
+    messenger.fault = fault
+    let id = try await desk.flow("enter")
+    let view = try await desk.begin(id).get()
+    #expect(view.step?.provider == TestDesk.phone && view.step?.sentTo == "+919999999999")
+    #expect(view.step?.fallbacks == (fault == Self.down ? [ToyMessenger.name] : []), "what can never reach the number is not offered")
+    // The code that was not delivered opens nothing.
+    #expect(await desk.submit(id, try #require(messenger.codes.last)).refusal?.code == .invalidCode)
+    let done = try await desk.submit(id, desk.code).get()
+    #expect(done.passed.map(\.provider) == [TestDesk.phone], "only the provider that delivered it is passed")
+  }
+
+  @Test func policyOfTheSenderWordsTheMessage() async throws {
+    let messenger = ToyMessenger()
+    let desk = try await TestDesk.withFallback(messenger) { generation in
+      generation.policies[TestDesk.phone] = .test(
+        TestDesk.phone, code: CodeRule(length: 6, alphabet: .digits, lifetime: .seconds(60)), message: "SMS {code}")
+    }
+    messenger.fault = Self.down
+    let view = try await desk.begin(try await desk.flow("enter")).get()
+    #expect(desk.delivery.messages.last?.text == "SMS \(desk.code)")
+    #expect(view.step?.expiresAt == desk.clock.now() + .seconds(60))
+  }
+
+  @Test func whereNoneDeliversTheReasonIsTold() async throws {
+    let messenger = ToyMessenger()
+    let desk = try await TestDesk.withFallback(messenger)
+    (messenger.fault, desk.delivery.fails) = (Self.notThere, true)
+    let refusal = try #require(await desk.begin(try await desk.flow("enter")).refusal)
+    #expect(refusal.code == .deliveryFailed && refusal.deliveryReason?.reason == ToyMessenger.notThere)
+  }
+
+  @Test func eitherCodeIsTakenAfterASwitchByHand() async throws {
+    let messenger = ToyMessenger()
+    let desk = try await TestDesk.withFallback(messenger)
+    for usesFirst in [true, false] {
+      let id = try await desk.begun("enter", phone: usesFirst ? "911111111111" : "922222222222")
+      let first = try #require(messenger.codes.last)
+      let view = try await desk.switched(id).get()
+      #expect(view.step?.provider == TestDesk.phone && view.step?.fallbacks == [ToyMessenger.name])
+      let done = try await desk.submit(id, usesFirst ? first : desk.code).get()
+      #expect(done.passed.map(\.provider) == [usesFirst ? ToyMessenger.name : TestDesk.phone])
+    }
+  }
+
+  /// Attack: a code that was sent to a number before somebody else registered it opens the account that they have made since.
+  @Test func codeOfBeforeTheNumberChangedHandsIsDead() async throws {
+    let messenger = ToyMessenger()
+    let desk = try await TestDesk.withFallback(messenger)
+    let id = try await desk.begun("enter")
+    let before = try #require(messenger.codes.last)
+    desk.clock.advance(by: .seconds(120))
+    let other = try await desk.flow("register")
+    _ = try await desk.begin(other, address: [203, 0, 113, 9]).get()
+    _ = try await desk.submit(other, try #require(messenger.codes.last), address: [203, 0, 113, 9]).get()
+    _ = try await desk.switched(id).get()
+    #expect(await desk.submit(id, before).refusal?.code == .invalidCode)
+    #expect(try await desk.submit(id, desk.code).get().status == .complete)
+  }
+
+  /// Attack: strangers who lock the owner out of both ways. A device that has passed one of them has counters of its own at both.
+  @Test func strangersDoNotLockOutTheOwnersDevice() async throws {
+    let messenger = ToyMessenger()
+    let desk = try await TestDesk.withFallback(messenger)
+    let registering = try await desk.begun("register")
+    let made = try await desk.submit(registering, try #require(messenger.codes.last)).get()
+    let device = try #require(made.deviceToken)
+    desk.clock.advance(by: .seconds(1000))
+    let attacked = try await desk.begun(address: [203, 0, 113, 9])
+    for number in 0..<5 { _ = await desk.submit(attacked, messenger.codes.last == "00000\(number)" ? "999999" : "00000\(number)") }
+    #expect(await desk.begin(try await desk.flow()).refusal?.code == .tooManyAttempts)
+    let client = desk.client(device: device)
+    let id = try await desk.engine.create("login", returnTo: nil, browser: nil, client: client).get().id
+    let begun = try await desk.engine.begin(id, provider: nil, fields: ["phone": .text("919999999999")], client: client).get()
+    #expect(begun.step?.attemptsLeft == 5)
+    let code = try #require(messenger.codes.last)
+    #expect(try await desk.engine.submit(id, fields: ["code": .text(code)], client: client).get().status == .complete)
+  }
+
+  /// Attack: the expensive message without the cheap one before it, or to another number than the step is for.
+  @Test func switchGoesToTheOpenStepsIdentifierOnly() async throws {
+    let messenger = ToyMessenger()
+    let desk = try await TestDesk.withFallback(messenger)
+    let id = try await desk.flow("enter")
+    #expect(await desk.switched(id).refusal?.code == .stepNotOpen)
+    _ = try await desk.begin(id).get()
+    let elsewhere = await desk.engine.begin(id, provider: "phone_otp", fields: ["phone": .text("915555555555")], client: desk.client())
+    #expect(elsewhere.refusal?.code == .stepNotOpen)
+    #expect(desk.delivery.messages.isEmpty)
+    _ = try await desk.switched(id).get()
+    #expect(desk.delivery.messages.map(\.to) == ["+919999999999"])
+  }
+
+  /// Attack: whoever forces the fallback, or asks for it, gets the attempts of the second provider on top of those of the first.
+  @Test(arguments: [true, false]) func attemptsAreOneBudgetOverBoth(_ forces: Bool) async throws {
+    let messenger = ToyMessenger()
+    let desk = try await TestDesk.withFallback(messenger)
+    _ = try await desk.registered(by: messenger)
+    if forces { messenger.fault = Self.down }
+    let id = try await desk.begun()
+    if !forces { #expect(try await desk.switched(id).get().step?.attemptsLeft == 5) }
+    var wrong = (0..<100).map { "00000\($0)" }.map { String($0.suffix(6)) }.filter { $0 != desk.code && !messenger.codes.contains($0) }[...]
+    for left in [4, 3] {
+      let refusal = await desk.submit(id, try #require(wrong.popFirst())).refusal
+      #expect(refusal?.code == .invalidCode && refusal?.attemptsLeft == left)
+    }
+    // Another code by the other one gives no more attempts.
+    messenger.fault = nil
+    desk.clock.advance(by: .seconds(120))
+    let again = try await desk.engine.begin(id, provider: forces ? "phone_otp" : nil, fields: ["phone": .text("919999999999")], client: desk.client())
+      .get()
+    #expect(again.step?.attemptsLeft == 3)
+    for left in [2, 1] { #expect(await desk.submit(id, try #require(wrong.popFirst())).refusal?.attemptsLeft == left) }
+    #expect(await desk.submit(id, try #require(wrong.popFirst())).refusal?.code == .tooManyAttempts)
+    // Both are locked, whichever flow asks.
+    desk.clock.advance(by: .seconds(120))
+    #expect(await desk.submit(id, desk.code).refusal?.code == .tooManyAttempts)
+    #expect(await desk.switched(id).refusal?.code == .tooManyAttempts)
+    #expect(await desk.begin(try await desk.flow()).refusal?.code == .tooManyAttempts)
+  }
+
+  /// Attack: 200 attempts at once, half of them after the switch.
+  @Test func parallelAttemptsAreOneBudget() async throws {
+    let messenger = ToyMessenger()
+    let desk = try await TestDesk.withFallback(messenger)
+    _ = try await desk.registered(by: messenger)
+    let id = try await desk.begun()
+    _ = try await desk.switched(id).get()
+    let wrong = try #require(["000000", "000001", "000002"].first { $0 != desk.code && $0 != messenger.codes.last })
+    let results = await withTaskGroup { group in
+      for _ in 0..<200 { group.addTask { await desk.submit(id, wrong) } }
+      return await group.reduce(into: []) { $0.append($1) }
+    }
+    #expect(results.compactMap { $0.refusal?.attemptsLeft }.sorted() == [1, 2, 3, 4])
+    #expect(results.count { $0.refusal?.code == .tooManyAttempts } == 196)
+  }
+
+  /// Attack: the owner of one way, right each time, clears the failures that were made at the other's code, and guesses it for ever.
+  @Test func successByOneProviderKeepsTheFailuresAtTheOther() async throws {
+    let messenger = ToyMessenger()
+    let hard = Limit.test("hard", on: .verify, per: .identifier, max: 4, counts: .consecutiveFailures, lock: [.seconds(900)])
+    let desk = try await TestDesk.withFallback(messenger) { generation in
+      for name in [ToyMessenger.name, TestDesk.phone] { generation.policies[name] = .test(name, resendAfter: [], limits: [hard]) }
+    }
+    for left in [3, 2, 1] {
+      let id = try await desk.begun("enter")
+      let code = try #require(messenger.codes.last)
+      let wrong = code == "000000" ? "000001" : "000000"
+      #expect(await desk.submit(id, wrong).refusal?.attemptsLeft == left)
+      _ = try await desk.submit(id, code).get()
+    }
+    let id = try await desk.begun("enter")
+    #expect(try await desk.engine.view(id, client: desk.client()).get().step?.attemptsLeft == 1, "three failures at the SMS stay")
+  }
+
+  /// Attack: who is on the messenger, or has an account, by what the step shows, by limits and timers, or by what a later flow answers.
+  @Test func concealedFallbackLooksTheSameForEverybody() async throws {
+    let messenger = ToyMessenger()
+    let desk = try await TestDesk.withFallback(messenger, unknownAccount: .conceal)
+    for phone in ["911111111111", "922222222222"] { _ = try await desk.registered(by: messenger, phone) }
+    func seen(_ phone: String, _ fault: DeliveryFault?) async throws -> [String] {
+      messenger.fault = fault
+      let client = desk.client([198, 51, 100, UInt8(phone.utf8.last ?? 0)])
+      var all: [String] = []
+      func note(_ result: Result<FlowView, Refusal>) {
+        switch result {
+        case .success(let view):
+          let step = view.step.map {
+            "\($0.provider) \($0.fallbacks) \($0.attemptsLeft ?? -1) \($0.resendsLeft ?? -1) \($0.resendAt.map { "\($0 - desk.clock.now())" } ?? "-")"
+          }
+          all.append("\(view.status) \(step ?? "none")")
+        case .failure(let refusal): all.append("\(refusal.code.name) \(refusal.attemptsLeft ?? -1) \(refusal.retryAfter.map { "\($0)" } ?? "-")")
+        }
+      }
+      let id = try await desk.engine.create("login", returnTo: nil, browser: nil, client: client).get().id
+      note(await desk.engine.begin(id, provider: nil, fields: ["phone": .text(phone)], client: client))
+      await desk.engine.deliveriesEnd()
+      note(await desk.engine.view(id, client: client))
+      note(await desk.engine.submit(id, fields: ["code": .text("000000")], client: client))
+      note(await desk.engine.begin(id, provider: "phone_otp", fields: [:], client: client))
+      await desk.engine.deliveriesEnd()
+      desk.clock.advance(by: .seconds(61))
+      note(await desk.engine.begin(id, provider: "phone_otp", fields: [:], client: client))
+      await desk.engine.deliveriesEnd()
+      note(await desk.engine.resend(id, client: client))
+      note(await desk.engine.view(id, client: client))
+      return all
+    }
+    let reached = try await seen("911111111111", nil)
+    let start = desk.clock.now()
+    #expect(try await seen("922222222222", Self.notThere) == reached)
+    #expect(try await seen("933333333333", nil) == reached)
+    #expect(try await seen("944444444444", Self.down) == reached)
+    #expect(desk.clock.now() > start)
+  }
+
+  @Test func concealedFallbackReachesThePersonAllTheSame() async throws {
+    let messenger = ToyMessenger()
+    let desk = try await TestDesk.withFallback(messenger, unknownAccount: .conceal)
+    messenger.fault = Self.notThere
+    let id = try await desk.begun("enter")
+    await desk.engine.deliveriesEnd()
+    #expect(desk.delivery.messages.count == 1)
+    let done = try await desk.submit(id, desk.code).get()
+    #expect(done.passed.map(\.provider) == [TestDesk.phone])
+    // Nobody unknown is sent anything.
+    let stranger = try await desk.begun("login", phone: "955555555555")
+    await desk.engine.deliveriesEnd()
+    #expect(desk.delivery.messages.count == 1)
+    #expect(try await desk.engine.view(stranger, client: desk.client()).get().step?.provider == ToyMessenger.name)
+  }
+
+  /// Attack: sends without end by way of the fallback. Each provider's own limits count its messages.
+  @Test func sendsAreBoundedByEachProvidersLimits() async throws {
+    let messenger = ToyMessenger()
+    let desk = try await TestDesk.withFallback(messenger) { generation in
+      for name in [ToyMessenger.name, TestDesk.phone] {
+        generation.policies[name] = .test(
+          name, resendAfter: [], limits: [.test("send", on: .send, per: .identifier, max: 2, window: .seconds(900))])
+      }
+    }
+    messenger.fault = Self.down
+    let id = try await desk.flow("enter")
+    for _ in 0..<2 { _ = try await desk.begin(id).get() }
+    #expect(await desk.begin(id).refusal?.code == .sendLimit)
+    #expect(desk.delivery.messages.count == 2)
+  }
+
+  @Test func recordOfAnOlderGatewayIsReadable() throws {
+    let rule = StepRule(choices: [TestDesk.phone], isSkippable: false, when: nil)
+    let text = String(decoding: try JSONEncoder().encode(rule), as: UTF8.self)
+    #expect(!text.contains("allback"), "an older gateway's own form")
+    #expect(try JSONDecoder().decode(StepRule.self, from: Data(text.utf8)) == rule)
+    let fallback = StepRule(choices: [ToyMessenger.name, TestDesk.phone], isSkippable: false, when: nil, isFallback: true)
+    #expect(try JSONDecoder().decode(StepRule.self, from: try JSONEncoder().encode(fallback)) == fallback)
+    let step = StepRecord(provider: TestDesk.phone, identifier: nil, isSkippable: false, account: nil, challenge: nil)
+    let stored = String(decoding: try JSONEncoder().encode(step), as: UTF8.self)
+    #expect(!stored.contains("alternatives") && !stored.contains("unreachable"))
+    #expect(try JSONDecoder().decode(StepRecord.self, from: Data(stored.utf8)) == step)
+  }
+
+  @Test func providerThatIsNoLongerConfiguredIsPassedOver() async throws {
+    let messenger = ToyMessenger()
+    let desk = try await TestDesk.withFallback(messenger)
+    let id = try await desk.flow("enter")
+    var generation = try #require(desk.generations.current as? TestGeneration)
+    generation.policies[ToyMessenger.name] = nil
+    desk.generations.activate(generation, at: desk.clock.now())
+    #expect(try await desk.engine.view(id, client: desk.client()).get().choices == [TestDesk.phone])
+    let view = try await desk.begin(id).get()
+    #expect(view.step?.provider == TestDesk.phone && view.step?.fallbacks == [])
+  }
+}
+
+extension TestDesk {
+  /// Makes an account for the number by the messenger, and waits until its timers are over.
+  @discardableResult
+  fileprivate func registered(by messenger: ToyMessenger, _ phone: String = "919999999999") async throws -> AccountView {
+    let id = try await begun("register", phone: phone)
+    await engine.deliveriesEnd()
+    let view = try await submit(id, messenger.codes.last ?? "").get()
+    clock.advance(by: .seconds(1000))
+    return try #require(view.account)
+  }
+}

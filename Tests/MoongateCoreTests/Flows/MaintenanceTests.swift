@@ -1,0 +1,213 @@
+import MoongateSDK
+import MoongateStore
+import MoongateTesting
+import Synchronization
+import Testing
+
+@testable import MoongateCore
+
+/// A provider that is maintained every ten minutes.
+private struct Maintained: FullProvider {
+  struct Broken: Error {}
+
+  var name: ProviderName = "toy"
+  var body: @Sendable (StepTools) async throws -> Void = { _ in }
+
+  var descriptor: ProviderDescriptor {
+    ProviderDescriptor(
+      name: name, beginFields: [], submitFields: [InputField(name: "x", kind: .text)], settings: [], policy: PolicySource(file: "toy.lua", text: ""),
+      identifierKinds: [], maintenanceInterval: .seconds(600))
+  }
+
+  func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer { .ask([InputField(name: "x", kind: .text)], state: []) }
+  func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer { .proved(Proof()) }
+  func maintain(with tools: StepTools) async throws { try await body(tools) }
+}
+
+/// Counts, and can be waited for.
+private final class Runs: Sendable {
+  private let state = Mutex((begun: 0, now: 0, most: 0))
+  var begun: Int { state.withLock { $0.begun } }
+  var most: Int { state.withLock { $0.most } }
+  func begin() {
+    state.withLock { state in
+      state.begun += 1
+      state.now += 1
+      state.most = max(state.most, state.now)
+    }
+  }
+  func end() { state.withLock { $0.now -= 1 } }
+}
+
+/// A value that tasks share.
+private final class Shared<Value: Sendable>: Sendable {
+  private let state: Mutex<Value>
+  init(_ value: Value) { state = Mutex(value) }
+  var value: Value { state.withLock { $0 } }
+  func set(_ value: Value) { state.withLock { $0 = value } }
+}
+
+/// Maintenance runs now and then, on one gateway at a time, and ends at its time limit.
+@Suite struct MaintenanceTests {
+  private func node(
+    _ desk: TestDesk, _ holder: String = "one", sleep: @escaping @Sendable (Duration) async -> Void = { _ in await forever() }
+  ) -> Maintenance { Maintenance(desk.engine, holder: holder, jitter: { 0.5 }, sleep: sleep) }
+
+  private static func samples(_ desk: TestDesk) -> [String] {
+    desk.engine.providerMetrics.families[0].samples.map { $0.labels.map(\.value).joined(separator: " ") + " \(Int($0.value))" }
+  }
+
+  @Test func itRunsAtOnceAndThenEveryInterval() async throws {
+    let runs = Runs()
+    let desk = try await TestDesk(others: [Maintained(body: { _ in runs.begin() }), ToyPIN()])
+    let node = node(desk)
+    await node.step()
+    await node.step()
+    #expect(runs.begun == 1)
+    desk.clock.advance(by: .seconds(599))
+    await node.step()
+    #expect(runs.begun == 1)
+    desk.clock.advance(by: .seconds(1))
+    await node.step()
+    #expect(runs.begun == 2)
+    #expect(Self.samples(desk) == ["toy maintain maintained 2"])
+  }
+
+  @Test func jitterMovesTheNextRunByATenth() async throws {
+    let runs = Runs()
+    let desk = try await TestDesk(others: [Maintained(body: { _ in runs.begin() })])
+    let node = Maintenance(desk.engine, holder: "one", jitter: { 0 }, sleep: { _ in await forever() })
+    await node.step()
+    desk.clock.advance(by: .seconds(539))
+    await node.step()
+    #expect(runs.begun == 1)
+    desk.clock.advance(by: .seconds(1))
+    await node.step()
+    #expect(runs.begun == 2)
+  }
+
+  /// Attack on ourselves: two gateways that clean up at a vendor at the same moment.
+  @Test func twoNodesNeverRunItAtOnce() async throws {
+    let runs = Runs()
+    let desk = try await TestDesk(others: [
+      Maintained(body: { _ in
+        runs.begin()
+        for _ in 0..<50 { await Task.yield() }
+        runs.end()
+      })
+    ])
+    let nodes = (0..<5).map { node(desk, "node \($0)") }
+    for _ in 0..<4 {
+      await withTaskGroup(of: Void.self) { group in for node in nodes { group.addTask { await node.step() } } }
+      desk.clock.advance(by: .seconds(700))
+    }
+    #expect(runs.begun == 4 && runs.most == 1)
+  }
+
+  @Test func oneThatHangsIsCancelledAndReported() async throws {
+    let ended = Shared(false)
+    let desk = try await TestDesk(others: [
+      Maintained(body: { _ in
+        while !Task.isCancelled { await Task.yield() }
+        ended.set(true)
+        throw CancellationError()
+      })
+    ])
+    await node(desk, sleep: { #expect($0 == Maintenance.limit) }).step()
+    #expect(desk.log.lines.contains { $0.contains("did not end in time and is cancelled") && $0.contains("toy") })
+    #expect(Self.samples(desk) == ["toy maintain fault 1"])
+    while !ended.value { await Task.yield() }
+  }
+
+  /// Attack on ourselves: one that ignores its cancellation goes on beside the run of another gateway.
+  @Test func oneThatIgnoresItsEndStoresNothingBesideAnother() async throws {
+    let (goOn, faults, runs) = (Shared(false), Shared<[KeyValueFault]>([]), Runs())
+    let desk = try await TestDesk(others: [
+      Maintained(body: { tools in
+        runs.begin()
+        guard runs.begun == 1 else { return try await tools.store.set([2], for: "a", expiresIn: .seconds(60)) }
+        while !goOn.value { await Task.yield() }
+        do throws(KeyValueFault) {
+          try await tools.store.set([1], for: "a", expiresIn: .seconds(60))
+        } catch {
+          faults.set(faults.value + [error])
+        }
+      })
+    ])
+    let first = node(desk, "one", sleep: { _ in })
+    await first.step()
+    await first.step()
+    #expect(runs.begun == 1, "no second one beside it on this gateway")
+    let second = node(desk, "two")
+    await second.step()
+    #expect(runs.begun == 1, "nor on another before the lease has ended")
+    desk.clock.advance(by: .seconds(90))
+    await first.step()
+    await second.step()
+    #expect(runs.begun == 2)
+    goOn.set(true)
+    while faults.value.isEmpty { await Task.yield() }
+    #expect(faults.value == [.leaseLost])
+    let values = ProviderKeyValues(of: "toy", in: desk.store, keys: desk.keys, clock: desk.clock, logger: desk.log.logger)
+    #expect(try await values.value(for: "a") == [2])
+  }
+
+  @Test func aNodeThatDiesIsReplacedWhenItsLeaseEnds() async throws {
+    let runs = Runs()
+    let desk = try await TestDesk(others: [Maintained(body: { _ in runs.begin() })])
+    guard case .held = try await desk.store.acquireLease("maintain toy", by: "dead", for: .seconds(90), at: desk.clock.now()) else {
+      Issue.record("not acquired")
+      return
+    }
+    let node = node(desk)
+    await node.step()
+    desk.clock.advance(by: .milliseconds(89_999))
+    await node.step()
+    #expect(runs.begun == 0)
+    desk.clock.advance(by: .milliseconds(1))
+    await node.step()
+    #expect(runs.begun == 1)
+  }
+
+  @Test func oneThatFailsIsReportedAndRunsAgain() async throws {
+    let runs = Runs()
+    let desk = try await TestDesk(others: [
+      Maintained(body: { _ in
+        runs.begin()
+        throw Maintained.Broken()
+      })
+    ])
+    let node = node(desk)
+    await node.step()
+    #expect(desk.log.lines.contains { $0.contains("the maintenance of a provider failed") && $0.contains("Broken") })
+    desk.clock.advance(by: .seconds(600))
+    await node.step()
+    #expect(runs.begun == 2 && Self.samples(desk) == ["toy maintain fault 2"])
+  }
+
+  @Test func whatIsNotConfiguredIsNotMaintained() async throws {
+    let runs = Runs()
+    let desk = try await TestDesk(others: [Maintained(body: { _ in runs.begin() })]) { $0.policies["toy"] = nil }
+    await node(desk).step()
+    #expect(runs.begun == 0)
+  }
+
+  @Test func aStopEndsTheRun() async throws {
+    let isRunning = Shared(false)
+    let desk = try await TestDesk(others: [
+      Maintained(body: { _ in
+        isRunning.set(true)
+        while !Task.isCancelled { await Task.yield() }
+      })
+    ])
+    let node = node(desk)
+    let step = Task { await node.step() }
+    while !isRunning.value { await Task.yield() }
+    step.cancel()
+    await step.value
+    #expect(!desk.log.lines.contains { $0.contains("did not end in time") })
+  }
+}
+
+/// Until it is cancelled.
+private func forever() async { while !Task.isCancelled { await Task.yield() } }

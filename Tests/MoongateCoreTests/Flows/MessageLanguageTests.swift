@@ -1,0 +1,85 @@
+import MoongateSDK
+import MoongateStore
+import MoongateTesting
+import Synchronization
+import Testing
+
+@testable import MoongateCore
+
+/// Messages are in the language of the person whose account it is, and not of whoever asks.
+@Suite struct MessageLanguageTests {
+  /// Marks every text with the language's tag.
+  private struct Marked: MessageLanguages {
+    struct Language: MessageLanguage {
+      let tag: String
+      var isRightToLeft: Bool { tag == "ar" }
+      func translated(_ english: String) -> String { "[\(tag)] \(english)" }
+      func spoken(_ duration: Duration) -> String { "[\(tag)] \(duration.spokenLength)" }
+      func device(userAgent: String?) -> String? { userAgent == nil ? nil : "a device" }
+    }
+
+    func language(_ wanted: [String], of generation: any PolicyGeneration, providers: [StepWords]) -> any MessageLanguage {
+      Language(tag: wanted.first { ["en", "hi", "ar"].contains($0) } ?? "en")
+    }
+  }
+
+  private func client(_ desk: TestDesk, _ languages: [String], device: SecretText? = nil) -> ClientContext {
+    var client = desk.client(device: device)
+    client.languages = languages
+    return client
+  }
+
+  private func language(of account: String?, _ desk: TestDesk) async throws -> String? {
+    try await desk.store.account(try #require(account))?.language
+  }
+
+  @Test func codesAreInTheLanguageOfTheRequestUntilTheAccountHasOne() async throws {
+    let desk = try await TestDesk.full(languages: Marked())
+    let made = try await desk.pass("register", TestDesk.phone, "911111", by: client(desk, ["xx", "hi"]))
+    #expect(desk.delivery.messages.last?.text.hasPrefix("[hi] ") == true)
+    #expect(desk.delivery.messages.last?.style?.language == "hi")
+    #expect(try await language(of: made.account?.id, desk) == "hi", "the account speaks it from now on")
+  }
+
+  /// Attack: somebody who holds the password or the number signs in with a language that the owner cannot read.
+  @Test func aStrangersLanguageChangesNothing() async throws {
+    let desk = try await TestDesk.full(languages: Marked())
+    let made = try await desk.pass("register", TestDesk.phone, "911111", by: client(desk, ["hi"]))
+    _ = try await desk.pass("login", TestDesk.phone, "911111", by: client(desk, ["ar"]))
+    await desk.engine.deliveriesEnd()
+    #expect(desk.delivery.messages.last?.style?.language == "hi", "the code goes to the owner")
+    let notice = try #require(desk.delivery.notices.last)
+    #expect(notice.style?.language == "hi" && notice.text.contains("[hi] Somebody signed in"))
+    #expect(!notice.text.contains("[ar]") && notice.style?.isRightToLeft == false)
+    #expect(try await language(of: made.account?.id, desk) == "hi")
+  }
+
+  @Test func aKnownDeviceChangesTheLanguage() async throws {
+    let desk = try await TestDesk.full(languages: Marked())
+    let made = try await desk.pass("register", TestDesk.phone, "911111", by: client(desk, ["hi"]))
+    let device = try #require(made.deviceToken)
+    _ = try await desk.pass("login", TestDesk.phone, "911111", by: client(desk, ["ar"], device: device))
+    #expect(desk.delivery.messages.last?.style?.language == "ar")
+    #expect(try await language(of: made.account?.id, desk) == "ar")
+    _ = try await desk.pass("login", TestDesk.phone, "911111", by: client(desk, [], device: device))
+    #expect(try await language(of: made.account?.id, desk) == "ar", "a request that wants no language changes none")
+  }
+
+  @Test func aNewDeviceIsToldByNameAndTime() {
+    let notice = Notice.newDevice(userAgent: "x", at: Timestamp(milliseconds: 1_000_000_000_000))
+    let english = Marked.Language(tag: "hi")
+    let mail = notice.text(service: "Wallet", by: .mail, in: english)
+    #expect(mail.contains("\n\n[hi] Device: a device\n[hi] Time: 2001-09-09 01:46 UTC\n\n"))
+    let sms = notice.text(service: "Wallet", by: .sms, in: english)
+    #expect(sms.contains("Device: a device. [hi] Time: 2001-09-09 01:46 UTC. ") && !sms.contains("\n"))
+    let unknown = Notice.newDevice(userAgent: nil, at: Timestamp(milliseconds: 0)).text(service: "Wallet", by: .mail, in: english)
+    #expect(!unknown.contains("Device"), "what is not known is left out")
+  }
+
+  /// Attack: a service or a factor that is called `{code}`.
+  @Test func bracesAreFilledOnce() {
+    let language = Marked.Language(tag: "en")
+    #expect(language.text("{code} of {service}", ["service": "{code}", "code": "123"]) == "[en] 123 of {code}")
+    #expect(language.text("{none} {a}", ["a": "b"]) == "[en] {none} b")
+  }
+}

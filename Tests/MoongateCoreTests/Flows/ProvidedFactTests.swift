@@ -1,0 +1,85 @@
+import MoongateSDK
+import MoongateStore
+import MoongateTesting
+import Testing
+
+@testable import MoongateCore
+
+/// A full provider without identifiers that tells the length of a word.
+private struct ToyWord: FullProvider {
+  static let name = ProviderName(test: "magic_word")
+
+  var told = ["length": "7", "made_up": "x"]
+
+  var descriptor: ProviderDescriptor {
+    ProviderDescriptor(
+      name: Self.name, beginFields: [], submitFields: [InputField(name: "word", kind: .text)], settings: [],
+      policy: PolicySource(file: "toy.lua", text: ""), identifierKinds: [], outcomes: [Outcome(.invalidPIN, "Wrong.")],
+      facts: [FactField(name: "length", kind: .number, help: "how long the word is"), FactField(name: "language", kind: .text, help: "of the word")])
+  }
+
+  func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer { .ask(descriptor.submitFields, state: []) }
+
+  func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
+    try input.text("word") == "sesame!" ? .proved(Proof(facts: told)) : .refused(.invalidPIN)
+  }
+}
+
+/// What providers tell of their steps, as policies read it for the rest of the flow.
+@Suite struct ProvidedFactTests {
+  private func desk(_ word: ToyWord = ToyWord()) async throws -> TestDesk {
+    try await TestDesk(others: [word, ToyPIN()]) { generation in
+      generation.flows["enter"] = .test("enter", account: .any, steps: [.test(TestDesk.phone), .test(ToyWord.name), .test(TestDesk.pin)])
+    }
+  }
+
+  private func submit(_ desk: TestDesk, _ id: FlowID, _ word: String) async -> Result<FlowView, Refusal> {
+    await desk.engine.begin(id, provider: "magic_word", fields: ["word": .text(word)], client: desk.client())
+  }
+
+  @Test func declaredFactsStayBehindTheStep() async throws {
+    let desk = try await desk()
+    let id = try await desk.begun("enter")
+    _ = try await desk.submit(id, desk.code).get()
+    #expect(await submit(desk, id, "wrong").refusal?.code == .invalidPIN)
+    #expect(try #require(await desk.engine.record(id)).facts?[ToyWord.name] == nil, "a refusal tells nothing")
+    _ = try await submit(desk, id, "sesame!").get()
+    let record = try #require(await desk.engine.record(id))
+    // Attack: a fact of another name, for a policy that trusts whoever it thinks has told it. What is not declared is dropped.
+    #expect(record.facts == [ToyWord.name: ["length": "7"]])
+    let visit = Visit(client: desk.client(), now: desk.clock.now(), generation: desk.generations.current)
+    #expect(desk.engine.facts(record, subject: nil, account: nil, visit).flow?.told[ToyWord.name] == ["length": "7"])
+  }
+
+  @Test func longFactIsTheProvidersFault() async throws {
+    let desk = try await desk(ToyWord(told: ["length": String(repeating: "1", count: 301)]))
+    let id = try await desk.begun("enter")
+    _ = try await desk.submit(id, desk.code).get()
+    let refusal = try #require(await submit(desk, id, "sesame!").refusal)
+    #expect(refusal.code == .busy)
+    #expect(try #require(await desk.engine.record(id)).facts?[ToyWord.name] == nil)
+    try await desk.audit.flush()
+    let decision = try #require(try await desk.store.event(refusal.decision))
+    #expect(decision.detail["fault"] == "a provider tells a fact that is longer than 300 bytes")
+    #expect(decision.detail["fault_provider"] == "magic_word" && decision.detail["fault_call"] == "submit")
+  }
+
+  /// Attack: two providers declare `country`, and one of them is believed for the other.
+  @Test func eachProviderHasItsOwnPlace() {
+    let field = FactField(name: "country", kind: .text, help: "")
+    let descriptor = ProviderDescriptor(
+      name: ToyWord.name, beginFields: [], submitFields: [], settings: [], policy: PolicySource(file: "", text: ""), identifierKinds: [.phone],
+      facts: [field])
+    let phone = Identifier(kind: .phone, value: "+91", display: "+91", attributes: ["country": "IN", "type": "mobile"])
+    #expect(ProvidedFacts.of(descriptor, Proof(), about: [phone]) == ["country": "IN"])
+    #expect(ProvidedFacts.of(descriptor, Proof(facts: ["country": "US"]), about: [phone]) == ["country": "US"])
+    #expect(phone.attributes["country"] == "IN", "what f.phone.country reads is the identifier's own")
+    let long = Identifier(kind: .phone, value: "+91", display: "", attributes: ["country": String(repeating: "x", count: 301)])
+    #expect(ProvidedFacts.of(descriptor, Proof(), about: [long]) == [:])
+  }
+}
+
+extension FlowEngine {
+  /// The flow as it is stored.
+  fileprivate func record(_ id: FlowID) async -> FlowRecord? { try? await store.flow(id.hash) }
+}

@@ -1,0 +1,194 @@
+import MoongateSDK
+import MoongateStore
+import MoongateTesting
+import Synchronization
+import Testing
+
+@testable import MoongateCore
+
+/// A provider whose records have versions: a record of version 1 is the secret, one of version 2 is `v2:` and the secret.
+private struct Versioned: FullProvider {
+  struct Unreadable: Error {}
+
+  var version = 2
+  /// The records that it was asked to upgrade, with their versions.
+  let upgrades = Upgrades()
+  /// Runs while it judges.
+  let meanwhile = Meanwhile()
+
+  final class Meanwhile: Sendable {
+    private let body = Mutex<(@Sendable () async throws -> Void)?>(nil)
+    func set(_ new: @escaping @Sendable () async throws -> Void) { body.withLock { $0 = new } }
+    func run() async throws { try await body.withLock { $0 }?() }
+  }
+
+  final class Upgrades: Sendable {
+    private let all = Mutex<[String]>([])
+    var seen: [String] { all.withLock { $0 } }
+    func add(_ text: String) { all.withLock { $0.append(text) } }
+  }
+
+  var descriptor: ProviderDescriptor {
+    ProviderDescriptor(
+      name: "toy", beginFields: [], submitFields: [InputField(name: "x", kind: .text)], settings: [],
+      policy: PolicySource(file: "toy.lua", text: ""), identifierKinds: [], outcomes: [Outcome("wrong", "Wrong.")],
+      facts: [FactField(name: "made_in", kind: .number, help: "The year.")], recordVersion: version)
+  }
+
+  func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer { .ask([InputField(name: "x", kind: .text)], state: []) }
+
+  func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
+    if step.purpose == .set { return .proved(Proof(record: .replaceOnce(Array("v\(version):new".utf8)))) }
+    let expected = version == 1 ? try input.text("x") : "v\(version):" + (try input.text("x"))
+    guard step.account?.record == Array(expected.utf8) else { return .refused("wrong") }
+    try await meanwhile.run()
+    return .proved(Proof(facts: ["made_in": "1999"]))
+  }
+
+  func upgrade(_ record: [UInt8], from version: Int) async throws -> [UInt8] {
+    let text = String(decoding: record, as: UTF8.self)
+    upgrades.add("\(version) \(text)")
+    if text.contains("broken") { throw Unreadable() }
+    return Array("v\(self.version):\(text.split(separator: ":").last ?? "")".utf8)
+  }
+}
+
+/// Records of providers have versions: older ones are brought into today's form, newer ones are refused.
+@Suite struct RecordVersionTests {
+  private func desk(_ provider: Versioned) async throws -> (TestDesk, ClientContext, account: String) {
+    let desk = try await TestDesk(others: [provider]) { generation in
+      for name in ["toy_set", "step_up"] { generation.flows[name] = .test(name, account: .existing, steps: [.test("toy")]) }
+      generation.flows["twice"] = .test("twice", purpose: .stepUp, account: .existing, steps: [.test("toy"), .test(TestDesk.phone)])
+    }
+    let view = try await desk.engine.submit(try await desk.begun("register"), fields: ["code": .text(desk.code)], client: desk.client()).get()
+    let token = try #require(view.session?.token)
+    let session = try #require(try await SessionDirectory(store: desk.store, clock: desk.clock).find(TokenHash(of: token.reveal().utf8)))
+    return (desk, desk.client(session: session), session.account.id)
+  }
+
+  private func keep(_ text: String, version: Int, _ desk: TestDesk, _ account: String) async throws {
+    let sealed = try ProviderRecord(bytes: Array(text.utf8), version: version).sealed(for: "toy \(account)", by: desk.keys)
+    #expect(try await desk.store.apply([.putProviderRecord(account: account, "toy", sealed: sealed)], at: desk.clock.now()) == .applied(locks: []))
+  }
+
+  private func kept(_ desk: TestDesk, _ account: String) async throws -> ProviderRecord? {
+    try await desk.store.providerRecord(of: account, for: "toy").map { try ProviderRecord(opening: $0, for: "toy \(account)", by: desk.keys) }
+  }
+
+  private func prove(_ desk: TestDesk, _ client: ClientContext, _ text: String, in flow: String = "step_up") async throws -> Refusal? {
+    let id = try await desk.engine.create(flow, returnTo: nil, browser: nil, client: client).get().id
+    _ = try await desk.engine.begin(id, provider: "toy", fields: [:], client: client).get()
+    return await desk.engine.submit(id, fields: ["x": .text(text)], client: client).refusal
+  }
+
+  @Test func anOlderRecordIsUpgradedWhenAStepHasPassed() async throws {
+    let provider = Versioned()
+    let (desk, client, account) = try await desk(provider)
+    try await keep("secret", version: 1, desk, account)
+    let before = try await desk.store.providerRecord(of: account, for: "toy")
+    #expect(try await prove(desk, client, "wrong")?.code.name == "wrong")
+    #expect(try await desk.store.providerRecord(of: account, for: "toy") == before, "a wrong answer stores nothing")
+    #expect(try await prove(desk, client, "secret") == nil)
+    #expect(try await kept(desk, account) == ProviderRecord(bytes: Array("v2:secret".utf8), version: 2))
+    #expect(Set(provider.upgrades.seen) == ["1 secret"])
+    let count = provider.upgrades.seen.count
+    // The session has a new token by now; a wrong answer is judged all the same.
+    #expect(try await prove(desk, client, "wrong")?.code.name == "wrong")
+    #expect(provider.upgrades.seen.count == count, "what is new is not upgraded")
+  }
+
+  /// A policy that reads a fact of a passed step reads it whichever version the record had.
+  @Test func factsOfAProofSurviveAnUpgrade() async throws {
+    let (desk, client, account) = try await desk(Versioned())
+    for version in [1, 2] {
+      try await keep(version == 1 ? "secret" : "v2:secret", version: version, desk, account)
+      let id = try await desk.engine.create("twice", returnTo: nil, browser: nil, client: client).get().id
+      _ = try await desk.engine.begin(id, provider: "toy", fields: [:], client: client).get()
+      _ = try await desk.engine.submit(id, fields: ["x": .text("secret")], client: client).get()
+      let record = try #require(try await desk.store.flow(id.hash))
+      #expect(record.facts == ["toy": ["made_in": "1999"]])
+      #expect(record.gathered.records["toy"]?.isRenewal == (version == 1 ? true : nil))
+    }
+  }
+
+  @Test func aNewRecordHasTheProvidersVersion() async throws {
+    let (desk, client, account) = try await desk(Versioned(version: 3))
+    #expect(try await prove(desk, client, "x", in: "toy_set") == nil)
+    #expect(try await kept(desk, account) == ProviderRecord(bytes: Array("v3:new".utf8), version: 3))
+  }
+
+  /// Attack: an upgrade in one flow that puts back what another flow has replaced meanwhile.
+  @Test func anUpgradeGivesWayToWhatWasStoredMeanwhile() async throws {
+    let provider = Versioned()
+    let (desk, client, account) = try await desk(provider)
+    try await keep("secret", version: 1, desk, account)
+    provider.meanwhile.set { try await keep("v2:other", version: 2, desk, account) }
+    #expect(try await prove(desk, client, "secret") == nil)
+    #expect(try await kept(desk, account) == ProviderRecord(bytes: Array("v2:other".utf8), version: 2))
+  }
+
+  @Test func aNewerRecordIsRefusedWithWhatToDo() async throws {
+    let (desk, client, account) = try await desk(Versioned())
+    try await keep("v3:secret", version: 3, desk, account)
+    let before = try await desk.store.providerRecord(of: account, for: "toy")
+    let id = try await desk.engine.create("step_up", returnTo: nil, browser: nil, client: client).get().id
+    #expect(await desk.engine.begin(id, provider: "toy", fields: [:], client: client).refusal?.code == .storeUnavailable)
+    #expect(
+      desk.log.lines.contains {
+        $0.contains("has version 3, and toy of this gateway reads versions up to 2")
+          && $0.contains("moongate account reset \(account) --provider toy")
+      })
+    #expect(try await desk.store.providerRecord(of: account, for: "toy") == before)
+  }
+
+  @Test func anUpgradeThatFailsIsAFault() async throws {
+    let (desk, client, account) = try await desk(Versioned())
+    try await keep("broken", version: 1, desk, account)
+    let id = try await desk.engine.create("step_up", returnTo: nil, browser: nil, client: client).get().id
+    #expect(await desk.engine.begin(id, provider: "toy", fields: [:], client: client).refusal?.code == .busy)
+    #expect(desk.log.lines.contains { $0.contains("a provider could not upgrade a record") })
+  }
+
+  /// Attack: a record of one version passed off as another, or as another account's.
+  @Test func aVersionIsPartOfTheSeal() throws {
+    let keys = try KeyRing(master: [UInt8](repeating: 7, count: 32))
+    let sealed = try ProviderRecord(bytes: [1, 2], version: 2).sealed(for: "toy ac_1", by: keys)
+    #expect(try ProviderRecord(opening: sealed, for: "toy ac_1", by: keys) == ProviderRecord(bytes: [1, 2], version: 2))
+    #expect(throws: (any Error).self) { try ProviderRecord(opening: sealed, for: "toy ac_2", by: keys) }
+    // A gateway that knows no versions opens it as nothing.
+    #expect(throws: (any Error).self) { try keys.open(sealed, for: "toy ac_1") }
+    var other = sealed
+    other[18] = 3
+    #expect(throws: (any Error).self) { try ProviderRecord(opening: other, for: "toy ac_1", by: keys) }
+    #expect(throws: (any Error).self) { try ProviderRecord(opening: Array(sealed.dropFirst(19)), for: "toy ac_1", by: keys) }
+    // What such a gateway stores is of version 1.
+    let old = try keys.seal([3], for: "toy ac_1")
+    #expect(try ProviderRecord(opening: old, for: "toy ac_1", by: keys) == ProviderRecord(bytes: [3], version: 1))
+    #expect(try ProviderRecord(bytes: [3], version: 1).sealed(for: "toy ac_1", by: keys).count == old.count)
+  }
+
+  @Test func recordsOfEveryVersionMoveToAnotherKey() async throws {
+    let one = try MasterKeys(only: [UInt8](repeating: 7, count: 32))
+    let old = KeyRing(one)
+    let ring = KeyRing(try #require(try one.adding([UInt8](repeating: 8, count: 32)).rotated()))
+    let store = try SQLiteStore.memory()
+    let now = ManualClock.start
+    let sealed = try ProviderRecord(bytes: [1], version: 2).sealed(for: "toy ac_1", by: old)
+    _ = try await store.apply(
+      [.createAccount(Account(id: "ac_1", createdAt: now, lastSeenAt: now)), .putProviderRecord(account: "ac_1", "toy", sealed: sealed)], at: now)
+    #expect(try await KeyCensus(of: store, by: ring).foreign == 0)
+    let moved = try await KeyCensus.move(from: old.currentName, in: store, by: ring, dropping: false, at: now)
+    #expect(moved.sealed == [ring.currentName: 1])
+    let record = try #require(try await store.providerRecord(of: "ac_1", for: "toy"))
+    #expect(try ProviderRecord(opening: record, for: "toy ac_1", by: ring) == ProviderRecord(bytes: [1], version: 2))
+  }
+
+  /// What an older gateway stored in a flow, or for an account, is read.
+  @Test func aFlowOfAnOlderGatewayCompletes() async throws {
+    let (desk, _, _) = try await desk(Versioned())
+    let id = FlowID(from: SystemRandom())
+    let old = try desk.keys.seal([5], for: "flow \(Base64URL.encode(id.hash.bytes)) toy")
+    #expect(try desk.engine.unseal(record: old, of: "toy", id: id) == ProviderRecord(bytes: [5], version: 1))
+    #expect(try desk.engine.unseal(record: [], of: "toy", id: id) == ProviderRecord(bytes: [], version: 1))
+  }
+}

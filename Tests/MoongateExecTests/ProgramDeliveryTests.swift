@@ -1,0 +1,116 @@
+import MoongateSDK
+import MoongateTesting
+import Testing
+
+@testable import MoongateExec
+
+/// What a program says of a delivery, and the facts that it tells of a proof.
+@Suite struct ProgramDeliveryTests {
+  private static func sender(_ version: Int, _ answer: String) -> String {
+    let reasons =
+      version == 1 ? "" : #""delivery_reasons": [{"reason": "not_on_chat", "sentence": "No such person in the chat.", "permanent": True}],"#
+    return #"""
+      def introduce(params):
+          return {"protocol": \#(version), "shape": "code", "identifier": "email", \#(reasons)
+                  "policy": "return policy \"word\" {}"}
+
+      def answer(method, params):
+          return \#(answer)
+      """#
+  }
+
+  private func deliver(_ version: Int, _ answer: String, _ desk: Desk) async throws -> DeliveryFault? {
+    let code = try #require(try desk.start(try desk.write(Self.sender(version, answer))) as? any CodeProvider)
+    let message = CodeMessage(code: "123456", text: "123456", domainBoundLine: "@host #123456", service: "Ours")
+    let identifier = Identifier(kind: .email, value: "ann@example.com", display: "ann@example.com")
+    do throws(DeliveryFault) {
+      try await code.deliver(message, to: identifier, with: StepTools(randomBytes: { _ in [] }, web: NoWeb(), clock: StepClock { 42 }))
+      return nil
+    } catch {
+      return error
+    }
+  }
+
+  @Test func declaredReasonArrives() async throws {
+    let desk = try Desk()
+    let fault = try #require(try await deliver(2, #"{"failed": "not_on_chat"}"#, desk))
+    #expect(fault == DeliveryFault("not_on_chat", "it answered `not_on_chat`"))
+  }
+
+  @Test func emptyAnswerIsADelivery() async throws {
+    #expect(try await deliver(2, "{}", try Desk()) == nil)
+    #expect(try await deliver(2, #"{"failed": None}"#, try Desk()) == nil)
+  }
+
+  /// Attack: a program tells a person, through the gateway's page, whatever it likes.
+  @Test(arguments: ["no_such_reason", "Not a reason!", "too_many_attempts"]) func undeclaredReasonIsAFault(_ reason: String) async throws {
+    let desk = try Desk()
+    let fault = try #require(try await deliver(2, #"{"failed": "\#(reason)"}"#, desk))
+    #expect(fault.declared == nil && fault.reason.contains("did not declare"))
+    #expect(desk.log.lines.contains { $0.contains("is not to be believed") })
+  }
+
+  /// Version 1 stays as it was: what else its answer holds is not looked at.
+  @Test func versionOneKnowsNoReasons() async throws {
+    #expect(try await deliver(1, #"{"failed": "not_on_chat"}"#, try Desk()) == nil)
+  }
+
+  @Test func declarationIsChecked() throws {
+    func problems(_ hello: String) throws -> [String] {
+      let desk = try Desk()
+      let specification = try desk.write("old = introduce\ndef introduce(params): return {**old(params), \(hello)}")
+      guard case .failure(let problem)? = desk.programs.introduce([specification]).first else { return [] }
+      return problem.sentences
+    }
+    let reason = #""delivery_reasons": [{"reason": "gone", "sentence": "It is gone."}]"#
+    #expect(
+      try problems(#""protocol": 2, "# + reason) == ["says `delivery_reasons` and is no code provider: it delivers nothing"])
+    #expect(
+      try problems(#""shape": "code", "submit": None, "outcomes": None, "# + reason) == [
+        "says what only version 2 of the protocol has: answer `protocol`: 2"
+      ])
+    let code = #""protocol": 2, "shape": "code", "submit": None, "outcomes": None, "#
+    #expect(
+      try problems(code + #""delivery_reasons": [{"reason": "Gone!", "sentence": "It is gone."}]"#) == [
+        "\"Gone!\" is no reason of a failed delivery: lower-case letters, digits and _"
+      ])
+    #expect(
+      try problems(code + #""delivery_reasons": [{"reason": "gone", "sentence": ""}]"#) == [
+        "the delivery reason `gone` needs one sentence for the person: plain text of at most 300 bytes"
+      ])
+    #expect(try problems(code + reason) == [])
+  }
+
+  // MARK: - Facts of a proof
+
+  private static func teller(_ version: Int, _ facts: String) -> String {
+    #"""
+    old = introduce
+    def introduce(params):
+        return {**old(params), "protocol": \#(version), "facts": [{"name": "length", "kind": "number"}, {"name": "rare", "kind": "flag"}]}
+
+    def answer(method, params): return {"proved": {"facts": \#(facts)}}
+    """#
+  }
+
+  private func proved(_ version: Int, _ facts: String, _ desk: Desk) async throws -> [String: String] {
+    let provider = try desk.full(Self.teller(version, facts))
+    let ann = Identifier(kind: .email, value: "ann@example.com", display: "ann@example.com")
+    guard case .proved(let proof) = try await provider.judge("open", .some(account: StepAccount(id: "ac_1", record: nil, identifiers: [ann]))) else {
+      return ["proves": "nothing"]
+    }
+    return proof.facts
+  }
+
+  /// Attack: a program tells what the gateway's own reader tells, or what it has not declared.
+  @Test func declaredFactsOfAProofArrive() async throws {
+    let facts = #"{"length": 7, "rare": True, "domain": "bank.example", "made_up": "x"}"#
+    #expect(try await proved(2, facts, try Desk()) == ["length": "7", "rare": "true"])
+    #expect(try await proved(1, facts, try Desk()) == [:])
+  }
+
+  @Test func longFactIsAFault() async throws {
+    let desk = try Desk()
+    await #expect(throws: ProgramFault.broken("its fact `length` is longer than 300 bytes")) { try await proved(2, #"{"length": "x" * 301}"#, desk) }
+  }
+}

@@ -1,0 +1,246 @@
+import Crypto
+import Foundation
+import HTTPTypes
+import MoongateCore
+import MoongateSDK
+import MoongateTesting
+import PhoneOTP
+import Synchronization
+import Testing
+
+/// A vendor with a site that posts people back, and with servers that call.
+private final class Vendor: FullProvider, WebhookReceiver {
+  static let key = SymmetricKey(data: Array("shared".utf8))
+
+  let returned = Mutex<[[String: String]]>([])
+  let called = Mutex<[WebhookRequest]>([])
+  private let receives: Bool
+
+  init(receives: Bool = true) { self.receives = receives }
+
+  var descriptor: ProviderDescriptor {
+    ProviderDescriptor(
+      name: "vendor", beginFields: [], submitFields: [], settings: [], policy: PolicySource(file: "vendor.lua", text: ""),
+      identifierKinds: [.federated], outcomes: [Outcome(.oauthFailed, "No.")], presentation: .externalSite(button: "Continue with Vendor"),
+      callbackFields: ["code", "id_token", "user"].map { InputField(name: $0, kind: .text, isRequired: false) }, receivesWebhooks: receives)
+  }
+
+  func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
+    .redirect(to: "https://vendor.example/?state=\(step.callback?.state ?? "")", state: [])
+  }
+
+  func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
+    returned.withLock { $0.append(input.fields.compactMapValues { if case .text(let text) = $0 { text } else { nil } }) }
+    guard try input.optionalText("code") == "grant" else { return .refused(.oauthFailed) }
+    return .proved(Proof(proved: [Identifier(kind: .federated, value: "vendor 1", display: "Asha")]))
+  }
+
+  func receive(_ webhook: WebhookRequest, with tools: StepTools) async throws -> WebhookAnswer {
+    called.withLock { $0.append(webhook) }
+    let mac = Self.signature(webhook.body)
+    guard webhook.header("vendor-signature") == mac else { return .refused(.unauthenticated) }
+    switch String(decoding: webhook.body, as: UTF8.self) {
+    case "broken": throw WebFault(reason: "down")
+    case "odd": return .refused(.malformed)
+    case "challenge=1": return .accepted(text: "<script>1</script>")
+    case "long": return .accepted(text: String(repeating: "x", count: 4_097))
+    default: return .accepted()
+    }
+  }
+
+  static func signature(_ body: some Collection<UInt8>) -> String {
+    HMAC<SHA256>.authenticationCode(for: Data(body), using: key).map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
+  }
+}
+
+/// What other sites and their servers send: callbacks by POST, and webhooks.
+@Suite struct InboundTests {
+  private func run(_ vendor: Vendor = Vendor(), _ body: @escaping @Sendable (Client, Vendor) async throws -> Void) async throws {
+    let gateway = try HTTPGateway(providers: [PhoneOTP(), vendor]) { generation in
+      generation.flows["site"] = .test("site", purpose: .signIn, account: .any, steps: [.test("vendor")])
+    }
+    try await gateway.run { client in try await body(client, vendor) }
+  }
+
+  // MARK: callbacks
+
+  /// A browser that was sent to the site.
+  private func away(_ client: Client) async throws -> (Browser, state: String) {
+    let browser = Browser(client)
+    try await browser.visit("/auth/login?flow=site")
+    let page = try await browser.post("/auth/step", ["flow": "site", "with": "vendor"])
+    let state = try #require(page.text.components(separatedBy: "?state=").dropFirst().first?.prefix { $0 != "\"" && $0 != "&" })
+    return (browser, String(state))
+  }
+
+  /// The site's form, as a browser posts it across sites: an Origin that is not ours, and no cookies.
+  private func post(_ client: Client, _ body: String, type: String = "application/x-www-form-urlencoded", cookies: [(String, String)] = [])
+    async throws
+    -> Answer
+  {
+    try await client.send(
+      .post, "/auth/callback/vendor",
+      headers: [("Accept", "text/html"), ("Origin", "https://vendor.example"), ("Content-Type", type)] + cookies, body: body)
+  }
+
+  @Test func formOfAnotherSiteSignsIn() async throws {
+    try await run { (client, vendor) async throws in
+      let (browser, state) = try await away(client)
+      let user = "{\"name\":\"Asha\"}".queryEncoded
+      let posted = try await post(client, "state=\(state)&code=grant&user=\(user)&is_admin=1")
+      let address = try #require(posted.header("Location"))
+      #expect(posted.status == 303 && address.hasPrefix("/auth/callback/vendor?state=") && !address.contains("grant") && !address.contains("Asha"))
+      #expect(posted.setCookies == [] && posted.header("Referrer-Policy") == "no-referrer" && posted.header("Cache-Control") == "no-store")
+      let done = try await browser.visit(address)
+      #expect(done.status == 303 && browser.cookies["moongate"] != nil, "\(done.text)")
+      #expect(vendor.returned.withLock { $0 } == [["code": "grant", "user": "{\"name\":\"Asha\"}"]])
+      // Attack: the address is opened once more.
+      #expect(try await browser.visit(address).status == 409)
+      #expect(vendor.returned.withLock { $0.count } == 1)
+    }
+  }
+
+  @Test func addressOfAnotherSiteSignsInAsBefore() async throws {
+    try await run { (client, vendor) async throws in
+      let (browser, state) = try await away(client)
+      #expect(try await browser.visit("/auth/callback/vendor?state=\(state)&code=grant").status == 303)
+      #expect(browser.cookies["moongate"] != nil && vendor.returned.withLock { $0 } == [["code": "grant"]])
+    }
+  }
+
+  /// Attack: login CSRF. The attacker's page posts the attacker's grant into the victim's browser, which would then be signed in as the attacker.
+  @Test func postOfSomebodyElsesGrantSignsNobodyIn() async throws {
+    try await run { (client, vendor) async throws in
+      let (_, state) = try await away(client)
+      let (victim, _) = try await away(client)
+      let posted = try await post(client, "state=\(state)&code=grant", cookies: victim.cookieHeader)
+      let answer = try await victim.visit(try #require(posted.header("Location")))
+      #expect(answer.status == 404 && victim.cookies["moongate"] == nil)
+      #expect(vendor.returned.withLock { $0 } == [])
+    }
+  }
+
+  /// Attack: parameters that are there twice, of which the gateway and the provider may read different ones; forged states; other bodies.
+  @Test func postThatCannotBeReadOneWayIsRefused() async throws {
+    try await run { (client, vendor) async throws in
+      let (_, state) = try await away(client)
+      #expect(try await post(client, "state=\(state)&code=a&code=b").status == 400)
+      #expect(try await post(client, "state=\(state)&state=x&code=a").status == 400)
+      #expect(try await post(client, "state=forged&code=a").status == 404)
+      #expect(try await post(client, "code=a").status == 404)
+      #expect(try await post(client, "{\"state\":\"\(state)\"}", type: "application/json").status == 415)
+      #expect(try await post(client, "state=\(state)&code=" + String(repeating: "x", count: 65_536)).status == 413)
+      #expect(try await post(client, "state=\(state)&code=" + String(repeating: "x", count: 16_385)).status == 422)
+      #expect(vendor.returned.withLock { $0 } == [])
+    }
+  }
+
+  /// Attack: a post to a provider that is no other site, or to one that is not there.
+  @Test func onlyOtherSitesPostCallbacks() async throws {
+    try await run { (client, _) async throws in
+      for name in ["phone_otp", "nobody", "%2e%2e"] {
+        let answer = try await client.send(
+          .post, "/auth/callback/\(name)", headers: [("Content-Type", "application/x-www-form-urlencoded")], body: "state=x")
+        #expect(answer.status == 404, "\(name)")
+      }
+    }
+  }
+
+  /// Attack: the exemption of these two paths reaches another form of ours.
+  @Test func otherFormsStillWantOurOrigin() async throws {
+    try await run { (client, _) async throws in
+      for path in ["/auth/step", "/auth/login", "/auth/logout", "/auth/account"] {
+        let answer = try await client.send(
+          .post, path, headers: [("Origin", "https://vendor.example"), ("Content-Type", "application/x-www-form-urlencoded")], body: "flow=site")
+        #expect(answer.status == 403 && answer.problem() == "origin_refused" || answer.status == 405, "\(path)")
+      }
+    }
+  }
+
+  // MARK: webhooks
+
+  private func hook(
+    _ client: Client, _ body: String, signed: Bool = true, name: String = "vendor", headers: [(String, String)] = []
+  ) async throws -> Answer {
+    let signature = signed ? [("Vendor-Signature", Vendor.signature(Array(body.utf8)))] : []
+    return try await client.send(.post, "/auth/hook/\(name)", headers: signature + headers, body: body)
+  }
+
+  @Test func signedRequestReachesItsProvider() async throws {
+    try await run { (client, vendor) async throws in
+      let answer = try await hook(client, "approved=7", headers: [("X-Vendor-Id", "a"), ("Content-Type", "text/odd")])
+      #expect(answer.status == 204 && answer.setCookies == [])
+      let seen = try #require(vendor.called.withLock { $0.first })
+      #expect(String(decoding: seen.body, as: UTF8.self) == "approved=7" && seen.header("x-vendor-id") == "a" && !seen.remote.isEmpty)
+      let challenge = try await hook(client, "challenge=1")
+      // Attack: a text that is read as a page of the gateway's own.
+      #expect(challenge.status == 200 && challenge.header("Content-Type") == "text/plain; charset=utf-8")
+      #expect(challenge.header("X-Content-Type-Options") == "nosniff")
+      #expect(try await hook(client, "odd").problem() == "bad_request")
+      #expect(try await hook(client, "broken").status == 503)
+      #expect(try await hook(client, "long").status == 503)
+      let lines = MetricText.write(client.gateway.engine.providerMetrics.families)
+      for (outcome, count) in [("accepted", 2), ("refused", 1), ("fault", 2)] {
+        #expect(lines.contains("moongate_provider_calls_total{provider=\"vendor\",call=\"hook\",outcome=\"\(outcome)\"} \(count)"), "\(lines)")
+      }
+    }
+  }
+
+  /// Attack: whoever likes calls without a signature, or with another one.
+  @Test func requestWithoutASignatureIsRefused() async throws {
+    try await run { (client, _) async throws in
+      let answer = try await hook(client, "approved=7", signed: false)
+      #expect(answer.status == 401 && answer.problem() == "unauthenticated")
+      #expect(try await hook(client, "approved=7", signed: false, headers: [("Vendor-Signature", Vendor.signature(Array("x".utf8)))]).status == 401)
+      #expect(try await hook(client, "approved=7", headers: [("Vendor-Signature", "second")]).status == 401, "two of them are none")
+    }
+  }
+
+  /// Attack: a webhook for a provider that takes none, or that is not configured; and by another method.
+  @Test func pathIsThereForThoseThatDeclareIt() async throws {
+    try await run { (client, _) async throws in
+      for name in ["phone_otp", "nobody"] { #expect(try await hook(client, "x", name: name).status == 404) }
+      #expect(try await client.send(.get, "/auth/hook/vendor").status == 405)
+    }
+    try await run(Vendor(receives: false)) { (client, vendor) async throws in
+      #expect(try await hook(client, "x").status == 404)
+      #expect(vendor.called.withLock { $0.isEmpty })
+    }
+  }
+
+  /// Attack: 10 MB in one body; ten thousand headers. The provider is not called.
+  @Test func tooMuchIsRefusedWithoutACall() async throws {
+    try await run { (client, vendor) async throws in
+      #expect(try await hook(client, String(repeating: "x", count: 10_000_000)).status == 413)
+      #expect(try await hook(client, "x", headers: (0..<101).map { ("X-Flood-\($0)", "1") }).status == 431)
+      #expect(try await hook(client, "x", headers: [("X-Long", String(repeating: "x", count: 16_384))]).status == 431)
+      #expect(vendor.called.withLock { $0.isEmpty })
+      #expect(try await hook(client, String(repeating: "x", count: 65_536)).status == 204)
+    }
+  }
+
+  /// Attack: a provider, or what it logs, gets the cookies of somebody whose browser was made to post here.
+  @Test func cookiesAndForwardedAddressesAreNotHandedOn() async throws {
+    try await run { (client, vendor) async throws in
+      let owner = try await Browser.owner(client)
+      let more = [
+        ("X-Forwarded-For", "10.0.0.1"), ("Moongate-Device", "d"), ("Origin", "https://elsewhere.example"), ("Authorization", "Basic dg=="),
+      ]
+      #expect(try await hook(client, "x", headers: owner.cookieHeader + more).status == 204)
+      let names = try #require(vendor.called.withLock { $0.first }).headers.map(\.name)
+      #expect(!names.contains { ["cookie", "x-forwarded-for", "moongate-device"].contains($0) } && names.contains("authorization"))
+    }
+  }
+
+  /// Attack: a flood, each request of which is a call of the provider.
+  @Test func floodIsHeldBeforeTheCall() async throws {
+    try await run { (client, vendor) async throws in
+      for _ in 0..<100 { #expect(try await hook(client, "x", signed: false).status == 401) }
+      let held = try await hook(client, "x")
+      #expect(held.status == 429 && held.problem() == "rate_limited" && held.header("Retry-After") == "1")
+      #expect(vendor.called.withLock { $0.count } == 100)
+      client.gateway.clock.advance(by: .seconds(1))
+      #expect(try await hook(client, "x").status == 204)
+    }
+  }
+}

@@ -1,0 +1,32 @@
+import MoongateCore
+import MoongateSDK
+import MoongateTesting
+import Testing
+
+@testable import MoongatePolicy
+
+/// Translations of a provider that no page can show.
+@Suite struct UnseenLanguageTests {
+  private func warnings(_ tags: [String], pages: [String: String] = [:]) throws -> [String] {
+    var phone = try #require(TestFolder.providers.first { $0.name == "phone_otp" })
+    phone.words = StepWords(title: "Code by SMS", translations: Dictionary(uniqueKeysWithValues: tags.map { ($0, ["Code by SMS": "…"]) }))
+    let providers = [phone] + TestFolder.providers.filter { $0.name != "phone_otp" }
+    let folder = try TestFolder(pages.mapValues(Optional.some))
+    let loader = ConfigurationLoader(providers: providers.map(DescribedProvider.init), environment: [:], languages: ["en", "hi"])
+    return try loader.load(folder: folder.scratch.path).get().warnings.map(\.description).filter { $0.contains("translated") }
+  }
+
+  @Test func aLanguageOfNoPageIsWarnedOf() throws {
+    let found = try warnings(["hn", "hi", "hi-IN"])
+    #expect(found.count == 1)
+    #expect(
+      found.first?.contains(
+        "providers.phone_otp: its words are translated to \"hn\", a language that no page is in, so nobody will see them: the pages are in en, hi; "
+          + "pages/hn.words adds one") == true, "\(found)")
+    #expect(found.first?.hasPrefix("gateway.lua:") == true)
+  }
+
+  @Test func anOperatorsOwnLanguageIsSeen() throws {
+    #expect(try warnings(["fr"], pages: ["pages/fr.words": "sign_in = Connexion\n"]).isEmpty)
+  }
+}
