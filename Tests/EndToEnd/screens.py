@@ -120,6 +120,10 @@ class Screen:
             self.settles()
         return self
 
+    def says(self, selector):
+        """The words of one element, whole, whether or not it is still fading in."""
+        return " ".join(self.waits(lambda: self.find(selector), selector).get_attribute("textContent").split())
+
     def reads(self, *sentences):
         for sentence in sentences:
             self.waits(lambda: sentence in self.text, repr(sentence))

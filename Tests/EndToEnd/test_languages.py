@@ -104,7 +104,7 @@ def test_every_page_is_whole(driver, world, number, tag):
     screen.waits(lambda: screen.all("dialog[open] [role=option]"), "the countries")
     screen.is_sound(f"{tag} countries")
     if tag in SCRIPTS:
-        assert re.search(f"[{SCRIPTS[tag]}]", screen.find("[role=option] .name").text), "countries have their names in the language"
+        assert re.search(f"[{SCRIPTS[tag]}]", screen.says("[role=option] .name")), "countries have their names in the language"
     assert screen.errors() == []
 
 
@@ -125,7 +125,7 @@ def test_numbers_run_from_left_to_right_in_arabic(driver, world, number):
     assert one < two < three
     # A device's name and a time keep their order inside an Arabic line, and so does a number that a sentence names.
     screen.opens("/auth/account")
-    assert screen.find(".places bdi").text
+    assert screen.says(".places bdi")
     assert screen.js("return getComputedStyle(document.querySelector('.rows .value')).unicodeBidi") == "isolate"
 
 
@@ -171,14 +171,14 @@ def test_the_menu_of_languages(driver, plain, world, scripted):
     screen.is_sound("the menu")
     screen.presses("العربية", ".languages").waits(lambda: screen.js("return document.dir") == "rtl", "Arabic")
     assert screen.find("#first_name").get_attribute("value") == "Asha" and "Asha" not in screen.driver.current_url
-    assert "العربية" in screen.find(".languages summary").text
+    assert "العربية" in screen.says(".languages summary")
     summary = screen.find(".languages summary")
     summary.click()
     screen.waits(lambda: screen.find(".languages details > div").is_displayed(), "the menu in Arabic")
     box = screen.js("const box = document.querySelector('.languages details > div').getBoundingClientRect(); return [box.left, box.right, innerWidth]")
     assert box[0] >= 0 and box[1] <= box[2], box
     screen.is_sound("the menu in Arabic")
-    assert screen.find(".languages [aria-current]").text.strip() == "العربية"
+    assert screen.says(".languages [aria-current]") == "العربية"
 
 
 def test_the_first_language_is_for_everyone_else(tmp_path):

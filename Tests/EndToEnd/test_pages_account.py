@@ -346,7 +346,7 @@ def test_an_app_is_set_up_in_three_steps(person):
     assert [number.text for number in person.all(".stage-number")] == ["1", "2"] and len(person.all(".boxes .box")) == 6
     link = person.find(".on-phone a")
     assert link.get_attribute("href").startswith("otpauth://totp/") and not link.is_displayed(), "for phones"
-    key = person.find(".secret code").text.replace(" ", "")
+    key = person.says(".secret code").replace(" ", "")
     person.driver.execute_cdp_cmd("Browser.grantPermissions", {"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]})
     person.presses("Copy").reads("Copied")
     app = App(link.get_attribute("href"))

@@ -117,7 +117,7 @@ def test_a_step_that_nobody_asks_for_has_no_reason(screen):
 def test_3_4_locked(screen):
     with_pin(screen).opens("/auth/pin")
     # Whose passcode it is, for people who share a device; no more of the number than its owner needs.
-    masked = "".join(screen.find("main .subtitle bdi").text.split())
+    masked = screen.says("main .subtitle bdi").replace(" ", "")
     assert "Account" in screen.text and masked.endswith("••" + screen.number[-2:]) and sum(one.isdigit() for one in masked) == 2, masked
     for left in (4, 3, 2, 1):
         screen.keys(OTHER).reads(f"Incorrect passcode. {left} tr")
@@ -129,7 +129,7 @@ def test_3_4_locked(screen):
     screen.driver.refresh()
     screen.settles()
     screen.reads("Too many attempts. Please try again in 15 minutes.").matches(r"Try again in 1[45]:")
-    assert not screen.find(".pad button").is_enabled() and "".join(screen.find("main .subtitle bdi").text.split()) == masked
+    assert not screen.find(".pad button").is_enabled() and screen.says("main .subtitle bdi").replace(" ", "") == masked
     # A locked passcode can be reset.
     screen.presses("Forgot Passcode?").reads("Send Reset Code")
 

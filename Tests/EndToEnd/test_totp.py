@@ -33,7 +33,7 @@ def set_up(screen, tmp_path):
     picture = tmp_path / "qr.png"
     screen.driver.save_screenshot(str(picture))
     app = App(scan(picture))
-    assert app.issuer == "Moongate" and screen.find(".secret code").text.replace(" ", "") == app.secret
+    assert app.issuer == "Moongate" and screen.says(".secret code").replace(" ", "") == app.secret
     wrong = "000000" if app.code() != "000000" else "000001"
     screen.fills(CODE, wrong).reads("Invalid code. Please try again.")
     assert screen.find(".qr").is_displayed()
