@@ -39,6 +39,7 @@ public struct PIN: FullProvider {
       ],
       words: StepWords(
         title: "Your passcode", name: "Passcode", instruction: "Six digits.", labels: ["pin": "Passcode", "new_pin": "New passcode"],
+        page: ["done_set": "Passcode saved.", "done_change": "Passcode changed.", "done_disable": "Passcode turned off."],
         notices: [
           .set: FactorNotice(subject: "Passcode set", event: "A passcode was set for your account"),
           .change: FactorNotice(subject: "Passcode changed", event: "The passcode of your account was changed"),

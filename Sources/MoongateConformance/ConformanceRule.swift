@@ -54,7 +54,7 @@ public enum ConformanceRule: String, Sendable, CaseIterable, Codable {
     switch self {
     case .descriptor: "its declaration is well formed and stable"
     case .spelling: "one person has one identifier"
-    case .facts: "identifiers carry what is declared"
+    case .facts: "identifiers and proofs tell the facts that are declared, and no others"
     case .malformed: "what cannot be read is said to be malformed"
     case .delivery: "a code goes out once, to whom it is for"
     case .proof: "the right answer is proved, by submit alone"

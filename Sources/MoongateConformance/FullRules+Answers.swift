@@ -57,11 +57,19 @@ extension FullRules {
       judgeCounted(reason, field)
       guard then != nil else { return true }
       return isAskedAgain(wronged, left: left, field)
-    case .proved: stage.finds(.refusals, "A wrong answer is proved.", "Compare before you prove.", field: field)
+    case .proved:
+      if let field, await isPartCompared(field, person, opened) {
+        stage.finds(
+          .wholeAnswer, "Only a part of `\(field)` is compared: a wrong answer that has something of the right one is proved.",
+          "Compare all of it, in constant time. A field that is no part of the answer is named in `ConformanceSubject.uncompared`.", field: field)
+      } else {
+        stage.finds(.refusals, "A wrong answer is proved.", "Compare before you prove.", field: field)
+      }
     case .threw where stage.isBroken(.outcomes): return true
-    case .threw:
+    case .threw(let thrown):
       stage.finds(
-        .refusals, "A wrong answer is an error.", "Answer `.refused` with a declared reason: an error gives the try back, and guesses cost nothing.",
+        .refusals, "A wrong answer is an error: \(thrown.text.prefix(200))",
+        "Answer `.refused` with a declared reason: an error gives the try back, and guesses cost nothing.",
         field: field)
     case .malformed:
       stage.finds(
@@ -69,6 +77,13 @@ extension FullRules {
     case .opened: return isJudgedLater(wronged, left: left, field)
     case .late: break
     }
+    return false
+  }
+
+  /// Whether an answer is refused that has nothing of the right one: a wrong one that is proved had enough of it.
+  private func isPartCompared(_ field: String, _ person: Rehearsal, _ opened: Rehearsal.Opened) async -> Bool {
+    guard let right = await right(opened), case .text(let text)? = right[field], let other = AlteredAnswer.whole(text) else { return false }
+    if case .refused = await wronged(person, opened, right.merging([field: .text(other)]) { _, new in new }).first { return true }
     return false
   }
 
@@ -231,6 +246,13 @@ struct AlteredAnswer {
       found.append(AlteredAnswer(text: String(characters[..<last]), what: "its last character left out"))
     }
     return found + [AlteredAnswer(text: "", what: "nothing in it")]
+  }
+
+  /// The answer with all of it changed; nil where it has nothing that is compared.
+  static func whole(_ text: String) -> String? {
+    let characters = Array(text)
+    let other = changed(characters, Set(characters.indices))
+    return other == text ? nil : other
   }
 
   private static func isCompared(_ character: Character) -> Bool { character.isLetter || character.isNumber }

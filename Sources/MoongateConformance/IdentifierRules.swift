@@ -149,11 +149,19 @@ extension Stage {
 
   /// Whether an identifier carries what is declared.
   func judgeFacts(of identifier: Identifier) {
+    judge(identifier.attributes, of: "an identifier", declared: descriptor.facts.filter { descriptor.of($0) == identifier.kind })
+  }
+
+  /// Whether a proof tells what is declared.
+  func judgeFacts(of proof: Proof) { judge(proof.facts, of: "a proof", declared: descriptor.facts) }
+
+  private func judge(_ told: [String: String], of what: String, declared: [FactField]) {
     judges(.facts)
-    let declared = descriptor.facts.filter { descriptor.of($0) == identifier.kind }
-    for (name, value) in identifier.attributes.sorted(by: { $0.key < $1.key }) {
+    for (name, value) in told.sorted(by: { $0.key < $1.key }) {
       guard let fact = declared.first(where: { $0.name == name }) else {
-        finds(.facts, "An identifier carries `\(name)`, which is not declared.", "Declare it in `facts`, or leave it out: no policy can ask for it.")
+        finds(
+          .facts, "The fact `\(name)` is told of \(what), and is not declared for it.",
+          "Declare it in `facts`, or leave it out: no policy can ask for it.")
         continue
       }
       let fits =
@@ -164,7 +172,7 @@ extension Stage {
         }
       if !fits {
         finds(
-          .facts, "The attribute `\(name)` is no \(fact.kind.rawValue), as it is declared.", "Write numbers as 12 or -0.5, flags as true or false.")
+          .facts, "The fact `\(name)` is no \(fact.kind.rawValue), as it is declared.", "Write numbers as 12 or -0.5, flags as true or false.")
       }
     }
   }

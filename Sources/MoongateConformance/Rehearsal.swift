@@ -172,6 +172,7 @@ struct Rehearsal: Sendable {
 
   private func look(at proof: Proof, _ purpose: StepPurpose, typed: [String]) {
     stage.judgeOnce(proof, purpose)
+    stage.judgeFacts(of: proof)
     for identifier in proof.proved + proof.attested + proof.claimed {
       stage.judgeFacts(of: identifier)
       if !stage.descriptor.identifierKinds.contains(identifier.kind) {

@@ -78,7 +78,7 @@ final class Stage: Sendable {
   ///   - seen: the likeliest cause first; in the words of the Swift API, which are translated for a program.
   ///   - field: the field that it is about, if it is about one.
   func finds(_ rule: ConformanceRule, _ seen: String, _ advice: String, field: String? = nil) {
-    let language: ProviderLanguage = watched == nil ? .swift : .json
+    let language = watched?.language ?? .swift
     let finding = ConformanceFinding(rule: rule, seen: language.says(seen), advice: language.says(advice), field: field)
     found.withLock { found in
       found.broken.insert(rule)

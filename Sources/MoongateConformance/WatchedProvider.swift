@@ -9,6 +9,8 @@ public protocol WatchedProvider: Provider {
   var isUnseen: String? { get }
   /// Whether what it sends by can be made to wait: then it can be seen how it ends a call that nobody waits for.
   var canBeHeldUp: Bool { get }
+  /// The language in whose words its author is advised.
+  var language: ProviderLanguage { get }
   /// How what it sends by behaves from now on.
   func meets(_ manner: SiteManner)
   /// What was seen of it since this was asked last.
@@ -20,6 +22,9 @@ public protocol WatchedProvider: Provider {
 }
 
 extension WatchedProvider {
+  /// The JSON messages.
+  public var language: ProviderLanguage { .json }
+
   /// It cannot be started once more.
   public func declaredAgain() async -> Result<ProviderDescriptor, RestartProblem>? { nil }
 }

@@ -23,6 +23,8 @@ extension BrokenProvidersTests {
         })),
     Broken(what: "one word of three", rule: .wholeAnswer, provider: ToyWord(submits: cut { $0.split(separator: " ").last.map(String.init) ?? $0 })),
     Broken(what: "the first twenty characters", rule: .wholeAnswer, provider: ToyWord(submits: cut { String($0.prefix(20)) }), subject: different),
+    // The subject's wrong answer begins like the right one.
+    word("the first words, and the wrong answer has them", .wholeAnswer, cut { String($0.prefix(12)) }),
     Broken(
       what: "everything but the last character", rule: .wholeAnswer, provider: ToyWord(submits: cut { String($0.dropLast()) }), subject: different),
     Broken(
@@ -185,6 +187,10 @@ extension BrokenProvidersTests {
         return .proved(
           Proof(proved: [Identifier(kind: .email, value: known.value, display: known.display, attributes: ["domain": "example.com", "vip": "true"])]))
       })),
+    word("tells a fact of its proof that it does not declare", .facts) { step, input in
+      guard case .proved = try await ToyWord.judge(step, input), step.purpose == .prove else { return try await ToyWord.judge(step, input) }
+      return .proved(Proof(facts: ["mood": "good"]))
+    },
     Broken(what: "another declaration after its first step", rule: .descriptor, provider: LateShifter()),
     Broken(what: "boxes for a code, and sends none", rule: .descriptor, provider: ToyWord(descriptor: ToyWord.described(presentation: .codeEntry))),
     described("a code, shown by another site", ToyChannel.described(presentation: .externalSite(button: "Go"))),

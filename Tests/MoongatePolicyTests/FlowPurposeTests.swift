@@ -243,4 +243,39 @@ import Testing
     #expect(told.contains("flows/setting.lua:1: provider: is `totp`, which gateway.lua does not configure: the flow is left out"), "\(told)")
     #expect(told.contains("flows/entering.lua:1: provider: is `google_oauth`, which gateway.lua does not configure: the flow is left out"), "\(told)")
   }
+
+  /// A reset of a password has nothing to do without codes by mail, and a step that people may skip is skipped.
+  @Test func aFlowOfAnAccountIsLeftOutWithoutTheProviderOfAStep() throws {
+    let gateway = TestFolder.gateway.replacing("email_code = { mail = outbox() }", with: "password = {}")
+    let reset =
+      "return flow \"forgotten\" { purpose = \"reset\", provider = \"password\", account = \"existing\", steps = { { \"email_code\" }, { \"password\" } } }"
+    let register = """
+      return flow "by_email" {
+        purpose = "register", provider = "password", account = "new",
+        steps = { { "password" }, { "email_code", skippable = true } },
+      }
+      """
+    let generation = try Self.load(
+      try TestFolder([
+        "gateway.lua": gateway, "flows/forgotten.lua": reset, "flows/by_email.lua": register,
+        "policies/password.lua": "return policy \"password\" {}",
+      ]))
+    #expect(generation.flows["forgotten"] == nil)
+    #expect(generation.flows["by_email"]?.steps.map(\.choices) == [[ProviderName(test: "password")]])
+    let told = generation.warnings.map(\.description)
+    #expect(
+      told.contains { $0.hasPrefix("flows/forgotten.lua:1: is left out: a step needs `email_code`, which gateway.lua does not configure") }, "\(told)"
+    )
+    #expect(
+      told.contains("flows/by_email.lua:3: steps[2]: is left out, and people skip it: gateway.lua does not configure `email_code`"), "\(told)")
+  }
+
+  /// Attack: nothing but skippable steps is left of a flow, and it opens accounts without asking for anything.
+  @Test func aFlowOfNothingButSkippedStepsIsRefused() throws {
+    let flow = "return flow \"login\" { account = \"existing\", steps = { { \"pin\", skippable = true } } }"
+    #expect(
+      try TestFolder(["flows/login.lua": flow]).problems() == [
+        "flows/login.lua:1: steps: no provider of any step is configured: name one under `providers` in gateway.lua, or remove the flow"
+      ])
+  }
 }

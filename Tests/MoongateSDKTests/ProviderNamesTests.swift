@@ -8,14 +8,16 @@ import Testing
 
   /// Names that mean nothing but a provider, and places in which a word can only be the name of one.
   private static let naming = [
-    #"\b(phone_otp|google_oauth|totp)\b"#,
+    #"\b(phone_otp|google_oauth|totp|chat_code)\b"#,
+    #"(?i)\b(?!GoogleDemo|MockGoogleCommand)\w*google\w*|done_pin"#,
     #"'(pin|password|email_code)'"#,
     #"(rawValue:|rawValue ==|ProviderName =|case|provider:|provider ==|nil,|\[ProviderName\] = \[)\s*"(pin|password|email_code)""#,
   ]
 
   /// The words to look for at all: most lines have none of them.
   private static let words = [
-    "phone_otp", "google_oauth", "totp", "\"pin\"", "\"password\"", "\"email_code\"", "'pin'", "'password'", "'email_code'",
+    "phone_otp", "google", "Google", "totp", "chat_code", "done_pin", "\"pin\"", "\"password\"", "\"email_code\"", "'pin'", "'password'",
+    "'email_code'",
   ]
 
   /// Files that may name providers: the list of those that are compiled in, the calls of the first apps, which say so in their contract, the
@@ -31,7 +33,7 @@ import Testing
     let sources = Self.root.appendingPathComponent("Sources")
     let files = try #require(FileManager.default.enumerator(at: sources, includingPropertiesForKeys: nil))
     var count = 0
-    for case let file as URL in files where ["swift", "c", "h", "mustache", "js"].contains(file.pathExtension) {
+    for case let file as URL in files where ["swift", "c", "h", "mustache", "js", "css", "words"].contains(file.pathExtension) {
       let path = String(file.path.dropFirst(Self.root.path.count + 1))
       if Self.allowed.contains(where: path.hasPrefix) { continue }
       count += 1
@@ -49,12 +51,13 @@ import Testing
 
   /// A comment, a help text, or a message with an example in it: those name what a reader knows.
   private static func isExample(_ line: String) -> Bool {
-    ["//", "/*", "*"].contains(where: line.hasPrefix) || line.contains("as in ") || line.contains("\\\"") || line.contains("(help: ")
-      || ["otpauth://totp/", "TOTPRecipe", "totp_of", ".totp(let recipe)", "such as `", "example: "].contains(where: line.contains)
+    ["//", "/*", "*"].contains(where: line.hasPrefix) || line.contains("as in ") || line.contains("(help: ")
+      || ["otpauth://totp/", "TOTPRecipe", "totp_of", ".totp(let recipe)", "such as `", "example: ", "let example = "].contains(where: line.contains)
   }
 
   @Test(arguments: [
     #"case "pin": "/auth/pin""#, #"if provider.rawValue == "password" {"#, #"private static let google: ProviderName = "google_oauth""#,
+    #"record("login_google_started");"#, #"done_pin_set = Passcode saved."#, #"let google = mount()"#,
     #"steps.begin(flow, nil, "email_code", [:])"#, #"try rows.run("DELETE FROM provider_record WHERE provider = 'password'")"#,
   ])
   func theCheckSeesAName(_ line: String) {
@@ -70,7 +73,9 @@ import Testing
   }
 
   /// A language is a file of each provider, beside that of the pages, with the same texts in it.
-  @Test(arguments: ["ChatCode", "EmailCode", "GoogleOAuth", "PIN", "Password", "PhoneOTP", "TOTP"]) func aProviderSpeaksEveryLanguage(_ name: String)
+  @Test(arguments: ["ChatCode", "EmailCode", "GoogleOAuth", "PIN", "Passkey", "Password", "PhoneOTP", "TOTP"]) func aProviderSpeaksEveryLanguage(
+    _ name: String
+  )
     throws
   {
     let pages = Self.root.appendingPathComponent("Sources/MoongateHTTP/Pages/Templates")
@@ -88,9 +93,11 @@ import Testing
         #expect(braces(english) == braces(said), "\(name)/words/\(file): \(english)")
       }
     }
-    let source = Self.root.appendingPathComponent("Plugins/\(name)/\(name).swift")
-    guard let swift = try? String(contentsOf: source, encoding: .utf8) else { return }
-    for file in files { #expect(swift.contains("PackageResources.\(file.dropLast(6))_words"), "\(name).swift does not read \(file)") }
+    let folder = Self.root.appendingPathComponent("Plugins/\(name)")
+    let sources = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".swift") }
+    guard !sources.isEmpty else { return }
+    let swift = try sources.map { try String(contentsOf: folder.appendingPathComponent($0), encoding: .utf8) }.joined()
+    for file in files { #expect(swift.contains("PackageResources.\(file.dropLast(6))_words"), "nothing in \(name) reads \(file)") }
   }
 
   /// Adding one touches its folder, its target, and the list.

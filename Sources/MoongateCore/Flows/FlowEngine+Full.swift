@@ -341,9 +341,20 @@ extension FlowEngine {
       if let long = proof.facts.first(where: { !ProvidedFacts.fits($0.value) }) {
         throw flaw("a provider tells a fact that is longer than 300 bytes", of: provider, visit, ["fact": "\(long.key.prefix(48))"])
       }
+      warnOfUndeclaredFacts(proof, of: provider, visit)
       try demandFactor(proof.record, by: provider, visit)
     case .malformed: break
     }
+  }
+
+  /// What is told and not declared is left out, and no policy ever sees it: its author should know.
+  private func warnOfUndeclaredFacts(_ proof: Proof, of provider: ProviderName, _ visit: Visit) {
+    guard !proof.facts.isEmpty else { return }
+    let declared = Set((registry(visit).descriptor(provider)?.facts ?? []).map(\.name))
+    guard let stray = proof.facts.keys.filter({ !declared.contains($0) }).min() else { return }
+    logger.warning(
+      "a provider tells a fact that it does not declare: it is left out",
+      metadata: ["decision": "\(visit.client.decision)", "provider": "\(provider)", "fact": "\(stray.prefix(48))"])
   }
 
   /// A provider reads and proves what it has declared and nothing else.

@@ -108,6 +108,8 @@ struct Introduction: Decodable, Equatable, Sendable {
     let priority: Int?
   }
 
+  /// Version 2: which library for programs it uses (`python`, `node` or `go`), so that its author is advised in the words of that one.
+  let library: String?
   /// The version that the program chose.
   let `protocol`: Int
   let shape: Shape
@@ -150,7 +152,7 @@ struct Introduction: Decodable, Equatable, Sendable {
 
   enum CodingKeys: String, CodingKey {
     case `protocol`, shape, identifier, begin, submit, settings, outcomes, facts, words, policy, federated, presentation, entrance, page, flows
-    case role, hashes, maintain, callback, hook
+    case role, hashes, maintain, callback, hook, library
     case recordVersion = "record_version"
     case deliveryReasons = "delivery_reasons"
   }

@@ -63,10 +63,8 @@ struct ExecFullProvider: FullProvider {
     let rules = ReplyRules(descriptor: descriptor, read: reader?.descriptor.facts ?? [], step: step, method: method)
     do throws(ProgramFault) {
       let answer = try rules.answer(of: reply)
-      if program.log.isOverheard {
-        for name in rules.undeclaredFacts(in: reply) {
-          program.log.remark("facts", "tells `\(name)` of an identifier, which `facts` does not declare")
-        }
+      for fact in rules.undeclaredFacts(in: reply) {
+        program.log.complain("facts", "tells `\(fact.name)` of \(fact.of), which `facts` does not declare: it is left out")
       }
       return answer
     } catch {

@@ -139,6 +139,8 @@ package struct IntroducedProgram: Sendable {
   let introduction: Introduction
   /// What it declares, as a provider in Swift would.
   package let descriptor: ProviderDescriptor
+  /// The library for programs that it uses, as it says; nil where it says nothing.
+  package var library: String? { introduction.library }
 
   func provider(_ program: Program, readers: [IdentifierKind: any CodeProvider]) -> any Provider {
     let reader = introduction.identifier.flatMap { readers[$0.kind] }

@@ -134,14 +134,18 @@ struct ReplyRules {
     return attributes
   }
 
-  /// What the program tells about somebody beyond what it declared, and beyond what it was told: all of it is left out.
-  func undeclaredFacts(in reply: StepReply) -> [String] {
+  /// What the program tells beyond what it declared and what it was told: all of it is left out.
+  /// - Returns: the facts' names, each with what it is told of.
+  func undeclaredFacts(in reply: StepReply) -> [(name: String, of: String)] {
     guard case .proved(let proved) = reply.kind else { return [] }
     let told = [step.identifier].compactMap(\.self) + (step.account?.identifiers ?? [])
-    return (proved.identifiers ?? []).flatMap { said in
+    var found: [(name: String, of: String)] = []
+    for said in proved.identifiers ?? [] {
       let declared = Set((descriptor.facts + read).map(\.name)).union(told.first { $0 == said.identifier }?.attributes.keys.map { $0 } ?? [])
-      return (said.attributes ?? [:]).keys.filter { !declared.contains($0) }.sorted().map { String($0.prefix(48)) }
+      found += (said.attributes ?? [:]).keys.filter { !declared.contains($0) }.sorted().map { (String($0.prefix(48)), "an identifier") }
     }
+    let own = Set(descriptor.facts.map(\.name)).subtracting(read.map(\.name))
+    return found + (proved.facts ?? [:]).keys.filter { !own.contains($0) }.sorted().map { (String($0.prefix(48)), "a proof") }
   }
 
   /// A claim opens nothing, but it is shown, and mails go there: it must be in the gateway's own spelling.

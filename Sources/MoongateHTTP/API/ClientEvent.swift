@@ -16,10 +16,14 @@ struct ClientEvent: Sendable, Equatable {
     case otpRequested = "login_otp_requested"
     case otpSent = "login_otp_success"
     case otpNotSent = "login_otp_failed"
-    case googleStarted = "login_google_started"
-    case googleDone = "login_google_success"
-    case googleCancelled = "login_google_cancelled"
     case createAccount = "login_create_account_tapped"
+  }
+
+  /// What happens to a sign-in by another site: `login_google_started`. The word between is `ProviderPage.eventName`.
+  enum SiteMoment: String, Sendable, CaseIterable {
+    case started, success, cancelled
+
+    func name(at site: String) -> String { "login_\(site)_\(rawValue)" }
   }
 
   /// What a parameter may be.
@@ -33,18 +37,26 @@ struct ClientEvent: Sendable, Equatable {
     case callingCode
   }
 
-  let name: Name
+  let name: String
   let parameters: [String: String]
 
-  /// For `/events`.
-  var detail: [String: String] { parameters.merging(["name": name.rawValue]) { first, _ in first } }
+  init(_ moment: SiteMoment, at site: String, parameters: [String: String] = [:]) {
+    name = moment.name(at: site)
+    self.parameters = parameters
+  }
 
+  /// For `/events`.
+  var detail: [String: String] { parameters.merging(["name": name]) { first, _ in first } }
+
+  /// - Parameter sites: the names of other sites that sign people in, as `ProviderPage.eventName` has them.
   /// - Returns: nil for a name that is not in the list, and for a value that its parameter cannot have. Others are left out.
-  init?(_ value: JSONValue) {
-    guard case .text(let text)? = value["name"], let name = Name(rawValue: text) else { return nil }
-    self.name = name
+  init?(_ value: JSONValue, sites: some Sequence<String>) {
+    guard case .text(let text)? = value["name"], let forms = Name(rawValue: text).map(Self.forms) ?? Self.forms(ofSiteEvent: text, sites) else {
+      return nil
+    }
+    name = text
     var parameters: [String: String] = [:]
-    for (parameter, form) in Self.forms(of: name) {
+    for (parameter, form) in forms {
       guard let given = value[parameter], given != .null else { continue }
       guard let written = Self.read(given, as: form) else { return nil }
       parameters[parameter] = written
@@ -62,9 +74,16 @@ struct ClientEvent: Sendable, Equatable {
     case .back: ["confirmed": .flag]
     case .otpRequested: ["phone_country_code": .callingCode]
     case .otpNotSent: ["error": .error]
-    case .googleDone: ["is_new_user": .flag]
-    case .autoVerify, .editPhone, .phoneStarted, .otpSent, .googleStarted, .googleCancelled, .createAccount: [:]
+    case .autoVerify, .editPhone, .phoneStarted, .otpSent, .createAccount: [:]
     }
+  }
+
+  private static func forms(ofSiteEvent text: String, _ sites: some Sequence<String>) -> KeyValuePairs<String, Form>? {
+    for site in sites {
+      guard let moment = SiteMoment.allCases.first(where: { $0.name(at: site) == text }) else { continue }
+      return moment == .success ? ["is_new_user": .flag] : [:]
+    }
+    return nil
   }
 
   private static func read(_ value: JSONValue, as form: Form) -> String? {

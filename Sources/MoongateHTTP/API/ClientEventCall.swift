@@ -26,9 +26,10 @@ struct ClientEventCall: Sendable {
     guard case .list(let items)? = body["events"], items.count <= Self.most else {
       throw exchange.refusal(.invalidInput, detail: "events must be a list of at most \(Self.most).", field: "events")
     }
+    let sites = exchange.pages.filter { $0.siteButton != nil }.map(\.eventName)
     var events: [ClientEvent] = []
     for (index, item) in items.enumerated() {
-      guard let event = ClientEvent(item) else {
+      guard let event = ClientEvent(item, sites: sites) else {
         throw exchange.refusal(.invalidInput, detail: "There is no such event, or a value of it cannot be.", field: "events[\(index)]")
       }
       events.append(event)

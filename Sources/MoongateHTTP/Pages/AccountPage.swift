@@ -209,12 +209,13 @@ struct AccountPage: Sendable {
       guard let page = ProviderPage(provider, exchange.providers) else { return nil }
       if operation == .recover { return words.text("done_change", ["name": page.shortName(words)]) + " " + words["others_signed_out"] }
       endsOthers = operation != .set
-      if page.pad != nil {
-        said = words["done_pin_\(operation.rawValue)"]
-      } else {
-        said = words.speaking(page.descriptor.words).text(
-          operation == .set ? "done_set" : operation == .disable ? "done_disable" : "done_change", ["name": page.title(words)])
-      }
+      let word =
+        switch operation {
+        case .set, .reset: "done_set"
+        case .disable: "done_disable"
+        default: "done_change"
+        }
+      said = words.speaking(page.descriptor.words).text(word, ["name": page.title(words)])
     default: return nil
     }
     return endsOthers ? said + " " + words["others_signed_out"] : said

@@ -59,13 +59,14 @@ struct CallbackPage: Sendable {
     }
     do throws(Refusal) {
       let driven = try await driver.drive(exchange) { engine, client in await engine.submit(id, fields: inputs, client: client) }
-      recordSuccess(driven.view, of: provider, exchange)
+      record(.success, driven.view, of: provider, exchange)
       let next = await PageFlow(driver: driver).onward(driven, exchange)
       var response = Response.seeOther(exchange.address(of: next.view))
       response.setCookies(next.cookies)
       return response
     } catch {
       exchange.note(error)
+      if error.code == .oauthCancelled { record(.cancelled, before, of: provider, exchange) }
       // The state is spent with the answer that came with it. What was proved before in this flow is not lost.
       if !before.isUnderWay { _ = await driver.engine.delete(id, client: caller) }
       // The person began in the app, and is not left on a page of ours.
@@ -75,16 +76,15 @@ struct CallbackPage: Sendable {
     }
   }
 
-  /// Records the client event of a sign-in by another site. The browser goes on to the service, so no script of ours could send it.
-  private func recordSuccess(_ view: FlowView, of provider: ProviderName, _ exchange: Exchange) {
-    guard view.purpose.letsIn else { return }
-    let isNew = view.account.map { JSONMember(name: "is_new_user", value: .flag($0.isNewUser)) }
-    guard let event = ClientEvent(.object([JSONMember(name: "name", value: .text(ClientEvent.Name.googleDone.rawValue)), isNew].compactMap(\.self)))
-    else { return }
+  /// Records what became of a sign-in by another site. The browser goes on to the service, so no script of ours could send it.
+  private func record(_ moment: ClientEvent.SiteMoment, _ view: FlowView, of provider: ProviderName, _ exchange: Exchange) {
+    guard view.purpose.letsIn, let page = ProviderPage(provider, exchange.providers) else { return }
+    let isNew = moment == .success ? view.account.map { ["is_new_user": String($0.isNewUser)] } : nil
     audit.record(
       AuditEvent(
         id: DecisionID(from: driver.random), at: clock.now(), kind: .client, flow: view.flow, flowPrefix: view.id.prefix, provider: provider,
-        account: view.account?.id, address: exchange.client.address.description, detail: event.detail))
+        account: view.account?.id, address: exchange.client.address.description,
+        detail: ClientEvent(moment, at: page.eventName, parameters: isNew ?? [:]).detail))
   }
 }
 

@@ -45,6 +45,9 @@ struct ProviderPage {
     if case .externalSite(let button) = presentation { button } else { nil }
   }
 
+  /// What client events call its site: the provider's name up to its first `_`, such as `google`.
+  var eventName: String { String(name.rawValue.prefix { $0 != "_" }) }
+
   /// What the button says that starts its ceremony.
   var ceremonyButton: String? {
     if case .ceremony(let button) = presentation { button } else { nil }

@@ -53,12 +53,15 @@ struct CaseDevice: Sendable {
       data += [0x05, 0, 0, 0, 0]
       guard let signature = try? key.signature(for: Data(data) + Data(SHA256.hash(data: client))) else { return nil }
       response["authenticatorData"] = Base64URL.encode(data)
-      response["signature"] = Base64URL.encode(isRight ? signature.derRepresentation : signature.derRepresentation.dropLast() + [0])
+      response["signature"] = Base64URL.encode(isRight ? signature.derRepresentation : Self.spoiled(signature.derRepresentation))
       response["userHandle"] = handle
     }
     let name = Base64URL.encode(id)
     return (try? JSONEncoder().encode(Answer(id: name, rawId: name, response: response))).map { String(decoding: $0, as: UTF8.self) }
   }
+
+  /// Another signature of the same form: never the same one, whatever its last byte is.
+  static func spoiled(_ signature: Data) -> Data { signature.dropLast() + signature.suffix(1).map { $0 ^ 1 } }
 
   /// COSE_Key (RFC 9053 section 7.1.1): an EC2 key of ES256.
   private var coseKey: [UInt8] {

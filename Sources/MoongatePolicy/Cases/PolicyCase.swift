@@ -23,6 +23,25 @@ package struct PolicyCase: Sendable {
     }
   }
 
+  /// The providers that it names.
+  var providers: Set<ProviderName> {
+    Set(
+      acts.flatMap { act -> [ProviderName] in
+        switch act.kind {
+        case .provider(let name), .undeliverable(let name): [name]
+        case .account(let setup): Array(setup.factors.keys)
+        case .expect(let expected): [expected.step].compactMap(\.self)
+        default: []
+        }
+      })
+  }
+
+  /// What its accounts have that `account` has words of its own for.
+  var holdings: (pad: Bool, password: Bool) {
+    let setups = acts.compactMap { if case .account(let setup) = $0.kind { setup } else { nil } }
+    return (setups.contains { $0.hasPIN || $0.pin != nil }, setups.contains { $0.password != nil })
+  }
+
   /// The kinds of identifier that it names.
   var identifierKinds: Set<IdentifierKind> {
     Set(acts.compactMap { if case .identifier(let kind, _) = $0.kind { kind } else { nil } })

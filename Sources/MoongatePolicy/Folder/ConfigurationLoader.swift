@@ -145,13 +145,15 @@ package struct ConfigurationLoader: Sendable {
     if let file = files.file("guarantees.lua"), let node = lua.read(file, constructor: "guarantees", example: "guarantees { … }")?.first {
       guarantees = GuaranteeReader(catalog: catalog, problems: problems).read(node)
     }
+    let choice = CaseSelection(files: files, catalog: catalog, flows: flows, policies: policies)
     var cases: [PolicyCase] = []
     for file in files.files(in: "tests") {
       if let node = lua.read(file, constructor: "tests", example: "tests { … }")?.first {
-        cases += CaseReader(flows: flowNames, host: gateway?.publicURL.host, providers: catalog, problems: problems).read(node)
+        let reader = CaseReader(flows: flowNames, absent: choice.absentFlows, host: gateway?.publicURL.host, providers: catalog, problems: problems)
+        cases += choice.playable(reader.read(node), problems)
       }
     }
-    let providerCases = readProviderCases(files, &lua, catalog, flows, policies, host: gateway?.publicURL.host, problems)
+    let providerCases = readProviderCases(files, &lua, choice, host: gateway?.publicURL.host, problems)
     reportUnread(files, problems)
 
     for clash in DeclaredFact.clashes(of: catalog.descriptors) {
@@ -230,7 +232,7 @@ package struct ConfigurationLoader: Sendable {
   }
 
   /// `phone_otp` of `policies/phone_otp.lua`.
-  private static func title(of file: String) -> String { String(file.split(separator: "/").last ?? "").replacing(/\.lua$/, with: "") }
+  static func title(of file: String) -> String { String(file.split(separator: "/").last ?? "").replacing(/\.lua$/, with: "") }
 
   /// A file made by `policy "name" { … }` or `flow "name" { … }`, whose name must be the file's.
   private func body(
@@ -305,14 +307,11 @@ package struct ConfigurationLoader: Sendable {
     return flows
   }
 
-  /// The cases that come with the configured providers, of providers for which the folder has none of its own. A case about a flow that is not there, or
-  /// that the operator has replaced, is left out, and so is one whose code no configured provider sends.
+  /// The cases that come with the configured providers, of providers for which the folder has none of its own.
   private func readProviderCases(
-    _ files: ConfigurationFiles, _ lua: inout LuaFiles, _ catalog: ProviderCatalog, _ flows: [String: FlowDefinition],
-    _ policies: [ProviderName: ProviderPolicy], host: String?, _ problems: Problems
+    _ files: ConfigurationFiles, _ lua: inout LuaFiles, _ choice: CaseSelection, host: String?, _ problems: Problems
   ) -> [PolicyCase] {
-    let senders = catalog.descriptors.filter { catalog.isConfigured($0.name) && policies[$0.name].map { $0.code != .none } ?? false }
-    let reachable = Set(senders.flatMap(\.identifierKinds))
+    let catalog = choice.catalog
     let own = Set(files.files(in: "tests").map { Self.title(of: $0.name) })
     var cases: [PolicyCase] = []
     for descriptor in catalog.descriptors where catalog.isConfigured(descriptor.name) && !own.contains(descriptor.name.rawValue) {
@@ -320,11 +319,7 @@ package struct ConfigurationLoader: Sendable {
       let file = ConfigurationFiles.File(source)
       guard let node = lua.read(file, constructor: "tests", example: "tests { … }")?.first else { continue }
       let reader = CaseReader(flows: [], origin: descriptor.name, host: host, providers: catalog, problems: problems)
-      let sources = Set(descriptor.flows.map(\.file))
-      cases += reader.read(node).filter { one in
-        one.flows.allSatisfy { name in flows[name].map { sources.contains($0.location.file) } ?? false }
-          && (!one.sendsCodes || !one.identifierKinds.isDisjoint(with: reachable))
-      }
+      cases += reader.read(node).filter { choice.plays($0, comingWith: descriptor) }
     }
     return cases
   }

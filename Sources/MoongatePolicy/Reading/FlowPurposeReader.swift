@@ -37,6 +37,12 @@ struct FlowPurposeReader {
     return name
   }
 
+  /// Whether the flow says that it is about a factor or an identifier of an account, and so has nothing to do where no provider of that is configured.
+  func isOfAccount(_ reader: TableReader) -> Bool {
+    guard case .text(let text)? = reader.said("purpose")?.value, let word = FlowPurposeKind(rawValue: text) else { return false }
+    return word != .signIn && word != .register && word != .stepUp
+  }
+
   /// The flow's purpose; nil, with a problem, where it cannot be told.
   /// - Parameters:
   ///   - steps: those that could be read.

@@ -8,11 +8,13 @@ struct FlowReader {
   let problems: Problems
   /// The provider that the flow comes with; nil for one of the operator's folder.
   var origin: ProviderName?
-  /// Tells of steps for which no provider is configured: a flow that comes with a provider is then left out.
+  /// Steps for which no provider is configured. A flow that comes with a provider, or is about what one keeps or proves, is then left out.
   private let unavailable = Unavailable()
 
   private final class Unavailable {
     var providers: [String] = []
+    /// Whether such a step leaves the flow out; otherwise it is a problem.
+    var leavesFlowOut = false
   }
 
   init(name: String, providers: ProviderCatalog, origin: ProviderName? = nil, problems: Problems) {
@@ -23,9 +25,19 @@ struct FlowReader {
   }
 
   private var choices: StepChoicesReader {
-    guard origin != nil else { return StepChoicesReader(providers: providers, problems: problems) }
+    guard unavailable.leavesFlowOut else { return StepChoicesReader(providers: providers, problems: problems) }
     return StepChoicesReader(
-      providers: providers, problems: problems, whenUnavailable: { [unavailable] in unavailable.providers += $0 }, comesWithProvider: true)
+      providers: providers, problems: problems, whenUnavailable: { [unavailable] in unavailable.providers += $0 }, comesWithProvider: origin != nil)
+  }
+
+  /// The choices of a step that people may skip: where no provider of it is configured, it is left out.
+  private func skippableChoices(_ path: String, at location: SourceLocation) -> StepChoicesReader {
+    var choices = choices
+    choices.whenUnavailable = { [problems] left in
+      problems.warn(
+        location, path, "is left out, and people skip it: gateway.lua does not configure \(Suggestion.list(left))")
+    }
+    return choices
   }
 
   /// The flow; nil, with a problem, where it cannot be read; nil, with at most a warning, where it is switched off, or left out because it is about
@@ -40,6 +52,7 @@ struct FlowReader {
         node.location, "provider", "is `\(absent)`, which gateway.lua does not configure: the flow is left out")
       return nil
     }
+    unavailable.leavesFlowOut = origin != nil || purposes.isOfAccount(reader)
     let account = reader.choice("account", AccountRule.self)
     let stepsNode = reader.take("steps")
     let steps = stepsNode.map { readSteps($0, &functions) } ?? []
@@ -102,6 +115,9 @@ struct FlowReader {
     for (index, item) in table.items.enumerated() {
       if let rule = readStep(item, "steps[\(index + 1)]", &functions) { rules.append(rule) }
     }
+    if rules.isEmpty, unavailable.providers.isEmpty, problems.all.isEmpty {
+      problems.add(node.location, "steps", "no provider of any step is configured: name one under `providers` in gateway.lua, or remove the flow")
+    }
     return rules
   }
 
@@ -130,6 +146,7 @@ struct FlowReader {
     if let only = reader.items.first, reader.items.count == 1, fallbacks.isFallback(only) {
       return fallbacks.read(only, path, or: choices, isSkippable: isSkippable, when: when)
     }
+    let choices = isSkippable && origin == nil ? skippableChoices(path, at: node.location) : choices
     return choices.read(reader.items, path, at: node.location).map { StepRule(choices: $0, isSkippable: isSkippable, when: when) }
   }
 }

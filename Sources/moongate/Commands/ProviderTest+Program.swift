@@ -65,8 +65,9 @@ struct TriedProgram {
     }
     do throws(ProgramProblem) {
       let started = try stage.programs.configure(introduced, values: values, secrets: secrets)
-      if let code = started as? any CodeProvider { return WatchedCodes(base: code, stage: stage, program: program) }
-      if let full = started as? any FullProvider { return WatchedSteps(base: full, stage: stage, program: program) }
+      let language = introduced.library.flatMap(ProviderLanguage.init) ?? .json
+      if let code = started as? any CodeProvider { return WatchedCodes(base: code, stage: stage, program: program, language: language) }
+      if let full = started as? any FullProvider { return WatchedSteps(base: full, stage: stage, program: program, language: language) }
       return started
     } catch {
       let hint = "Say its settings in a file and name that by --subject, as in {\"settings\": {\"url\": \"http://localhost:8065\"}}."
@@ -217,6 +218,7 @@ private struct WatchedCodes: CodeProvider, StagedProgram {
   let base: any CodeProvider
   let stage: ProgramStage
   let program: String
+  let language: ProviderLanguage
 
   var descriptor: ProviderDescriptor { base.descriptor }
 
@@ -232,6 +234,7 @@ private struct WatchedSteps: FullProvider, StagedProgram {
   let base: any FullProvider
   let stage: ProgramStage
   let program: String
+  let language: ProviderLanguage
 
   var descriptor: ProviderDescriptor { base.descriptor }
 

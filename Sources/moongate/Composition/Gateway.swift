@@ -86,12 +86,12 @@ struct Gateway {
     let reload = ConfigurationReload(
       folder: folder, generations: generations, tls: tls, programs: programs, clock: clock, random: random, audit: audit, logger: logger)
     let accessLog = try Self.accessLog()
-    let google = GoogleDemo.mount(generations)
+    let demo = GoogleDemo.mount(generations)
     let proxy = Proxy(
       ProxyDependencies(
         generation: generations, sessions: SessionDirectory(store: store, clock: clock), watch: watch, activity: store, keys: key.keys,
         clock: clock, random: random, audit: audit, logger: logger, policyFaults: policyFaults, providers: registry),
-      ownPrefixes: google.map { [$0.path] } ?? [], accessLog: accessLog,
+      ownPrefixes: demo.map { [$0.path] } ?? [], accessLog: accessLog,
       page: { refusal, languages in pages.html(for: refusal, languages: languages, generation: generations.current) })
     store.memory.committed.subscribe { changes in await proxy.forget(changes) }
     let eventLoops = MultiThreadedEventLoopGroup.singleton
@@ -100,7 +100,7 @@ struct Gateway {
     let readiness = Readiness(publicURL: settings.publicURL, listen: listen, admin: admin, generation: generation.id, logger: logger)
     let publicApplication = PublicApplication(
       engine: engine, store: store, generations: generations, providers: registry, clock: clock, random: random, audit: audit,
-      keySet: { proxy.keySet }, pages: pages, address: listen, server: server, mounts: google.map { [$0] } ?? [], eventLoops: eventLoops,
+      keySet: { proxy.keySet }, pages: pages, address: listen, server: server, mounts: demo.map { [$0] } ?? [], eventLoops: eventLoops,
       logger: logger, onListening: { _ in readiness.isListening(.gateway) })
     let adminApplication = AdminApplication(
       store: store, accounts: AccountDesk(store: store, providers: registry, keys: key.keys, clock: clock, random: random), generations: generations,

@@ -589,7 +589,7 @@ func (provider Provider) hello(name string) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	said := map[string]any{"protocol": 2, "shape": shape, "policy": policy, "federated": provider.Federated}
+	said := map[string]any{"protocol": 2, "library": "go", "shape": shape, "policy": policy, "federated": provider.Federated}
 	add := func(key string, isSaid bool, value any) {
 		if isSaid {
 			said[key] = value

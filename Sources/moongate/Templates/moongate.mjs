@@ -292,7 +292,8 @@ function hello(provider, folder, name) {
   const { policy, flows, translations } = filesOf(folder, name);
   const { settings, identifier, outcomes, facts, hashes, federated, words, presentation, entrance, page, role } = provider;
   return {
-    protocol: 2, shape: provider.deliver ? "code" : "full", policy, flows, settings, identifier, outcomes, facts, hashes, federated, presentation, entrance, page, role,
+    protocol: 2, library: "node", shape: provider.deliver ? "code" : "full", policy, flows, settings, identifier, outcomes, facts, hashes, federated,
+    presentation, entrance, page, role,
     words: words && { ...words, translations }, begin: provider.beginFields, submit: provider.submitFields, callback: provider.callbackFields,
     delivery_reasons: provider.deliveryReasons, hook: provider.hook && true, record_version: provider.recordVersion,
     maintain: provider.maintenanceInterval,

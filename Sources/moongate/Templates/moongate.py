@@ -520,7 +520,8 @@ class Provider:
             raise Fault("define `maintain` and `maintenance_interval` together: the interval says how often it is called")
         folder = _Folder(self, name)
         said = {
-            "protocol": 2, "shape": "full" if self.deliver is None else "code", "identifier": self.identifier, "policy": folder.policy, "flows": folder.flows,
+            "protocol": 2, "library": "python", "shape": "full" if self.deliver is None else "code", "identifier": self.identifier,
+            "policy": folder.policy, "flows": folder.flows,
             "settings": [_plain(one) for one in self.settings], "words": self.words and {**_plain(self.words), "translations": folder.translations},
             "presentation": self.presentation, "entrance": self.entrance, "page": self.page, "role": self.role,
             "begin": [_plain(one) for one in self.begin_fields], "submit": [_plain(one) for one in self.submit_fields],

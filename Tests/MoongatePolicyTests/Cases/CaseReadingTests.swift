@@ -1,3 +1,4 @@
+import Foundation
 import MoongateCore
 import MoongateSDK
 import MoongateTesting
@@ -7,7 +8,8 @@ import Testing
 
 @Suite struct CaseReadingTests {
   private func cases(_ text: String) throws -> [PolicyCase] {
-    let folder = try TestFolder(["tests/a.lua": text])
+    let gateway = TestFolder.gateway.replacing("providers = { ", with: "providers = { pin = {}, ")
+    let folder = try TestFolder(["gateway.lua": gateway, "tests/a.lua": text])
     switch ConfigurationLoader(providers: TestFolder.providers.map(DescribedProvider.init), environment: [:]).read(folder: folder.scratch.path) {
     case .success(let loaded): return loaded.cases
     case .failure(let refused): throw TestFolder.Refused(problems: refused.problems.map(\.description))
@@ -141,5 +143,32 @@ import Testing
   @Test(arguments: mistakes) func everyMistakeHasItsLine(_ text: String, _ problem: String) throws {
     let problems = try TestFolder(["tests/a.lua": text]).problems()
     #expect(problems.contains { $0.contains(problem) }, "\(problems)")
+  }
+
+  /// The case of a provider that is taken out of gateway.lua goes with it; a slip of the pen is told as before.
+  @Test(arguments: [
+    ("provider \"pin\", flow \"login\"", "gateway.lua does not configure `pin`"),
+    ("account { factors = { pin = \"739154\" } }, flow \"login\"", "gateway.lua does not configure `pin`"),
+    ("account { has_pin = true }, flow \"login\"", "gateway.lua configures no provider of a PIN"),
+    ("account { password = \"x\" }, flow \"login\"", "gateway.lua configures no provider of a password"),
+    ("flow \"forgotten\"", "there is no flow `forgotten`, since it is switched off or its provider is not configured"),
+    ("flow \"login\", send(), expect { step = \"pin\" }", "gateway.lua does not configure `pin`"),
+  ])
+  func aCaseOfAProviderThatIsNotConfiguredIsLeftOut(_ acts: String, _ why: String) throws {
+    let folder = try TestFolder([
+      "tests/a.lua": "return tests {\n case \"x\" { \(acts), expect { status = 404 } },\n case \"y\" { flow \"login\", expect { status = 200 } } }",
+      "flows/forgotten.lua":
+        "return flow \"forgotten\" { purpose = \"set\", provider = \"pin\", account = \"existing\", steps = { { \"pin\" } } }",
+    ])
+    let loaded = try ConfigurationLoader(providers: TestFolder.providers.map(DescribedProvider.init), environment: [:])
+      .read(folder: folder.scratch.path).get()
+    #expect(loaded.cases.map(\.name) == ["y"])
+    let told = loaded.generation.warnings.map(\.description)
+    #expect(told.contains("tests/a.lua:2: case \"x\" is left out: \(why)"), "\(told)")
+  }
+
+  /// A signature whose last byte is zero is spoiled, too: one case in 256 would else fail.
+  @Test func aSpoiledSignatureIsNeverTheRightOne() {
+    for last in UInt8.min...UInt8.max { #expect(CaseDevice.spoiled(Data([0x30, last])) != Data([0x30, last])) }
   }
 }

@@ -34,7 +34,7 @@ document.addEventListener("moongate:changed", enhance);
 // Another site: the button works while the page leaves.
 for (const form of document.querySelectorAll("form[data-site]")) {
   form.addEventListener("submit", () => {
-    record("login_google_started");
+    record(`login_${form.elements.provider.value.split("_")[0]}_started`);
     const spinner = document.createElement("span");
     spinner.className = "spinner";
     const icon = form.querySelector("button svg");
@@ -106,12 +106,10 @@ if (kind === "login" || kind === "register") {
   if (!navigator.cookieEnabled && slot && !slot.childElementCount) slot.append(problemLine(say("cookies_needed")));
 }
 
-const refused = new URLSearchParams(location.search).get("refused");
 const said = document.querySelector("main .problem")?.textContent.trim();
 const isEntrance = kind === "login" || kind === "register";
 // What was there when the page came is no change, and live regions tell of changes only.
 if (said) {
-  if (isEntrance && refused === "oauth_cancelled") record("login_google_cancelled");
   announce(said, true);
 } else if (isEntrance) {
   announce([...document.querySelectorAll("h1, .subtitle")].map((part) => part.textContent.replace(/[!?.]$/, "").trim()).join(". "));
