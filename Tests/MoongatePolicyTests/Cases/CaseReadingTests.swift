@@ -10,7 +10,7 @@ import Testing
   private func cases(_ text: String) throws -> [PolicyCase] {
     let gateway = TestFolder.gateway.replacing("providers = { ", with: "providers = { pin = {}, ")
     let folder = try TestFolder(["gateway.lua": gateway, "tests/a.lua": text])
-    switch ConfigurationLoader(providers: TestFolder.providers.map(DescribedProvider.init), environment: [:]).read(folder: folder.scratch.path) {
+    switch ConfigurationLoader(providers: ShippedProviders.all, environment: [:]).read(folder: folder.scratch.path) {
     case .success(let loaded): return loaded.cases
     case .failure(let refused): throw TestFolder.Refused(problems: refused.problems.map(\.description))
     }
