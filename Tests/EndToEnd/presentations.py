@@ -14,8 +14,7 @@ for line in sys.stdin:
         break
     if "id" not in message or "method" not in message:
         continue
-    method = {"hello": hello, "configure": lambda params: {}, "deliver": globals().get("deliver"), "begin": globals().get("begin"),
-              "submit": globals().get("submit")}[message["method"]]
+    method = {"hello": hello, "configure": lambda params: {}, **globals()}[message["method"]]
     print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": method(message["params"])}), flush=True)
 '''
 
