@@ -145,12 +145,12 @@ def hello(params):
     return {"protocol": 2, "shape": "full", "federated": True, "policy": POLICY % params["name"], "role": ["identifier"],
             "settings": [{"name": "site", "kind": "text", "required": True}],
             "submit": [{"name": name, "kind": "text", "required": False} for name in ("code", "state", "error")],
-            "outcomes": [{"reason": "bad_apple", "sentence": "The orchard does not know you."},
-                         {"reason": "turned_back", "sentence": "You came back from the orchard.", "counts": False}],
+            "outcomes": [{"reason": "oauth_failed", "sentence": "The orchard does not know you."},
+                         {"reason": "oauth_cancelled", "sentence": "You came back from the orchard.", "counts": False}],
             "presentation": {"kind": "external_site", "button": "Continue with Orchard"},
             "entrance": {"kind": "button", "label": "Continue with Orchard", "priority": 50},
             "words": {"title": "Orchard", "name": "Orchard",
-                      "translations": {"hi": {"Continue with Orchard": "बाग़ से आगे बढ़ें", "You came back from the orchard.": "आप बाग़ से लौट आए।"}}}}
+                      "translations": {"hi": {"Continue with Orchard": "बाग़ से आगे बढ़ें"}}}}
 
 def configure(params):
     global SITE
@@ -164,11 +164,11 @@ def begin(step):
 def submit(step):
     fields = step["fields"]
     if not hmac.compare_digest(fields.get("state", ""), step["state"]):
-        return {"refused": "bad_apple"}
+        return {"refused": "oauth_failed"}
     if fields.get("error") == "access_denied":
-        return {"refused": "turned_back"}
+        return {"refused": "oauth_cancelled"}
     if not fields.get("code", "").startswith("apple-"):
-        return {"refused": "bad_apple"}
+        return {"refused": "oauth_failed"}
     return {"proved": {"identifiers": [{"kind": "federated", "value": "orchard " + fields["code"][6:]}]}}
 '''
 
