@@ -19,6 +19,7 @@ from house import BIN, ROOT, House, wait_for
 from mockgoogle import choose, field
 from presentations import KEYRING, MOTTO, ORCHARD, add
 from screens import Screen
+from test_accounts import tool
 from test_passkey import Device
 from test_presentations import BOXES, PADS
 
@@ -68,7 +69,8 @@ class Form:
         box = screen.waits(lambda: screen.find("main form input:not([type=hidden]):not([disabled])"), "a field")
         box.clear()
         box.send_keys(text)
-        if screen.path == self.page and box.get_attribute("value") and screen.find(MAIN).is_enabled():
+        # Digits of a known length send themselves.
+        if self.name != "totp" or not screen.driver.scripted:
             screen.find(MAIN).click()
         return screen
 
@@ -242,7 +244,8 @@ def test_a_lock_of_a_form_counts_down_and_ends(screen, number, form):
     if form.page == "/auth/step":
         assert not screen.find(MAIN).is_enabled()
         screen.waits(lambda: screen.find(MAIN).is_enabled() and not screen.all(".timer"), "the end of the lock")
-    screen.waits(lambda: screen.path == f"/{form.name}/gold" or form.answers(screen, right()) is None, "the route behind it")
+    wait_for(lambda: json.loads(tool(screen.house, "locks", "list", "--json")[1]) == [], "the end of the lock")
+    form.answers(screen, right()).waits(lambda: screen.path == f"/{form.name}/gold", "the route behind it")
 
 
 @every_form
