@@ -113,6 +113,14 @@ def test_threats_name_their_tests():
         assert named_tests(row[-1]), f"{row[0]} names no test"
 
 
+def test_behaviour_names_a_test_in_every_row():
+    page = (DOCUMENTATION / "providers" / "behaviour.md").read_text()
+    tables = re.findall(r"^\| .* \| Test \|\n\|[-|]+\|\n((?:\|.*\n)+)", page, re.M)
+    assert len(tables) >= 9
+    without = [line for table in tables for line in table.splitlines() if not named_tests(line.rstrip("|").split(" | ")[-1])]
+    assert without == []
+
+
 def test_every_page_is_linked_from_the_index():
     reached, waiting = set(), [DOCUMENTATION / "README.md"]
     while waiting:

@@ -169,6 +169,18 @@ def test_every_link_leads_somewhere():
             assert anchor in headings, f"{page.relative_to(ROOT)} leads to #{anchor}, which is not there"
 
 
+def test_english_is_in_the_code():
+    """A provider has no en.words: the English text is the key of its translations, and it says each of them."""
+    for folder in sorted(folder for folder in (ROOT / "Plugins").iterdir() if folder.is_dir()):
+        words = {file.stem: file.read_text() for file in (folder / "words").glob("*.words")}
+        assert "en" not in words and "hi" in words, folder.name
+        said = "".join(file.read_text() for pattern in ("*.swift", "*.py", "policy.lua") for file in folder.glob(pattern))
+        keys = [line.split(" = ", 1)[0] for line in words["hi"].splitlines() if " = " in line and not line.startswith("#")]
+        # In the code a long text may be cut into parts.
+        dead = [key for key in keys if key not in said and not any(part in said for part in (key[:40], key[-40:]))]
+        assert dead == [], folder.name
+
+
 def test_every_shipped_provider_has_its_page():
     for folder in sorted((ROOT / "Plugins").iterdir()):
         if folder.is_dir():

@@ -1,116 +1,18 @@
 """The pages of a presentation: one suite for every provider that declares it. The shipped providers and programs that Sources/ does not know pass the
-same tests."""
+same tests. Here: boxes for a code, and pads for a secret of digits; test_presentations_steps.py has the others."""
 
 import dataclasses
 import json
 import re
-import textwrap
 
 import pytest
 import screens
 
-from house import House, wait_for
+from chat_server import ChatServer
+from house import ROOT, House, wait_for
+from presentations import COURIER, VAULT, add
 from screens import Screen, wrong
 
-# A program of version 2 of the protocol, around the functions that differ.
-FRAME = '''#!/usr/bin/env python3
-import hashlib, hmac, json, os, sys
-
-%s
-
-for line in sys.stdin:
-    message = json.loads(line)
-    if message.get("method") == "shutdown":
-        break
-    if "id" not in message or "method" not in message:
-        continue
-    method = {"hello": hello, "configure": lambda params: {}, "deliver": globals().get("deliver"), "begin": globals().get("begin"),
-              "submit": globals().get("submit")}[message["method"]]
-    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": method(message["params"])}), flush=True)
-'''
-
-# A secret of eight digits, with its flows.
-VAULT = '''
-POLICY = """return policy "%s" {
-  limits = { verify = { on = "verify", per = "account", max = 5, window = "24h", counts = "failures", lock = { "15m", "1h" } } },
-  unknown_account = "conceal",
-}"""
-
-def flow(name, purpose):
-    return 'return flow "vault_%s" { purpose = "%s", provider = "vault", account = "existing", steps = { { "vault" } } }' % (name, purpose)
-
-RESET = """return flow "vault_reset" { purpose = "reset", provider = "vault", account = "existing", steps = { any_of { "email_code", "phone_otp" }, { "vault" } } }"""
-
-def field(name, required=True):
-    return {"name": name, "kind": "digits", "length": 8, "required": required}
-
-def hello(params):
-    return {"protocol": 2, "shape": "full", "submit": [field("combination"), field("new_combination", False)],
-            "outcomes": [{"reason": "wrong_combination", "sentence": "The vault stays shut."},
-                         {"reason": "already_set", "sentence": "There is a combination already.", "counts": False},
-                         {"reason": "no_combination", "sentence": "There is no combination.", "counts": False}],
-            "presentation": {"kind": "digit_pad", "count": 8, "current": "combination", "new": "new_combination"},
-            "role": ["factor"], "flows": {"vault_" + name: flow(name, name) for name in ("set", "unlock", "change", "disable")}
-                     | {"vault_reset": RESET},
-            "words": {"title": "Vault", "name": "Vault code", "links": {"set": "Choose a combination"},
-                      "page": {"enter_passcode": "Open the vault", "create_a_passcode": "Choose a combination"},
-                      "translations": {"hi": {"Open the vault": "तिजोरी खोलें", "Vault code": "तिजोरी कोड"}},
-                      "notices": {"set": {"subject": "Vault set", "event": "A vault code was set for your account"}}},
-            "policy": POLICY % params["name"]}
-
-def kept(text, salt):
-    return salt + ":" + hashlib.scrypt(text.encode(), salt=bytes.fromhex(salt), n=1024, r=8, p=1).hex()
-
-def asked(step):
-    return {"prove": ["combination"], "disable": ["combination"], "set": ["new_combination"], "change": ["combination", "new_combination"]}[step["purpose"]]
-
-def obstacle(step):
-    record = (step.get("account") or {}).get("record")
-    if step["purpose"] == "set":
-        return {"refused": "already_set"} if record and step["flow_purpose"] != "reset" else None
-    return None if record else {"refused": "no_combination"}
-
-def begin(step):
-    return obstacle(step) or {"ask": {"fields": [field(name) for name in asked(step)]}}
-
-def submit(step):
-    if obstacle(step):
-        return obstacle(step)
-    assert set(step["fields"]) == set(asked(step)), "the gateway hands over what was asked for"
-    if step["purpose"] != "set":
-        record = step["account"]["record"]
-        if not hmac.compare_digest(kept(step["fields"]["combination"], record.split(":")[0]), record):
-            return {"refused": "wrong_combination"}
-    if step["purpose"] == "prove":
-        return {"proved": {}}
-    if step["purpose"] == "disable":
-        return {"proved": {"record": {}}}
-    return {"proved": {"record": {"replace": kept(step["fields"]["new_combination"], os.urandom(16).hex()), "once": True}}}
-'''
-
-# A code that a program delivers, by phone or by mail. {kind} is the kind of identifier.
-COURIER = '''
-KIND = "{kind}"
-POLICY = """return policy "%s" {{
-  code = {{ length = 6, alphabet = "digits", ttl = "10m" }},
-  limits = {{
-    send = {{ on = "send", per = KIND, max = 40, window = "15m" }},
-    verify = {{ on = "verify", per = KIND, max = 5, window = "24h", counts = "failures", lock = {{ "15m", "1h" }} }},
-  }},
-  message = "{{code}} is your {{service}} verification code",
-}}""".replace("KIND", '"' + KIND + '"')
-
-def hello(params):
-    return {{"protocol": 2, "shape": "code", "identifier": KIND, "policy": POLICY % params["name"],
-            "entrance": {{"kind": "field", "identifier": KIND, "priority": 200}}, "role": ["identifier"],
-            "words": {{"title": "Code by " + params["name"], "page": {{"check_" + KIND: "No message yet? Ask the courier."}},
-                      "translations": {{"hi": {{"No message yet? Ask the courier.": "अभी तक संदेश नहीं आया? कूरियर से पूछें।"}}}}}}}}
-
-def deliver(params):
-    with open("sent-" + KIND + ".txt", "a") as file:
-        file.write(json.dumps([params["to"]["value"], params["code"]]) + chr(10))
-    return {{}}
-'''
 
 @dataclasses.dataclass(frozen=True)
 class Boxes:
@@ -122,9 +24,13 @@ class Boxes:
     # What the page says of a message that did not come: in English and in Hindi.
     hint: tuple
     is_program: bool = False
+    # Whether the sign-in pages have a field for it. Else it asks for the identifier on a page of its own.
+    has_field: bool = True
 
     def sent(self, house, to):
         """The codes that went there, oldest first."""
+        if self.name == "chat_code":
+            return [re.match(r"\d+", post["message"]).group() for post in house.chat.posts if post["channel_id"].endswith("-u-" + to)]
         if not self.is_program:
             return [entry["code"] for entry in reversed(house.outbox()) if entry["to"] == to and entry["code"]]
         file = house.config / f"sent-{self.kind}.txt"
@@ -134,7 +40,9 @@ class Boxes:
     def asks_code(self, screen, to, flow=None):
         """From the entrance to the page with the boxes; the code that was sent."""
         before = len(self.sent(screen.house, to))
-        screen.opens(f"/auth/login?flow={flow or 'only_' + self.name}").fills(self.kind, to)
+        if self.name == "chat_code":
+            screen.house.chat.has(to)
+        screen.opens(f"/auth/login?flow={flow or 'only_' + self.name}").fills(self.kind if self.has_field else f'"field.{self.kind}"', to)
         screen.waits(lambda: screen.find("button.main").is_enabled(), "an identifier that can be sent")
         screen.find("button.main").click()
         screen.at(self.page)
@@ -175,22 +83,15 @@ BOXES = [
     Boxes("email_code", "email", "/auth/email", ("Check your spam folder", "")),
     Boxes("messenger", "phone", "/auth/step/messenger", ("Ask the courier.", "कूरियर से पूछें"), is_program=True),
     Boxes("letter", "email", "/auth/step/letter", ("Ask the courier.", "कूरियर से पूछें"), is_program=True),
+    Boxes("chat_code", "email", "/auth/step/chat_code", ("Look for the bot in your chat.", "चैट में बॉट को देखें"), is_program=True, has_field=False),
 ]
 PADS = [
     Pad("pin", 6, "/auth/pin", "/pin/gold", "Enter Passcode", "Create a passcode", "Incorrect passcode."),
     Pad("vault", 8, "/auth/step/vault", "/vault/gold", "Open the vault", "Choose a combination", "The vault stays shut."),
+    Pad("locker", 6, "/auth/step/locker", "/locker/gold", "Open the vault", "Choose a combination", "The vault stays shut."),
 ]
 every_box = pytest.mark.parametrize("boxes", BOXES, ids=lambda boxes: boxes.name)
 every_pad = pytest.mark.parametrize("pad", PADS, ids=lambda pad: pad.name)
-
-
-def add(house, name, body):
-    folder = house.config / name
-    folder.mkdir(parents=True)
-    program = folder / f"{name}.py"
-    program.write_text(FRAME % textwrap.dedent(body))
-    program.chmod(0o755)
-    house.edit("gateway.lua", lambda text: text.replace("  providers = {\n", '  providers = {\n    %s = exec { "./%s/%s.py" },\n' % (name, name, name), 1))
 
 
 def policy(house, boxes):
@@ -211,8 +112,13 @@ def policy(house, boxes):
 def shipped(tmp_path_factory):
     house = House(tmp_path_factory.mktemp("house"))
     house.edit("gateway.lua", lambda text: re.sub(r"risk_budget.*\n", "\n", text))
-    for name, body in {"vault": VAULT, "messenger": COURIER.format(kind="phone"), "letter": COURIER.format(kind="email")}.items():
+    house.chat = ChatServer()
+    for pad in PADS[1:]:
+        add(house, pad.name, VAULT.replace("NAME", pad.name).replace("DIGITS", str(pad.digits)))
+    for name, body in {"messenger": COURIER.format(kind="phone"), "letter": COURIER.format(kind="email")}.items():
         add(house, name, body)
+    house.edit("gateway.lua", lambda text: text.replace("  providers = {\n", '  providers = {\n    chat_code = exec { "%s", url = "%s", token = env "CHAT_TOKEN" },\n' % (
+        ROOT / "Plugins/ChatCode/chat_code.py", house.chat.url), 1))
     for boxes in BOXES:
         policy(house, boxes)
     for pad in PADS:
@@ -225,8 +131,9 @@ def shipped(tmp_path_factory):
     # The programs have the highest priority, so the fields of the shared entrance are theirs.
     for flow in ("login", "enter"):
         house.edit(f"flows/{flow}.lua", lambda text: text.replace('any_of { "phone_otp"', 'any_of { "messenger", "phone_otp"'))
-    yield house.start()
+    yield house.start(CHAT_TOKEN=ChatServer.TOKEN)
     house.stop()
+    house.chat.stop()
 
 
 @pytest.fixture(scope="module")

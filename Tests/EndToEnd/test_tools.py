@@ -1,12 +1,14 @@
 """The operator's tools beside a gateway that runs, and after it has ended."""
 
 import json
+import re
 import shutil
 import subprocess
 
+import pytest
 import requests
 
-from house import BIN, wait_for, wrong
+from house import BIN, ROOT, wait_for, wrong
 
 CASE = """return tests {
   case "six tries" {
@@ -116,3 +118,45 @@ def test_what_happened_is_played_against_another_folder(house, number, tmp_path)
     assert diff(house.config, other, "--log", tmp_path / "nothing")[0] == 2
     status, text, _ = diff(house.config, other, "--log", log, "--json")
     assert status == 1 and {one["act"] for one in json.loads(text)["flips"]} == {"wrong", "right"}
+
+
+def without(text, name):
+    """gateway.lua without the entry of a provider."""
+    begin = re.search(rf"^    {name} = {{", text, re.M)
+    depth, at = 1, begin.end()
+    while depth:
+        depth += {"{": 1, "}": -1}.get(text[at], 0)
+        at += 1
+    return text[: begin.start()] + text[at:].removeprefix(",").removeprefix("\n")
+
+
+def checked(house):
+    """The exit status of `moongate check`, its problems and its warnings."""
+    status, text, error = tool(house, "check", "--json")
+    told = json.loads(text or "{}")
+    assert told, error
+    return status, told["problems"], told["warnings"]
+
+
+PROVIDERS = re.findall(r"^    (\w+) = {", (ROOT / "config/gateway.lua").read_text(), re.M)
+
+
+@pytest.mark.parametrize("name", [name for name in PROVIDERS if name != "totp"])
+def test_a_provider_is_taken_out(empty_house, name):
+    """One line of gateway.lua: what the rest of config/ still says of the provider is left out, and named by a warning."""
+    house = empty_house.with_cases()
+    house.edit("gateway.lua", lambda text: without(text, name))
+    status, problems, warnings = checked(house)
+    assert status == 0 and problems == [], problems
+    assert any(name in warning["message"] and "left out" in warning["message"] for warning in warnings), warnings
+
+
+def test_a_provider_that_accounts_require_is_taken_out(empty_house):
+    house = empty_house.with_cases()
+    house.edit("gateway.lua", lambda text: without(text, "totp"))
+    status, problems, _ = checked(house)
+    # What protects every account does not go away by a warning.
+    assert status == 1 and [problem["file"] for problem in problems] == ["accounts.lua"], problems
+    house.edit("accounts.lua", lambda text: re.sub(r'^ *\{ "totp".*\n', "", text, flags=re.M))
+    status, problems, _ = checked(house)
+    assert status == 0 and problems == [], problems

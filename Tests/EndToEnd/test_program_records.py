@@ -1,0 +1,130 @@
+"""A provider that is a program: what its refusals cost, what it keeps for an account, and how its faults are explained."""
+
+import json
+
+import pytest
+
+from house import House, problem, wait_for
+from presentations import MOTTO, add
+from test_accounts import tool
+
+# Uncounted refusals and a fault, by what is typed.
+BODY = MOTTO + '''
+first_hello, first_submit = hello, submit
+
+def hello(params):
+    told = first_hello(params)
+    told["outcomes"].append({"reason": "worn_out", "sentence": "That motto is worn out.", "counts": False})
+    return told
+
+def submit(step):
+    special = {"worn": "worn_out", "odd": "undeclared"}.get(step["fields"]["motto"])
+    if special:
+        return {"refused": special}
+    return first_submit(step)
+'''
+MINE = "steady as an oak"
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory):
+    house = House(tmp_path_factory.mktemp("house"))
+    add(house, "motto", BODY)
+    house.edit("gateway.lua", lambda text: text.replace('"0.1% per 30d"', '"1% per 30d"'))
+    (house.config / "policies/motto.lua").write_text('return policy "motto" {}\n')
+    (house.config / "flows/prove_motto.lua").write_text(
+        'return flow "prove_motto" { purpose = "step_up", account = "existing", steps = { { "motto" } }, next = { returning = "/home" } }\n')
+    yield house.start()
+    house.stop()
+
+
+def owner(house, number):
+    """The headers of a new account that has a motto."""
+    headers = {"Authorization": f"Bearer {house.register(number)['session']['token']}"}
+    flow = begun(house, headers, "motto_set")
+    done = house.api("POST", f"/flows/{flow}/submit", {"motto": MINE}, headers=headers)
+    assert done.status_code == 200 and done.json()["status"] == "complete", done.text
+    return {"Authorization": f"Bearer {done.json()['session']['token']}"}
+
+
+def begun(house, headers, name="prove_motto"):
+    created = house.api("POST", "/flows", {"flow": name}, headers=headers)
+    assert created.status_code == 201, created.text
+    flow = created.json()["id"]
+    answer = house.api("POST", f"/flows/{flow}/begin", {"provider": "motto"}, headers=headers)
+    assert answer.status_code == 200, answer.text
+    return flow
+
+
+def says(house, headers, flow, motto):
+    return house.api("POST", f"/flows/{flow}/submit", {"motto": motto}, headers=headers)
+
+
+def signs_in(house, number):
+    flow = house.flow("login")
+    assert house.begin(flow, number).status_code == 200
+    done = house.submit(flow, house.code(number))
+    assert done.status_code == 200, done.text
+    return {"Authorization": f"Bearer {done.json()['session']['token']}"}
+
+
+def test_uncounted_refusals_are_given_back_twenty_times(house, number):
+    """Attack: a program calls its wrong answers uncounted, and whoever guesses has no end of tries; a new flow gives no new ones."""
+    headers = owner(house, number)
+    for _ in range(2):
+        flow = begun(house, headers)
+        for _ in range(10):
+            refused = problem(says(house, headers, flow, "worn"), 401, "worn_out")
+            assert refused["detail"] == "That motto is worn out." and "attempts_left" not in refused
+    assert [problem(says(house, headers, flow, "worn"), 401, "worn_out")["attempts_left"] for _ in range(4)] == [4, 3, 2, 1]
+    problem(says(house, headers, flow, "worn"), 429, "too_many_attempts")
+    # It is a lock as any other: nor does the right one pass.
+    problem(says(house, headers, flow, MINE), 429, "too_many_attempts")
+
+
+def test_a_programs_record_is_reset(house, number):
+    headers = owner(house, number)
+    account = json.loads(tool(house, "account", "show", number, "--json")[1])
+    assert account["credentials"] == ["motto"]
+    status, text, _ = tool(house, "account", "reset", number, "--provider", "motto", "--dry-run")
+    assert status == 0 and "motto would be removed" in text
+    status, text, error = tool(house, "account", "reset", number, "--provider", "motto", "--json")
+    assert status == 0 and json.loads(text) == {"account": account["id"], "provider": "motto", "done": "reset"}, error
+    assert json.loads(tool(house, "account", "show", number, "--json")[1])["credentials"] == []
+    wait_for(lambda: house.api("GET", "/session", headers=headers).status_code == 401, "the session's end", 5)
+    assert json.loads(tool(house, "account", "reset", number, "--provider", "motto", "--json")[1])["done"] == "none"
+
+
+def test_a_programs_record_goes_along_sealed(house, number):
+    owner(house, number)
+    status, exported, error = tool(house, "account", "export", "--records")
+    assert status == 0, error
+    line = next(line for line in map(json.loads, exported.splitlines()) if {"phone": number, "verified": True}.items() <= line["identifiers"][0].items())
+    # A record is a hash behind its salt, and the export shows nothing of it.
+    assert line["records"] and ":" not in line["records"] and MINE not in exported
+    assert tool(house, "account", "delete", line["id"])[0] == 0
+    # Attack: without its records the line would be an account without its factor.
+    status, text, _ = tool(house, "account", "import", "-", "--records", text=json.dumps({**line, "records": "A" + line["records"][1:]}))
+    assert status == 1 and "was changed after its export" in text
+    assert tool(house, "account", "import", "-", "--records", text=json.dumps(line))[:2] == (0, "1 account taken in\n")
+    assert json.loads(tool(house, "account", "show", number, "--json")[1])["credentials"] == ["motto"]
+    headers = signs_in(house, number)
+    flow = begun(house, headers)
+    problem(says(house, headers, flow, "quick as a hare"), 401, "wrong_motto")
+    assert says(house, headers, flow, MINE).json()["status"] == "complete"
+
+
+def test_explain_shows_a_programs_fault(house, number):
+    headers = owner(house, number)
+    flow = begun(house, headers)
+    fault = says(house, headers, flow, "odd")
+    assert fault.status_code == 503, fault.text
+    # Nobody but the operator reads what it said, and nothing was charged.
+    assert "undeclared" not in fault.text
+    status, text, error = tool(house, "policy", "explain", fault.json()["decision_id"])
+    assert status == 0, error
+    assert "motto" in text and "submit" in text and "undeclared" in text, text
+    detail = json.loads(tool(house, "policy", "explain", fault.json()["decision_id"], "--json")[1])["detail"]
+    assert (detail["fault_provider"], detail["fault_call"]) == ("motto", "submit") and "undeclared" in detail["fault"], detail
+    assert int(detail["fault_count"]) >= 1
+    assert problem(says(house, headers, flow, "quick as a hare"), 401, "wrong_motto")["attempts_left"] == 4
