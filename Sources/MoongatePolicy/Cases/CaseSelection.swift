@@ -54,5 +54,5 @@ struct CaseSelection {
     catalog.configured == nil || catalog.descriptors.contains { condition($0) && catalog.isConfigured($0.name) }
   }
 
-  private func lacksSender(_ one: PolicyCase) -> Bool { one.sendsCodes && one.identifierKinds.isDisjoint(with: reachable) }
+  private func lacksSender(_ one: PolicyCase) -> Bool { one.asksCodeForNobody(among: reachable) }
 }

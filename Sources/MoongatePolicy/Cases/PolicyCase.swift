@@ -13,14 +13,18 @@ package struct PolicyCase: Sendable {
   /// The flows that it begins.
   package var flows: Set<String> { Set(acts.compactMap { if case .flow(let name) = $0.kind { name } else { nil } }) }
 
-  /// Whether a code goes out in it.
-  var sendsCodes: Bool {
-    acts.contains { act in
+  /// Whether a code is asked for when nobody was named yet to whom one can go.
+  /// - Parameter kinds: the kinds of identifier that codes go to.
+  func asksCodeForNobody(among kinds: Set<IdentifierKind>) -> Bool {
+    var named: Set<IdentifierKind> = []
+    for act in acts {
       switch act.kind {
-      case .send, .resend: true
-      default: false
+      case .identifier(let kind, _): named.insert(kind)
+      case .send, .resend: if named.isDisjoint(with: kinds) { return true }
+      default: break
       }
     }
+    return false
   }
 
   /// The providers that it names.
@@ -40,11 +44,6 @@ package struct PolicyCase: Sendable {
   var holdings: (pad: Bool, password: Bool) {
     let setups = acts.compactMap { if case .account(let setup) = $0.kind { setup } else { nil } }
     return (setups.contains { $0.hasPIN || $0.pin != nil }, setups.contains { $0.password != nil })
-  }
-
-  /// The kinds of identifier that it names.
-  var identifierKinds: Set<IdentifierKind> {
-    Set(acts.compactMap { if case .identifier(let kind, _) = $0.kind { kind } else { nil } })
   }
 
   /// One word of a case, where it stands.
