@@ -74,7 +74,7 @@ let providers = [
   CompiledIn("PhoneOTP", shim: ("CPhoneNumber", library: "phonenumber"), embeds: ["cases.lua", "flows"]),
   CompiledIn("EmailCode", embeds: ["cases.lua", "flows"]),
   CompiledIn("PIN", leavesOut: ["subject.json"], embeds: ["cases.lua", "flows"]),
-  CompiledIn("Passkey", uses: [crypto, cryptoExtras, certificates, asn1], leavesOut: ["answer.py", "subject.json"], embeds: ["cases.lua", "flows"]),
+  CompiledIn("Passkey", uses: [crypto, cryptoExtras, certificates, asn1], leavesOut: ["key.py", "subject.json"], embeds: ["cases.lua", "flows"]),
   CompiledIn("Password", leavesOut: ["make-common.py"], embeds: ["common.bloom"]),
   CompiledIn("GoogleOAuth", uses: [jwt, crypto], embeds: ["icon.svg"], testsUse: [cryptoExtras]),
   CompiledIn("TOTP", uses: [crypto], leavesOut: ["subject.json"], embeds: ["cases.lua", "flows"]),

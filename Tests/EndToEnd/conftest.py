@@ -96,7 +96,8 @@ def screen(driver, shipped, look):
 
 
 # The files that take longest, which begin first: the others fill the gaps beside them.
-LONG = ("test_pages_looks", "test_presentations_steps", "test_presentations", "test_reload", "test_pages_site", "test_pages_login", "test_attack_floods", "test_pages_pin", "test_description", "test_postgres")
+LONG = ("test_pages_looks", "test_presentations_steps", "test_presentations", "test_reload", "test_pages_site", "test_pages_login", "test_attack_floods",
+        "test_pages_pin", "test_description", "test_postgres")
 
 
 def pytest_collection_modifyitems(items):
