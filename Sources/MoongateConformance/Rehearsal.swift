@@ -76,7 +76,7 @@ struct Rehearsal: Sendable {
     let context = context(opened.purpose, state: opened.state, asked: opened.fields, loan, hashes: true)
     let fields = fields.filter { opened.asks(for: $0.key) }
     let input = stage.input(fields.merging(unasked) { asked, _ in asked })
-    let typed = Self.secrets(input.fields, opened)
+    let typed = Self.secrets(input.fields.filter { !stage.subject.uncompared.contains($0.key) }, opened)
     for text in typed where !Oddities.texts.contains(text) { stage.trace.hide(text, as: "answer") }
     if stage.watched == nil { stage.trace.note(TracedCall.text("submit", context, input)) }
     let answer: Heard.Answer
