@@ -26,7 +26,7 @@ struct AccountsReader {
   private func duration(_ name: String, _ reader: TableReader, from least: Duration, to most: Duration, _ mostText: String) -> Duration? {
     guard let duration = reader.duration(name, atLeast: least) else { return nil }
     guard duration <= most else {
-      problems.add(reader.said(name)?.location ?? reader.location, name, "must be at most \"\(mostText)\"")
+      problems.add(reader.said(name)?.location ?? reader.location, reader.path(name), "must be at most \"\(mostText)\"")
       return nil
     }
     return duration
