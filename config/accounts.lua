@@ -12,6 +12,9 @@ return accounts {
     { "totp", when = function(f) return f.account.factors.totp end },
   },
 
+  -- What people are offered to set up after a sign-in on the pages, with "Skip for now": a provider, how often at most, and perhaps `when`.
+  -- offer = { { "passkey", every = "30d" } },
+
   -- How recently people must have proved something that the account already holds before they change a number, an address or a factor,
   -- or export or delete the account.
   change_within = "10m",

@@ -9,7 +9,7 @@ extension Passkey {
 
   static var declaration: ProviderDescriptor {
     ProviderDescriptor(
-      name: "passkey", beginFields: [], submitFields: [credential, name, InputField(name: removed, kind: .text, isRequired: false)],
+      name: "passkey", beginFields: [HeldItem.field], submitFields: [credential, name, InputField(name: removed, kind: .text, isRequired: false)],
       settings: [
         SettingField(
           name: "rp_id", kind: .text, isRequired: false,
@@ -56,6 +56,7 @@ extension Passkey {
         Outcome(notAccepted, "This kind of passkey is not accepted here. Use another device.", isFailure: false),
         Outcome(notSetUp, "No passkey is set up here.", isFailure: false),
         Outcome(full, "This account has 20 passkeys. Remove one first.", isFailure: false),
+        Outcome(gone, "This passkey was removed already. Nothing was changed.", isFailure: false),
       ],
       facts: [isUserVerified, isBackedUp, model],
       words: StepWords(
@@ -65,6 +66,8 @@ extension Passkey {
         page: [
           "done_set": "Passkey added.", "done_change": "Passkey saved.", "done_disable": "Passkey removed.",
           "ceremony_known": "This device has a passkey of this account already.",
+          "change_item": "Rename",
+          "offer_help": "Next time you sign in with your fingerprint, your face or the PIN of your device, and no code is sent.",
         ],
         notices: [
           .set: FactorNotice(subject: "Passkey added", event: "A passkey was added to your account"),

@@ -18,8 +18,9 @@ public struct Passkey: FullProvider {
   static let notAccepted: RefusalReason = "passkey_not_accepted"
   static let notSetUp: RefusalReason = "no_passkey"
   static let full: RefusalReason = "too_many_passkeys"
+  static let gone: RefusalReason = "passkey_gone"
 
-  /// What policies read of the passkey that was used: `f.providers.passkey.uv` and so on.
+  /// What policies read of the passkey that was used: `f.passkey.uv` and so on.
   static let isUserVerified = FactField(name: "uv", kind: .flag, help: "whether the device verified the person, by its PIN or a fingerprint")
   static let isBackedUp = FactField(name: "backed_up", kind: .flag, help: "whether the passkey is synced to other devices")
   static let model = FactField(
@@ -46,9 +47,15 @@ public struct Passkey: FullProvider {
       guard step.account != nil else { throw PasskeyFault.noAccount }
       if held?.credentials.count ?? 0 >= PasskeyRecord.most { return .refused(Self.full) }
       return try creation(step, held).answer
-    case .prove, .change, .disable:
+    case .prove:
       if step.account != nil, held == nil { return .refused(Self.notSetUp) }
       return try request(step, held).answer
+    case .change, .disable:
+      if step.account != nil, held == nil { return .refused(Self.notSetUp) }
+      let item: String?
+      do throws(InputProblem) { item = try input.optionalText(HeldItem.field.name) } catch { return .malformed(error) }
+      if let item, held?[item] == nil { return .refused(Self.gone) }
+      return try request(step, held, for: item).answer
     }
   }
 
@@ -90,19 +97,24 @@ public struct Passkey: FullProvider {
     return .ask([Self.credential], state: try state(step, challenge: challenge).bytes, showing: [.ceremony(.create, options: options)])
   }
 
-  private func request(_ step: StepContext, _ held: PasskeyRecord?) throws -> StepAnswer.Round {
+  /// - Parameter item: the passkey that the step is about, where that was chosen before; any of the account's proves who asks.
+  private func request(_ step: StepContext, _ held: PasskeyRecord?, for item: String? = nil) throws -> StepAnswer.Round {
     let challenge = step.tools.randomBytes(32)
     let options = try Options.request(challenge, try site(step), Rules(step.tools.settings), allowing: held)
+    var state = state(step, challenge: challenge)
+    state.item = item
     return .ask(
-      [Self.credential], state: try state(step, challenge: challenge).bytes,
-      showing: Self.explanation(of: step.purpose) + [.ceremony(.get, options: options)])
+      [Self.credential], state: try state.bytes,
+      showing: Self.explanation(of: step.purpose, item.flatMap { held?[$0] }) + [.ceremony(.get, options: options)])
   }
 
-  private static func explanation(of purpose: StepPurpose) -> [Shown] {
-    switch purpose {
-    case .change: [.text("Use the passkey that you want to rename.")]
-    case .disable: [.text("Use a passkey first. Then choose which one to remove.")]
-    case .prove, .set: []
+  private static func explanation(of purpose: StepPurpose, _ item: Credential?) -> [Shown] {
+    switch (purpose, item) {
+    case (.change, nil): [.text("Use the passkey that you want to rename.")]
+    case (.disable, nil): [.text("Use a passkey first. Then choose which one to remove.")]
+    case (.change, let item?): [.text("Use one of your passkeys. Then this one is renamed:"), .text(item.line)]
+    case (.disable, let item?): [.text("Use one of your passkeys. Then this one is removed:"), .text(item.line)]
+    case (.prove, _), (.set, _): []
     }
   }
 
@@ -194,7 +206,7 @@ public struct Passkey: FullProvider {
   }
 
   private func prove(_ state: PasskeyState, _ input: ProviderInput, _ held: PasskeyRecord?, _ step: StepContext) throws -> StepAnswer {
-    let next = { try request(step, held) }
+    let next = { try request(step, held, for: state.item) }
     switch try admit(state, input, step, else: next) {
     case .answered(let answer): return answer
     case .judged(let challenge, let answer):
@@ -206,12 +218,27 @@ public struct Passkey: FullProvider {
       case .success(let verdict):
         guard let held else { return .refused(Self.invalid, then: try next()) }
         if verdict.isPerhapsCloned { step.tools.log.warning("a passkey's signature counter did not go up: there may be a copy of it") }
-        return try go(on: verdict, held.updating(verdict.credential), step)
+        let updated = held.updating(verdict.credential)
+        guard let item = state.item else { return try go(on: verdict, updated, step) }
+        // It may have been removed meanwhile, in another tab.
+        guard let chosen = updated[item] else { return .refused(Self.gone, then: try request(step, held)) }
+        return try go(on: chosen, updated, step)
       case .failure(let fault):
         step.tools.log.notice("a passkey was not proved", ["because": fault.rawValue])
         return .refused(Self.invalid, then: try next())
       }
     }
+  }
+
+  /// What follows for the passkey that was chosen before another one, or the same, was proved.
+  private func go(on chosen: Credential, _ held: PasskeyRecord, _ step: StepContext) throws -> StepAnswer {
+    if step.purpose == .disable {
+      let rest = held.credentials.filter { $0.id != chosen.id }
+      return .proved(Proof(record: rest.isEmpty ? .remove : .replaceOnce(try PasskeyRecord(rest).bytes)))
+    }
+    var state = PasskeyState(purpose: step.purpose.rawValue)
+    state.made = chosen
+    return .ask([Self.name], state: try state.bytes, showing: [.text("Give this passkey a name by which you will know it.")])
   }
 
   /// What follows from a passkey that was proved.

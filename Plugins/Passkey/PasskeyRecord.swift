@@ -22,7 +22,10 @@ struct PasskeyRecord: Codable, Equatable {
     }
   }
 
-  subscript(id: [UInt8]) -> Credential? { credentials.first { $0.id == Base64URL.encode(id) } }
+  subscript(id: [UInt8]) -> Credential? { self[Base64URL.encode(id)] }
+
+  /// - Parameter item: an id in base64url.
+  subscript(item: String) -> Credential? { credentials.first { $0.id == item } }
 
   /// The same with the credential in the place of the one with its id.
   func updating(_ credential: Credential) -> PasskeyRecord {
@@ -85,6 +88,8 @@ struct PasskeyState: Codable {
   var purpose: String
   /// A passkey that was made and waits for its name.
   var made: Credential?
+  /// The passkey that is renamed or removed once a passkey is proved, where it was chosen before.
+  var item: String?
   /// Whether the person has proved a passkey and chooses one now.
   var isProved: Bool?
 

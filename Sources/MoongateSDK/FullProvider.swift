@@ -46,7 +46,13 @@ extension FullProvider {
 }
 
 /// One of several things that a provider keeps for an account, as its owner sees it. No secret is in it.
+///
+/// A provider that declares `HeldItem.field` among its begin fields lets people change or remove this very item: the account page then has a link beside it to the
+/// flows with the purposes `change` and `disable`, and `begin` is given its `id`. The step proves who asks, as without it.
 public struct HeldItem: Sendable, Equatable {
+  /// The begin field that names one item.
+  public static let field = InputField(name: "item", kind: .text, isRequired: false)
+
   /// Which of the provider's items it is.
   public let id: String
   /// What the owner calls it: plain text.

@@ -176,7 +176,7 @@ public struct InputChoice: Sendable, Equatable, Codable {
 /// this name, or nil.
 ///
 /// Once the provider's step has passed, policies read the fact as `f.providers.NAME.country` for the rest of the flow, whatever identifier comes
-/// next. Its value is `Proof.facts`, else the attribute. A provider without identifiers declares facts that have only this place.
+/// next, and as `f.NAME.country` unless NAME is one of the gateway's own groups, such as `account`. Its value is `Proof.facts`, else the attribute. A provider without identifiers declares facts that have only this place.
 public struct FactField: Sendable, Equatable {
   /// How the attribute's text is read.
   public enum Kind: String, Sendable, Codable {

@@ -3,6 +3,8 @@
 import base64
 import concurrent.futures
 import json
+import re
+from urllib.parse import parse_qs, urlparse
 
 import pytest
 import requests
@@ -213,6 +215,24 @@ def test_in_place_of_the_passcode(screen, key):
     screen.keys("482915").waits(lambda: screen.path == "/pay/now", "the page behind the passcode")
 
 
+def test_a_security_key_without_memory(screen, driver):
+    """A credential that is not discoverable proves its account where it is known whose it is, and is offered to nobody before."""
+    driver.execute_cdp_cmd("WebAuthn.enable", {})
+    try:
+        key = Device(driver, transport="usb", hasResidentKey=False)
+        adds(screen, name="Old key")
+        assert [held["isResidentCredential"] for held in key.credentials] == [False]
+        screen.forget().belongs_to(screen.number)
+        screen.opens("/auth/step?flow=passkey_unlock&return_to=/home")
+        screen.waits(lambda: screen.path == "/home", "the passkey, asked for on arrival")
+        _, told = the_session(screen)
+        assert [step["provider"] for step in told.json()["session"]["passed"]] == ["phone_otp", "passkey"], told.text
+        screen.forget().opens("/auth/login").settles()
+        assert screen.path == "/auth/login"
+    finally:
+        driver.execute_cdp_cmd("WebAuthn.disable", {})
+
+
 def test_who_has_none_reads_nothing_of_it(screen):
     with_pin(screen).forget().belongs_to(screen.number)
     screen.opens("/pay/now").at("/auth/pin")
@@ -239,9 +259,155 @@ def test_lost_and_removed_by_the_phone(screen, key):
     assert not screen.all("a[aria-label='Remove a passkey: Passkey']")
 
 
+def two(screen, key):
+    """An account with two passkeys, of the same person's devices."""
+    adds(screen)
+    Device(screen.driver, transport="usb")
+    adds_another(screen).reads("Your passkey is ready.")
+    screen.fills('"field.name"', "Key ring").presses("Continue").at("/auth/account").reads("Passkey added.")
+    assert listed(screen) == ["My phone", "Key ring"]
+    return screen
+
+
+def the_session(screen, token=None):
+    token = token or screen.driver.get_cookie("moongate")["value"]
+    return token, screen.house.api("GET", "/session", headers={"Authorization": f"Bearer {token}"})
+
+
+def test_one_of_them_is_removed_on_the_account_page(screen, key):
+    two(screen, key)
+    before, _ = the_session(screen)
+    flow = screen.house.flow()
+    screen.house.begin(flow, screen.number)
+    elsewhere = screen.house.submit(flow, screen.house.code(screen.number)).json()["session"]["token"]
+    screen.presses("Remove: Key ring").at("/auth/step").reads("Key ring")
+    assert listed_by_api(screen) == ["My phone", "Key ring"], "nothing is removed by going there"
+    screen.is_sound("before one passkey is removed")
+    screen.presses("Remove a passkey").at("/auth/account").reads("Passkey removed. Your other devices are signed out.")
+    assert listed(screen) == ["My phone"]
+    screen.is_sound("the list behind a removal")
+    # As with every removal: a new token, nothing left of what was passed by a passkey, all other sessions over, the owner told, and a line of the trail.
+    token, told = the_session(screen)
+    assert token != before and the_session(screen, before)[1].status_code == 401 and the_session(screen, elsewhere)[1].status_code == 401
+    assert [step["provider"] for step in told.json()["session"]["passed"]] == ["phone_otp"], told.text
+    screen.waits(lambda: any(entry["to"] == screen.number and "A passkey was removed" in entry["text"] for entry in screen.house.outbox()), "the notice")
+    events = requests.get(f"{screen.house.admin}/events?limit=200", timeout=10).json()
+    lines = [line for line in events if line.get("flow") == "passkey_disable" and line["kind"] == "factor_changed"]
+    assert len(lines) == 1 and lines[0]["provider"] == "passkey" and lines[0]["detail"]["request"], lines
+
+
+def listed_by_api(screen):
+    page = requests.get(
+        f"{screen.house.url}/auth/account", headers={"Accept": "text/html", "Cookie": f"moongate={screen.driver.get_cookie('moongate')['value']}"},
+        timeout=10).text
+    return re.findall(r'aria-label="Remove: ([^"]+)"', page)
+
+
+def test_one_of_them_is_renamed_on_the_account_page(screen, key):
+    two(screen, key).presses("Rename: My phone").at("/auth/step").reads("My phone").presses("Rename a passkey")
+    screen.waits(lambda: screen.all("input[name='field.name']"), "the name")
+    screen.fills('"field.name"', "Old phone").presses("Continue").at("/auth/account").reads("Passkey saved.")
+    assert listed(screen) == ["Old phone", "Key ring"]
+
+
+def test_what_was_removed_in_another_tab_is_said(screen, key):
+    two(screen, key)
+    link = screen.find("a[aria-label='Remove: Key ring']").get_attribute("href")
+    screen.presses("Remove: Key ring").at("/auth/step")
+    page = screen.driver.current_url
+    screen.presses("Remove a passkey").at("/auth/account").reads("Passkey removed.")
+    for stale in (link, page):
+        screen.driver.get(stale)
+        screen.at("/auth/account").reads("This was removed already. Nothing was changed.")
+    assert listed(screen) == ["My phone"]
+
+
+def test_a_removal_needs_a_passkey_and_ones_own_page(screen, key):
+    """Attack: a page of another site posts the form; a stolen session without a passkey does; the item is somebody else's."""
+    two(screen, key)
+    token = screen.driver.get_cookie("moongate")["value"]
+    item = parse_qs(urlparse(screen.find("a[aria-label='Remove: Key ring']").get_attribute("href")).query)["item"][0]
+    form = {"flow": "passkey_disable", "with": "passkey", "field.item": item, "field.passkey": item, "return_to": "/auth/account"}
+    url, headers = f"{screen.house.url}/auth/step", {"Accept": "text/html", "Cookie": f"moongate={token}"}
+    told = requests.post(url, data=form, headers={**headers, "Origin": "https://evil.example"}, timeout=10)
+    assert told.status_code == 403, told.status_code
+    client = requests.Session()
+    client.cookies.set("moongate", token)
+    told = client.post(url, data=form, headers={"Accept": "text/html", "Origin": screen.house.url}, timeout=10)
+    assert told.status_code == 200 and 'data-call="get"' in told.text, "a passkey is asked for"
+    assert listed_by_api(screen) == ["My phone", "Key ring"]
+    headers = {"Authorization": f"Bearer {token}"}
+    flow = screen.house.api("POST", "/flows", {"flow": "passkey_disable"}, headers=headers).json()["id"]
+    told = screen.house.api("POST", f"/flows/{flow}/begin", {"provider": "passkey", "item": "AAAA"}, headers=headers)
+    assert told.status_code == 401 and told.json()["code"] == "passkey_gone", told.text
+    assert listed_by_api(screen) == ["My phone", "Key ring"]
+
+
+@pytest.mark.parametrize("language", ["en", "hi"])
+def test_the_way_of_a_passkey(screen, key, language):
+    """Added, signed in by with nothing typed, /pay unlocked by it, lost, in by phone, removed: in both languages."""
+    def main():
+        screen.waits(lambda: screen.find("main button.main").is_enabled(), "the button")
+        screen.find("main button.main").click()
+
+    def leads(selector):
+        screen.waits(lambda: screen.find(selector).is_displayed(), selector)
+        screen.find(selector).click()
+
+    def speaks():
+        assert screen.js("return document.documentElement.lang") == language
+
+    def signs_out():
+        screen.opens("/auth/account")
+        leads("form.out button")
+        screen.waits(lambda: screen.path in ("/auth/login", "/auth/logout", "/"), "signed out")
+
+    with_pin(screen).opens(f"/auth/account?language={language}")
+    speaks()
+    # Added. An account with a passcode proves that first.
+    leads("a[href*='flow=passkey_set']")
+    leads("main a.button")
+    screen.at("/auth/pin").keys("482915").at("/auth/step")
+    main()
+    screen.waits(lambda: screen.all("input[name='field.name']"), "the name")
+    screen.fills('"field.name"', "Telefon")
+    main()
+    screen.at("/auth/account")
+    speaks()
+    assert listed(screen) == ["Telefon"]
+    # Signed out, and in again with nothing typed.
+    signs_out()
+    screen.opens("/auth/login").waits(lambda: screen.path == "/home", "the browser's offer, taken at once by the virtual device")
+    # /pay is unlocked by it, in a session in which nothing of the kind was proved.
+    screen.belongs_to(screen.number).opens("/pay/now").waits(lambda: screen.path == "/pay/now", "the passkey, asked for on arrival")
+    # It is lost. In by the phone, and removed.
+    screen.driver.execute_cdp_cmd("WebAuthn.removeVirtualAuthenticator", {"authenticatorId": key.name})
+    screen.forget()
+    screen.enters(screen.asks_code(screen.number, f"login?language={language}")).at("/home").opens("/auth/account")
+    speaks()
+    leads("a[href*='flow=passkey_reset']")
+    leads("main a.button")
+    screen.waits(lambda: "/auth/pin" in screen.path or screen.all("main button[value=pin]"), "the passcode")
+    if screen.path != "/auth/pin":
+        screen.find("main button[value=pin]").click()
+    screen.at("/auth/pin").keys("482915").at("/auth/verify")
+    seen = {entry["id"] for entry in screen.house.outbox()}
+    main()
+    screen.waits(lambda: screen.all("#code"), "the boxes")
+    screen.enters(screen.waits(lambda: next(
+        (entry["code"] for entry in screen.house.outbox() if entry["id"] not in seen and entry["code"]), None), "a code"))
+    screen.waits(lambda: screen.all("input[type=radio]"), "the choice")
+    screen.find("input[type=radio]").click()
+    main()
+    screen.at("/auth/account")
+    speaks()
+    assert listed(screen) == [] and not screen.all("a[href*='flow=passkey_disable']")
+
+
 def test_in_hindi_and_by_keyboard(screen, key):
-    screen.opens("/auth/account?lang=hi")
-    screen.opens("/auth/step?flow=passkey_set&return_to=/auth/account&lang=hi")
+    screen.opens("/auth/account?language=hi")
+    screen.opens("/auth/step?flow=passkey_set&return_to=/auth/account")
+    assert screen.js("return document.documentElement.lang") == "hi"
     screen.waits(lambda: screen.find("button.main").is_enabled(), "the button")
     screen.find("button.main").send_keys(screens.Keys.ENTER)
     screen.waits(lambda: screen.all("input[name='field.name']"), "the name")
@@ -332,6 +498,23 @@ def test_answers_that_prove_nothing(shipped, number, other_number):
     key.handle = known
     done = shipped.api("POST", f"/flows/{flow}/submit", {"credential": key.get(said)})
     assert done.status_code == 200, "nothing is lost"
+
+
+def test_wrong_answers_are_counted(shipped, number):
+    """Attack: somebody tries what they found until it fits. As the policy says, 20 wrong answers lock the account's passkeys, not its other ways in."""
+    key, _ = registered(shipped, number)
+    flow, said = asked(shipped)
+    for _ in range(20):
+        told = shipped.api("POST", f"/flows/{flow}/submit", {"credential": key.get(said, flags=0x04)})
+        if told.status_code == 429:
+            break
+        assert told.status_code == 401, told.text
+        said = options(shipped.api("GET", f"/flows/{flow}"))
+    told = shipped.api("POST", f"/flows/{flow}/submit", {"credential": key.get(said)})
+    assert told.status_code == 429 and told.json()["code"] == "too_many_attempts", told.text
+    flow = shipped.flow()
+    shipped.begin(flow, number)
+    assert shipped.submit(flow, shipped.code(number)).status_code == 200
 
 
 def test_what_is_no_answer_is_not_counted(shipped, number):

@@ -78,6 +78,42 @@ import Testing
     }
   }
 
+  @Test func offersAreRead() throws {
+    let text = """
+      return accounts {
+        offer = {
+          { "totp", every = "7d", when = function(f) return f.flow.passed.phone_otp end },
+          "pin",
+        },
+      }
+      """
+    let generation = try Self.load(Self.folder(text))
+    let offers = generation.accounts.offers
+    #expect(offers.map(\.provider) == ["totp", "pin"] && offers.map(\.every) == [.seconds(7 * 86_400), .seconds(30 * 86_400)])
+    #expect(offers.map { $0.when?.path } == ["accounts.offer[1].when", nil] && offers.map(\.location.line) == [3, 4])
+    let shown = PolicyListing(generation.accounts).text(colour: false)
+    for line in ["offer[1]             \"totp\" ", "offer[1].every       \"7d\" ", "offer[1].when        function ", "offer[2].every       \"30d\" "]
+    {
+      #expect(shown.contains(line), "\(shown)")
+    }
+    let facts = Facts.test { $0.flow = FlowFacts(name: "login", passed: ["phone_otp"]) }
+    #expect(try generation.makeEvaluator().condition(of: FunctionName("accounts.offer[1].when"), given: facts))
+  }
+
+  @Test func anOfferThatReachesNobodyIsWarnedOf() throws {
+    let offer = { (text: String) in "return accounts {\noffer = {\n\(text)\n},\n}" }
+    #expect(
+      try Self.warnings(offer("{ \"passkey\", every = \"30d\" },")) == [
+        "accounts.lua:3: offer[1]: is left out: gateway.lua does not configure `passkey`"
+      ])
+    #expect(try Self.load(Self.folder(offer("\"passkey\", \"pin\""))).accounts.offers.map(\.provider) == ["pin"])
+    let off = "return flow \"totp_set\" { enabled = false }"
+    #expect(
+      try Self.warnings(offer("\"totp\","), ["flows/totp_set.lua": off]).contains(
+        "accounts.lua:3: offer[1]: nobody is offered `totp`: no flow sets it up. Add one with purpose = \"set\" and provider = \"totp\", or remove the offer"
+      ))
+  }
+
   @Test func theFileIsPartOfTheGeneration() throws {
     let ids = try [nil, "return accounts {}", "return accounts { change_within = \"9m\" }"].map { try Self.load(Self.folder($0)).id }
     #expect(Set(ids).count == 3)
@@ -122,6 +158,8 @@ import Testing
   }
 
   private static func signIn(_ steps: String) -> String { "return accounts {\nsign_in = {\n\(steps)\n},\n}" }
+
+  private static func offer(_ offers: String) -> String { "return accounts {\noffer = {\n\(offers)\n},\n}" }
 
   static let mistakes: [Mistake] = [
     Mistake(
@@ -168,6 +206,17 @@ import Testing
     Mistake(
       signIn("{ \"totp\", when = function(f)\nreturn f.account.factors.topt end },"),
       "4: `f.account.factors.topt`: no provider is called `topt`; did you mean `totp`?"),
+    Mistake("return accounts {\noffer = \"totp\",\n}", "2: offer: must be a list of providers, as in { { \"passkey\", every = \"30d\" } }"),
+    Mistake(offer("{ every = \"30d\" },"), "3: offer[1]: an offer names one provider first, as in { \"passkey\", every = \"30d\" }"),
+    Mistake(offer("\"topt\","), "3: offer[1]: no provider is called \"topt\"; did you mean `totp`?"),
+    Mistake(offer("7,"), "3: offer[1]: must name a provider in quotes, not the number 7"),
+    Mistake(offer("\"totp\",\n{ \"totp\" },"), "4: offer[2]: offers `totp` a second time"),
+    Mistake(
+      offer("\"phone_otp\","), "3: offer[1]: `phone_otp` cannot be offered: only a factor that is no identifier can, such as `passkey` and `totp`"),
+    Mistake(offer("{ \"totp\",\nevery = \"5m\" },"), "4: offer[1].every: must be longer than \"5m\""),
+    Mistake(offer("{ \"totp\",\nevery = \"400d\" },"), "4: offer[1].every: must be at most \"365d\""),
+    Mistake(offer("{ \"totp\",\nenroll = true },"), "4: offer[1].enroll: unknown field; there are `every` and `when`"),
+    Mistake(offer("{ \"totp\",\nwhen = function(f) return f.acount end },"), "4: unknown fact `f.acount`; did you mean `account`?"),
     Mistake("return acounts {}", "1: unknown name `acounts`; did you mean `accounts`?"),
     Mistake("return { sign_in = {} }", " must return accounts { … }, and returns a table"),
     Mistake("local x = 1", " must return accounts { … }, and returns nothing"),

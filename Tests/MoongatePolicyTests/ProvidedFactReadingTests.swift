@@ -28,6 +28,22 @@ import Testing
     #expect(try verdict("return f.providers.email_code.domain == nil and allow or deny \"there\"", [:]) == .allow)
   }
 
+  @Test func theyAreReadByTheProvidersNameAlone() throws {
+    let body = "if f.phone_otp.country == \"IN\" then return deny \"home\" end return allow"
+    #expect(try verdict(body, [phone: ["country": "IN"]]) == .deny("home"))
+    #expect(try verdict(body, [mail: ["country": "IN"]]) == .allow)
+  }
+
+  /// Attack: an instance is called `account`, and what it tells stands where policies read what the gateway knows.
+  @Test func aProviderOfAReservedNameHasTheLongPathAlone() throws {
+    for name in ["account", "phone", "limits", "providers", "session"] {
+      let descriptor = TestFolder.providers[0].instance(named: try #require(ProviderName(rawValue: name)))
+      let facts = DeclaredFact.all(of: [descriptor])
+      #expect(facts.contains { $0.path == "providers.\(name).country" })
+      #expect(facts.allSatisfy { if case .named = $0.place { false } else { true } }, "\(facts.map(\.path))")
+    }
+  }
+
   @Test func identifiersFactsKeepTheirMeaning() throws {
     // Attack: a provider tells a country in its own place, for a policy that reads the gateway's.
     #expect(try verdict("return f.phone.country == nil and allow or deny \"shadowed\"", [phone: ["country": "IN"]]) == .allow)
@@ -37,6 +53,9 @@ import Testing
     ("f.providers.phone_otp.contry", "unknown fact `f.providers.phone_otp.contry`; did you mean `country`?"),
     ("f.providers.phone_opt.country", "unknown fact `f.providers.phone_opt`; did you mean `phone_otp`?"),
     ("f.providers.totp.digits", "`f.providers.totp.digits`: gateway.lua does not configure `totp`, so it tells nothing"),
+    ("f.phone_otp.contry", "unknown fact `f.phone_otp.contry`; did you mean `country`?"),
+    ("f.phone_opt.country", "unknown fact `f.phone_opt`; did you mean `phone_otp`?"),
+    ("f.totp.digits", "`f.totp.digits`: gateway.lua does not configure `totp`, so it tells nothing"),
   ]) func unknownFactsAreRefusedWhereTheyAreRead(_ path: String, _ message: String) throws {
     let policy = "return policy \"phone_otp\" {\n  send = function(f)\n    if \(path) then return deny \"no\" end\n    return allow\n  end,\n}"
     #expect(try TestFolder(["policies/phone_otp.lua": policy]).problems() == ["policies/phone_otp.lua:3: \(message)"])
@@ -57,6 +76,8 @@ import Testing
     #expect(text.contains("---@class (exact) moongate.Facts.providers\n---@field phone_otp moongate.Facts.providers.phone_otp"))
     #expect(text.contains("---@class (exact) moongate.Facts.providers.phone_otp\n---@field country string? the number's country in two letters"))
     #expect(text.contains("---@field providers moongate.Facts.providers"))
+    #expect(text.contains("---@class (exact) moongate.Facts.phone_otp\n---@field country string? the number's country in two letters"))
+    #expect(text.contains("---@field phone_otp moongate.Facts.phone_otp"))
   }
 
   /// The prover cannot know what a provider will tell: such a condition may go either way.
@@ -71,5 +92,21 @@ import Testing
       "guarantees.lua": "return guarantees { guarantee \"a passcode always\" { account = { exists = true }, session = { passed = \"pin\" } } }",
     ]
     #expect(try GuaranteeFolder(files).refutations().count == 1)
+  }
+
+  /// Attack on the prover: a fact with two paths is taken for true by one and for false by the other, or for false at all.
+  @Test func proverTakesBothPathsForOneFact() throws {
+    let login = { (when: String) -> [String: String?] in
+      [
+        "gateway.lua": GuaranteeFolder.gateway.replacing("pin = {}", with: "pin = {}, passkey = {}"),
+        "flows/login.lua":
+          "return flow \"login\" { account = \"existing\", steps = { { \"phone_otp\" }, { \"pin\", when = function(f) return \(when) end } } }",
+        "guarantees.lua": "return guarantees { guarantee \"a passcode always\" { account = { exists = true }, session = { passed = \"pin\" } } }",
+      ]
+    }
+    for when in ["f.passkey.uv", "not f.passkey.uv", "f.providers.passkey.uv", "not f.providers.passkey.uv"] {
+      #expect(try GuaranteeFolder(login(when)).refutations().count == 1, "\(when)")
+    }
+    #expect(try GuaranteeFolder(login("f.passkey.uv == f.providers.passkey.uv")).refutations() == [])
   }
 }

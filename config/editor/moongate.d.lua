@@ -190,6 +190,7 @@
 ---What holds for every account, whichever flow opens its session.
 ---@class (exact) moongate.Accounts
 ---@field sign_in? (string|moongate.AnyOf|moongate.SignInRequirement)[] a list of steps that every session of an existing account requires
+---@field offer? (string|moongate.Offer)[] a list of factors that people are offered to set up after a sign-in on the pages
 ---@field change_within? moongate.Duration how recent a proof must be for a change of the account, such as "10m" (default: "10m")
 ---@field recovery_delay? moongate.Duration how long a new number or address cannot reset anything, such as "24h" (default: "24h")
 ---@field unverified_lifetime? moongate.Duration how long an account without a verified identifier is kept unused, such as "30d" (default: "30d")
@@ -199,6 +200,12 @@
 ---@field [integer] string|moongate.AnyOf the provider
 ---@field when? fun(f: moongate.FlowFacts): boolean? a function of facts
 ---@field enroll? boolean true: an account that lacks the factor sets it up on the way (default: false)
+
+---A provider whose factor people are offered to set up, how often, and perhaps a condition.
+---@class (exact) moongate.Offer
+---@field [integer] string the provider
+---@field every? moongate.Duration the least time between two offers to one account, such as "30d" (default: "30d")
+---@field when? fun(f: moongate.FlowFacts): boolean? a function of facts
 
 ---What is always true: of the sessions of an account, or of every session that passes a route.
 ---@class (exact) moongate.Guarantee
@@ -407,6 +414,24 @@
 ---@field backed_up boolean? whether the passkey is synced to other devices
 ---@field aaguid string? the model of the authenticator as a UUID; the device's own word without attestation
 
+---@class (exact) moongate.Facts.phone_otp
+---@field country string? the number's country in two letters
+---@field type string? what kind of number it is: mobile, fixed, voip or unknown
+
+---@class (exact) moongate.Facts.email_code
+---@field domain string? what stands behind its @
+
+---@class (exact) moongate.Facts.password
+---@field domain string? what stands behind its @
+
+---@class (exact) moongate.Facts.google_oauth
+---@field domain string? what stands behind its @
+
+---@class (exact) moongate.Facts.passkey
+---@field uv boolean? whether the device verified the person, by its PIN or a fingerprint
+---@field backed_up boolean? whether the passkey is synced to other devices
+---@field aaguid string? the model of the authenticator as a UUID; the device's own word without attestation
+
 ---@class (exact) moongate.Facts.providers
 ---@field phone_otp moongate.Facts.providers.phone_otp what `phone_otp` has told in this flow
 ---@field email_code moongate.Facts.providers.email_code what `email_code` has told in this flow
@@ -432,6 +457,11 @@
 ---@field client moongate.Facts.client
 ---@field clock moongate.Facts.clock
 ---@field providers moongate.Facts.providers
+---@field phone_otp moongate.Facts.phone_otp
+---@field email_code moongate.Facts.email_code
+---@field password moongate.Facts.password
+---@field google_oauth moongate.Facts.google_oauth
+---@field passkey moongate.Facts.passkey
 ---@field limits table<string, moongate.Facts.limit> by their names
 
 ---What `when` of a step is told.
@@ -446,6 +476,11 @@
 ---@field client moongate.Facts.client
 ---@field clock moongate.Facts.clock
 ---@field providers moongate.Facts.providers
+---@field phone_otp moongate.Facts.phone_otp
+---@field email_code moongate.Facts.email_code
+---@field password moongate.Facts.password
+---@field google_oauth moongate.Facts.google_oauth
+---@field passkey moongate.Facts.passkey
 
 ---What `decide` of a route is told.
 ---@class (exact) moongate.RouteFacts

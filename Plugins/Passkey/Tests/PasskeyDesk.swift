@@ -47,8 +47,8 @@ struct PasskeyDesk {
         settings: StepSettings(values: ["rp_name": "Shop"].merging(settings) { _, new in new }), web: NoWeb()))
   }
 
-  func begin(_ purpose: StepPurpose, flow: FlowPurposeKind? = nil) async throws -> Open {
-    try open(try await provider.begin(step(purpose, flow: flow), ProviderInput(fields: [:], defaultRegion: "IN")))
+  func begin(_ purpose: StepPurpose, flow: FlowPurposeKind? = nil, item: String? = nil) async throws -> Open {
+    try open(try await provider.begin(step(purpose, flow: flow), ProviderInput(fields: item.map { ["item": .text($0)] } ?? [:], defaultRegion: "IN")))
   }
 
   func open(_ answer: StepAnswer, _ location: SourceLocation = #_sourceLocation) throws -> Open {

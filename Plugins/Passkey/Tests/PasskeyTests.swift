@@ -262,6 +262,89 @@ import Testing
     }
   }
 
+  // MARK: one that was chosen before
+
+  /// Any passkey of the account proves who asks; the one that was chosen on the account page goes.
+  @Test func theChosenOneIsRemovedAndNoOther() async throws {
+    var desk = PasskeyDesk()
+    let keys = [SoftAuthenticator(), SoftAuthenticator(), SoftAuthenticator()]
+    for key in keys { try await desk.add(key) }
+    let begun = try await desk.begin(.disable, item: Base64URL.encode(keys[1].id))
+    #expect(begun.shown.contains(.text(try desk.kept.credentials[1].line)))
+    guard case .proved(let proof) = try await desk.submit(.disable, begun, ["credential": try keys[0].get(try begun.options)]),
+      case .replaceOnce(let bytes) = proof.record
+    else {
+      Issue.record("not removed")
+      return
+    }
+    #expect(try PasskeyRecord(bytes: bytes).credentials.map(\.id) == [keys[0], keys[2]].map { Base64URL.encode($0.id) })
+  }
+
+  @Test func theChosenOneThatIsTheLastLeavesNoRecord() async throws {
+    var desk = PasskeyDesk()
+    let key = SoftAuthenticator()
+    try await desk.add(key)
+    let begun = try await desk.begin(.disable, item: Base64URL.encode(key.id))
+    guard case .proved(let proof) = try await desk.submit(.disable, begun, ["credential": try key.get(try begun.options)]),
+      case .remove = proof.record
+    else {
+      Issue.record("not removed")
+      return
+    }
+  }
+
+  @Test func theChosenOneIsRenamed() async throws {
+    var desk = PasskeyDesk()
+    let keys = [SoftAuthenticator(), SoftAuthenticator()]
+    for key in keys { try await desk.add(key) }
+    let begun = try await desk.begin(.change, item: Base64URL.encode(keys[1].id))
+    let asked = try desk.open(try await desk.submit(.change, begun, ["credential": try keys[0].get(try begun.options)]))
+    guard case .proved(let proof) = try await desk.submit(.change, asked, ["name": "Key ring"]), case .replaceOnce(let bytes) = proof.record else {
+      Issue.record("not renamed")
+      return
+    }
+    #expect(try PasskeyRecord(bytes: bytes).credentials.map(\.name) == ["Passkey", "Key ring"])
+  }
+
+  /// Attack: the item alone, or another account's passkey, removes one.
+  @Test func theChosenOneStaysWithoutAProof() async throws {
+    var desk = PasskeyDesk()
+    let key = SoftAuthenticator()
+    try await desk.add(key)
+    let item = Base64URL.encode(key.id)
+    let begun = try await desk.begin(.disable, item: item)
+    #expect(try desk.outcome(of: try await desk.submit(.disable, begun, ["item": item, "passkey": item])) == "malformed")
+    var stranger = SoftAuthenticator()
+    stranger.userHandle = key.userHandle
+    guard
+      case .refusedAndAsked("invalid_passkey", let round) = try await desk.submit(
+        .disable, begun, ["credential": try stranger.get(try begun.options)])
+    else {
+      Issue.record("not refused")
+      return
+    }
+    // The next challenge is about the same one.
+    #expect(try PasskeyState(bytes: round.state).item == item)
+  }
+
+  @Test func whatWasRemovedAlreadyIsSaid() async throws {
+    var desk = PasskeyDesk()
+    let keys = [SoftAuthenticator(), SoftAuthenticator()]
+    for key in keys { try await desk.add(key) }
+    let item = Base64URL.encode(keys[1].id)
+    let begun = try await desk.begin(.disable, item: item)
+    // In another tab, meanwhile.
+    desk.record = try PasskeyRecord([desk.kept.credentials[0]]).bytes
+    #expect(try desk.outcome(of: try await desk.submit(.disable, begun, ["credential": try keys[0].get(try begun.options)])) == "passkey_gone")
+    for purpose: StepPurpose in [.disable, .change] {
+      let input = ProviderInput(fields: ["item": .text(item)], defaultRegion: "IN")
+      #expect(try desk.outcome(of: try await desk.provider.begin(desk.step(purpose), input)) == "passkey_gone")
+      let other = ProviderInput(fields: ["item": .flag(true)], defaultRegion: "IN")
+      #expect(try desk.outcome(of: try await desk.provider.begin(desk.step(purpose), other)) == "malformed")
+    }
+    #expect(Passkey().descriptor.outcome("passkey_gone")?.isFailure == false)
+  }
+
   /// A reset proves something else before this step, so the lost passkey is not asked for.
   @Test func aLostOneIsRemovedByAReset() async throws {
     var desk = PasskeyDesk()

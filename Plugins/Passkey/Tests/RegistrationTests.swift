@@ -67,6 +67,10 @@ import Testing
     Wrong("11: below another top origin", .crossOrigin) { $0.topOrigin = "https://evil.example" },
     Wrong("11: below our own top origin", .crossOrigin) { $0.topOrigin = "https://auth.example.com" },
     Wrong("token binding of Level 2", .tokenBinding) { $0.tokenBinding = "present" },
+    Wrong("12: client data that was changed behind the signature", .attestation) { key in
+      key.format = "packed"
+      key.clientDataAfter = [0x20]
+    },
     Wrong("13: an attestation object that is no CBOR", .attestationObject) { $0.attestationObject = [0xff] },
     Wrong("13: an attestation object with bytes behind it", .attestationObject) { $0.attestationObject = CBORText.map([]).bytes + [0] },
     Wrong("13: an attestation object without its parts", .attestationObject) { $0.attestationObject = CBORText.map([]).bytes },

@@ -79,6 +79,10 @@ struct SoftAuthenticator: Sendable {
   var rubbish: [UInt8] = []
   var clientDataPrefix: [UInt8] = []
   var clientDataBytes: [UInt8]?
+  /// Behind the client data that was signed.
+  var clientDataAfter: [UInt8] = []
+  /// In place of the authenticator data.
+  var dataBytes: [UInt8]?
   var attestationObject: [UInt8]?
   var hasCredential = true
   var signs: @Sendable ([UInt8]) -> [UInt8] = { $0 }
@@ -102,6 +106,7 @@ struct SoftAuthenticator: Sendable {
   }
 
   private func data(_ site: String, attested: Bool) throws -> [UInt8] {
+    if let dataBytes { return dataBytes }
     var bytes = Array(SHA256.hash(data: Data((rpID ?? site).utf8)))
     bytes.append(flags | (attested && hasCredential ? 0x40 : 0) | (extensions == nil ? 0 : 0x80))
     bytes += withUnsafeBytes(of: count.bigEndian) { Array($0) }
@@ -131,7 +136,7 @@ struct SoftAuthenticator: Sendable {
     }
     let object = CBORText.map([(.text("fmt"), .text(format)), (.text("attStmt"), statement), (.text("authData"), .bytes(data))])
     return try json([
-      "clientDataJSON": Base64URL.encode(client), "attestationObject": Base64URL.encode(attestationObject ?? object.bytes),
+      "clientDataJSON": Base64URL.encode(client + clientDataAfter), "attestationObject": Base64URL.encode(attestationObject ?? object.bytes),
       "transports": ["internal", "hybrid", "<script>"],
     ])
   }
@@ -142,7 +147,7 @@ struct SoftAuthenticator: Sendable {
     let client = try clientData("webauthn.get", options.challenge)
     let data = try data(options.rpId ?? "", attested: false)
     var response = [
-      "clientDataJSON": Base64URL.encode(client), "authenticatorData": Base64URL.encode(data),
+      "clientDataJSON": Base64URL.encode(client + clientDataAfter), "authenticatorData": Base64URL.encode(data),
       "signature": Base64URL.encode(signs(try key.sign(data + Array(SHA256.hash(data: Data(client)))))),
     ]
     response["userHandle"] = userHandle

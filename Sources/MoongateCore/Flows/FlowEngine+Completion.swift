@@ -95,7 +95,7 @@ extension FlowEngine {
       code = AppCode(hash: token.hash, expiresAt: visit.now + AppCode.lifetime, factors: outcome.account.credentials)
       next = app.address(with: token.secret)
     } else if machine.record.startedIn != nil, let own = visit.client.session?.session {
-      let (grown, token) = growing(own, of: outcome.account.id, machine.record, visit)
+      let (grown, token) = growing(own, of: outcome.account.id, machine.record, forgetting: lessened(known, outcome.account, purpose), visit)
       (session, secret) = (grown, token.secret)
       sessionChanges = [.replaceSession(own.token, by: grown)]
     } else {
@@ -107,6 +107,9 @@ extension FlowEngine {
     }
     // The code itself is in this one answer and nowhere at rest.
     let passed = machine.record.passed
+    // A record that is complete tells nothing of what was gathered.
+    var judged = machine.record
+    judged.account = outcome.account.id
     machine.completed(
       account: AccountVersion(outcome.account), isNew: outcome.isNew, next: machine.record.app?.address ?? next, code: code)
     // First of all: of two that complete the same flow at once the other one learns that the step is not open any more, and nothing else.
@@ -114,7 +117,7 @@ extension FlowEngine {
     var all = sessionChanges + outcome.lastChanges
     if outcome.isChange { all.append(.endSessions(account: outcome.account.id, except: session?.token)) }
     if session != nil { all.append(.audit(event(.sessionStarted, visit, record: machine.record, id: id))) }
-    all += changeEvents(machine.record, before: known, after: outcome.account, id: id, visit)
+    all += changeEvents(judged, before: known, after: outcome.account, id: id, visit)
     let (last, renewals) = (all, outcome.renewals)
     var result = try await asking { () async throws(StoreFault) in try await store.apply(first + renewals + last, at: visit.now) }
     if case .conflict(.recordChanged) = result, !renewals.isEmpty {
@@ -315,15 +318,30 @@ extension FlowEngine {
   }
 
   /// The same session with more proved and a new token. Its end stays: a step-up is no way to live for ever.
-  private func growing(_ own: Session, of account: String, _ record: FlowRecord, _ visit: Visit) -> (Session, SessionToken) {
+  /// - Parameter lessened: providers of which something was removed.
+  private func growing(
+    _ own: Session, of account: String, _ record: FlowRecord, forgetting lessened: Set<ProviderName>, _ visit: Visit
+  ) -> (Session, SessionToken) {
     let token = SessionToken(from: random)
     // Earlier steps keep their own times; of one provider the latest counts. Attack: an identity of the thief's own, passed for an account that then
     // joined the victim's, is no second factor of the victim's.
     let again = Set(own.account == account ? record.passed.map(\.provider) : own.passed.map(\.provider))
     let session = Session(
       id: own.id, token: token.hash, account: account, createdAt: own.createdAt, expiresAt: own.expiresAt, idle: own.idle, lastSeenAt: visit.now,
-      passed: own.passed.filter { !again.contains($0.provider) } + record.passed, userAgent: own.userAgent)
+      passed: (own.passed.filter { !again.contains($0.provider) } + record.passed).filter { !lessened.contains($0.provider) },
+      userAgent: own.userAgent)
     return (session, token)
+  }
+
+  /// The factors of which the flow has removed something.
+  ///
+  /// Attack: a session that has passed a factor goes on into routes that require it when the account has none any more, or when what was proved is the
+  /// very thing that was removed. What a session has passed by such a factor, this flow's own proof included, is forgotten.
+  private func lessened(_ before: Account?, _ after: Account, _ purpose: FlowPurpose) -> Set<ProviderName> {
+    var lessened = before?.credentials.subtracting(after.credentials) ?? []
+    if case .factor(let provider, .disable) = purpose { lessened.insert(provider) }
+    if case .factor(let provider, .reset) = purpose { lessened.insert(provider) }
+    return lessened
   }
 
   /// A new person always goes to `next.new`, which is told where they were going; a returning one goes there.

@@ -6,6 +6,8 @@ import MoongateSDK
 package struct AccountRules: Sendable, Equatable {
   /// What a session of an existing account requires, in the order of the file: `sign_in`.
   package var signIn: [SignInRequirement]
+  /// What people are offered to set up after a sign-in on the hosted pages, in the order of the file: `offer`.
+  package var offers: [FactorOffer]
   /// How recently a session must have proved something that the account already holds before it changes an identifier or a factor, or exports or
   /// deletes the account.
   package var changeWithin: Duration
@@ -17,10 +19,11 @@ package struct AccountRules: Sendable, Equatable {
   package var locations: [String: SourceLocation]
 
   package init(
-    signIn: [SignInRequirement] = [], changeWithin: Duration = .seconds(600), recoveryDelay: Duration = .seconds(86_400),
+    signIn: [SignInRequirement] = [], offers: [FactorOffer] = [], changeWithin: Duration = .seconds(600), recoveryDelay: Duration = .seconds(86_400),
     unverifiedLifetime: Duration = .seconds(30 * 86_400), locations: [String: SourceLocation] = [:]
   ) {
     self.signIn = signIn
+    self.offers = offers
     self.changeWithin = changeWithin
     self.recoveryDelay = recoveryDelay
     self.unverifiedLifetime = unverifiedLifetime
@@ -48,6 +51,24 @@ package struct SignInRequirement: Sendable, Hashable {
     self.choices = choices
     self.when = when
     self.enroll = enroll
+    self.location = location
+  }
+}
+
+/// One entry of `offer`: a factor that a person who has none of it is offered to set up after a sign-in, and may skip.
+package struct FactorOffer: Sendable, Hashable {
+  package let provider: ProviderName
+  /// The least time between two offers of it to one account.
+  package let every: Duration
+  /// Whether it applies, by the facts of a flow; nil: always.
+  package let when: FunctionName?
+  /// Where the entry begins.
+  package let location: SourceLocation
+
+  package init(provider: ProviderName, every: Duration = .seconds(30 * 86_400), when: FunctionName? = nil, location: SourceLocation) {
+    self.provider = provider
+    self.every = every
+    self.when = when
     self.location = location
   }
 }

@@ -64,8 +64,9 @@ struct FlowDriver: Sendable {
     var client = try await caller(exchange)
     if let browser = created?.browser { client = client.with(browser: browser) }
     if let session { client = client.with(session: session) }
-    let view = try await verb(engine, client).get()
+    var view = try await verb(engine, client).get()
     guard let token = view.session?.token else { return Driven(view: view) }
+    if view.isOfBrowser { view.next = await next(after: view, client: client, exchange) }
     return Driven(view: view, cookies: view.isOfBrowser ? signIn(token, view.deviceToken, exchange) : [])
   }
 

@@ -35,6 +35,8 @@ struct AccountPage: Sendable {
     /// When it was added and used last.
     let added: String?
     let used: String?
+    /// To the flows that change or remove this very one.
+    let links: [Link]
   }
 
   struct Button: Decodable {
@@ -93,7 +95,7 @@ struct AccountPage: Sendable {
   }
 
   /// What a page that leads back here may say was done.
-  private static let done: Set<String> = ["add_email", "ended", "ended_elsewhere", "confirmed", "renamed", "disconnected"]
+  private static let done: Set<String> = ["add_email", "ended", "ended_elsewhere", "confirmed", "renamed", "disconnected", "gone"]
 
   var endpoints: [Endpoint] {
     [
@@ -285,17 +287,25 @@ struct AccountPage: Sendable {
   private func factorRows(_ account: Account, _ holdings: [ProviderName: [HeldItem]], _ words: Words, _ exchange: Exchange) -> [Row] {
     exchange.factors.sorted { ($0.pad == nil ? 1 : 0) < ($1.pad == nil ? 1 : 0) }.map { page in
       var row = row(page, account, words, exchange)
-      row.items = (holdings[page.name] ?? []).map { item($0, page, words) }
+      row.items = (holdings[page.name] ?? []).map { item($0, page, words, exchange) }
       row.hasItems = !row.items.isEmpty
       return row
     }
   }
 
-  private func item(_ held: HeldItem, _ page: ProviderPage, _ words: Words) -> Item {
+  private func item(_ held: HeldItem, _ page: ProviderPage, _ words: Words, _ exchange: Exchange) -> Item {
     let own = words.speaking(page.descriptor.words)
+    let links = [(FlowPurpose.FactorOperation.change, "change_item"), (.disable, "remove_item")].compactMap { operation, label -> Link? in
+      // The item is named where the provider's step begins, so that has to be where the flow begins.
+      guard page.descriptor.beginFields.contains(HeldItem.field), let flow = exchange.generation.flow(for: .factor(page.name, operation)),
+        flow.steps.first?.choices == [page.name], offers(flow.name, exchange)
+      else { return nil }
+      let address = ProviderPage.stepAddress(flow.name, with: nil, returnTo: "/auth/account?done=\(flow.name)", about: held.id)
+      return Link(label: own[label], address: address, name: "\(own[label]): \(held.name)")
+    }
     return Item(
       name: held.name, details: held.details.map(own.translated), added: held.addedAt.map { Timestamp(milliseconds: $0).text },
-      used: held.usedAt.map { Timestamp(milliseconds: $0).text })
+      used: held.usedAt.map { Timestamp(milliseconds: $0).text }, links: links)
   }
 
   /// The page on which a flow of the account begins.

@@ -4,9 +4,15 @@ import MoongateCore
 
 extension Exchange {
   /// Whether one of our own scripts sent the form. It is told where to go on to as JSON, and shows it before it goes there.
-  var isScripted: Bool {
-    guard let name = HTTPField.Name("Moongate-Page") else { return false }
-    return request.headers[name] == "script"
+  var isScripted: Bool { pageAbilities.contains("script") }
+
+  /// Whether the script that sent the form has found the browser's credential API.
+  var canRunCeremonies: Bool { pageAbilities.contains("ceremony") }
+
+  /// What our own script says of itself. A page of another site cannot set the header without asking us first (CORS).
+  private var pageAbilities: [Substring] {
+    guard let name = HTTPField.Name("Moongate-Page"), let said = request.headers[name] else { return [] }
+    return said.split { $0 == "," || $0 == " " }
   }
 
   /// Whether a form was sent to be shown in another language, with what was typed in it, and for nothing else.

@@ -257,6 +257,8 @@ struct PadPage: Sendable {
     let resetFlow: String?
     /// What the person may use in place of the digits.
     let instead: Instead?
+    /// Where "Skip for now" leads, of what is offered.
+    let skip: String?
     let isOff: Bool
     let stressesSupport: Bool
   }
@@ -307,7 +309,8 @@ struct PadPage: Sendable {
     if isTooSoon { problem = words.translated(RefusalCode.resendTooSoon.sentence) }
     let id = view?.id.secret.reveal()
     let now = clock.now()
-    let here = FormFields.address(path, ["id": id, "flow": id == nil ? flow : nil, "return_to": returnTo])
+    let here = exchange.keepingOffer(FormFields.address(path, ["id": id, "flow": id == nil ? flow : nil, "return_to": returnTo]))
+    let skip = task == .create && view == nil ? exchange.skipping(exchange.generation.purpose(of: flow), flow, to: returnTo) : nil
     let model = Model(
       heading: page.descriptor.title.map(words.translated) ?? words[heading],
       reason: exchange.reason(for: exchange.generation.purpose(of: flow), returnTo: returnTo, words),
@@ -319,17 +322,17 @@ struct PadPage: Sendable {
       // Who is not signed in yet has no session to reset a passcode in.
       canForget: isSignedIn && task != .create && reset != nil && task != .reset && task != .resetAfterCode,
       fields: fields,
-      button: words[button], action: path, id: id, flow: flow, returnTo: returnTo,
+      button: words[button], action: skip == nil ? path : exchange.keepingOffer(path), id: id, flow: flow, returnTo: returnTo,
       back: NextPage.back(returnTo),
       forgot: FormFields.address(path, ["flow": reset?.name, "return_to": returnTo]), here: here, sentTo: view?.step?.sentTo,
       state: refusal == nil ? "open" : isLocked ? "locked" : "wrong", notice: notice.map { words[$0] }, problem: problem, code: refusal?.code.name,
       wait: isLocked || isTooSoon ? refusal?.retryAfter.map(Countdown.init) : nil,
       waitLabel: words[isTooSoon ? "resend_in" : "try_again_in"],
       resend: view?.step?.resendAt.flatMap { now < $0 ? Countdown($0 - now) : nil }, then: isTooSoon ? "enable" : "reload",
-      confirms: ChangeProof.address(after: refusal, backTo: FormFields.address(path, ["flow": flow, "return_to": returnTo])),
+      confirms: ChangeProof.address(after: refusal, backTo: exchange.keepingOffer(FormFields.address(path, ["flow": flow, "return_to": returnTo]))),
       checks: task == .change && exchange.generation.flow(for: .factor(provider, .unlock)) != nil, current: current, new: new, resetFlow: reset?.name,
       instead: task == .unlock && view == nil ? try await instead(flow, isAutomatic: refusal == nil, words, exchange) : nil,
-      isOff: isLocked, stressesSupport: isLocked)
+      skip: skip, isOff: isLocked, stressesSupport: isLocked)
     return pages.page(model, title: model.heading, of: page.descriptor.words, status: refusal?.code.httpStatus ?? .ok, at: here, exchange)
   }
 }

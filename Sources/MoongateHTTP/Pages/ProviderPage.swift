@@ -69,9 +69,14 @@ struct ProviderPage {
   }
 
   /// The page of its step in a flow that is not begun yet.
-  /// - Parameter refused: the name of what a person comes back with from the provider's site.
-  static func stepAddress(_ flow: String, with provider: ProviderName?, returnTo: String?, refused: String? = nil) -> String {
-    FormFields.address(stepPath, ["flow": flow, "with": provider?.rawValue, "return_to": returnTo, "refused": refused])
+  /// - Parameters:
+  ///   - refused: the name of what a person comes back with from the provider's site.
+  ///   - item: the one of several things that the flow is about (`HeldItem.field`).
+  static func stepAddress(
+    _ flow: String, with provider: ProviderName?, returnTo: String?, refused: String? = nil, about item: String? = nil
+  ) -> String {
+    FormFields.address(
+      stepPath, ["flow": flow, "with": provider?.rawValue, HeldItem.field.name: item, "return_to": returnTo, "refused": refused])
   }
 
   // MARK: - For whom

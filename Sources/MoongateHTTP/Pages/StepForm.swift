@@ -30,6 +30,10 @@ struct StepForm {
   var pad: (label: String, address: String)?
   /// Why the step is asked for; nil if nobody but the person wants it.
   var reason: String?
+  /// Where the person goes who skips what is offered; nil where it is no offer.
+  var skip: String?
+  /// The one of several things that the step is about; nil where none was chosen.
+  var item: HeldItem?
   /// What was typed already.
   var typed: FormFields = .empty
 
@@ -157,6 +161,10 @@ struct StepModel: PageModel {
   let canResend: Bool
   let countdown: Countdown?
   let canSkip: Bool
+  /// Where "Skip for now" leads, of what is offered.
+  let skip: String?
+  /// What the step is about: its id and what its owner calls it.
+  let item: Choice?
   /// Another way to pass the step.
   let instead: Choice?
   let stressesSupport: Bool
@@ -191,9 +199,11 @@ extension StepModel {
     sentLine =
       sentTo == nil ? nil : words.text(step?.fields.first?.kind == .text ? "sent_characters" : "sent_digits", length: length ?? 6)
     instruction =
-      offered.isEmpty
-      ? (isTold || sentTo != nil ? nil : provider?.descriptor.words.flatMap { $0.instruction.isEmpty ? nil : words.translated($0.instruction) })
-      : words["step_choose"]
+      form.skip != nil && step == nil
+      ? words["offer_help"]
+      : offered.isEmpty
+        ? (isTold || sentTo != nil ? nil : provider?.descriptor.words.flatMap { $0.instruction.isEmpty ? nil : words.translated($0.instruction) })
+        : words["step_choose"]
     let asked = Self.asked(form, provider)
     let invalid = refusal.flatMap { $0.field ?? ([401, 410].contains($0.code.status) ? asked.first?.name : nil) }
     let isOff = isOff
@@ -209,7 +219,9 @@ extension StepModel {
     more = all.enumerated().filter { $0.offset > 0 && !$0.element.isRequired }.map(\.element)
     choices = offered.map { Choice(name: $0.name.rawValue, label: $0.page?.shortName(words) ?? ProviderPage.spoken($0.name.rawValue)) }
     (id, flow, with, returnTo) = (form.id, form.flow, form.step == nil ? form.provider?.rawValue : nil, form.returnTo)
-    back = form.isFirst ? Self.back(form) : nil
+    back = form.isFirst && form.skip == nil ? Self.back(form) : nil
+    skip = form.skip
+    item = form.item.map { Choice(name: $0.id, label: $0.name) }
     button =
       step == nil && purpose != .prove
       ? provider?.link(to: purpose, words) ?? words[purpose.label]
@@ -222,7 +234,8 @@ extension StepModel {
     code = refusal?.code.name
     state = locked != nil ? "locked" : refusal == nil ? "open" : "wrong"
     wait = locked.map(Countdown.init)
-    confirms = ChangeProof.address(after: refusal, backTo: ProviderPage.stepAddress(form.flow, with: form.provider, returnTo: form.returnTo))
+    let again = ProviderPage.stepAddress(form.flow, with: form.provider, returnTo: form.returnTo)
+    confirms = ChangeProof.address(after: refusal, backTo: form.skip == nil ? again : here)
     let pause = isExpired ? nil : step?.resendAt.flatMap { now < $0 ? $0 - now : nil }
     canResend = provider?.sendsCodes ?? false && step != nil && locked == nil && pause == nil
     countdown = locked == nil && provider?.sendsCodes ?? false ? pause.map(Countdown.init) : nil
@@ -247,7 +260,7 @@ extension StepModel {
     guard let provider else { return [] }
     // Whose step it is, is known: a code goes to what they hold.
     if provider.sendsCodes, !form.isFirst || form.flowPurpose.needsSession { return [] }
-    let begin = provider.descriptor.beginFields.filter { $0.kind != .region }
+    let begin = provider.descriptor.beginFields.filter { $0.kind != .region && $0 != HeldItem.field }
     if !begin.isEmpty || provider.sendsCodes { return begin }
     // What follows a ceremony is asked for after it.
     guard form.purpose(of: provider.name) == .prove, provider.ceremonyButton == nil else { return [] }

@@ -45,14 +45,18 @@ struct StepPage: Sendable {
     let account = try await driver.session(exchange)?.account
     let purpose = flow.purpose
     if !flow.needsSession(by: exchange.providers), account != nil { return exchange.leadOn(to: returnTo ?? flow.next.returning) }
-    if let made = purpose.setProvider, account?.credentials.contains(made) ?? false, !(exchange.page(of: made)?.keepsSeveral ?? false) {
+    if let made = purpose.setProvider, account?.credentials.contains(made) ?? false,
+      exchange.isOffer || !(exchange.page(of: made)?.keepsSeveral ?? false)
+    {
       return exchange.leadOn(to: returnTo ?? "/auth/account")
     }
     let choices: [ProviderName]
     let isForChange = query["for"] == ChangeProof.purpose
     switch await driver.engine.offers(name, forChange: isForChange, client: try await driver.caller(exchange)) {
     case .success(let offered): choices = offered
-    case .failure(let refusal): return try await refused(refusal, FlowState(flow: name, returnTo: returnTo), typed, [], exchange)
+    case .failure(let refusal):
+      let state = FlowState(flow: name, provider: exchange.isOffer ? purpose.setProvider : nil, returnTo: returnTo)
+      return try await refused(refusal, state, typed, [], exchange)
     }
     let asked = query["with"].flatMap(ProviderName.init(rawValue:))
     let chosen = asked.flatMap { choices.contains($0) ? $0 : nil } ?? (choices.count == 1 ? choices[0] : nil)
@@ -65,13 +69,24 @@ struct StepPage: Sendable {
       return exchange.leadOn(to: ProviderPage.stepAddress(making.name, with: nil, returnTo: back))
     }
     if let page = chosen.flatMap(exchange.page(of:)).flatMap({ ownPage(of: $0, in: flow, exchange) }) {
-      return exchange.leadOn(to: FormFields.address(page, ["flow": name, "return_to": returnTo]))
+      return exchange.leadOn(to: exchange.keepingOffer(FormFields.address(page, ["flow": name, "return_to": returnTo])))
     }
     var form = StepForm(flow: name, purpose: purpose, returnTo: returnTo, provider: chosen, choices: chosen == nil ? choices : [])
     form.refused = query["refused"]
     form.isForChange = isForChange
     form.typed = typed
+    if let item = query[HeldItem.field.name], let chosen, [.change, .disable].contains(purpose.step(of: chosen)) {
+      // Somebody has removed it meanwhile: in another tab, or elsewhere.
+      guard let held = try await held(item, of: chosen, exchange) else { return exchange.leadOn(to: "/auth/account?done=gone") }
+      form.item = held
+    }
     return page(form, nil, exchange)
+  }
+
+  /// One of the things that a provider keeps for the account of the session; nil where it is not there.
+  private func held(_ item: String, of provider: ProviderName, _ exchange: Exchange) async throws(Refusal) -> HeldItem? {
+    let holdings = try await driver.engine.holdings(client: try await driver.caller(exchange)).get()
+    return holdings[provider]?.first { $0.id == item }
   }
 
   /// The page on which the provider's step of the flow begins, where that is not this one.
@@ -206,7 +221,10 @@ struct StepPage: Sendable {
 
   /// On to what is due: another site, or a page.
   private func lead(_ driven: FlowDriver.Driven, _ cookies: [String], _ exchange: Exchange) -> Response {
-    pages.lead(on: driven.view, cookies, exchange)
+    guard exchange.isOffer, driven.view.status == .pending, driven.view.step?.redirectTo == nil else {
+      return pages.lead(on: driven.view, cookies, exchange)
+    }
+    return exchange.leadOn(to: exchange.keepingOffer(exchange.address(of: driven.view)), cookies)
   }
 
   private func refused(
@@ -244,6 +262,7 @@ struct StepPage: Sendable {
     let provider = form.provider.flatMap(exchange.page(of:))
     var form = form
     form.reason = exchange.reason(for: form.flowPurpose, returnTo: form.returnTo, words)
+    form.skip = exchange.skipping(form.flowPurpose, form.flow, to: form.returnTo)
     // Whoever does not use the ceremony enters the digits that the account has.
     if provider?.ceremonyButton != nil, form.isFirst, form.flowPurpose.needsSession,
       let pad = form.step?.alternatives.compactMap(exchange.page(of:)).first(where: { $0.pad != nil }), let path = pad.ownPath
@@ -251,11 +270,11 @@ struct StepPage: Sendable {
       form.pad = (words.text("use_other", ["name": pad.shortName(words)]), PadPage.address(path, byHand: form.flow, returnTo: form.returnTo))
     }
     let told = form.refused.flatMap { provider?.sentence(ofRefused: $0, words) == nil ? nil : $0 }
-    let here =
+    let here = exchange.keepingOffer(
       form.id.map { FormFields.address(Self.path, ["id": $0, "refused": told]) }
-      ?? (form.isForChange
-        ? ChangeProof.address(of: form.flow, backTo: form.returnTo)
-        : ProviderPage.stepAddress(form.flow, with: form.provider, returnTo: form.returnTo, refused: told))
+        ?? (form.isForChange
+          ? ChangeProof.address(of: form.flow, backTo: form.returnTo)
+          : ProviderPage.stepAddress(form.flow, with: form.provider, returnTo: form.returnTo, refused: told, about: form.item?.id)))
     if let step = form.step, let wait = step.retryAfter, step.lockedUntil == nil, refusal == nil {
       let others = form.isFirst && !form.flowPurpose.needsSession ? [] : step.alternatives.compactMap(exchange.page(of:))
       let model = WaitModel(form, step, wait: wait, provider, others: others, words, here: here)

@@ -10,6 +10,7 @@ struct SignInRequirementChecks {
   /// Warns; nothing here refuses a configuration.
   func check() {
     warnOfUnprotectedSteps()
+    warnOfOffersOfNothing()
     for (index, requirement) in generation.accounts.signIn.enumerated() {
       let path = "sign_in[\(index + 1)]"
       warnOfRefusedAccounts(requirement, path)
@@ -53,6 +54,17 @@ struct SignInRequirementChecks {
   /// Whether nobody gets through the flow without one of these.
   private func asks(_ flow: FlowDefinition, for choices: [ProviderName]) -> Bool {
     flow.steps.contains { step in !step.isSkippable && step.choices.allSatisfy { choices.contains($0) && proves($0, in: flow) } }
+  }
+
+  // MARK: offers
+
+  private func warnOfOffersOfNothing() {
+    for (index, offer) in generation.accounts.offers.enumerated() where generation.flow(for: .factor(offer.provider, .set)) == nil {
+      problems.warn(
+        offer.location, "offer[\(index + 1)]",
+        "nobody is offered `\(offer.provider)`: no flow sets it up. Add one with purpose = \"set\" and provider = \"\(offer.provider)\", or remove the offer"
+      )
+    }
   }
 
   // MARK: accounts that are refused

@@ -82,10 +82,16 @@ struct UnknownFacts {
 
   /// What is wrong with a path of a provider that there is, and whose facts nobody can read here.
   private func unconfigured(_ path: [String]) -> String? {
-    guard path.count > 1, path[0] == DeclaredFact.providers, let name = catalog.known(path[1]) else { return nil }
+    guard path.count > 1, let name = named(by: path) else { return nil }
     let read = "`f.\(path.joined(separator: "."))`"
     guard catalog.isConfigured(name) else { return "\(read): gateway.lua does not configure `\(name)`, so it tells nothing" }
     return catalog.descriptor(name.rawValue)?.facts.isEmpty ?? false ? "\(read): `\(name)` declares no facts" : nil
+  }
+
+  /// The provider whose fact the path asks for: `providers.NAME.…`, or `NAME.…`.
+  private func named(by path: [String]) -> ProviderName? {
+    if path[0] == DeclaredFact.providers { return catalog.known(path[1]) }
+    return DeclaredFact.reservedGroups.contains(path[0]) ? nil : catalog.known(path[0])
   }
 
   /// What is wrong with each path, as a function that reads it is told.

@@ -102,7 +102,9 @@ struct Moment {
     var free: [FreeFact] = []
     if reads.slots.contains(.clientNetworkChanged), networkChanged(known) == nil { free.append(.networkChanged) }
     if reads.slots.contains(.clockSuspect) { free.append(.clockSuspect) }
-    for fact in declared where fact.kind == .flag && isTold(fact) && reads.declared.contains(fact.path) { free.append(.flag(fact.path)) }
+    for fact in declared where fact.kind == .flag && isTold(fact) && reads.declared.contains(fact.path) {
+      if !free.contains(.flag(fact.longPath)) { free.append(.flag(fact.longPath)) }
+    }
     return free
   }
 
@@ -110,7 +112,7 @@ struct Moment {
   private func isTold(_ fact: DeclaredFact) -> Bool {
     switch fact.place {
     case .identifier(let kind): kind == identifier
-    case .provider: flow != nil
+    case .provider, .named: flow != nil
     }
   }
 

@@ -13,18 +13,20 @@ struct AccountsReader {
     var locations: [String: SourceLocation] = [:]
     for name in reader.names { locations[name] = reader.said(name)?.location }
     let signIn = reader.take("sign_in").map { readRequirements($0, &locations, &functions) } ?? []
+    let offers = reader.take("offer").map { readOffers($0, &locations, &functions) } ?? []
     let changeWithin = duration("change_within", reader, from: .seconds(1), to: .seconds(86_400), "24h")
     let recoveryDelay = duration("recovery_delay", reader, from: .zero, to: .seconds(365 * 86_400), "365d")
     let unverifiedLifetime = duration("unverified_lifetime", reader, from: .seconds(1), to: .seconds(3650 * 86_400), "3650d")
     guard problems.all.count == before, let changeWithin, let recoveryDelay, let unverifiedLifetime else { return nil }
     return AccountRules(
-      signIn: signIn, changeWithin: changeWithin, recoveryDelay: recoveryDelay, unverifiedLifetime: unverifiedLifetime, locations: locations)
+      signIn: signIn, offers: offers, changeWithin: changeWithin, recoveryDelay: recoveryDelay, unverifiedLifetime: unverifiedLifetime,
+      locations: locations)
   }
 
   private func duration(_ name: String, _ reader: TableReader, from least: Duration, to most: Duration, _ mostText: String) -> Duration? {
     guard let duration = reader.duration(name, atLeast: least) else { return nil }
     guard duration <= most else {
-      problems.add(reader.said(name)?.location ?? reader.location, name, "must be at most \"\(mostText)\"")
+      problems.add(reader.said(name)?.location ?? reader.location, reader.path(name), "must be at most \"\(mostText)\"")
       return nil
     }
     return duration
@@ -80,6 +82,69 @@ struct AccountsReader {
       return nil
     }
     return SignInRequirement(choices: names, when: when, enroll: enroll, location: node.location)
+  }
+
+  // MARK: offer
+
+  private func readOffers(_ node: LuaNode, _ locations: inout [String: SourceLocation], _ functions: inout FunctionTable) -> [FactorOffer] {
+    guard case .table(let table) = node.value, table.isList else {
+      problems.add(node.location, "offer", "must be a list of providers, as in { { \"passkey\", every = \"30d\" } }")
+      return []
+    }
+    var offers: [FactorOffer] = []
+    for (index, item) in table.items.enumerated() {
+      let path = "offer[\(index + 1)]"
+      locations[path] = item.location
+      guard let offer = readOffer(item, path, &locations, &functions) else { continue }
+      if offers.contains(where: { $0.provider == offer.provider }) {
+        problems.add(item.location, path, "offers `\(offer.provider)` a second time")
+      } else {
+        offers.append(offer)
+      }
+    }
+    return offers
+  }
+
+  /// - Returns: nil, with a problem, where something is wrong; nil, with a warning, where gateway.lua does not configure the provider.
+  private func readOffer(
+    _ node: LuaNode, _ path: String, _ locations: inout [String: SourceLocation], _ functions: inout FunctionTable
+  ) -> FactorOffer? {
+    var (named, every, when) = (node, Duration.seconds(30 * 86_400), nil as FunctionName?)
+    if case .table = node.value {
+      guard let reader = TableReader(node, .offer, path: path, problems: problems, allowsItems: true) else { return nil }
+      for name in reader.names { locations[reader.path(name)] = reader.said(name)?.location }
+      guard let first = reader.items.first, reader.items.count == 1 else {
+        problems.add(node.location, path, "an offer names one provider first, as in { \"passkey\", every = \"30d\" }")
+        return nil
+      }
+      guard let said = duration("every", reader, from: .seconds(3600), to: .seconds(365 * 86_400), "365d") else { return nil }
+      (named, every) = (first, said)
+      when = reader.function("when", example: "function(f) return f.flow.passed.phone_otp end").map { function in
+        let name = FunctionName("accounts.\(path).when")
+        functions.add(name, function, for: .flow)
+        return name
+      }
+    }
+    guard case .text(let text) = named.value else {
+      problems.add(named.location, path, "must name a provider in quotes, not \(named.value.described)")
+      return nil
+    }
+    guard let provider = providers.known(text) else {
+      problems.add(named.location, path, "no provider is called \"\(text)\"\(Suggestion.phrase(for: text, among: providers.names))")
+      return nil
+    }
+    guard providers.isConfigured(provider) else {
+      if !providers.broken.contains(text) {
+        problems.warn(node.location, path, "is left out: gateway.lua does not configure `\(provider)`")
+      }
+      return nil
+    }
+    if let descriptor = providers.descriptor(text), !descriptor.isSecondFactor {
+      problems.add(
+        named.location, path, "`\(provider)` cannot be offered: only a factor that is no identifier can, such as `passkey` and `totp`")
+      return nil
+    }
+    return FactorOffer(provider: provider, every: every, when: when, location: node.location)
   }
 
   /// A number, an address or an identity elsewhere is not made here: a sign-in must not give an account another identifier.

@@ -9,6 +9,8 @@ struct DeclaredFact: Sendable, Hashable {
     case identifier(IdentifierKind)
     /// The provider's own: `f.providers.NAME.country`, from its step on.
     case provider(ProviderName)
+    /// The same under the provider's name alone: `f.NAME.country`.
+    case named(ProviderName)
   }
 
   let place: Place
@@ -19,12 +21,22 @@ struct DeclaredFact: Sendable, Hashable {
   /// The group of all that providers have told.
   static let providers = "providers"
 
+  /// The groups of the gateway's own facts and of identifiers. What a provider of such a name tells is read by its long path alone.
+  static let reservedGroups: Set<String> = Set(FactSlot.allCases.map { String($0.path.prefix { $0 != "." }) })
+    .union(IdentifierKind.allCases.map(\.rawValue)).union([providers, "limits", "limit"])
+
   /// The group that it stands in, behind `f.`.
   var group: String {
     switch place {
     case .identifier(let kind): kind.rawValue
     case .provider(let name): "\(Self.providers).\(name)"
+    case .named(let name): name.rawValue
     }
+  }
+
+  /// The path of the same fact that does not depend on the provider's name: two paths of one fact have one.
+  var longPath: String {
+    if case .named(let provider) = place { "\(Self.providers).\(provider).\(name)" } else { path }
   }
 
   /// The outermost group.
@@ -52,7 +64,10 @@ struct DeclaredFact: Sendable, Hashable {
     let told = descriptors.filter { isConfigured($0.name) }.flatMap { descriptor in
       descriptor.facts.map { DeclaredFact(place: .provider(descriptor.name), $0) }
     }
-    return (attributes + told).filter { seen.insert($0.path).inserted }
+    let named = descriptors.filter { isConfigured($0.name) && !reservedGroups.contains($0.name.rawValue) }.flatMap { descriptor in
+      descriptor.facts.map { DeclaredFact(place: .named(descriptor.name), $0) }
+    }
+    return (attributes + told + named).filter { seen.insert($0.path).inserted }
   }
 
   private init(place: Place, _ field: FactField) {

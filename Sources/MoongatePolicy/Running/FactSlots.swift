@@ -310,7 +310,7 @@ final class FactBox {
     let told: String?
     switch fact.place {
     case .identifier(let kind): told = facts.identifier.flatMap { $0.kind == kind ? $0.attributes[fact.name] : nil }
-    case .provider(let provider): told = facts.flow?.told[provider]?[fact.name]
+    case .provider(let provider), .named(let provider): told = facts.flow?.told[provider]?[fact.name]
     }
     guard let value = told else { return .null }
     switch fact.kind {

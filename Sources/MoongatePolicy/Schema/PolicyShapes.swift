@@ -108,6 +108,7 @@ extension TableShape {
     entries: [
       .optional(
         "sign_in", "(string|moongate.AnyOf|moongate.SignInRequirement)[]", "a list of steps that every session of an existing account requires"),
+      .optional("offer", "(string|moongate.Offer)[]", "a list of factors that people are offered to set up after a sign-in on the pages"),
       .optional("change_within", "moongate.Duration", "how recent a proof must be for a change of the account, such as \"10m\"", .text("10m")),
       .optional("recovery_delay", "moongate.Duration", "how long a new number or address cannot reset anything, such as \"24h\"", .text("24h")),
       .optional(
@@ -122,10 +123,17 @@ extension TableShape {
       .optional("enroll", "boolean", "true: an account that lacks the factor sets it up on the way", .flag(false)),
     ])
 
+  static let offer = TableShape(
+    name: "Offer", summary: "A provider whose factor people are offered to set up, how often, and perhaps a condition.",
+    entries: [
+      .optional("every", "moongate.Duration", "the least time between two offers to one account, such as \"30d\"", .text("30d")),
+      .optional("when", "fun(f: moongate.FlowFacts): boolean?", "a function of facts"),
+    ])
+
   /// Every shape that does not depend on the providers of the program.
   static let all: [TableShape] = [
     .gateway, .admin, .tls, .brand, .connectionLimits, .addressLimits, .flowLimits, .program, .outbox, .smtp, .webhook, .twilio, .policy, .code,
-    .timers, .limit, .flow, .step, .session, .next, .route, .requirement, .accounts, .signInRequirement, .guarantee, .guaranteeAccount,
+    .timers, .limit, .flow, .step, .session, .next, .route, .requirement, .accounts, .signInRequirement, .offer, .guarantee, .guaranteeAccount,
     .guaranteeClient, .guaranteeSession, .caseAccount, .caseClient, .caseSend, .caseWrong, .caseWait, .caseRequest, .caseExpect,
   ]
 }

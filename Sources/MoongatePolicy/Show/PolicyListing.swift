@@ -34,6 +34,12 @@ package struct PolicyListing: Sendable, Encodable {
       if requirement.when != nil { add("\(path).when", "function") }
       add("\(path).enroll", "\(requirement.enroll)")
     }
+    for (index, offer) in accounts.offers.enumerated() {
+      let path = "offer[\(index + 1)]"
+      add(path, Self.quoted(offer.provider.rawValue))
+      add("\(path).every", Self.quoted(offer.every.asWritten))
+      if offer.when != nil { add("\(path).when", "function") }
+    }
     add("change_within", Self.quoted(accounts.changeWithin.asWritten))
     add("recovery_delay", Self.quoted(accounts.recoveryDelay.asWritten))
     add("unverified_lifetime", Self.quoted(accounts.unverifiedLifetime.asWritten))

@@ -91,6 +91,17 @@ import Testing
     #expect(!log.lines.contains { $0.contains("918888888888") || $0.contains("919999999999") })
   }
 
+  /// Attack: a passcode is changed, or one of several passkeys removed, and no line tells of it.
+  @Test func aFactorThatWasReplacedIsALine() async throws {
+    let desk = watched(try await TestDesk.full())
+    var own = try #require(try await desk.session(try await desk.pass("register", TestDesk.phone, "919999999999", by: desk.client())))
+    own = try #require(try await desk.session(try await desk.secret("pin_set", ["new_secret": "1"], by: desk.client(session: own)).get()))
+    _ = try await desk.secret("pin_change", ["secret": "1", "new_secret": "2"], by: desk.client(session: own)).get()
+    let line = try #require(lines(.factorChanged).first)
+    #expect(lines(.factorChanged).count == 1 && lines(.factorRemoved).isEmpty && lines(.factorSet).count == 1)
+    #expect(value("provider", line) == "pin" && value("flow", line) == "pin_change" && value("account", line) == own.account.id)
+  }
+
   /// Refusals are in the audit trail; the log of a gateway under attack must stay readable.
   @Test func refusalsAreNoLines() async throws {
     let desk = watched(try await TestDesk())

@@ -244,7 +244,7 @@ package final class PageRenderer: Sendable {
   private static let mostInRow = 3
 
   /// The fields of an address that a page in another language has too.
-  private static let carried = ["id", "flow", "with", "phone", "region", "return_to", "done", "refused"]
+  private static let carried = ["id", "flow", "with", "phone", "region", "return_to", "done", "refused", "item", "offer"]
 
   /// The same page in each language. What says an error is carried by the page that explains errors alone: elsewhere `code` is what another site
   /// has sent, and no link of ours repeats it.

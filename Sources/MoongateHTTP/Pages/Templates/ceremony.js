@@ -142,6 +142,9 @@ export default function enhance(form) {
   if (!isAvailable()) {
     // Beside another way it is not offered.
     if (!form.dataset.unavailable) return void (form.hidden = true);
+    // What is only offered, and cannot be done here, is skipped. The address is the gateway's, which has judged it.
+    const skip = document.querySelector("main [data-skip]");
+    if (skip) return void location.replace(skip.href);
     if (button) button.disabled = true;
     return tell(form.dataset.unavailable);
   }

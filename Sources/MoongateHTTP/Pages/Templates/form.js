@@ -2,6 +2,9 @@
 import { announce, hush, open, problemLine, say, toast } from "./say.js";
 import { record } from "./events.js";
 
+// What the gateway may lead this browser to: a ceremony is offered only where the browser has the API for it.
+const abilities = typeof PublicKeyCredential === "function" && navigator.credentials ? "script, ceremony" : "script";
+
 /// { next } or { right } where it went well, { page, status } with a page of refusal, { failed } if the network or the server failed, with the
 /// server's sentence where it sent one.
 export async function send(form, submitter, patience = 10_000, more = {}) {
@@ -10,7 +13,7 @@ export async function send(form, submitter, patience = 10_000, more = {}) {
   for (const [name, value] of Object.entries(more)) body.set(name, value);
   try {
     const answer = await fetch(form.getAttribute("action"), {
-      method: "POST", body, headers: { Accept: "text/html", "Moongate-Page": "script" }, signal: AbortSignal.timeout(patience),
+      method: "POST", body, headers: { Accept: "text/html", "Moongate-Page": abilities }, signal: AbortSignal.timeout(patience),
     });
     const type = answer.headers.get("Content-Type") ?? "";
     if (type.startsWith("application/json")) return await answer.json();

@@ -1,0 +1,174 @@
+"""What accounts.lua offers after a sign-in (`offer`), on the pages of a real browser: set up on the way, skipped, and not asked for where it cannot be."""
+
+import pytest
+import requests
+import screens
+from house import House
+from screens import Screen, many
+from test_passkey import Device, with_pin
+
+NO_API = "delete window.PublicKeyCredential"
+
+
+def houses(folder, *providers):
+    house = House(folder)
+    offers = ", ".join(f'{{ "{provider}", every = "30d" }}' for provider in providers)
+    # Several sign-ins of one person: no waiting for the next code.
+    house.edit("policies/phone_otp.lua", lambda text: many(text).replace('{ "60s", "120s" }', '"1ms"'))
+    house.edit("accounts.lua", lambda text: text.replace("return accounts {", f"return accounts {{\n  offer = {{ {offers} }},", 1))
+    return house.start()
+
+
+@pytest.fixture(scope="module")
+def shipped(tmp_path_factory):
+    house = houses(tmp_path_factory.mktemp("house"), "passkey")
+    yield house
+    house.stop()
+
+
+@pytest.fixture
+def key(driver):
+    driver.execute_cdp_cmd("WebAuthn.enable", {})
+    yield Device(driver)
+    driver.execute_cdp_cmd("WebAuthn.disable", {})
+
+
+@pytest.fixture
+def screen(screen, number):
+    """Somebody with an account who comes to sign in."""
+    screen.house.register(number)
+    screen.number = number
+    return screen
+
+
+def signs_in(screen, page="login"):
+    screen.forget()
+    return screen.enters(screen.asks_code(screen.number, page))
+
+
+def before_scripts(driver, source):
+    return driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": source})["identifier"]
+
+
+@pytest.mark.parametrize("language", ["en", "hi"])
+def test_a_passkey_is_offered_after_a_code_and_added_on_the_way(screen, key, language):
+    screen.opens(f"/auth/login?language={language}")
+    screen.enters(screen.asks_code(screen.number, f"login?language={language}&return_to=/home?from=there")).at("/auth/step")
+    assert screen.js("return document.documentElement.lang") == language
+    skip = screen.find("a[data-skip]")
+    assert skip.get_attribute("href") == f"{screen.house.url}/home?from=there"
+    if language == "en":
+        screen.reads("Next time you sign in with your fingerprint", "Skip for now")
+    else:
+        assert "Next time" not in screen.text and "Skip" not in screen.text
+    screen.is_sound("the offer")
+    screen.find("main button.main").click()
+    screen.waits(lambda: screen.all("input[name='field.name']"), "the name of the passkey")
+    assert screen.all("a[data-skip]"), "it can be skipped to the end"
+    screen.find("main button.main").click()
+    screen.at("/home").waits(lambda: screen.driver.current_url.endswith("/home?from=there"), "where they were going")
+    assert len(key.credentials) == 1
+    # Who has it is not offered it, and signs in by it.
+    screen.forget().opens("/auth/login").waits(lambda: screen.path == "/home", "the browser's offer, taken at once by the virtual device")
+
+
+def test_skipped_and_not_offered_again(screen, key):
+    signs_in(screen).at("/auth/step").presses("Skip for now").at("/home")
+    signs_in(screen).at("/home")
+    assert not key.credentials
+
+
+def test_cancelled_and_skipped(screen, key):
+    signs_in(screen).at("/auth/step")
+    key.knows_its_owner(False)
+    screen.presses("Add a passkey").reads("This was cancelled or took too long.")
+    screen.presses("Skip for now").at("/home")
+
+
+def test_an_account_with_a_passcode_proves_it_first(screen, key):
+    """The offer opens nothing that account-security.md closes: an account with a factor of its own proves that one before it adds another."""
+    screen.opens("/auth/error?code=not_found").belongs_to(screen.number)
+    with_pin(screen)
+    signs_in(screen).at("/auth/step").reads("Skip for now")
+    assert not [button for button in screen.all("main button.main") if button.is_displayed()]
+    screen.is_sound("an offer that wants a proof first")
+    screen.presses("Confirm it's you").at("/auth/pin").keys("482915").at("/auth/step").reads("Skip for now")
+    screen.presses("Add a passkey").reads("Your passkey is ready.").presses("Continue").at("/home")
+    assert len(key.credentials) == 1
+
+
+def test_a_browser_without_the_api_is_not_asked(screen):
+    """Neither led there nor counted as asked: the next browser is."""
+    driver = screen.driver
+    script = before_scripts(driver, NO_API)
+    try:
+        signs_in(screen).at("/home")
+        # Whoever comes to the page all the same goes on by themselves.
+        screen.opens("/auth/account?from=offer").driver.get(f"{screen.house.url}/auth/step?flow=passkey_set&offer=1&return_to=/home?after=offer")
+        screen.waits(lambda: screen.driver.current_url.endswith("/home?after=offer"), "the page behind the offer")
+    finally:
+        driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", {"identifier": script})
+    signs_in(screen).at("/auth/step").reads("Skip for now")
+
+
+def test_the_way_on_leads_nowhere_else(screen):
+    """Attack: a link to the offer whose way on is another site, by hand or by the script that skips on."""
+    screen.opens("/auth/error?code=not_found").belongs_to(screen.number)
+    for target in ("https://evil.example/", "//evil.example/", "javascript:alert(1)", "/\\evil.example"):
+        page = requests.get(
+            f"{screen.house.url}/auth/step", params={"flow": "passkey_set", "offer": "1", "return_to": target}, timeout=10,
+            headers={"Accept": "text/html", "Cookie": f"moongate={screen.token}"}).text
+        assert 'data-skip href="/home"' in page and "evil" not in page and "alert(1)" not in page, target
+    script = before_scripts(screen.driver, NO_API)
+    try:
+        screen.driver.get(f"{screen.house.url}/auth/step?flow=passkey_set&offer=1&return_to=https://evil.example/")
+        screen.waits(lambda: screen.path == "/home", "the gateway's own page")
+    finally:
+        screen.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", {"identifier": script})
+
+
+def test_without_scripts_other_factors_are_offered_and_a_passkey_is_not(tmp_path_factory, number):
+    """Any provider with a flow that sets it up, on its own page; one at a sign-in."""
+    house = houses(tmp_path_factory.mktemp("several"), "pin", "totp", "passkey")
+    driver = screens.start(tmp_path_factory.mktemp("plain"), scripts=False)
+    try:
+        house.register(number)
+        screen = Screen(driver, house)
+        screen.number = number
+        for page in ("/auth/pin", "/auth/step"):
+            signs_in(screen).at(page)
+            assert "offer=1" in driver.current_url
+            screen.presses("Skip for now").at("/home")
+        signs_in(screen).at("/home")
+    finally:
+        driver.quit()
+        house.stop()
+
+
+def test_the_pad_is_offered_and_leads_on(tmp_path_factory, driver, number):
+    house = houses(tmp_path_factory.mktemp("pin"), "pin")
+    try:
+        house.register(number)
+        screen = Screen(driver, house)
+        screen.number = number
+        screen.enters(screen.forget().asks_code(number, "login?return_to=/home?from=there")).at("/auth/pin").reads("Skip for now")
+        screen.is_sound("the pad as an offer")
+        screen.keys("482915").keys("482915")
+        screen.waits(lambda: driver.current_url.endswith("/home?from=there"), "where they were going")
+    finally:
+        house.stop()
+
+
+def test_apps_and_new_accounts_are_not_offered_anything(shipped, number, other_number):
+    new = shipped.register(number)
+    assert new["next"].startswith("/profile-setup"), new
+    flow = shipped.flow()
+    shipped.begin(flow, number)
+    assert shipped.submit(flow, shipped.code(number)).json()["next"] == "/home"
+
+
+def test_who_is_on_the_way_to_a_page_of_ours_is_not_stopped(screen, key):
+    screen.forget()
+    screen.enters(screen.asks_code(screen.number, "login?return_to=/auth/account")).at("/auth/account")
+    # Nor is that counted.
+    signs_in(screen).at("/auth/step").reads("Skip for now")
