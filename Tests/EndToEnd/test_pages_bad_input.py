@@ -54,7 +54,7 @@ def reachable(screen):
         }).map(one => one.outerHTML.slice(0, 100))""")
 
 
-def test_at_400_percent(screen, number):
+def test_at_400_percent(screen, number, other_number):
     """A window of 1280 x 800 at 400 % is one of 320 x 200 (WCAG 2.2, 1.4.10)."""
     screen.looks((320, 200), calm=True).opens("/auth/login").is_sound("sign in")
     assert reachable(screen) == []
@@ -68,7 +68,7 @@ def test_at_400_percent(screen, number):
     screen.find(".back").click()
     screen.reads("Go back?")
     assert reachable(screen.is_sound("the question")) == []
-    screen.belongs_to(number)
+    screen.belongs_to(other_number())
     for path in ("/auth/account", "/auth/pin?flow=pin_set", "/auth/logout", "/auth/error?code=denied"):
         assert reachable(screen.opens(path).is_sound(path)) == [], path
 

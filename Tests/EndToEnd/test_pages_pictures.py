@@ -149,3 +149,25 @@ def test_a_change_is_seen(screen, change):
     again, _ = fingerprint(screen)
     after, _ = fingerprint(screen, change)
     assert differences(before, again) <= SHARE / 4 and differences(before, after) > SHARE, (differences(before, again), differences(before, after))
+
+
+@pytest.mark.parametrize("look", [PHONE, DARK], ids=["light", "dark"])
+@pytest.mark.parametrize("path", ["/auth/login", "/auth/login?with=email", "/auth/register?with=email", "/auth/verify", "/auth/account"])
+def test_a_page_stands_before_its_scripts(screen, number, path):
+    """On a slow line: the country's code is there, and nothing changes its colour or place when the scripts come. (The pad of a passcode is drawn by its script;
+    its place is kept free for it, and after three seconds its fields are there.)"""
+    if path == "/auth/verify":
+        screen.asks_code(number, "register")
+        path = screen.driver.current_url.removeprefix(screen.house.url)
+    elif "login" not in path and "register" not in path:
+        screen.belongs_to(number)
+    screen.driver.execute_cdp_cmd("Network.enable", {})
+    screen.driver.execute_cdp_cmd("Network.setBlockedURLs", {"urls": ["*.js"]})
+    try:
+        screen.driver.get(screen.house.url + path)
+        before, _ = fingerprint(screen)
+    finally:
+        screen.driver.execute_cdp_cmd("Network.setBlockedURLs", {"urls": []})
+    after, _ = fingerprint(screen.opens(path))
+    assert differences(before, after) <= SHARE, f"{differences(before, after):.1f} of 100 squares change"
+    screen.driver.get_log("browser")
