@@ -76,7 +76,7 @@ let providers = [
   CompiledIn("PIN", leavesOut: ["subject.json"], embeds: ["cases.lua", "flows"]),
   CompiledIn("Passkey", uses: [crypto, cryptoExtras, certificates, asn1], leavesOut: ["key.py", "subject.json"], embeds: ["cases.lua", "flows"]),
   CompiledIn("Password", leavesOut: ["make-common.py"], embeds: ["common.bloom"]),
-  CompiledIn("GoogleOAuth", uses: [jwt, crypto], embeds: ["icon.svg"], testsUse: [cryptoExtras]),
+  CompiledIn("GoogleOAuth", uses: [jwt, crypto], embeds: ["icon.svg", "cases.lua", "flows"], testsUse: [cryptoExtras]),
   CompiledIn("TOTP", uses: [crypto], leavesOut: ["subject.json"], embeds: ["cases.lua", "flows"]),
 ]
 

@@ -40,6 +40,8 @@ public struct GoogleOAuth: FullProvider {
           help: "The client ids of your own apps, separated by spaces: ID tokens that were made for them are taken too."),
       ],
       policy: PolicySource(file: "Plugins/GoogleOAuth/policy.lua", bytes: PackageResources.policy_lua),
+      flows: [PolicySource(file: "Plugins/GoogleOAuth/flows/google_oauth_join.lua", bytes: PackageResources.google_oauth_join_lua)],
+      cases: PolicySource(file: "Plugins/GoogleOAuth/cases.lua", bytes: PackageResources.cases_lua),
       identifierKinds: [.federated, .email],
       outcomes: [
         Outcome(.oauthFailed, "Google sign-in failed. Try again."), Outcome(.oauthCancelled, "Sign-in cancelled", isFailure: false),
@@ -58,11 +60,13 @@ public struct GoogleOAuth: FullProvider {
     let attempt = Attempt(
       issuer: client.issuer, nonce: Base64URL.encode(step.tools.randomBytes(32)), verifier: Base64URL.encode(step.tools.randomBytes(32)),
       state: callback.state, redirect: callback.address, begunAt: step.now)
-    let query = FormText.encode([
+    var parameters = [
       ("response_type", "code"), ("client_id", client.id), ("redirect_uri", callback.address), ("scope", "openid email profile"),
       ("state", callback.state), ("nonce", attempt.nonce), ("code_challenge", attempt.challenge), ("code_challenge_method", "S256"),
-    ])
-    let address = metadata.authorization + (metadata.authorization.contains("?") ? "&" : "?") + query
+    ]
+    // Attack: the thief's own identity, which somebody has signed this browser in to at the provider, is connected at one click. The person chooses.
+    if step.flowPurpose == .join { parameters.append(("prompt", "select_account")) }
+    let address = metadata.authorization + (metadata.authorization.contains("?") ? "&" : "?") + FormText.encode(parameters)
     return .redirect(to: address, state: try attempt.sealed())
   }
 

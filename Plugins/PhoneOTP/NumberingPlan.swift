@@ -27,12 +27,17 @@ enum NumberingPlan {
   /// A region of the world, in upper case, whose numbers are known.
   struct Region: Equatable {
     let code: String
+    /// 91 of India.
+    let callingCode: Int32
 
     /// - Returns: nil for anything but the two letters, of either case, of a known region.
     init?(_ text: String) {
       let code = text.uppercased()
-      guard code.utf8.count == 2, code.utf8.allSatisfy({ (65...90).contains($0) }), cphone_knows_region(code) == 1 else { return nil }
+      guard code.utf8.count == 2, code.utf8.allSatisfy({ (65...90).contains($0) }) else { return nil }
+      let callingCode = cphone_calling_code(code)
+      guard callingCode != 0 else { return nil }
       self.code = code
+      self.callingCode = callingCode
     }
   }
 

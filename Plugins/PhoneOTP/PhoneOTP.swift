@@ -81,6 +81,9 @@ public struct PhoneOTP: CodeProvider, IdentifierFormatting {
 
   public func knows(region: String) -> Bool { NumberingPlan.Region(region) != nil }
 
+  /// The country's calling code.
+  public func callingCode(region: String) -> String? { NumberingPlan.Region(region).map { "+\($0.callingCode)" } }
+
   private static func region(of input: ProviderInput) throws(InputProblem) -> NumberingPlan.Region {
     if let text = try input.optionalText("region") {
       guard let region = NumberingPlan.Region(text) else {

@@ -83,6 +83,11 @@ struct DescriptorRules: Sendable {
     }
   }
 
+  /// Whether the flow connects an account with the provider's own site.
+  private func isConnection(_ purpose: String, _ text: PolicyText, of descriptor: ProviderDescriptor) -> Bool {
+    purpose == "join" && text.value(of: "identifier") == "federated" && descriptor.identifierKinds.contains(.federated)
+  }
+
   /// Attack: a provider for one factor brings a flow that sets or resets another one.
   private func judgeFlows(_ descriptor: ProviderDescriptor) {
     for flow in descriptor.flows {
@@ -95,7 +100,7 @@ struct DescriptorRules: Sendable {
         stage.finds(.descriptor, "Its flow `\(flow.name)` calls itself `\(name)`.", "Give the flow and its file one name.")
       }
       if let purpose = text.value(of: "purpose"), ["sign_in", "register", "step_up", "join", "unlock"].contains(purpose),
-        text.value(of: "provider") == nil
+        text.value(of: "provider") == nil, !isConnection(purpose, text, of: descriptor)
       {
         stage.finds(
           .descriptor, "Its flow `\(flow.name)` has the purpose `\(purpose)`, and is not about its own factor.",

@@ -59,7 +59,13 @@ public protocol IdentifierFormatting: Sendable {
   /// Whether the code names a region whose numbers it can read.
   /// - Parameter region: what a client sent; any text.
   func knows(region: String) -> Bool
+  /// The code by which the region is called, such as `+91`; nil where it has none, or the provider does not know.
+  func callingCode(region: String) -> String?
   /// Formats what was typed so far; never fails, since typing must go on whatever happens.
   /// - Parameter region: ISO 3166-1 alpha-2, for numbers typed without `+`.
   func draft(_ typed: String, region: String) -> IdentifierDraft
+}
+
+extension IdentifierFormatting {
+  public func callingCode(region: String) -> String? { nil }
 }

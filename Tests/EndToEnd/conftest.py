@@ -72,6 +72,7 @@ def shipped(tmp_path_factory):
 
 def pytest_addoption(parser):
     parser.addoption("--looks", choices=["one", "all"], default="one", help="whether tests of pages are run in one look each, or in all of them")
+    parser.addoption("--renew-pictures", action="store_true", help="keep how the pages look now (test_pages_pictures.py)")
 
 
 def pytest_configure(config):

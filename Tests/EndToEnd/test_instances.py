@@ -84,7 +84,7 @@ def test_two_sites_are_two_identities(empty_house, two_sites):
     # The account page says which of the sites is the person's, and by which address.
     page = staff.get("/auth/account").text
     badges = dict(re.findall(r'<dt>(Google|Acme staff|Chess club)</dt>\s*<dd>(?:<span class="value"[^>]*>[^<]*</span>)?<span class="badge[^"]*">([^<]*)<', page))
-    assert badges == {"Google": "Not joined", "Acme staff": "Joined", "Chess club": "Not joined"}
+    assert badges == {"Google": "Not connected", "Acme staff": "Connected", "Chess club": "Not connected"}
     # A site that fails is called by its own name.
     failing = Visitor(house)
     for name, sentence in (("work", "Acme staff could not sign you in. Try again."), ("google_oauth", "Google sign-in failed. Try again.")):

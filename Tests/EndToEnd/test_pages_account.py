@@ -241,10 +241,65 @@ def visitor(driver, tmp_path):
 def test_a_site_is_disconnected(visitor):
     held = session(visitor)["account"]
     assert held["is_email_verified"], "a code to the address signs in, too"
-    visitor.opens("/auth/account").reads("Joined").is_sound("a site").presses("Disconnect: Google").at("/auth/account").reads("Disconnected.", "Not joined")
+    visitor.opens("/auth/account").reads("Connected").is_sound("a site").presses("Disconnect: Google").at("/auth/account").reads("Disconnected.", "Not connected")
     assert not [button for button in visitor.all("main button") if button.text == "Disconnect"]
     lines = requests.get(f"{visitor.house.admin}/events?limit=200", timeout=10).json()
     assert [line["provider"] for line in lines if line["kind"] == "identifier_removed"] == ["google_oauth"]
+
+
+@pytest.fixture
+def owner(driver, tmp_path, number):
+    """Somebody who is signed in by a number, in a house of their own."""
+    house = House(tmp_path)
+    house.edit("policies/phone_otp.lua", many)
+    house.start()
+    yield Screen(driver, house).forget().belongs_to(number)
+    house.stop()
+
+
+def to_google(screen, label):
+    screen.presses(label).waits(lambda: screen.path == "/mock-google/authorize", "Google")
+    screen.find("form button").click()
+    screen.waits(lambda: screen.path != "/mock-google/authorize", "the way back")
+    return screen
+
+
+def test_a_site_is_connected_signs_in_and_is_disconnected(owner):
+    held = session(owner)["account"]
+    owner.opens("/auth/account").reads("Not connected").is_sound("a site that is not connected")
+    to_google(owner, "Connect: Google").at("/auth/account").reads("Google is connected. You can sign in with it from now on.", "Connected")
+    owner.is_sound("a site that is connected")
+    assert session(owner)["account"] == held, "neither the address nor the name came along"
+    # The owner is told.
+    wait_for(lambda: any('"Google" was connected to your account' in entry["text"] for entry in owner.house.outbox()), "the notice")
+    lines = requests.get(f"{owner.house.admin}/events?limit=200", timeout=10).json()
+    assert [line["provider"] for line in lines if line["kind"] == "identifier_added" and line["detail"]["identifier_kind"] == "federated"] == ["google_oauth"]
+    to_google(owner.forget().opens("/auth/login"), "Continue with Google").at("/home")
+    assert session(owner)["account"]["id"] == held["id"]
+    # What was connected just now signs in, and authorises no change yet.
+    owner.opens("/auth/account").presses("Disconnect: Google").at("/auth/verify").reads("Confirm it's you")
+    owner.forget().belongs_to(owner.number).opens("/auth/account").presses("Disconnect: Google").reads("Disconnected.", "Not connected")
+
+
+def test_a_site_of_another_account_is_not_connected(owner, other_number):
+    """Attack: an identity moves from its account into the thief's."""
+    to_google(owner.forget().opens("/auth/login"), "Continue with Google").at("/profile-setup")
+    victim = session(owner)["account"]["id"]
+    owner.forget().belongs_to(other_number()).opens("/auth/account")
+    to_google(owner, "Connect: Google").at("/auth/account").reads("This Google account already belongs to another account here. Nothing was changed.", "Not connected")
+    owner.is_sound("a site that is taken")
+    to_google(owner.forget().opens("/auth/login"), "Continue with Google").at("/home")
+    assert session(owner)["account"]["id"] == victim
+
+
+def test_connecting_needs_a_recent_proof(owner):
+    """Attack: a session that was left open gets another way in."""
+    house = owner.house
+    active = house.policy()["active"]
+    house.edit("accounts.lua", lambda text: text.replace('change_within = "10m"', 'change_within = "1s"'))
+    house.wait_generation(active)
+    owner.waits(lambda: owner.opens("/auth/account").presses("Connect: Google").path == "/auth/verify", "the proof that is asked for")
+    assert "flow=step_up" in owner.driver.current_url
 
 
 def test_the_only_way_in_stays(visitor):
@@ -253,14 +308,14 @@ def test_the_only_way_in_stays(visitor):
     active = house.policy()["active"]
     house.edit("flows/login.lua", lambda text: text.replace('any_of { "phone_otp", "email_code", "google_oauth"', 'any_of { "phone_otp", "google_oauth"'))
     house.wait_generation(active)
-    visitor.opens("/auth/account").reads("Joined")
+    visitor.opens("/auth/account").reads("Connected")
     assert not [button for button in visitor.all("main button") if button.text == "Disconnect"]
     cookies = {cookie["name"]: cookie["value"] for cookie in visitor.driver.get_cookies()}
     answer = requests.post(
         house.url + "/auth/account", data={"action": "disconnect", "provider": "google_oauth"}, cookies=cookies, timeout=10,
         headers={"Accept": "text/html", "Origin": house.url}, allow_redirects=False)
     assert answer.status_code == 403 and "the only way to sign in" in answer.text
-    visitor.opens("/auth/account").reads("Joined")
+    visitor.opens("/auth/account").reads("Connected")
 
 
 def test_signing_out_everywhere_is_asked_for_once_more(person, shipped):

@@ -16,7 +16,9 @@ def shipped(tmp_path_factory):
     house.edit("policies/phone_otp.lua", many)
     house.edit("routes.lua", lambda text: text.replace(
         "  -- Everything else", '  { path = "/pay/**", to = "http://127.0.0.1:%s", require = { passed = "pin", within = "5m" } },\n'
-        '  { path = "/receipts/**", to = "http://127.0.0.1:%s", require = { email_verified = true } },\n  -- Everything else' % (house.ports[2], house.ports[2])))
+        '  { path = "/receipts/**", to = "http://127.0.0.1:%s", require = { email_verified = true } },\n'
+        '  { path = "/sent/**", to = "http://127.0.0.1:%s", require = { passed = "phone_otp", within = "1s" } },\n  -- Everything else'
+        % ((house.ports[2],) * 3)))
     yield house.start()
     house.stop()
 
@@ -102,6 +104,17 @@ def test_3_4_and_3_8_the_lock(screen):
     assert screen.js("return document.querySelector('.dots').getAnimations()[0]?.animationName") in ("shake", None)
     assert screen.js("return document.querySelectorAll('.dot.filled').length") == 0
     screen.types(PIN).at("/pay/now")
+
+
+def test_a_code_that_is_asked_for_says_by_whom(screen):
+    """Before it is sent, and on the page where it is entered."""
+    screen.waits(lambda: screen.opens("/sent/now").path == "/auth/verify", "a proof that is too old")
+    screen.reads("Moongate asks you to confirm that it's you.")
+    assert "return_to=%2Fsent%2Fnow" in screen.driver.current_url
+    screen.is_sound("why a code is asked for")
+    screen.presses("Send code").waits(lambda: screen.all("#code"), "the boxes")
+    # Who comes by themselves has no reason.
+    assert "asks you" not in screen.opens("/auth/verify?flow=step_up").text
 
 
 def test_a_step_that_nobody_asks_for_has_no_reason(screen):

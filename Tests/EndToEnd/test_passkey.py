@@ -21,6 +21,7 @@ PAY = """  { path = "/pay/**", to = "http://127.0.0.1:%s", decide = function(f)
     if (passed.passkey and f.now - passed.passkey < 300) or (passed.pin and f.now - passed.pin < 300) then return allow end
     return require_also "pin"
   end },
+  { path = "/vault/**", to = "http://127.0.0.1:%s", require = { passed = "passkey", within = "5m" } },
   -- Everything else"""
 
 
@@ -28,7 +29,7 @@ PAY = """  { path = "/pay/**", to = "http://127.0.0.1:%s", decide = function(f)
 def shipped(tmp_path_factory):
     house = House(tmp_path_factory.mktemp("house"))
     house.edit("policies/phone_otp.lua", lambda text: many(text).replace('{ "60s", "120s" }', '"1s"'))
-    house.edit("routes.lua", lambda text: text.replace("  -- Everything else", PAY % house.ports[2]))
+    house.edit("routes.lua", lambda text: text.replace("  -- Everything else", PAY % (house.ports[2], house.ports[2])))
     (house.config / "flows/pin_unlock.lua").write_text(UNLOCK)
     yield house.start()
     house.stop()
@@ -587,3 +588,15 @@ def test_related_origins(empty_house):
     house.edit("gateway.lua", lambda text: text.replace('passkey = { rp_name = "Moongate" }', 'passkey = { origins = { "https://shop.example", "android:apk-key-hash:x" } }'))
     house.start()
     assert requests.get(f"{house.url}/.well-known/webauthn", timeout=10).json() == {"origins": ["https://shop.example"]}
+
+
+def test_a_passkey_that_is_asked_for_says_by_whom(screen, key):
+    screen.opens("/vault/now").at("/auth/step").reads("Moongate asks you to set this up first.")
+    screen.is_sound("why a passkey is set up")
+    adds(screen)
+    key.waits_for_a_touch(True)
+    screen.opens("/vault/now").at("/auth/step").reads("Moongate asks you to confirm that it's you.")
+    screen.is_sound("why a passkey is asked for")
+    key.waits_for_a_touch(False)
+    screen.opens("/vault/now").waits(lambda: screen.path == "/vault/now", "the passkey, asked for on arrival")
+    assert "asks you" not in screen.opens("/auth/step?flow=passkey_set&return_to=%2Fauth%2Faccount").text, "nobody asks for another one"

@@ -56,7 +56,7 @@ struct RandomConfiguration {
     for name in providers { files["policies/\(name).lua"] = policy(name) }
     // Flows that come with providers are the same everywhere: what is played is what the seed says.
     let brought = [
-      "phone_otp": ["change_phone"], "email_code": ["verify_email", "change_email"],
+      "phone_otp": ["change_phone"], "email_code": ["verify_email", "change_email"], "google_oauth": ["google_oauth_join"],
       "pin": ["pin_set", "pin_change", "pin_disable", "pin_reset", "pin_unlock"],
     ]
     for flow in providers.flatMap({ brought[$0] ?? [] }) { files["flows/\(flow).lua"] = "return flow \"\(flow)\" { enabled = false }" }

@@ -98,7 +98,15 @@ import Testing
     ),
     (
       "purpose = \"join\", identifier = \"email\", account = \"existing\", steps = { { \"email_code\" } }",
-      "identifier: accounts are joined by identifier = \"phone\" only"
+      "identifier: \"join\" adds a number (identifier = \"phone\") or an identity at another site (identifier = \"federated\"): write one of them"
+    ),
+    (
+      "purpose = \"change\", identifier = \"federated\", account = \"existing\", steps = { { \"phone_otp\" } }",
+      "identifier: an identity at another site is added by purpose = \"join\" and removed on the account page: write \"phone\" or \"email\""
+    ),
+    (
+      "purpose = \"join\", identifier = \"federated\", account = \"existing\", steps = { { \"phone_otp\" } }",
+      "identifier: no step of this flow proves an identity at another site"
     ),
     (
       "purpose = \"register\", account = \"existing\", steps = { { \"phone_otp\" } }",

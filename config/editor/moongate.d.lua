@@ -142,7 +142,7 @@
 ---@field enabled? boolean false: there is no such flow, not even one that comes with a provider (default: true)
 ---@field purpose? "sign_in"|"register"|"step_up"|"verify"|"change"|"join"|"set"|"disable"|"reset"|"unlock" what completing the flow does
 ---@field provider? string the provider whose factor the flow is about, such as "pin"
----@field identifier? "phone"|"email" the kind of identifier that the flow is about
+---@field identifier? "phone"|"email"|"federated" the kind of identifier that the flow is about
 ---@field account "existing"|"new"|"any" whose flow it is: "existing", "new" or "any"
 ---@field steps (string|moongate.AnyOf|moongate.Fallback|moongate.Step)[] a list of steps
 ---@field lifetime? moongate.Duration a duration, such as "15m" (default: "15m")

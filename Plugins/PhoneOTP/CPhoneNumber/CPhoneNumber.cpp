@@ -126,9 +126,9 @@ size_t cphone_format_typed(const char *digits, size_t length, const char *region
   }
 }
 
-int32_t cphone_knows_region(const char *region) {
+int32_t cphone_calling_code(const char *region) {
   try {
-    return PhoneNumberUtil::GetInstance()->GetCountryCodeForRegion(region) != 0 ? 1 : 0;
+    return PhoneNumberUtil::GetInstance()->GetCountryCodeForRegion(region);
   } catch (...) {
     return 0;
   }

@@ -91,10 +91,15 @@ package struct ProviderRegistry: Sendable {
     return name
   }
 
-  /// Whether an identity elsewhere is one of the provider. Those of instances and of programs begin with their names.
+  /// Whether an identity elsewhere is one of the provider. Those of instances and of programs begin with their names; all others are of the first
+  /// provider of sites, which is part of this program.
   package func proves(_ identity: Identifier, by name: ProviderName) -> Bool {
-    guard identity.kind == .federated, let descriptor = descriptors[name], descriptor.identifierKinds.contains(.federated) else { return false }
-    return issuer(of: identity).map { $0 == name } ?? (descriptor.instanceOf == nil)
+    guard identity.kind == .federated, descriptors[name]?.identifierKinds.contains(.federated) ?? false else { return false }
+    return issuer(of: identity).map { $0 == name } ?? (firstOfSites == name)
+  }
+
+  private var firstOfSites: ProviderName? {
+    all.lazy.compactMap { descriptors[$0.descriptor.name] }.first { $0.instanceOf == nil && $0.identifierKinds.contains(.federated) }?.name
   }
 
   /// Codes that are the core's to answer: a provider that could say `too_many_attempts` would look like a lock.

@@ -168,7 +168,8 @@ extension FlowEngine {
       if let held, outcome.account.identifiers[held].verifiedAt != nil { continue }
       // Attack: whoever reads an account's mail for a minute joins an identity of their own to it, and gets in by that for ever, past the PIN. They may
       // sign in; what stays is a change, which a factor of the account's own authorises.
-      if held == nil, identifier.kind == .federated, !mayJoin(account, record, visit) { continue }
+      // A flow that connects a site has demanded one already (`demandHeld`).
+      if held == nil, identifier.kind == .federated, !record.purpose.connectsSite, !mayJoin(account, record, visit) { continue }
       if isFederated, identifier.kind != .federated, identifier.kind != record.purpose.newIdentifier {
         // Attack: an address that its owner has left behind (`change_email`, a former employer's) comes back by the next sign-in by Google, and
         // whoever reads its mail gets in again. An account that has proved another address keeps to that one.
@@ -180,7 +181,8 @@ extension FlowEngine {
       outcome.account.identifiers.append(HeldIdentifier(identifier: identifier, verifiedAt: visit.now))
       outcome.changes.append(.verifyIdentifier(account: account.id, identifier, forgetting: registry(visit).identifierSecrets))
     }
-    if let kind = record.purpose.newIdentifier, let new = record.proved.last(where: { $0.kind == kind }) {
+    // Identities at other sites are kept beside each other.
+    if let kind = record.purpose.newIdentifier, kind != .federated, let new = record.proved.last(where: { $0.kind == kind }) {
       outcome.isChange = account.identifiers.contains { $0.identifier.kind == kind && $0.identifier != new }
       outcome.account.identifiers.removeAll { $0.identifier.kind == kind && $0.identifier != new }
       outcome.changes.append(.dropIdentifiers(account: account.id, kind, except: new))

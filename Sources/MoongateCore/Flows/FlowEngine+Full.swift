@@ -58,6 +58,7 @@ extension FlowEngine {
     do throws(InputProblem) { identifier = try provider.readIdentifier(input) } catch { throw visit.refusal(error) }
     try demandDeclared([identifier].compactMap(\.self), by: name, visit)
     let own = try await loadOwn(machine.record, visit)
+    if let own, machine.record.purpose.connectsSite { try demandUnconnected(name, own, visit) }
     var owners = IdentifierOwners(holder: own)
     var isTaken = false
     if let identifier {
@@ -170,7 +171,8 @@ extension FlowEngine {
     if isPoll { refused.closedStep() }
     switch asksAgain ? answer : answer.withoutNextRound {
     case .proved(let answered):
-      let proof = answered.storing(candidate.lent.upgraded, in: purpose)
+      let stored = answered.storing(candidate.lent.upgraded, in: purpose)
+      let proof = before.record.purpose.connectsSite ? stored.identityAlone : stored
       if charged.isOff {
         try await settle([refund], visit)
         // A person who has proved who they are may be told.
@@ -241,6 +243,9 @@ extension FlowEngine {
   /// Attack: an identity of the attacker's own, proved in a flow of somebody else. Where the account is known, what was proved must be
   /// the account's; an identity that is nobody's is joined to an account only by an address that both have proved.
   private func subject(of proof: Proof, _ step: StepRecord, _ record: FlowRecord, _ visit: Visit) async throws(Halt) -> ProofSubject {
+    if record.purpose.connectsSite, registry(visit).descriptor(step.provider)?.identifierKinds.contains(.federated) ?? false {
+      return try await connected(by: proof, of: step.provider, record, visit)
+    }
     var holders: [(identifier: Identifier, account: Account)] = []
     for identifier in proof.proved { if let holder = try await holder(of: identifier) { holders.append((identifier, holder)) } }
     if let known = record.account ?? step.account {
@@ -256,6 +261,24 @@ extension FlowEngine {
     // that leads back. Who was sent there by an app is asked for no proof of anybody else's.
     if confirmation.confirmedBy != nil, record.isSentByApp ?? false { throw visit.refusal(.alreadyRegistered) }
     return confirmation
+  }
+
+  /// The account of a flow that connects it with another site: the identity is new to it, and so is no factor.
+  ///
+  /// Attack: an identity of another account is connected with the thief's, to take that account over or to have it disappear. It stays where it is.
+  private func connected(by proof: Proof, of provider: ProviderName, _ record: FlowRecord, _ visit: Visit) async throws(Halt) -> ProofSubject {
+    guard let identity = proof.proved.first, let own = try await loadOwn(record, visit) else { throw visit.refusal(.denied) }
+    if let holder = try await holder(of: identity), holder.id != own.id {
+      throw visit.refusal(.alreadyRegistered, detail: "This identity belongs to another account here. Nothing was changed.")
+    }
+    try demandUnconnected(provider, own, visit)
+    return ProofSubject(account: AccountVersion(own))
+  }
+
+  /// An account has one identity at a site: by a second one somebody else could come in unseen.
+  private func demandUnconnected(_ provider: ProviderName, _ account: Account, _ visit: Visit) throws(Halt) {
+    guard account.identifiers.contains(where: { registry(visit).proves($0.identifier, by: provider) }) else { return }
+    throw visit.refusal(.alreadySet, detail: "This site is connected already. Disconnect it first.")
   }
 
   /// An identity that is nobody's comes with an address that another site has verified and does not vouch for today: where an account holds that
@@ -397,6 +420,17 @@ extension StepLimits {
 }
 
 extension Proof {
+  /// The identity at the other site, and nothing that came with it.
+  ///
+  /// Attack: the address of an identity at the other site comes along, and codes to it open the account from then on.
+  fileprivate var identityAlone: Proof {
+    var proof = self
+    proof.proved = proved.filter { $0.kind == .federated }
+    (proof.attested, proof.claimed) = ([], [])
+    (proof.firstName, proof.lastName) = (nil, nil)
+    return proof
+  }
+
   /// The same, and the record stays in the newer form that it was lent in: as a renewal, which gives way to whatever was stored meanwhile.
   fileprivate func storing(_ upgraded: [UInt8]?, in purpose: StepPurpose) -> Proof {
     guard let upgraded, purpose == .prove, case .keep = record else { return self }

@@ -36,7 +36,12 @@ extension FlowEngine {
     if record.startedIn == nil, isNewDevice {
       tell(.newDevice(userAgent: visit.client.userAgent, at: visit.now), to: after.noticeAddress, of: before, visit)
     }
-    if let given = record.purpose.newIdentifier, record.proved.contains(where: { $0.kind == given }) {
+    if record.purpose.connectsSite {
+      if let provider = record.basis?.introduced.last?.provider {
+        let words = registry(visit).descriptor(provider)?.words
+        tell(.siteConnected(words?.name ?? words?.title ?? provider.rawValue), to: before.noticeAddress, of: before, visit)
+      }
+    } else if let given = record.purpose.newIdentifier, record.proved.contains(where: { $0.kind == given }) {
       // The old one is told: who took the account over by a new one must not be the only one who knows.
       // Attack: accounts that claim a stranger's address and change it away, again and again, each time with a mail to the stranger that no
       // limit counts. What nobody has proved is nobody's in particular.

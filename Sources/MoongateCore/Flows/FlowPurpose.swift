@@ -15,7 +15,8 @@ package enum FlowPurpose: Sendable, Hashable {
   case verify(IdentifierKind)
   /// Replaces the account's identifier of a kind by one that is verified in the flow.
   case change(IdentifierKind)
-  /// Adds an identifier of a kind; where another account holds it verified, the two accounts become one.
+  /// Adds an identifier of a kind. Where another account holds a number verified, the two accounts become one; an identity at another site that
+  /// belongs to another account is refused.
   case join(IdentifierKind)
   /// Acts on the factor that a provider keeps for an account.
   case factor(ProviderName, FactorOperation)
@@ -120,7 +121,10 @@ extension FlowPurpose {
   }
 
   /// Whether it joins two accounts where the verified identifier belongs to another.
-  package var joinsAccounts: Bool { if case .join = self { true } else { false } }
+  package var joinsAccounts: Bool { if case .join(let kind) = self { kind != .federated } else { false } }
+
+  /// Whether it adds an identity at another site, by which the person signs in from then on.
+  package var connectsSite: Bool { self == .join(.federated) }
 
   /// Whether a code may prove this identifier of the account in the flow.
   ///
@@ -243,5 +247,10 @@ extension PolicyGeneration {
   package func flow(for purpose: FlowPurpose) -> FlowDefinition? {
     if let name = purpose.usualName, let usual = flows[name], usual.purpose == purpose { return usual }
     return flows.values.filter { $0.purpose == purpose }.min { $0.name < $1.name }
+  }
+
+  /// The flow that connects an account with the site of a provider; of several the first by name.
+  package func flow(connecting provider: ProviderName) -> FlowDefinition? {
+    flows.values.filter { $0.purpose.connectsSite && $0.steps.first?.choices.contains(provider) ?? false }.min { $0.name < $1.name }
   }
 }

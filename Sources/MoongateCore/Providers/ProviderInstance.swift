@@ -114,6 +114,7 @@ extension ProviderInstance: IdentifierFormatting where Base: IdentifierFormattin
   package var identifierKind: IdentifierKind { base.identifierKind }
 
   package func knows(region: String) -> Bool { base.knows(region: region) }
+  package func callingCode(region: String) -> String? { base.callingCode(region: region) }
 
   package func draft(_ typed: String, region: String) -> IdentifierDraft { base.draft(typed, region: region) }
 }

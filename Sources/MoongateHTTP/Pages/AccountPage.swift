@@ -40,6 +40,8 @@ struct AccountPage: Sendable {
   }
 
   struct Button: Decodable {
+    /// What is done: `connect` or `disconnect`.
+    let action: String
     let label: String
     let value: String
     /// For those who cannot see which row it stands in.
@@ -72,11 +74,13 @@ struct AccountPage: Sendable {
   struct Model: PageModel {
     static let template = PageTemplate.account
     let notice: String?
+    /// Why what the person wanted was not done.
+    let refusal: String?
     /// The service that the person has come from.
     let back: String
     let backLabel: String
-    /// The first letter of what the person is called.
-    let initial: String
+    /// The first letter of what the person is called; nil for a number.
+    let initial: String?
     /// What the person is called.
     let called: String
     let isUnverified: Bool
@@ -118,6 +122,7 @@ struct AccountPage: Sendable {
           }
           return isEverywhere ? LogoutPage.leave(to: "/auth/login", exchange) : exchange.leadOn(to: "/auth/account?done=ended_elsewhere")
         case "rename": return try await rename(form, exchange)
+        case "connect": return try await connect(form, exchange)
         case "disconnect": return try await disconnect(form, exchange)
         default: break
         }
@@ -152,6 +157,38 @@ struct AccountPage: Sendable {
     let refusal: Refusal
   }
 
+  /// Sends the person to a site whose identity is added to the account. Whoever has proved nothing lately is led to where they do, and back.
+  private func connect(_ form: FormFields, _ exchange: Exchange) async throws(Refusal) -> Response {
+    guard let site = form["provider"].flatMap(ProviderName.init(rawValue:)).flatMap(exchange.page(of:)),
+      let flow = exchange.generation.flow(connecting: site.name)?.name
+    else { throw exchange.refusal(.badRequest) }
+    let outcome = await PageFlow(driver: driver).begin(
+      flow, nil, site.name.rawValue, [:], returnTo: "/auth/account?done=\(flow)", exchange)
+    switch outcome.result {
+    case .success(let begun): return pages.lead(on: begun.view, outcome.cookies, exchange)
+    case .failure(let refusal):
+      if let address = ChangeProof.address(after: refusal, backTo: "/auth/account?done=confirmed") { return exchange.leadOn(to: address) }
+      guard let own = try await driver.session(exchange) else { throw refusal }
+      exchange.note(refusal)
+      var response = try await show(own, exchange, refused: (refusal.code, sentence(of: refusal, at: site, exchange)))
+      response.addRefusalHeaders(refusal)
+      return response
+    }
+  }
+
+  /// Why a site was not connected.
+  private func sentence(of refusal: Refusal, at site: ProviderPage, _ exchange: Exchange) -> String {
+    let words = pages.words(exchange)
+    return [.busy, .storeUnavailable, .policyError, .oauthFailed].contains(refusal.code) ? site.siteFailed(words) : words.sentence(of: refusal)
+  }
+
+  /// What a person is told who comes back from a site that was not connected; nil for a text that is none of ours.
+  private func refused(_ query: FormFields, _ words: Words, _ exchange: Exchange) -> String? {
+    guard let name = query["refused"], let site = query["by"].flatMap(ProviderName.init(rawValue:)).flatMap(exchange.page(of:)) else { return nil }
+    if name == RefusalCode.alreadyRegistered.name { return words.text("site_taken", ["site": site.shortName(words)]) }
+    return site.sentence(ofRefused: name, words)
+  }
+
   /// Removes the identities at a site. Whoever has proved nothing lately is led to where they do, and back.
   private func disconnect(_ form: FormFields, _ exchange: Exchange) async throws(Refusal) -> Response {
     guard let provider = form["provider"].flatMap(ProviderName.init(rawValue:)) else { throw exchange.refusal(.badRequest) }
@@ -162,7 +199,9 @@ struct AccountPage: Sendable {
     return exchange.leadOn(to: address)
   }
 
-  private func show(_ found: SessionSnapshot, _ exchange: Exchange, misnamed: Misnamed? = nil) async throws(Refusal) -> Response {
+  private func show(
+    _ found: SessionSnapshot, _ exchange: Exchange, misnamed: Misnamed? = nil, refused: (code: RefusalCode, sentence: String)? = nil
+  ) async throws(Refusal) -> Response {
     let words = pages.words(exchange)
     let account = found.account
     let query = try exchange.query()
@@ -179,16 +218,17 @@ struct AccountPage: Sendable {
     let holdings = (try? await driver.engine.holdings(client: try await driver.caller(exchange)).get()) ?? [:]
     let factors = factorRows(account, holdings, words, exchange)
     let model = Model(
-      notice: misnamed == nil ? done : nil,
+      notice: misnamed == nil && refused == nil ? done : nil, refusal: refused?.sentence ?? self.refused(query, words, exchange),
       back: exchange.targets.accept(query["return_to"]).map(NextPage.back) ?? exchange.generation.flows["login"]?.next.returning ?? "/",
       backLabel: words.text("back_to", ["service": exchange.gateway.brand.name ?? exchange.gateway.service]),
-      initial: called.first { $0.isLetter }.map { String($0).uppercased() } ?? "", called: called,
+      initial: called.first { $0.isLetter }.map { String($0).uppercased() }, called: called,
       isUnverified: email != nil && email?.verifiedAt == nil && verifying.map { offers($0, exchange) } ?? false,
       verify: verifying.map { Self.way(path(of: $0, exchange), $0) } ?? "", name: nameForm(account, shown: name, misnamed, words),
       rows: signInRows(account, words, exchange), factors: factors, hasFactors: !factors.isEmpty, language: words.language,
       places: sessions.map { place($0, isCurrent: $0.id == found.session.id, words) }, hasOthers: sessions.count > 1)
     return pages.page(
-      model, title: words["account_page"], status: misnamed?.refusal.code.httpStatus ?? .ok, at: misnamed == nil ? nil : "/auth/account", exchange)
+      model, title: words["account_page"], status: (misnamed?.refusal.code ?? refused?.code)?.httpStatus ?? .ok,
+      at: misnamed == nil && refused == nil ? nil : "/auth/account", exchange)
   }
 
   private func nameForm(_ account: Account, shown: String, _ misnamed: Misnamed?, _ words: Words) -> NameForm {
@@ -204,6 +244,9 @@ struct AccountPage: Sendable {
     var endsOthers = true
     switch exchange.generation.purpose(of: flow) {
     case .verify(let kind): (said, endsOthers) = (words["done_verify_\(kind.rawValue)"], false)
+    case .join(.federated):
+      guard let site = exchange.offered(first: flow).first else { return nil }
+      (said, endsOthers) = (words.text("done_join_site", ["site": site.shortName(words)]), false)
     case .join(let kind): (said, endsOthers) = (words["done_join_\(kind.rawValue)"], false)
     case .change(let kind): said = words["done_change_\(kind.rawValue)"]
     case .factor(_, .unlock): return nil
@@ -273,14 +316,16 @@ struct AccountPage: Sendable {
     return Row(name: title, value: nil, badge: words[isSet ? "is_set" : "is_not_set"], isGood: isSet, links: [link].compactMap(\.self))
   }
 
-  /// An identity at another site. It can be taken off while something else signs the person in.
+  /// An identity at another site. It can be added where there is a flow for it, and taken off while something else signs the person in.
   private func siteRow(_ site: ProviderPage, _ account: Account, _ words: Words, _ exchange: Exchange) -> Row {
     let title = site.shortName(words)
     let held = account.identifiers.first { site.proves($0.identifier, among: exchange.providers) }
     let canLeave = held != nil && driver.engine.canDisconnect(site.name, from: account, exchange.generation)
+    let canJoin = held == nil && exchange.generation.flow(connecting: site.name) != nil
+    let action = canLeave ? "disconnect" : canJoin ? "connect" : nil
     return Row(
       name: title, value: held?.identifier.display, badge: words[held != nil ? "joined" : "not_joined"], isGood: held != nil, links: [],
-      button: canLeave ? Button(label: words["disconnect"], value: site.name.rawValue, name: "\(words["disconnect"]): \(title)") : nil)
+      button: action.map { Button(action: $0, label: words[$0], value: site.name.rawValue, name: "\(words[$0]): \(title)") })
   }
 
   /// The factors that protect the account.

@@ -130,6 +130,7 @@ struct CodePage: Sendable {
       editFlow: changing ?? view.flow, back: changing == nil ? edit ?? NextPage.back(view.returnTo) : NextPage.back(view.returnTo),
       other: words[isEmail ? "other_email" : "other_phone"],
       action: FormFields.address(path, ["id": id]), id: id, flow: view.flow, returnTo: view.returnTo, region: exchange.gateway.region,
+      callingCode: exchange.callingCode(exchange.gateway.region),
       canStartAnew: isSigningIn,
       notice: notice.map { words[$0] }, state: locked != nil ? "locked" : isExpired ? "expired" : "open", isOpen: locked == nil && !isExpired,
       isExpired: isExpired, isLocked: locked != nil, canResend: locked == nil && wait == nil,
@@ -241,6 +242,7 @@ struct CodeModel: PageModel {
   let flow: String
   let returnTo: String?
   let region: String
+  let callingCode: String
   /// Whether the number can go on in a new flow.
   let canStartAnew: Bool
   var notice: String?

@@ -24,6 +24,7 @@ struct ContactPage: Sendable {
     let returnTo: String?
     let typed: String?
     let region: String
+    let callingCode: String
     let problem: String?
     let isInvalid: Bool
     let back: String
@@ -147,7 +148,8 @@ struct ContactPage: Sendable {
       : [reason, words[names.1]].compactMap(\.self).joined(separator: " ")
     let model = Model(
       heading: words[names.0], subtitle: subtitle, sentTo: sentTo, asksPhone: asks && !isEmail, asksEmail: asks && isEmail, action: path,
-      id: id?.secret.reveal(), flow: flow, returnTo: returnTo, typed: typed, region: region ?? exchange.gateway.region, problem: problem,
+      id: id?.secret.reveal(), flow: flow, returnTo: returnTo, typed: typed, region: region ?? exchange.gateway.region,
+      callingCode: exchange.callingCode(region ?? exchange.gateway.region), problem: problem,
       isInvalid: [.invalidPhone, .invalidEmail].contains(refusal?.code), back: NextPage.back(returnTo),
       wait: refusal?.retryAfter.map(Countdown.init),
       waitLabel: words[refusal?.code == .resendTooSoon ? "resend_in" : "try_again_in"],

@@ -85,6 +85,7 @@ struct EntranceModel: PageModel {
   let returnTo: String?
   let phone: String?
   let region: String
+  let callingCode: String
   let email: String?
   let firstName: String?
   let lastName: String?

@@ -388,7 +388,8 @@ struct EntrancePage: Sendable {
     let model = EntranceModel(
       heading: words[heading], subtitle: words[subtitle], action: here, isLogin: isLogin, isPhone: form.way == .phone, isEmail: form.way == .email,
       isAddress: form.way == .code || form.way == .reset, way: form.way.rawValue, id: form.id, flow: form.flow, returnTo: form.returnTo,
-      phone: phone, region: form.region ?? exchange.gateway.region, email: form.email, firstName: form.firstName,
+      phone: phone, region: form.region ?? exchange.gateway.region,
+      callingCode: exchange.callingCode(form.region ?? exchange.gateway.region), email: form.email, firstName: form.firstName,
       lastName: form.lastName, hasNames: !isLogin && form.way == .email, code: form.code, problem: form.problem,
       isCalm: form.isCalm,
       phoneIsInvalid: form.invalid == "phone", emailIsInvalid: form.invalid == "email", passwordIsInvalid: form.invalid == "password",

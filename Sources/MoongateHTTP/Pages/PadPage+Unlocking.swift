@@ -72,9 +72,22 @@ extension Exchange {
   ///
   /// Names the service as the configuration does, and nothing of the address: a link must not put words on the page.
   func reason(for purpose: FlowPurpose, returnTo: String?, _ words: Words) -> String? {
-    guard let returnTo, !returnTo.hasPrefix("/auth/") else { return nil }
     let service: KeyValuePairs = ["service": gateway.brand.name ?? gateway.service]
-    if let made = purpose.setProvider { return requires(made, at: returnTo) ? words.text("asks_setup", service) : nil }
+    if let made = purpose.setProvider {
+      guard let target = Self.target(behind: returnTo) else { return nil }
+      return requires(made, at: target) ? words.text("asks_setup", service) : nil
+    }
+    guard let returnTo, !returnTo.hasPrefix("/auth/") else { return nil }
     return purpose.isProofAlone && purpose.needsSession ? words.text("asks_again", service) : nil
+  }
+
+  /// Where a person goes on to in the end: a factor that has to be set up leads to the page that proves it, and that page to the service.
+  private static func target(behind returnTo: String?) -> String? {
+    var target = returnTo
+    for _ in 0..<3 {
+      guard let address = target, address.hasPrefix("/auth/") else { return target }
+      target = FormFields(address.utf8.drop { $0 != UInt8(ascii: "?") }.dropFirst())?["return_to"]
+    }
+    return nil
   }
 }

@@ -224,6 +224,7 @@ extension Exchange {
   /// The page on which the flow begins, with the sentence of a refusal. Who proves once more that it is them is signed in as before, and comes
   /// back to where that was asked for.
   func address(ofRefused code: RefusalCode, of view: FlowView, by provider: ProviderName, id: FlowID?, returnTo: String?) -> String {
+    if view.purpose.connectsSite { return FormFields.address("/auth/account", ["refused": NextPage.nameTold(code), "by": provider.rawValue]) }
     if ProviderPage(provider, providers)?.isOnStepPage ?? true {
       if let id { return FormFields.address(ProviderPage.stepPath, ["id": id.secret.reveal(), "refused": NextPage.nameTold(code)]) }
       return ProviderPage.stepAddress(view.flow, with: provider, returnTo: returnTo, refused: NextPage.nameTold(code))

@@ -54,6 +54,8 @@ struct PasswordForm: Sendable {
   /// - Throws: 403 where the account has none of what the flow asks for here (exact.md, "Policies and tools").
   func stepUp(_ name: String, _ account: Account, _ returnTo: String?, problem: String?, _ exchange: Exchange) throws(Refusal) -> Response? {
     guard let flow = exchange.generation.flows[name], flow.purpose.needsSession else { return nil }
+    // A site is connected by the button there.
+    if flow.purpose.connectsSite { return exchange.leadOn(to: "/auth/account") }
     let ways = ways(flow, account, exchange)
     if ways.password != nil || !ways.sites.isEmpty { return page(ways, id: nil, flow: name, returnTo: returnTo, problem, nil, exchange) }
     // A flow of the operator's that asks for a code first.

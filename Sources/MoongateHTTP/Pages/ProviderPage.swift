@@ -173,6 +173,9 @@ extension Exchange {
     return sites.first { $0.name.rawValue == name }
   }
 
+  /// The code by which a country is called; empty where nothing knows it.
+  func callingCode(_ region: String) -> String { providers.formatter(for: .phone)?.callingCode(region: region) ?? "" }
+
   /// Those that keep a factor for accounts and have a flow that sets it.
   var factors: [ProviderPage] { pages.filter { $0.descriptor.role.contains(.keepsFactor) && generation.flow(for: .factor($0.name, .set)) != nil } }
 }

@@ -384,6 +384,8 @@ extension FlowPurpose {
     switch self {
     case .factor(let provider, _): provider == descriptor.name
     case .verify(let kind), .change(let kind): descriptor.identifierKinds.contains(kind)
+    // A number that is joined makes two accounts one, which an operator decides.
+    case .join(.federated): descriptor.identifierKinds.contains(.federated)
     default: false
     }
   }

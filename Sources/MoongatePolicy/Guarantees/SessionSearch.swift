@@ -117,7 +117,7 @@ struct SessionSearch {
       case .newDevice, .networkChanged, .exists: true
       case .holds(.phone), .verified(.phone): joins || isThere([.change(.phone), .verify(.phone)])
       case .holds(.email), .verified(.email): joins || recovers || isThere([.change(.email), .verify(.email)])
-      case .holds(.federated), .verified(.federated): joins
+      case .holds(.federated), .verified(.federated): joins || isThere([.join(.federated)])
       case .keeps(let provider):
         purposes.contains { purpose in
           guard case .factor(provider, let operation) = purpose else { return false }

@@ -31,6 +31,10 @@ extension FlowSearch {
     if situation.machine.due?.requirement == .enroll { return [StepPass(facts: situation.facts, knowsAccount: true, isFactor: false, sets: true)] }
     if purpose.step(of: provider.descriptor.name) == .set { return choosing(provider, purpose, situation) }
     if provider is any CodeProvider { return situation.knowsAccount ? toOwn(kinds, purpose, situation) : toNamed(provider, purpose, situation, flow) }
+    if kinds.contains(.federated), purpose.connectsSite, situation.knowsAccount {
+      // New to the account, and so no proof of it.
+      return [StepPass(facts: situation.facts, knowsAccount: true, proves: [.federated], isHeld: false)]
+    }
     if kinds.contains(.federated) { return byFederation(kinds, situation) }
     return bySecret(provider, kinds, situation)
   }

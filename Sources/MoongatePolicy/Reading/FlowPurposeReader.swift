@@ -18,11 +18,27 @@ extension FlowPurposeKind {
   }
 }
 
-/// The kinds of identifier that a flow can verify, change or join.
+/// The kinds of identifier that a flow can be about.
 enum GivenIdentifierKind: String, CaseIterable {
-  case phone, email
+  case phone, email, federated
 
-  fileprivate var kind: IdentifierKind { self == .phone ? .phone : .email }
+  fileprivate var kind: IdentifierKind {
+    switch self {
+    case .phone: .phone
+    case .email: .email
+    case .federated: .federated
+    }
+  }
+}
+
+extension IdentifierKind {
+  fileprivate var spoken: String {
+    switch self {
+    case .phone: "a phone number"
+    case .email: "an email address"
+    case .federated: "an identity at another site"
+    }
+  }
 }
 
 /// Reads `purpose`, `provider` and `identifier` of flows/NAME.lua.
@@ -77,9 +93,9 @@ struct FlowPurposeReader {
     case .signIn: return hasProvider ? provider(word, reader).map { _ in .signIn } : .signIn
     case .stepUp: return .stepUp
     case .register: return hasProvider ? provider(word, reader).map { .register(setting: $0) } : .register(setting: nil)
-    case .verify: return identifier(word, reader).map { .verify($0) }
+    case .verify: return ownIdentifier(word, reader).map { .verify($0) }
     case .join: return joined(reader)
-    case .change where hasIdentifier: return identifier(word, reader).map { .change($0) }
+    case .change where hasIdentifier: return ownIdentifier(word, reader).map { .change($0) }
     case .change, .set, .disable, .reset, .unlock:
       guard let operation = FlowPurpose.FactorOperation(rawValue: word.rawValue), let name = provider(word, reader) else { return nil }
       return .factor(name, operation == .reset && identifiesPeople(name) ? .recover : operation)
@@ -119,11 +135,25 @@ struct FlowPurposeReader {
     return reader.choice("identifier", GivenIdentifierKind.self)?.kind
   }
 
-  /// Accounts become one only by a phone number.
+  /// An identifier that a code can go to.
+  private func ownIdentifier(_ word: FlowPurposeKind, _ reader: TableReader) -> IdentifierKind? {
+    guard let kind = identifier(word, reader) else { return nil }
+    guard kind != .federated else {
+      problems.add(
+        location("identifier", reader), reader.path("identifier"),
+        "an identity at another site is added by purpose = \"join\" and removed on the account page: write \"phone\" or \"email\"")
+      return nil
+    }
+    return kind
+  }
+
+  /// Accounts become one only by a phone number; an identity at another site is only added.
   private func joined(_ reader: TableReader) -> FlowPurpose? {
     guard let kind = identifier(.join, reader) else { return nil }
-    guard kind == .phone else {
-      problems.add(location("identifier", reader), reader.path("identifier"), "accounts are joined by identifier = \"phone\" only")
+    guard kind != .email else {
+      problems.add(
+        location("identifier", reader), reader.path("identifier"),
+        "\"join\" adds a number (identifier = \"phone\") or an identity at another site (identifier = \"federated\"): write one of them")
       return nil
     }
     return .join(kind)
@@ -150,10 +180,13 @@ struct FlowPurposeReader {
     let kind: IdentifierKind? = if case .verify(let kind) = purpose { kind } else { purpose.newIdentifier }
     guard let kind else { return }
     if !choices.contains(where: { providers.descriptor($0.rawValue)?.identifierKinds.contains(kind) ?? false }) {
-      let able = providers.descriptors.filter { $0.identifierKinds == [kind] && providers.isConfigured($0.name) }.map(\.name.rawValue)
+      let able = providers.descriptors.filter { descriptor in
+        (kind == .federated ? descriptor.identifierKinds.contains(kind) : descriptor.identifierKinds == [kind])
+          && providers.isConfigured(descriptor.name)
+      }.map(\.name.rawValue)
       problems.add(
         location("identifier", reader), reader.path("identifier"),
-        "no step of this flow proves \(kind == .phone ? "a phone number" : "an email address")"
+        "no step of this flow proves \(kind.spoken)"
           + (able.isEmpty ? "" : ": add a step of \(Suggestion.list(able))"))
     }
   }

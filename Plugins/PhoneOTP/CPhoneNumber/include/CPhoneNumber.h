@@ -57,8 +57,8 @@ cphone_status cphone_read(const char *digits, size_t length, const char *region,
 // Returns the length of the text, 0 where it cannot be had.
 size_t cphone_format_typed(const char *digits, size_t length, const char *region, char *out, size_t capacity);
 
-// Whether numbers of the region are known: two upper-case letters and NUL. 1 or 0.
-int32_t cphone_knows_region(const char *region);
+// The calling code of the region: two upper-case letters and NUL. 0 where its numbers are not known.
+int32_t cphone_calling_code(const char *region);
 
 #ifdef __cplusplus
 }

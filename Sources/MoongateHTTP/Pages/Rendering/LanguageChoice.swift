@@ -2,7 +2,7 @@ import HTTPTypes
 import Hummingbird
 import MoongateCore
 
-/// In which of the languages a page is shown: the one that the person chose on a page, else what their browser asks for
+/// In which of the languages a page is shown: for a script the language of its page; else the one that the person chose on a page, or what their browser asks for
 /// (RFC 9110 section 12.5.4), else English.
 enum LanguageChoice {
   /// Keeps what was chosen. It is sent to our own pages only, and says nothing about anybody.
@@ -12,6 +12,8 @@ enum LanguageChoice {
 
   static func choose(_ request: Request, chosen: String?, among languages: [Words]) -> Words? {
     if let chosen, let known = languages.first(where: { $0.tag == chosen }) { return known }
+    let page = HTTPField.Name("Moongate-Language").flatMap { request.headers[$0] }
+    if let page, let known = languages.first(where: { $0.tag == page }) { return known }
     if let kept = languages.first(where: { isKept($0.tag, request.headers[values: .cookie]) }) { return kept }
     return choose(accepting: request.headers[values: .acceptLanguage], among: languages)
   }

@@ -4,6 +4,8 @@ import { record } from "./events.js";
 
 // What the gateway may lead this browser to: a ceremony is offered only where the browser has the API for it.
 const abilities = typeof PublicKeyCredential === "function" && navigator.credentials ? "script, ceremony" : "script";
+/// What goes in goes into this page: it is in this page's language, whatever has been chosen in another tab since.
+const ours = { Accept: "text/html", "Moongate-Language": document.documentElement.lang };
 
 /// { next } or { right } where it went well, { page, status } with a page of refusal, { failed } if the network or the server failed, with the
 /// server's sentence where it sent one.
@@ -13,7 +15,7 @@ export async function send(form, submitter, patience = 10_000, more = {}) {
   for (const [name, value] of Object.entries(more)) body.set(name, value);
   try {
     const answer = await fetch(form.getAttribute("action"), {
-      method: "POST", body, headers: { Accept: "text/html", "Moongate-Page": abilities }, signal: AbortSignal.timeout(patience),
+      method: "POST", body, headers: { ...ours, "Moongate-Page": abilities }, signal: AbortSignal.timeout(patience),
     });
     const type = answer.headers.get("Content-Type") ?? "";
     if (type.startsWith("application/json")) return await answer.json();
@@ -33,7 +35,7 @@ const isOurs = (page) => page.querySelector("main") !== null && Boolean(page.bod
 /// The page as it stands at the server now; null where that cannot be had.
 export async function look(address = location.href) {
   try {
-    const answer = await fetch(address, { headers: { Accept: "text/html" }, signal: AbortSignal.timeout(10_000) });
+    const answer = await fetch(address, { headers: ours, signal: AbortSignal.timeout(10_000) });
     const page = answer.status < 500 ? parse(await answer.text()) : null;
     return page && isOurs(page) ? page : null;
   } catch {
