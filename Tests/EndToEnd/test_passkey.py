@@ -294,6 +294,7 @@ def test_one_of_them_is_removed_on_the_account_page(screen, key):
     screen.waits(lambda: any(entry["to"] == screen.number and "A passkey was removed" in entry["text"] for entry in screen.house.outbox()), "the notice")
     events = requests.get(f"{screen.house.admin}/events?limit=200", timeout=10).json()
     lines = [line for line in events if line.get("flow") == "passkey_disable" and line["kind"] == "factor_changed"]
+    lines = [line for line in lines if line["account"] == lines[0]["account"]]
     assert len(lines) == 1 and lines[0]["provider"] == "passkey" and lines[0]["detail"]["request"], lines
 
 
