@@ -201,8 +201,12 @@ public struct Passkey: FullProvider {
     guard let held else { return .refused(Self.notSetUp) }
     let chosen: String
     do throws(InputProblem) { chosen = try input.text(Self.removed) } catch { return .malformed(error) }
-    let rest = held.credentials.filter { chosen != Self.all && $0.id != chosen }
-    return .proved(Proof(record: rest.isEmpty ? .remove : .replaceOnce(try PasskeyRecord(rest).bytes)))
+    return try Self.keeping(held.credentials.filter { chosen != Self.all && $0.id != chosen })
+  }
+
+  /// What a removal leaves takes the record's place.
+  private static func keeping(_ rest: [Credential]) throws -> StepAnswer {
+    .proved(Proof(record: rest.isEmpty ? .remove : .replaceOnce(try PasskeyRecord(rest).bytes)))
   }
 
   private func prove(_ state: PasskeyState, _ input: ProviderInput, _ held: PasskeyRecord?, _ step: StepContext) throws -> StepAnswer {
@@ -232,12 +236,13 @@ public struct Passkey: FullProvider {
 
   /// What follows for the passkey that was chosen before another one, or the same, was proved.
   private func go(on chosen: Credential, _ held: PasskeyRecord, _ step: StepContext) throws -> StepAnswer {
-    if step.purpose == .disable {
-      let rest = held.credentials.filter { $0.id != chosen.id }
-      return .proved(Proof(record: rest.isEmpty ? .remove : .replaceOnce(try PasskeyRecord(rest).bytes)))
-    }
+    step.purpose == .disable ? try Self.keeping(held.credentials.filter { $0.id != chosen.id }) : try naming(chosen, step)
+  }
+
+  /// The round in which a passkey gets another name.
+  private func naming(_ credential: Credential, _ step: StepContext) throws -> StepAnswer {
     var state = PasskeyState(purpose: step.purpose.rawValue)
-    state.made = chosen
+    state.made = credential
     return .ask([Self.name], state: try state.bytes, showing: [.text("Give this passkey a name by which you will know it.")])
   }
 
@@ -245,11 +250,8 @@ public struct Passkey: FullProvider {
   private func go(on verdict: Assertion.Verdict, _ held: PasskeyRecord, _ step: StepContext) throws -> StepAnswer {
     switch step.purpose {
     case .disable where held.credentials.count > 1: return try removal(of: held, step).answer
-    case .disable: return .proved(Proof(record: .remove))
-    case .change:
-      var state = PasskeyState(purpose: step.purpose.rawValue)
-      state.made = verdict.credential
-      return .ask([Self.name], state: try state.bytes, showing: [.text("Give this passkey a name by which you will know it.")])
+    case .disable: return try Self.keeping([])
+    case .change: return try naming(verdict.credential, step)
     case .prove, .set:
       // An authenticator that counts proves a copy by it, so of two flows that were judged by one count one completes. Of all others the times are kept where nothing else
       // has changed.

@@ -59,9 +59,7 @@ extension FullRules {
       return isAskedAgain(wronged, left: left, field)
     case .proved:
       if let field, await isPartCompared(field, person, opened) {
-        stage.finds(
-          .wholeAnswer, "Only a part of `\(field)` is compared: a wrong answer that has something of the right one is proved.",
-          "Compare all of it, in constant time. A field that is no part of the answer is named in `ConformanceSubject.uncompared`.", field: field)
+        tellPart(of: field, "a wrong answer that has something of the right one is proved.")
       } else {
         stage.finds(.refusals, "A wrong answer is proved.", "Compare before you prove.", field: field)
       }
@@ -174,13 +172,17 @@ extension FullRules {
       switch (wronged.first, wronged.end) {
       case (.refused(let reason, _), _): judgeCounted(reason, field)
       case (_, .proved) where wronged.following <= left:
-        stage.finds(
-          .wholeAnswer, "Only a part of `\(field)` is compared: with \(altered.what) the answer is still proved.",
-          "Compare all of it, in constant time. A field that is no part of the answer is named in `ConformanceSubject.uncompared`.", field: field)
+        tellPart(of: field, "with \(altered.what) the answer is still proved.")
         return
       default: break
       }
     }
+  }
+
+  private func tellPart(of field: String, _ how: String) {
+    stage.finds(
+      .wholeAnswer, "Only a part of `\(field)` is compared: \(how)",
+      "Compare all of it, in constant time. A field that is no part of the answer is named in `ConformanceSubject.uncompared`.", field: field)
   }
 
   // MARK: fields that were not asked for

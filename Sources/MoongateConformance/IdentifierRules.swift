@@ -152,8 +152,10 @@ extension Stage {
     judge(identifier.attributes, of: "an identifier", declared: descriptor.facts.filter { descriptor.of($0) == identifier.kind })
   }
 
-  /// Whether a proof tells what is declared.
-  func judgeFacts(of proof: Proof) { judge(proof.facts, of: "a proof", declared: descriptor.facts) }
+  /// Whether a proof tells what is declared; nothing is judged where it tells nothing.
+  func judgeFacts(of proof: Proof) {
+    if !proof.facts.isEmpty { judge(proof.facts, of: "a proof", declared: descriptor.facts) }
+  }
 
   private func judge(_ told: [String: String], of what: String, declared: [FactField]) {
     judges(.facts)

@@ -8,15 +8,15 @@ import Testing
 
   /// Names that mean nothing but a provider, and places in which a word can only be the name of one.
   private static let naming = [
-    #"\b(phone_otp|google_oauth|totp|chat_code)\b"#,
+    #"\b(phone_otp|google_oauth|totp|passkey|chat_code)\b"#,
     #"(?i)\b(?!GoogleDemo|MockGoogleCommand)\w*google\w*|done_pin"#,
-    #"'(pin|password|email_code)'"#,
+    #"'(pin|password|email_code)'|\["(pin|email_code)"\]"#,
     #"(rawValue:|rawValue ==|ProviderName =|case|provider:|provider ==|nil,|\[ProviderName\] = \[)\s*"(pin|password|email_code)""#,
   ]
 
   /// The words to look for at all: most lines have none of them.
   private static let words = [
-    "phone_otp", "google", "Google", "totp", "chat_code", "done_pin", "\"pin\"", "\"password\"", "\"email_code\"", "'pin'", "'password'",
+    "phone_otp", "google", "Google", "totp", "passkey", "chat_code", "done_pin", "\"pin\"", "\"password\"", "\"email_code\"", "'pin'", "'password'",
     "'email_code'",
   ]
 

@@ -91,16 +91,17 @@ package struct ProviderRegistry: Sendable {
     return name
   }
 
-  /// Whether an identity elsewhere is one of the provider. Those of instances and of programs begin with their names; all others are of the first
-  /// provider of sites, which is part of this program.
-  package func proves(_ identity: Identifier, by name: ProviderName) -> Bool {
-    guard identity.kind == .federated, descriptors[name]?.identifierKinds.contains(.federated) ?? false else { return false }
-    return issuer(of: identity).map { $0 == name } ?? (firstOfSites == name)
+  /// The provider whose an identity elsewhere is. Those of instances and of programs begin with their names; all others are of the first provider of
+  /// sites, which is part of this program.
+  package func prover(of identity: Identifier) -> ProviderName? {
+    guard identity.kind == .federated else { return nil }
+    let isSite = { (descriptor: ProviderDescriptor) in descriptor.identifierKinds.contains(.federated) }
+    if let issuer = issuer(of: identity) { return descriptors[issuer].map(isSite) ?? false ? issuer : nil }
+    return all.lazy.compactMap { descriptors[$0.descriptor.name] }.first { $0.instanceOf == nil && isSite($0) }?.name
   }
 
-  private var firstOfSites: ProviderName? {
-    all.lazy.compactMap { descriptors[$0.descriptor.name] }.first { $0.instanceOf == nil && $0.identifierKinds.contains(.federated) }?.name
-  }
+  /// Whether an identity elsewhere is one of the provider.
+  package func proves(_ identity: Identifier, by name: ProviderName) -> Bool { prover(of: identity) == name }
 
   /// Codes that are the core's to answer: a provider that could say `too_many_attempts` would look like a lock.
   private static func clashes(of descriptor: ProviderDescriptor) -> [String] {

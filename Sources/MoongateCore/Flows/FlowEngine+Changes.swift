@@ -33,7 +33,7 @@ extension FlowEngine {
     var event = event(kind, visit, record: record, id: id)
     event.identifier = keys.logHash(identifier.value)
     event.detail["identifier_kind"] = identifier.kind.rawValue
-    event.provider = registry(visit).all.map(\.descriptor.name).first { registry(visit).proves(identifier, by: $0) }
+    event.provider = registry(visit).prover(of: identifier)
     return event
   }
 

@@ -341,8 +341,10 @@ extension FlowEngine {
   /// very thing that was removed. What a session has passed by such a factor, this flow's own proof included, is forgotten.
   private func lessened(_ before: Account?, _ after: Account, _ purpose: FlowPurpose) -> Set<ProviderName> {
     var lessened = before?.credentials.subtracting(after.credentials) ?? []
-    if case .factor(let provider, .disable) = purpose { lessened.insert(provider) }
-    if case .factor(let provider, .reset) = purpose { lessened.insert(provider) }
+    switch purpose {
+    case .factor(let provider, .disable), .factor(let provider, .reset): lessened.insert(provider)
+    default: break
+    }
     return lessened
   }
 

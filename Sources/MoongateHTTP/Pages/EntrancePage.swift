@@ -365,7 +365,7 @@ struct EntrancePage: Sendable {
     switch form.way {
     case .phone: offer(.email, "use_email")
     case .email:
-      if isOffered(.code, form.flow, exchange) { forms.append(EntranceModel.Link(label: words["email_code"], address: carried(here, .code))) }
+      if isOffered(.code, form.flow, exchange) { forms.append(EntranceModel.Link(label: words["use_code"], address: carried(here, .code))) }
       offer(.phone, "use_phone")
     case .code, .reset:
       offer(.email, "remembered")

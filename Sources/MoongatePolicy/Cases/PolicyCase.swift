@@ -13,14 +13,14 @@ package struct PolicyCase: Sendable {
   /// The flows that it begins.
   package var flows: Set<String> { Set(acts.compactMap { if case .flow(let name) = $0.kind { name } else { nil } }) }
 
-  /// Whether a code is asked for when nobody was named yet to whom one can go.
+  /// Whether a code is asked for when nobody to whom one can go was named before. Where nobody is named at all it goes to what the account holds.
   /// - Parameter kinds: the kinds of identifier that codes go to.
   func asksCodeForNobody(among kinds: Set<IdentifierKind>) -> Bool {
     var named: Set<IdentifierKind> = []
     for act in acts {
       switch act.kind {
       case .identifier(let kind, _): named.insert(kind)
-      case .send, .resend: if named.isDisjoint(with: kinds) { return true }
+      case .send, .resend: if named.isEmpty ? kinds.isEmpty : named.isDisjoint(with: kinds) { return true }
       default: break
       }
     }

@@ -171,4 +171,10 @@ import Testing
   @Test func aSpoiledSignatureIsNeverTheRightOne() {
     for last in UInt8.min...UInt8.max { #expect(CaseDevice.spoiled(Data([0x30, last])) != Data([0x30, last])) }
   }
+
+  /// Who is named nowhere gets codes by what the account holds: such a case is played as before.
+  @Test func aCaseThatNamesNobodyIsPlayed() throws {
+    let cases = try cases("return tests { case \"x\" { account { phone = \"+919999999999\" }, flow \"login\", send(), expect { status = 404 } } }")
+    #expect(cases.map(\.name) == ["x"])
+  }
 }
