@@ -37,7 +37,9 @@ package struct PublicApplication: Service, CustomStringConvertible {
       FlowCalls(driver: driver).endpoints, sessions.endpoints, account.endpoints, PhoneFormatCall(providers: providers, pages: pages).endpoints,
       SeedCalls(driver: driver, sessions: sessions, clock: clock).endpoints, ClientEventCall(driver: driver, clock: clock, audit: audit).endpoints,
     ]
-    let described = OpenAPICall(describing: api.flatMap { $0 }, regions: PhoneFormatCall.regions(of: providers))
+    let described = OpenAPICall(
+      describing: api.flatMap { $0 }, regions: PhoneFormatCall.regions(of: providers),
+      events: ClientEvent.names(sites: ClientEvent.sites(of: providers)))
     let endpoints: [[Endpoint]] = [
       api.flatMap { $0 }, described.endpoints, KeySetCall(document: keySet).endpoints, WellKnownCall().endpoints,
       EntrancePage(.login, driver, pages).endpoints, EntrancePage(.register, driver, pages).endpoints,

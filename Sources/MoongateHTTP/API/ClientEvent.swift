@@ -1,4 +1,5 @@
 import MoongateCore
+import MoongateSDK
 
 /// One event of a page, by the names and parameters of the seeds. The list is closed and every value is of a closed form,
 /// so that nothing a person typed can reach the audit trail by it.
@@ -24,6 +25,16 @@ struct ClientEvent: Sendable, Equatable {
     case started, success, cancelled
 
     func name(at site: String) -> String { "login_\(site)_\(rawValue)" }
+  }
+
+  /// What client events call the sites of a program's providers, or of a registry with instances and other programs.
+  static func sites(of providers: ProviderRegistry) -> [String] {
+    providers.all.compactMap { ProviderPage($0.descriptor.name, providers) }.filter { $0.siteButton != nil }.map(\.eventName)
+  }
+
+  /// The names of all events.
+  static func names(sites: [String]) -> [String] {
+    Name.allCases.map(\.rawValue) + sites.flatMap { site in SiteMoment.allCases.map { $0.name(at: site) } }
   }
 
   /// What a parameter may be.

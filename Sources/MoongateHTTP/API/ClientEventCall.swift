@@ -26,7 +26,7 @@ struct ClientEventCall: Sendable {
     guard case .list(let items)? = body["events"], items.count <= Self.most else {
       throw exchange.refusal(.invalidInput, detail: "events must be a list of at most \(Self.most).", field: "events")
     }
-    let sites = exchange.pages.filter { $0.siteButton != nil }.map(\.eventName)
+    let sites = ClientEvent.sites(of: exchange.providers)
     var events: [ClientEvent] = []
     for (index, item) in items.enumerated() {
       guard let event = ClientEvent(item, sites: sites) else {

@@ -8,8 +8,10 @@ struct OpenAPICall: Sendable {
   /// - Parameters:
   ///   - endpoints: all of the gateway's own; those without a description are none of the API.
   ///   - regions: the countries that may be named, in two letters.
-  init(describing endpoints: [Endpoint], regions: [String]) {
-    document = Self.document(of: endpoints + [Self.endpoint { _ throws(Refusal) in .nothing }], regions).bytes + [UInt8(ascii: "\n")]
+  ///   - events: the names of client events.
+  init(describing endpoints: [Endpoint], regions: [String], events: [String]) {
+    let lists: KeyValuePairs = ["Region": regions, "ClientEventName": events]
+    document = Self.document(of: endpoints + [Self.endpoint { _ throws(Refusal) in .nothing }], lists).bytes + [UInt8(ascii: "\n")]
   }
 
   var endpoints: [Endpoint] {
@@ -20,7 +22,8 @@ struct OpenAPICall: Sendable {
     Endpoint(.call, .get, "/api/auth/openapi.json", .openAPI, handle: handle)
   }
 
-  private static func document(of endpoints: [Endpoint], _ regions: [String]) -> JSONValue {
+  /// - Parameter lists: schemas of a word among several, by name.
+  private static func document(of endpoints: [Endpoint], _ lists: KeyValuePairs<String, [String]>) -> JSONValue {
     var paths: [(path: String, operations: [JSONMember])] = []
     for endpoint in endpoints {
       guard let operation = endpoint.operation else { continue }
@@ -41,7 +44,7 @@ struct OpenAPICall: Sendable {
         "securitySchemes": .members(["session": .members(["type": .text("http"), "scheme": .text("bearer")])]),
         "schemas": .object(
           (Array(Components.schemas) + Array(Components.export)).map { JSONMember(name: $0.key, value: $0.value) }
-            + [JSONMember(name: "Region", value: Schema.oneOf(regions))]),
+            + lists.map { JSONMember(name: $0.key, value: Schema.oneOf($0.value)) }),
       ]),
     ])
   }

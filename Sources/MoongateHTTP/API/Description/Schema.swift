@@ -41,7 +41,7 @@ enum Schema {
     return "^\(atoms)(\\.\(atoms))*@(\(label)\\.)+[A-Za-z]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$"
   }()
 
-  static func input(pattern: String) -> JSONValue { .members(["type": .text("string"), "pattern": .text(pattern)]) }
+  private static func input(pattern: String) -> JSONValue { .members(["type": .text("string"), "pattern": .text(pattern)]) }
 
   /// Members that we do not know, at any depth.
   static let ignored: JSONValue = .members([
