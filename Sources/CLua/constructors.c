@@ -131,6 +131,8 @@ static const struct {
   {"expect", take_table},  {"wait", take_text_or_table},
   {"send", take_table_or_nothing}, {"resend", take_table_or_nothing}, {"wrong", take_table_or_nothing},
   {"right", take_nothing}, {"skip", take_nothing},
+  // Groups: `members()` of accounts.lua, `group "ops"` of a case.
+  {"members", take_nothing}, {"group", take_text_or_table},
 };
 
 void constructors_add(lua_State *L) {

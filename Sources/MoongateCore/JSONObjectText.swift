@@ -30,6 +30,16 @@ struct JSONObjectText {
     bytes.append(contentsOf: object.closed)
   }
 
+  mutating func add(_ name: String, _ texts: [String]) {
+    begin(name)
+    bytes.append(UInt8(ascii: "["))
+    for (index, text) in texts.enumerated() {
+      if index > 0 { bytes.append(UInt8(ascii: ",")) }
+      quote(text)
+    }
+    bytes.append(UInt8(ascii: "]"))
+  }
+
   private mutating func begin(_ name: String) {
     if bytes.count > 1 { bytes.append(UInt8(ascii: ",")) }
     quote(name)

@@ -16,6 +16,8 @@ package struct Refusal: Error, Sendable, Equatable {
   /// For `step_up_required`: which provider, by which flow. For `delivery_failed` with a reason: whose delivery it was.
   package var provider: ProviderName?
   package var flow: String?
+  /// For `forbidden`: the groups of which one is required.
+  package var groups: GroupRequirement?
   /// For `delivery_failed`: why the identifier cannot be reached, where the provider has declared that.
   package var deliveryReason: DeliveryReason?
   /// Found under `/decisions/{id}`.
@@ -23,7 +25,7 @@ package struct Refusal: Error, Sendable, Equatable {
 
   package init(
     _ code: RefusalCode, decision: DecisionID, detail: String? = nil, field: String? = nil, attemptsLeft: Int? = nil, retryAfter: Duration? = nil,
-    resendAt: Timestamp? = nil, provider: ProviderName? = nil, flow: String? = nil
+    resendAt: Timestamp? = nil, provider: ProviderName? = nil, flow: String? = nil, groups: GroupRequirement? = nil
   ) {
     self.code = code
     self.decision = decision
@@ -34,6 +36,7 @@ package struct Refusal: Error, Sendable, Equatable {
     self.resendAt = resendAt
     self.provider = provider
     self.flow = flow
+    self.groups = groups
   }
 }
 
@@ -45,7 +48,7 @@ package enum RefusalCode: Hashable, Sendable {
   case accountNotFound, flowNotFound
   case alreadyRegistered, stepNotOpen, alreadySet, noPIN
   case invalidPhone, invalidEmail, invalidInput, weakPIN, pinMismatch, weakPassword
-  case denied, originRefused, disabled, emailNotVerified, stepUpRequired, identifierTooNew
+  case denied, forbidden, originRefused, disabled, emailNotVerified, stepUpRequired, identifierTooNew
   case unauthenticated
   case badRequest, notFound, noRoute, methodNotAllowed, versionNotSupported
   case timeout, tooLarge, notJSON, headersTooLarge
@@ -80,7 +83,7 @@ package enum RefusalCode: Hashable, Sendable {
   static let all: [RefusalCode] = [
     .invalidCode, .invalidPIN, .invalidPassword, .oauthFailed, .oauthCancelled, .codeExpired, .flowExpired, .tooManyAttempts, .resendTooSoon,
     .sendLimit, .rateLimited, .accountNotFound, .flowNotFound, .alreadyRegistered, .stepNotOpen, .alreadySet, .noPIN, .invalidPhone, .invalidEmail,
-    .invalidInput, .weakPIN, .pinMismatch, .weakPassword, .denied, .originRefused, .disabled, .emailNotVerified, .stepUpRequired, .identifierTooNew,
+    .invalidInput, .weakPIN, .pinMismatch, .weakPassword, .denied, .forbidden, .originRefused, .disabled, .emailNotVerified, .stepUpRequired, .identifierTooNew,
     .unauthenticated,
     .badRequest, .notFound, .noRoute, .methodNotAllowed, .versionNotSupported, .timeout, .tooLarge, .notJSON, .headersTooLarge, .deliveryFailed,
     .policyError, .busy, .storeUnavailable, .upstreamUnavailable, .upstreamTimeout,
@@ -112,6 +115,7 @@ package enum RefusalCode: Hashable, Sendable {
     case .pinMismatch: ("pin_mismatch", 422)
     case .weakPassword: ("weak_password", 422)
     case .denied: ("denied", 403)
+    case .forbidden: ("forbidden", 403)
     case .originRefused: ("origin_refused", 403)
     case .disabled: ("disabled", 403)
     case .emailNotVerified: ("email_not_verified", 403)

@@ -23,6 +23,10 @@ extension Refusal {
     object.add("field", field)
     object.add("provider", provider?.rawValue)
     object.add("flow", flow)
+    // One group as routes.lua says it, as text; of several, the list of any_of.
+    if let groups {
+      if groups.anyOf.count == 1 { object.add("group", groups.anyOf[0].rawValue) } else { object.add("group", groups.anyOf.map(\.rawValue)) }
+    }
     object.add("reason", deliveryReason?.reason.rawValue)
     if let deliveryReason { object.add("permanent", deliveryReason.isPermanent) }
     for member in more { object.add(member.key, member.value) }

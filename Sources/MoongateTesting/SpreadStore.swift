@@ -42,6 +42,11 @@ package final class SpreadStore: Store {
     try await next.providerRecord(of: account, for: provider)
   }
   package func factors(of account: String) async throws(StoreFault) -> [StoredFactor] { try await next.factors(of: account) }
+  package func groupCounts() async throws(StoreFault) -> [GroupName: Int] { try await next.groupCounts() }
+  package func members(of group: GroupName, after account: String?, limit: Int) async throws(StoreFault) -> [GroupMember] {
+    try await next.members(of: group, after: account, limit: limit)
+  }
+  package func memberships(of account: String) async throws(StoreFault) -> [GroupMember] { try await next.memberships(of: account) }
   package func expireUnverified(unusedSince moment: Timestamp, at now: Timestamp) async throws(StoreFault) -> ExpiredAccounts {
     try await next.expireUnverified(unusedSince: moment, at: now)
   }

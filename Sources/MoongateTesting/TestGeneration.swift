@@ -21,6 +21,8 @@ package struct TestGeneration: PolicyGeneration {
   package var verdicts: [FunctionName: @Sendable (Facts) -> Verdict] = [:]
   /// What `when` answers, by name; a function that is not here holds.
   package var conditions: [FunctionName: @Sendable (Facts) throws(PolicyFault) -> Bool] = [:]
+  /// What functions of claims return.
+  package var claims: [FunctionName: @Sendable (Facts) throws(PolicyFault) -> ClaimValue?] = [:]
   /// What `vary` answers, in whole numbers or milliseconds; one that is not here answers its lowest.
   package var values: [FunctionName: @Sendable (Facts) throws(PolicyFault) -> Int64] = [:]
   /// Where it is set, no evaluator can be made.
@@ -52,6 +54,8 @@ private final class TestEvaluator: PolicyEvaluator {
     guard let condition = generation.conditions[function] else { return true }
     return try condition(facts)
   }
+
+  func claim(of function: FunctionName, given facts: Facts) throws(PolicyFault) -> ClaimValue? { try generation.claims[function]?(facts) }
 
   func value(of varying: Varying<Int>, given facts: Facts) throws(PolicyFault) -> Int {
     switch varying {

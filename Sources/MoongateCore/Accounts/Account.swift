@@ -18,10 +18,13 @@ package struct Account: Sendable, Equatable, Codable {
   package var epoch: Int
   /// The language of messages to it (BCP 47); nil: none is known.
   package var language: String?
+  /// The groups that an operator added it to, defined in accounts.lua or not.
+  package var groups: Set<GroupName>
 
   package init(
     id: String, firstName: String? = nil, lastName: String? = nil, createdAt: Timestamp, lastSeenAt: Timestamp, isLocked: Bool = false,
-    identifiers: [HeldIdentifier] = [], credentials: Set<ProviderName> = [], epoch: Int = 0, language: String? = nil
+    identifiers: [HeldIdentifier] = [], credentials: Set<ProviderName> = [], epoch: Int = 0, language: String? = nil,
+    groups: Set<GroupName> = []
   ) {
     self.id = id
     self.firstName = firstName
@@ -33,6 +36,7 @@ package struct Account: Sendable, Equatable, Codable {
     self.credentials = credentials
     self.epoch = epoch
     self.language = language
+    self.groups = groups
   }
 
   /// The identifier of a kind: the verified one where there is one.

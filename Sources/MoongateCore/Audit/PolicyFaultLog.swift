@@ -42,8 +42,8 @@ package final class PolicyFaultLog: Sendable {
 
   /// - Parameters:
   ///   - rule: the function's path: `routes[2].decide`.
-  ///   - decision: of the request that was refused for it.
-  package func report(_ fault: PolicyFault, rule: String?, decision: DecisionID) {
+  ///   - decision: of the request that was refused for it; nil where none was.
+  package func report(_ fault: PolicyFault, rule: String?, decision: DecisionID?) {
     let now = clock.now()
     let place = Place(fault)
     let unsaid: Int? = windows.withLock { windows in
@@ -59,7 +59,8 @@ package final class PolicyFaultLog: Sendable {
       return unsaid
     }
     guard let unsaid else { return }
-    var metadata: Logger.Metadata = ["decision": "\(decision)", "fault": "\(Self.cut(fault))"]
+    var metadata: Logger.Metadata = ["fault": "\(Self.cut(fault))"]
+    metadata["decision"] = decision.map { "\($0)" }
     metadata["rule"] = rule.map { "\($0)" }
     if unsaid > 0 { metadata["suppressed"] = "\(unsaid)" }
     logger.error("a policy failed", metadata: metadata)

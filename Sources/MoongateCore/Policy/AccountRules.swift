@@ -15,18 +15,25 @@ package struct AccountRules: Sendable, Equatable {
   package var recoveryDelay: Duration
   /// How long an account without any verified identifier is kept after it was last used.
   package var unverifiedLifetime: Duration
+  /// The groups that there are, by name: `groups`.
+  package var groups: [GroupName: GroupDefinition]
+  /// The claims that there are, each with its function: `claims`.
+  package var claims: [String: FunctionName]
   /// Where each value was said, by its path (`change_within`, `sign_in[1].when`). A value that is not here has its default.
   package var locations: [String: SourceLocation]
 
   package init(
     signIn: [SignInRequirement] = [], offers: [FactorOffer] = [], changeWithin: Duration = .seconds(600), recoveryDelay: Duration = .seconds(86_400),
-    unverifiedLifetime: Duration = .seconds(30 * 86_400), locations: [String: SourceLocation] = [:]
+    unverifiedLifetime: Duration = .seconds(30 * 86_400), groups: [GroupName: GroupDefinition] = [:], claims: [String: FunctionName] = [:],
+    locations: [String: SourceLocation] = [:]
   ) {
     self.signIn = signIn
     self.offers = offers
     self.changeWithin = changeWithin
     self.recoveryDelay = recoveryDelay
     self.unverifiedLifetime = unverifiedLifetime
+    self.groups = groups
+    self.claims = claims
     self.locations = locations
   }
 

@@ -8,6 +8,8 @@ package struct Facts: Sendable {
   package var provider: ProviderName?
   package var flow: FlowFacts?
   package var identifier: Identifier?
+  /// What `f.phone` and `f.email` are of where there is no `identifier` at hand: at most one of each kind.
+  package var identifiers: [Identifier] = []
   package var account: AccountFacts
   package var client: ClientFacts
   package var limits: [LimitFacts]
@@ -137,11 +139,22 @@ package struct SessionFacts: Sendable {
   package var passed: [ProviderName: Timestamp]
   package var age: Duration
   package var aal: Int
+  /// The account's verified address and number.
+  package var email: String?
+  package var phone: String?
+  /// The groups and claims of the session.
+  package var entitlements: Entitlements
 
-  package init(account: String, passed: [ProviderName: Timestamp], age: Duration, aal: Int) {
+  package init(
+    account: String, passed: [ProviderName: Timestamp], age: Duration, aal: Int, email: String? = nil, phone: String? = nil,
+    entitlements: Entitlements = .none
+  ) {
     self.account = account
     self.passed = passed
     self.age = age
     self.aal = aal
+    self.email = email
+    self.phone = phone
+    self.entitlements = entitlements
   }
 }

@@ -45,6 +45,8 @@ package protocol PolicyEvaluator: AnyObject {
   func verdict(of function: FunctionName, given facts: Facts) -> Verdict
   /// Runs `when`.
   func condition(of function: FunctionName, given facts: Facts) throws(PolicyFault) -> Bool
+  /// Runs the function of a claim; nil where it returned nothing, and the claim is left out.
+  func claim(of function: FunctionName, given facts: Facts) throws(PolicyFault) -> ClaimValue?
   /// Runs the function of a `vary` over whole numbers; the result is clamped.
   func value(of varying: Varying<Int>, given facts: Facts) throws(PolicyFault) -> Int
   /// Runs the function of a `vary` over durations; the result is clamped.

@@ -14,6 +14,8 @@ package struct Route: Sendable {
   /// Where someone without a session is sent.
   package let flow: String
   package let requirement: Requirement?
+  /// The groups of which a requester must be in one: `require.group`. Judged before `requirement`.
+  package let groups: GroupRequirement?
   package let decide: FunctionName?
   /// The longest silence of an upstream: connecting, before its head, inside its body.
   package let timeout: Duration
@@ -29,7 +31,7 @@ package struct Route: Sendable {
   package init(
     host: String?, path: PathPattern, methods: Set<String>?, upstreams: [Upstream], isOpen: Bool, flow: String, requirement: Requirement?,
     decide: FunctionName?, timeout: Duration, allowsUpgrade: Bool, headers: [(name: String, value: String)], bodyLimit: Int?,
-    bodyRate: BodyRate? = .standard, location: SourceLocation
+    bodyRate: BodyRate? = .standard, groups: GroupRequirement? = nil, location: SourceLocation
   ) {
     self.host = host
     self.path = path
@@ -38,6 +40,7 @@ package struct Route: Sendable {
     self.isOpen = isOpen
     self.flow = flow
     self.requirement = requirement
+    self.groups = groups
     self.decide = decide
     self.timeout = timeout
     self.allowsUpgrade = allowsUpgrade

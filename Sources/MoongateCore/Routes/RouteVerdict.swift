@@ -6,6 +6,8 @@ package enum RouteVerdict: Sendable, Hashable {
   /// Nobody is signed in.
   case noSession
   case emailNotVerified
+  /// The requester is in none of the required groups. No step leads out of this.
+  case notInGroup(GroupRequirement)
   /// The provider is to be passed, or passed again.
   case needs(ProviderName)
   /// `decide` refused, with its reason.
@@ -15,17 +17,29 @@ package enum RouteVerdict: Sendable, Hashable {
 }
 
 extension Route {
-  /// Judges a request: a live session first, then `require`, then `decide`. The data path and the cases of tests/ both go by it.
+  /// Judges a request: a live session first, then the groups, then the rest of `require`, then `decide`. The data path and the cases of tests/ both go
+  /// by it.
+  ///
+  /// Groups come before steps: a person who is in none of them is not asked for a passcode first, only to be refused after it.
   /// - Parameters:
   ///   - session: alive at the moment.
+  ///   - entitlements: of the session; a failure refuses every route that is not open to all, since services are told the groups as well.
   ///   - decide: runs the function; asked only where all else holds.
   package func verdict(
-    _ session: SessionSnapshot?, at now: Timestamp, decide ask: (_ function: FunctionName, _ session: SessionSnapshot) -> Verdict
+    _ session: SessionSnapshot?, _ entitlements: Result<Entitlements, PolicyFault>, at now: Timestamp,
+    decide ask: (_ function: FunctionName, _ session: SessionSnapshot, _ entitlements: Entitlements) -> Verdict
   ) -> RouteVerdict {
-    guard let session else { return isOpen ? .pass : .noSession }
-    if !isOpen, let requirement, let unmet = requirement.unmet(by: session, at: now) { return unmet }
+    if isOpen { return .pass }
+    guard let session else { return .noSession }
+    let known: Entitlements
+    switch entitlements {
+    case .success(let found): known = found
+    case .failure(let fault): return .failed(fault)
+    }
+    if let groups, !groups.isMet(by: known) { return .notInGroup(groups) }
+    if let requirement, let unmet = requirement.unmet(by: session, at: now) { return unmet }
     guard let decide else { return .pass }
-    switch ask(decide, session) {
+    switch ask(decide, session, known) {
     case .allow: return .pass
     case .deny(let reason): return .denied(reason)
     // It holds until the session has passed that provider.
@@ -53,11 +67,9 @@ extension Requirement {
 
 extension SessionSnapshot {
   /// What `decide` is told.
-  package func facts(of request: RequestFacts, by client: ClientFacts, at now: Timestamp, clockIsSuspect: Bool) -> Facts {
-    var passed: [ProviderName: Timestamp] = [:]
-    for step in session.passed { passed[step.provider] = max(step.at, passed[step.provider] ?? step.at) }
-    return Facts(
-      now: now, client: client, clockIsSuspect: clockIsSuspect, request: request,
-      session: SessionFacts(account: account.id, passed: passed, age: now - session.createdAt, aal: session.assuranceLevel))
+  package func facts(
+    of request: RequestFacts, by client: ClientFacts, _ entitlements: Entitlements, at now: Timestamp, clockIsSuspect: Bool
+  ) -> Facts {
+    Facts(now: now, client: client, clockIsSuspect: clockIsSuspect, request: request, session: sessionFacts(at: now, entitlements))
   }
 }

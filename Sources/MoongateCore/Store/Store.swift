@@ -1,7 +1,7 @@
 import MoongateSDK
 
 /// All that a store must do: a few verbs, each of them atomic and durable when it returns.
-package protocol Store: LedgerStore, FlowStore, AccountStore, SessionStore, AuditStore, AuditSearch, NodeStore, ProviderValueStore, LeaseStore {
+package protocol Store: LedgerStore, FlowStore, AccountStore, SessionStore, AuditStore, AuditSearch, NodeStore, ProviderValueStore, LeaseStore, GroupStore {
   /// The latest moment that the store has recorded: the clock begins no earlier.
   func latestMoment() async throws(StoreFault) -> Timestamp
 
@@ -158,7 +158,7 @@ package enum Change: Sendable {
   case raiseEpoch(account: String)
   /// Holds the identifier as the account's own word: unverified, it opens nothing. Nothing where the account has it already.
   case claimIdentifier(account: String, Identifier)
-  /// Leaves the account nothing but the identifier and the records of some providers: other identifiers, other records and all sessions go.
+  /// Leaves the account nothing but the identifier and the records of some providers: other identifiers, other records, groups and all sessions go.
   /// Conflicts where the account does not hold the identifier verified, or holds another one verified: somebody else has proved to be its owner.
   case reclaimAccount(String, by: Identifier, keeping: Set<ProviderName>)
   /// Takes all identifiers of a kind from the account, but for the one that takes their place.
@@ -172,7 +172,7 @@ package enum Change: Sendable {
   /// Takes an identifier from the account. Conflicts where the account does not have it.
   case removeIdentifier(account: String, Identifier)
   /// Makes one person of two accounts: what the first holds verified moves to the second, where it counts as verified now, unless the second has
-  /// something verified of that kind (identities elsewhere it may have several of); and the first is gone with all that belongs to it. Conflicts where either is gone or locked.
+  /// something verified of that kind (identities elsewhere it may have several of); and the first is gone with all that belongs to it, its groups included. Conflicts where either is gone or locked.
   case absorbAccount(String, into: String)
   /// Ends these counters' locks and forgets their events: what they count has been replaced.
   case clearCounters([ResolvedLimit])
@@ -180,6 +180,9 @@ package enum Change: Sendable {
   case seen(account: String)
   /// An operator locks the account, and all its sessions end; or lets people in again. Conflicts where it is gone.
   case setLocked(account: String, Bool)
+  /// Adds the account to a group, or removes it from one; nothing where that is so already. Every process of the store learns of it as of a session's
+  /// change. Conflicts where the account is gone.
+  case setGroupMembership(account: String, GroupName, Bool)
   /// Removes the account with identifiers, records, sessions, and the flows that name it. Events of it, or of one of the traces
   /// (`KeyRing.logHash` of its identifiers), stay without account, identifier, address and facts. Conflicts where it is gone.
   case deleteAccount(String, traces: [String])

@@ -57,6 +57,10 @@ private final class ObservedEvaluator: PolicyEvaluator {
     try noting(function, facts, { String($0) }) { () throws(PolicyFault) in try observed.condition(of: function, given: facts) }
   }
 
+  func claim(of function: FunctionName, given facts: Facts) throws(PolicyFault) -> ClaimValue? {
+    try noting(function, facts, { $0?.asWritten ?? "nil" }) { () throws(PolicyFault) in try observed.claim(of: function, given: facts) }
+  }
+
   func value(of varying: Varying<Int>, given facts: Facts) throws(PolicyFault) -> Int {
     try noting(varying.function, facts, { String($0) }) { () throws(PolicyFault) in try observed.value(of: varying, given: facts) }
   }

@@ -50,6 +50,11 @@ struct ObservedStore: Store {
     try await observed.providerRecord(of: account, for: provider)
   }
   func factors(of account: String) async throws(StoreFault) -> [StoredFactor] { try await observed.factors(of: account) }
+  func groupCounts() async throws(StoreFault) -> [GroupName: Int] { try await observed.groupCounts() }
+  func members(of group: GroupName, after account: String?, limit: Int) async throws(StoreFault) -> [GroupMember] {
+    try await observed.members(of: group, after: account, limit: limit)
+  }
+  func memberships(of account: String) async throws(StoreFault) -> [GroupMember] { try await observed.memberships(of: account) }
   func expireUnverified(unusedSince moment: Timestamp, at now: Timestamp) async throws(StoreFault) -> ExpiredAccounts {
     try await observed.expireUnverified(unusedSince: moment, at: now)
   }

@@ -7,18 +7,24 @@ import MoongateSDK
 struct UnknownFacts {
   let functions: FunctionTable
   let catalog: ProviderCatalog
+  /// Those of accounts.lua; nil while it could not be read.
+  let groups: Set<GroupName>?
+  let claims: Set<String>
   let problems: Problems
 
   /// - Parameter names: of each file.
   func check(_ names: [String: LuaNames]) {
     let byFile = Dictionary(grouping: functions.entries.values) { $0.function.file }
     for (file, entries) in byFile.sorted(by: { $0.key < $1.key }) {
-      guard let names = names[file], let audience = entries.first?.audience else { continue }
+      guard let names = names[file] else { continue }
       checkAnswers(names, file)
-      let parts = names.parts(given: Self.given(names, entries.map(\.function)))
-      var reads: [(path: [String], line: Int)] = []
-      for read in names.reads { for part in parts[read.variable] ?? [] { reads.append((part + read.path, read.line)) } }
-      check(reads, audience, file)
+      // accounts.lua has functions of two kinds.
+      for (audience, entries) in Dictionary(grouping: entries, by: \.audience) {
+        let parts = names.parts(given: Self.given(names, entries.map(\.function)))
+        var reads: [(path: [String], line: Int)] = []
+        for read in names.reads { for part in parts[read.variable] ?? [] { reads.append((part + read.path, read.line)) } }
+        check(reads, audience, file)
+      }
     }
   }
 
@@ -70,13 +76,26 @@ struct UnknownFacts {
     for read in reads {
       let location = SourceLocation(file: file, line: read.line)
       if let message = wrong[read.path] { problems.add(location, "", unconfigured(read.path) ?? message) }
-      // Absent members of a set are nil, and a provider that there never was is always absent.
-      if let set = sets.first(where: { read.path.starts(with: $0) }), read.path.count > set.count, catalog.known(read.path[set.count]) == nil {
-        let name = read.path[set.count]
-        problems.add(
-          location, "",
-          "`f.\(read.path.joined(separator: "."))`: no provider is called `\(name)`\(Suggestion.phrase(for: name, among: catalog.names))")
+      // Absent members of a set are nil, and one that there never was is always absent.
+      if let set = sets.first(where: { read.path.starts(with: $0) }), read.path.count > set.count,
+        let wrong = unknownMember(read.path[set.count], of: set.joined(separator: "."))
+      {
+        problems.add(location, "", "`f.\(read.path.joined(separator: "."))`: \(wrong)")
       }
+    }
+  }
+
+  /// What is wrong with the name of a set's member; nil where nothing is.
+  private func unknownMember(_ name: String, of set: String) -> String? {
+    switch set {
+    case FactSlot.sessionGroups.path:
+      guard let groups, !groups.contains(where: { $0.rawValue == name }) else { return nil }
+      return EntitlementReader.undefined(name, among: groups)
+    case FactSlot.sessionClaims.path:
+      guard groups != nil, !claims.contains(name) else { return nil }
+      return "accounts.lua defines no claim `\(name)`\(Suggestion.phrase(for: name, among: claims.sorted()))"
+    default:
+      return catalog.known(name) == nil ? "no provider is called `\(name)`\(Suggestion.phrase(for: name, among: catalog.names))" : nil
     }
   }
 

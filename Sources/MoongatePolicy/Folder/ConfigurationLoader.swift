@@ -124,14 +124,21 @@ package struct ConfigurationLoader: Sendable {
     let flows = readFlows(files, &lua, catalog, &functions, problems)
     let flowNames = Self.flowNames(files, flows, problems)
     var accounts = AccountRules.standard
+    // nil where accounts.lua could not be read: then no name is said to be missing from it.
+    var groups: Set<GroupName>? = unreadable.contains("accounts.lua") ? nil : []
     if let file = files.file("accounts.lua"), let node = lua.read(file, constructor: "accounts", example: "accounts { … }")?.first {
-      accounts = AccountsReader(providers: catalog, problems: problems).read(node, functions: &functions) ?? .standard
+      let read = AccountsReader(providers: catalog, problems: problems).read(node, functions: &functions)
+      accounts = read ?? .standard
+      groups = read.map { Set($0.groups.keys) }
+    } else if files.file("accounts.lua") != nil {
+      groups = nil
     }
 
     var routes: [Route] = []
     if let file = files.file("routes.lua") {
       if let node = lua.read(file, constructor: "routes", example: "routes { … }")?.first {
-        routes = RouteReader(catalog: catalog, flows: Set(flowNames), gateway: gateway, problems: problems).read(node, functions: &functions)
+        routes = RouteReader(catalog: catalog, flows: Set(flowNames), gateway: gateway, groups: groups, problems: problems).read(
+          node, functions: &functions)
         for route in routes where !route.isOpen && route.flow == "login" && !flowNames.contains("login") {
           problems.add(route.location, "", "leads people without a session to the flow `login`, and there is no flows/login.lua")
           break
@@ -160,7 +167,7 @@ package struct ConfigurationLoader: Sendable {
       problems.add(SourceLocation(file: "gateway.lua", line: 0), "providers.\(clash.provider)", clash.message)
     }
     FallbackChecks(flows: flows, policies: policies, catalog: catalog, problems: problems).check()
-    UnknownFacts(functions: functions, catalog: catalog, problems: problems).check(lua.names)
+    UnknownFacts(functions: functions, catalog: catalog, groups: groups, claims: Set(accounts.claims.keys), problems: problems).check(lua.names)
 
     guard problems.all.isEmpty, let gateway else { return nil }
     let configured = Set(gateway.providers.keys)

@@ -17,10 +17,13 @@ struct AccountsReader {
     let changeWithin = duration("change_within", reader, from: .seconds(1), to: .seconds(86_400), "24h")
     let recoveryDelay = duration("recovery_delay", reader, from: .zero, to: .seconds(365 * 86_400), "365d")
     let unverifiedLifetime = duration("unverified_lifetime", reader, from: .seconds(1), to: .seconds(3650 * 86_400), "3650d")
+    let entitlements = EntitlementReader(problems: problems)
+    let groups = reader.take("groups").map { entitlements.readGroups($0, &locations, &functions) } ?? [:]
+    let claims = reader.take("claims").map { entitlements.readClaims($0, &locations, &functions) } ?? [:]
     guard problems.all.count == before, let changeWithin, let recoveryDelay, let unverifiedLifetime else { return nil }
     return AccountRules(
       signIn: signIn, offers: offers, changeWithin: changeWithin, recoveryDelay: recoveryDelay, unverifiedLifetime: unverifiedLifetime,
-      locations: locations)
+      groups: groups, claims: claims, locations: locations)
   }
 
   private func duration(_ name: String, _ reader: TableReader, from least: Duration, to most: Duration, _ mostText: String) -> Duration? {

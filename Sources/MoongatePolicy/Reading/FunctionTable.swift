@@ -11,6 +11,8 @@ struct FunctionTable: Sendable {
     case flow
     /// `decide` of a route.
     case route
+    /// `groups` and `claims` of accounts.lua.
+    case entitlement
   }
 
   struct Entry: Sendable {

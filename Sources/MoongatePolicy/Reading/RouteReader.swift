@@ -8,6 +8,8 @@ struct RouteReader {
   let flows: Set<String>?
   /// nil while gateway.lua could not be read.
   let gateway: GatewaySettings?
+  /// The groups of accounts.lua; nil while it could not be read.
+  let groups: Set<GroupName>?
   let problems: Problems
 
   func read(_ node: LuaNode, functions: inout FunctionTable) -> [Route] {
@@ -36,7 +38,7 @@ struct RouteReader {
     let upstreams = readUpstreams(reader)
     let isOpen = reader.flag("allow") ?? false
     let flow = readFlow(reader)
-    let requirement = readRequirement(reader)
+    let (requirement, groups) = readRequirement(reader)
     let decide = reader.function("decide").map { function in
       let name = FunctionName("\(path).decide")
       functions.add(name, function, for: .route)
@@ -63,7 +65,8 @@ struct RouteReader {
     guard problems.all.count == before, let pattern, let timeout, let flow else { return nil }
     return Route(
       host: host, path: pattern, methods: methods, upstreams: upstreams, isOpen: isOpen, flow: flow, requirement: requirement, decide: decide,
-      timeout: timeout, allowsUpgrade: allowsUpgrade, headers: headers, bodyLimit: bodyLimit, bodyRate: bodyRate, location: node.location)
+      timeout: timeout, allowsUpgrade: allowsUpgrade, headers: headers, bodyLimit: bodyLimit, bodyRate: bodyRate, groups: groups,
+      location: node.location)
   }
 
   private static func canHaveSession(_ host: String, _ gateway: GatewaySettings) -> Bool {
@@ -156,9 +159,22 @@ struct RouteReader {
     return text
   }
 
-  private func readRequirement(_ reader: TableReader) -> Requirement? {
+  private func readRequirement(_ reader: TableReader) -> (Requirement?, GroupRequirement?) {
     guard let node = reader.take("require"), let table = TableReader(node, .requirement, path: reader.path("require"), problems: problems)
-    else { return nil }
+    else { return (nil, nil) }
+    let group = table.take("group").flatMap {
+      EntitlementReader(problems: problems).readRequirement($0, table.path("group"), defined: groups)
+    }
+    let step = readStep(table)
+    if step == nil, group == nil, table.said("group") == nil, table.said("passed") == nil {
+      problems.add(
+        node.location, table.path,
+        "requires nothing; write { group = \"ops\" }, { passed = \"pin\", within = \"5m\" } or { email_verified = true }")
+    }
+    return (step, group)
+  }
+
+  private func readStep(_ table: TableReader) -> Requirement? {
     let passed = table.text("passed")
     let within = table.duration("within")
     let verified = table.flag("email_verified")
@@ -180,9 +196,7 @@ struct RouteReader {
     if let node = table.said("within"), within != nil {
       problems.add(node.location, table.path("within"), "counts from when a provider was passed: say which, with `passed`")
     }
-    if verified == true { return .emailVerified }
-    problems.add(node.location, table.path, "requires nothing; write { passed = \"pin\", within = \"5m\" } or { email_verified = true }")
-    return nil
+    return verified == true ? .emailVerified : nil
   }
 
   /// What belongs to the connection, or is written by the gateway for each request.

@@ -45,6 +45,14 @@ struct DeclaredFact: Sendable, Hashable {
   /// As scripts spell it, behind `f.`.
   var path: String { "\(group).\(name)" }
 
+  /// Whether functions of the audience are told it. What a provider tells in a flow is forgotten with the flow.
+  func isTold(to audience: FunctionTable.Audience) -> Bool {
+    switch (audience, place) {
+    case (.route, _), (.entitlement, .provider), (.entitlement, .named): false
+    default: true
+    }
+  }
+
   /// As lua-language-server spells what it holds. Nobody's identifier is nil, and so is one without the attribute.
   var type: String {
     switch kind {

@@ -11,7 +11,7 @@ enum FactSlot: Int32, CaseIterable {
   case clientIP, clientNetwork, clientUserAgent, clientNewDevice, clientNetworkChanged
   case clockSuspect
   case requestMethod, requestHost, requestPath, requestQuery
-  case sessionAccount, sessionPassed, sessionAge, sessionAAL
+  case sessionAccount, sessionPassed, sessionAge, sessionAAL, sessionGroups, sessionClaims, sessionEmail, sessionPhone, sessionEmailVerified
 
   /// As scripts spell it, behind `f.`.
   var path: String {
@@ -47,13 +47,28 @@ enum FactSlot: Int32, CaseIterable {
     case .sessionPassed: "session.passed"
     case .sessionAge: "session.age"
     case .sessionAAL: "session.aal"
+    case .sessionGroups: "session.groups"
+    case .sessionClaims: "session.claims"
+    case .sessionEmail: "session.email"
+    case .sessionPhone: "session.phone"
+    case .sessionEmailVerified: "session.email_verified"
     }
   }
 
   /// Whether its value is a number or address of a person, or may hold one: it is kept as a keyed hash only.
-  var namesPerson: Bool { self == .identifier || self == .phoneE164 || self == .emailAddress || self == .requestQuery }
+  var namesPerson: Bool {
+    switch self {
+    case .identifier, .phoneE164, .emailAddress, .requestQuery, .sessionEmail, .sessionPhone: true
+    default: false
+    }
+  }
 
-  var isSet: Bool { self == .flowPassed || self == .sessionPassed || self == .accountFactors }
+  var isSet: Bool {
+    switch self {
+    case .flowPassed, .sessionPassed, .accountFactors, .sessionGroups, .sessionClaims: true
+    default: false
+    }
+  }
 
   /// As lua-language-server spells what it holds.
   var type: String {
@@ -61,12 +76,13 @@ enum FactSlot: Int32, CaseIterable {
     case .now, .sessionAge, .sessionAAL: "integer"
     case .action: "\"send\"|\"verify\""
     case .provider, .flowName, .clientIP, .clientNetwork, .requestMethod, .requestHost, .requestPath, .requestQuery, .sessionAccount: "string"
-    case .identifier, .phoneE164, .emailAddress, .accountID, .clientUserAgent: "string?"
+    case .identifier, .phoneE164, .emailAddress, .accountID, .clientUserAgent, .sessionEmail, .sessionPhone: "string?"
     case .accountAge, .accountIdle: "integer?"
-    case .flowPassed, .accountFactors: "table<string, true?>"
+    case .flowPassed, .accountFactors, .sessionGroups: "table<string, true?>"
+    case .sessionClaims: "table<string, string|number|boolean|nil>"
     case .sessionPassed: "table<string, integer?>"
     case .accountExists, .accountHasPIN, .accountHasEmail, .accountEmailVerified, .accountPhoneVerified, .clientNewDevice, .clientNetworkChanged,
-      .clockSuspect:
+      .clockSuspect, .sessionEmailVerified:
       "boolean"
     }
   }
@@ -105,19 +121,29 @@ enum FactSlot: Int32, CaseIterable {
     case .sessionPassed: "by provider, when it was passed in Unix seconds"
     case .sessionAge: "seconds since the session began"
     case .sessionAAL: "1: one factor; 2: two"
+    case .sessionGroups: "the groups of accounts.lua that the account is in"
+    case .sessionClaims: "the claims of accounts.lua about the account"
+    case .sessionEmail: "the account's verified address in lower case"
+    case .sessionPhone: "the account's verified number with + and country code"
+    case .sessionEmailVerified: "whether the account has a verified address"
     }
   }
 
   /// Whether functions of the audience are told it: a fact that could never be there is an unknown one, not nil.
   func isTold(to audience: FunctionTable.Audience) -> Bool {
-    switch self {
-    case .now, .clockSuspect, .clientIP, .clientNetwork, .clientUserAgent, .clientNewDevice, .clientNetworkChanged: true
-    case .requestMethod, .requestHost, .requestPath, .requestQuery, .sessionAccount, .sessionPassed, .sessionAge, .sessionAAL: audience == .route
-    case .action:
-      if case .policy = audience { true } else { false }
-    default: audience != .route
+    switch audience {
+    case .route: isOfRequest || isOfSession || isOfClient || self == .now || self == .clockSuspect
+    // Only what changes with the account or its session: what else a group depended on could change, and nobody would notice.
+    case .entitlement: isOfAccount && self != .accountIdle || [.now, .sessionPassed, .sessionAAL].contains(self)
+    case .flow: !isOfRequest && !isOfSession && self != .action
+    case .policy: !isOfRequest && !isOfSession
     }
   }
+
+  private var isOfRequest: Bool { path.hasPrefix("request.") }
+  private var isOfSession: Bool { path.hasPrefix("session.") }
+  private var isOfClient: Bool { path.hasPrefix("client.") }
+  private var isOfAccount: Bool { path.hasPrefix("account.") || self == .phoneE164 || self == .emailAddress }
 
   /// The slots of what providers declare begin here.
   static let firstDeclared: Int32 = 100
@@ -192,13 +218,15 @@ final class FactBox {
   }
 
   private func members(_ slot: FactSlot, _ facts: Facts) -> String {
-    let names: [ProviderName] =
+    let names: [String] =
       switch slot {
-      case .flowPassed: Array(facts.flow?.passed ?? [])
-      case .accountFactors: Array(facts.account.factors)
-      default: facts.session.map { Array($0.passed.keys) } ?? []
+      case .flowPassed: (facts.flow?.passed ?? []).map(\.rawValue)
+      case .accountFactors: facts.account.factors.map(\.rawValue)
+      case .sessionGroups: facts.session?.entitlements.groups.map(\.rawValue) ?? []
+      case .sessionClaims: facts.session?.entitlements.claims.map { "\($0.key) = \($0.value.asWritten)" } ?? []
+      default: facts.session?.passed.keys.map(\.rawValue) ?? []
       }
-    return "{ \(names.sorted().map(\.rawValue).joined(separator: ", ")) }"
+    return "{ \(names.sorted().joined(separator: ", ")) }"
   }
 
   private func text(_ answer: Answer) -> String {
@@ -302,6 +330,18 @@ final class FactBox {
       return ProviderName(rawValue: key).flatMap { passed[$0] }.map { .integer($0.seconds) } ?? .null
     case .sessionAge: return seconds(facts.session?.age)
     case .sessionAAL: return facts.session.map { .integer(Int64($0.aal)) } ?? .null
+    case .sessionGroups:
+      let groups = facts.session?.entitlements.groups ?? []
+      guard let key else { return index >= 0 && index < Int64(groups.count) ? .text(groups[Int(index)].rawValue) : .null }
+      return groups.contains { $0.rawValue == key } ? .flag(true) : .null
+    case .sessionClaims:
+      let claims = facts.session?.entitlements.claims ?? [:]
+      if let key { return claims[key].map(answer) ?? .null }
+      let names = claims.keys.sorted()
+      return index >= 0 && index < Int64(names.count) ? .text(names[Int(index)]) : .null
+    case .sessionEmail: return text(facts.session?.email)
+    case .sessionPhone: return text(facts.session?.phone)
+    case .sessionEmailVerified: return .flag(facts.session?.email != nil)
     }
   }
 
@@ -309,7 +349,7 @@ final class FactBox {
   private func attribute(_ fact: DeclaredFact, _ facts: Facts) -> Answer {
     let told: String?
     switch fact.place {
-    case .identifier(let kind): told = facts.identifier.flatMap { $0.kind == kind ? $0.attributes[fact.name] : nil }
+    case .identifier(let kind): told = facts.identifier(of: kind)?.attributes[fact.name]
     case .provider(let provider), .named(let provider): told = facts.flow?.told[provider]?[fact.name]
     }
     guard let value = told else { return .null }
@@ -334,8 +374,16 @@ final class FactBox {
   private func text(_ text: String?) -> Answer { text.map { .text($0) } ?? .null }
 
   private func text(of kind: IdentifierKind, _ facts: Facts, _ part: (Identifier) -> String?) -> Answer {
-    guard let identifier = facts.identifier, identifier.kind == kind else { return .null }
-    return text(part(identifier))
+    text(facts.identifier(of: kind).flatMap(part))
+  }
+
+  private func answer(_ claim: ClaimValue) -> Answer {
+    switch claim {
+    case .text(let text): .text(text)
+    case .integer(let integer): .integer(integer)
+    case .number(let number): .number(number)
+    case .flag(let flag): .flag(flag)
+    }
   }
 
   private func seconds(_ duration: Duration?) -> Answer { duration.map { .integer($0.components.seconds) } ?? .null }
@@ -348,5 +396,25 @@ final class FactBox {
   private func network(_ address: ClientAddress) -> String {
     let key = address.networkKey
     return "\(ClientAddress.text(key))/\(key.count == 4 ? 24 : 48)"
+  }
+}
+
+extension Facts {
+  /// What `f.phone` or `f.email` is of.
+  fileprivate func identifier(of kind: IdentifierKind) -> Identifier? {
+    if let identifier { return identifier.kind == kind ? identifier : nil }
+    return identifiers.first { $0.kind == kind }
+  }
+}
+
+extension ClaimValue {
+  /// As a Lua file writes it.
+  package var asWritten: String {
+    switch self {
+    case .text(let text): "\"\(text)\""
+    case .integer(let integer): String(integer)
+    case .number(let number): String(number)
+    case .flag(let flag): String(flag)
+    }
   }
 }

@@ -16,6 +16,8 @@ final class LuaEvaluator: PolicyEvaluator {
   /// What one call may cost: policy.md, "The sandbox". `decide` runs for each request and gets a tenth.
   static let decision = clua_budget(steps: 100_000, bytes: 1 << 20, nanoseconds: 10_000_000)
   static let request = clua_budget(steps: 10_000, bytes: 1 << 20, nanoseconds: 1_000_000)
+  /// Of a group or a claim: there may be hundreds, and they are run one after another on an event loop.
+  static let entitlement = clua_budget(steps: 10_000, bytes: 1 << 20, nanoseconds: 10_000_000)
 
   private let state: LuaState
   private let answers: Answers
@@ -47,7 +49,12 @@ final class LuaEvaluator: PolicyEvaluator {
       if facts[entry.audience] == nil { facts[entry.audience] = try Self.makeFacts(entry.audience, generation.declaredFacts, in: state) }
       var limits: [String] = []
       if case .policy(let names) = entry.audience { limits = names }
-      var budget = entry.audience == .route ? Self.request : Self.decision
+      var budget =
+        switch entry.audience {
+        case .route: Self.request
+        case .entitlement: Self.entitlement
+        case .policy, .flow: Self.decision
+        }
       if branches != nil { budget = clua_budget(steps: budget.steps * 10, bytes: budget.bytes * 10, nanoseconds: budget.nanoseconds * 10) }
       functions[name] = Loaded(number: number, facts: facts[entry.audience] ?? -1, limits: limits, budget: budget, location: location)
     }
@@ -61,7 +68,7 @@ final class LuaEvaluator: PolicyEvaluator {
     for slot in FactSlot.allCases where status == CLUA_OK && slot.isTold(to: audience) {
       status = clua_facts_add(state.pointer, facts, slot.path, slot.rawValue, slot.isSet)
     }
-    for (index, fact) in declared.enumerated() where status == CLUA_OK && audience != .route {
+    for (index, fact) in declared.enumerated() where status == CLUA_OK && fact.isTold(to: audience) {
       status = clua_facts_add(state.pointer, facts, fact.path, FactSlot.firstDeclared + Int32(index), false)
     }
     if case .policy(let limits) = audience {
@@ -159,6 +166,27 @@ final class LuaEvaluator: PolicyEvaluator {
       // `return f.flow.passed.pin`: what is absent from a set is nil.
       case CLUA_NIL: return false
       default: throw Self.wrongResult(value, location, "true or false")
+      }
+    }
+  }
+
+  func claim(of function: FunctionName, given facts: Facts) throws(PolicyFault) -> ClaimValue? {
+    try call(function, facts) { value, location throws(PolicyFault) in
+      switch value.kind {
+      case CLUA_NIL: return nil
+      case CLUA_BOOLEAN: return .flag(value.boolean)
+      case CLUA_INTEGER: return .integer(value.integer)
+      case CLUA_NUMBER where value.number.isFinite: return .number(value.number)
+      case CLUA_STRING:
+        let text = Self.text(value)
+        guard text.utf8.count <= ClaimValue.longestText, text.unicodeScalars.allSatisfy({ $0.value >= 0x20 && !(0x7f...0x9f).contains($0.value) })
+        else {
+          throw PolicyFault(
+            kind: .result, location: location,
+            message: "must return a text of at most \(ClaimValue.longestText) bytes without control characters")
+        }
+        return .text(text)
+      default: throw Self.wrongResult(value, location, "a text, a number, true or false")
       }
     }
   }

@@ -96,8 +96,9 @@ extension TableShape {
     ])
 
   static let requirement = TableShape(
-    name: "Requirement", summary: "What a session must have: one of the two.",
+    name: "Requirement", summary: "What a session must have: a group, a passed provider or a verified address; a group together with either.",
     entries: [
+      .optional("group", "string|moongate.AnyOf", "the name of a group, or any_of { … } of several"),
       .optional("passed", "string", "the name of a provider"),
       .optional("within", "moongate.Duration", Field.durationKind),
       .optional("email_verified", "boolean", "true or false"),
@@ -114,6 +115,11 @@ extension TableShape {
       .optional(
         "unverified_lifetime", "moongate.Duration", "how long an account without a verified identifier is kept unused, such as \"30d\"",
         .text("30d")),
+      .optional(
+        "groups", "table<string, moongate.Members|fun(f: moongate.EntitlementFacts): boolean?>", "a table of groups, as in { ops = members() }"),
+      .optional(
+        "claims", "table<string, fun(f: moongate.EntitlementFacts): string|number|boolean|nil>",
+        "a table of functions, as in { plan = function(f) return \"new\" end }"),
     ])
 
   static let signInRequirement = TableShape(

@@ -95,8 +95,10 @@ package struct VirtualGateway: Sendable {
   package func request(
     _ request: RequestFacts, session token: TokenHash?, by client: ClientContext
   ) async throws(StoreFault) -> Result<Route, Refusal> {
-    func refusal(_ code: RefusalCode, detail: String? = nil, provider: ProviderName? = nil, flow: String? = nil) -> Result<Route, Refusal> {
-      .failure(Refusal(code, decision: client.decision, detail: detail, provider: provider, flow: flow))
+    func refusal(_ code: RefusalCode, detail: String? = nil, provider: ProviderName? = nil, flow: String? = nil, groups: GroupRequirement? = nil)
+      -> Result<Route, Refusal>
+    {
+      .failure(Refusal(code, decision: client.decision, detail: detail, provider: provider, flow: flow, groups: groups))
     }
     let generation = generations.current
     let raw = Array(request.path.utf8)
@@ -111,9 +113,9 @@ package struct VirtualGateway: Sendable {
     var session: SessionSnapshot?
     if let token { session = try await SessionDirectory(store: store, clock: clock).find(token) }
     let now = clock.now()
-    let verdict = route.verdict(session, at: now) { function, session in
+    let verdict = route.verdict(session, entitlements(of: session, in: generation), at: now) { function, session, entitlements in
       let facts = session.facts(
-        of: request, by: ClientFacts(address: client.address, userAgent: client.userAgent, isNewDevice: false), at: now,
+        of: request, by: ClientFacts(address: client.address, userAgent: client.userAgent, isNewDevice: false), entitlements, at: now,
         clockIsSuspect: clock.isSuspect)
       do throws(PolicyFault) {
         return try generations.withEvaluator(of: generation) { evaluator throws(PolicyFault) in evaluator.verdict(of: function, given: facts) }
@@ -125,9 +127,20 @@ package struct VirtualGateway: Sendable {
     case .pass: .success(route)
     case .noSession: refusal(.unauthenticated)
     case .emailNotVerified: refusal(.emailNotVerified)
+    case .notInGroup(let groups): refusal(.forbidden, groups: groups)
     case .needs(let provider): refusal(.stepUpRequired, provider: provider, flow: route.stepUpFlow)
     case .denied(let reason): refusal(.policyReason(reason))
     case .failed(let fault): refusal(.policyError, detail: fault.description)
+    }
+  }
+
+  /// The groups and claims of a session.
+  package func entitlements(of session: SessionSnapshot?, in generation: any PolicyGeneration) -> Result<Entitlements, PolicyFault> {
+    guard let session, generation.accounts.definesEntitlements else { return .success(.none) }
+    return Result { () throws(PolicyFault) in
+      try generations.withEvaluator(of: generation) { evaluator throws(PolicyFault) in
+        try generation.accounts.entitlements(of: session, in: generation) { () throws(PolicyFault) in evaluator }
+      }
     }
   }
 

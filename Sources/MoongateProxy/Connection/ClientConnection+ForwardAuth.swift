@@ -56,14 +56,15 @@ extension ClientConnection {
     case .storeIsSilent: if !route.route.isOpen { return refuse(.storeUnavailable, detail: detail(question, head, "the store does not answer")) }
     case .unknown(let key): return look(up: key, for: head)
     }
-    if !route.admits(session) || session != nil && !loop.proxy.returns.isEmpty {
+    let entitlements = entitlements(of: &session, on: route, plan, monotonic)
+    if !route.admits(session, entitlements) || session != nil && !loop.proxy.returns.isEmpty {
       let origin = origin(of: question, head, plan)
       exchange.client = origin.address
       let judge = Judge(
         plan: plan, now: time.now, monotonic: monotonic, clockIsSuspect: loop.proxy.dependencies.clock.isSuspect,
         keys: loop.proxy.dependencies.keys)
       let request = facts(question, head, origin)
-      switch judge.judge(route, session: session, request: request) {
+      switch judge.judge(route, session: session, entitlements, request: request) {
       case .redirect(let location):
         if session == nil, let round = goesRound(request, credentials, plan, time.now) {
           // nginx shows nobody what a 401 says.
@@ -75,6 +76,9 @@ extension ClientConnection {
         return refuse(
           code, detail: found.merging(detail(question, head, nil)) { mine, _ in mine }, provider: provider, flow: flow,
           account: session?.snapshot.account.id)
+      case .forbid(let groups, let found):
+        let notes = found.merging(detail(question, head, nil)) { mine, _ in mine }
+        return refuse(.forbidden, detail: notes, account: session?.snapshot.account.id, groups: groups)
       case .fail(let fault, let found):
         let notes = found.merging(detail(question, head, nil)) { mine, _ in mine }
         return refuse(.policyError, detail: notes, account: session?.snapshot.account.id, fault: fault)
@@ -86,7 +90,7 @@ extension ClientConnection {
     do {
       self.answer(
         try session.forwardAnswer(
-          by: loop.proxy.assertions, plan, audience: route.route.host ?? question.host.host.name, now: time.now))
+          by: loop.proxy.assertions, plan, (try? entitlements.get()) ?? .none, audience: route.route.host ?? question.host.host.name, now: time.now))
     } catch {
       refuse(.policyError, detail: detail(question, head, "the assertion cannot be signed: \(error)"))
     }

@@ -53,12 +53,13 @@ extension ClientConnection {
     case .unknown(let key): return look(up: key, for: head)
     }
     if storeIsSilent, !route.route.isOpen { return refuse(.storeUnavailable, head: head) }
-    if !route.admits(session) {
+    let entitlements = entitlements(of: &session, on: route, plan, monotonic)
+    if !route.admits(session, entitlements) {
       let judge = Judge(
         plan: plan, now: time.now, monotonic: monotonic, clockIsSuspect: loop.proxy.dependencies.clock.isSuspect,
         keys: loop.proxy.dependencies.keys)
       let request = facts(head, origin)
-      let judgement = judge.judge(route, session: session, request: request)
+      let judgement = judge.judge(route, session: session, entitlements, request: request)
       if route.route.decide != nil { loop.numbers.policy.record(nanoseconds: (loop.now - monotonic).nanoseconds) }
       switch judgement {
       case .redirect(let location):
@@ -66,6 +67,8 @@ extension ClientConnection {
         return redirect(to: location)
       case .refuse(let code, let detail, let provider, let flow):
         return refuse(code, detail: detail, provider: provider, flow: flow, account: session?.snapshot.account.id, head: head)
+      case .forbid(let groups, let detail):
+        return refuse(.forbidden, detail: detail, account: session?.snapshot.account.id, groups: groups, head: head)
       case .fail(let fault, let detail):
         return refuse(.policyError, detail: detail, account: session?.snapshot.account.id, head: head, fault: fault)
       case .pass: break
@@ -92,8 +95,8 @@ extension ClientConnection {
     // A Bearer that may be a session's, at a moment when nobody can say, goes nowhere.
     let dropsAuthorization = credentials.isBearerUnjudged || credentials.isBearer && (session != nil || storeIsSilent)
     forward(
-      head, bytes, to: route, plan, host: host, origin: origin, session: session, now: time.now, dropsAuthorization: dropsAuthorization,
-      hasOurCookies: credentials.hasOurCookies)
+      head, bytes, to: route, plan, host: host, origin: origin, session: session, (try? entitlements.get()) ?? .none, now: time.now,
+      dropsAuthorization: dropsAuthorization, hasOurCookies: credentials.hasOurCookies)
   }
 
   /// What is known of the session that a request names.
@@ -118,6 +121,20 @@ extension ClientConnection {
     }
   }
 
+  /// The groups and claims of a session.
+  /// - Parameter session: becomes nobody's where they cannot be told and the route is open to all.
+  func entitlements(
+    of session: inout CachedSession?, on route: RoutePlan, _ plan: GenerationPlan, _ monotonic: NIODeadline
+  ) -> Result<Entitlements, PolicyFault> {
+    guard let found = session else { return .success(.none) }
+    let outcome = found.entitlements(in: plan, at: monotonic).outcome
+    guard case .failure(let fault) = outcome, route.route.isOpen else { return outcome }
+    // Attack: a page that is open to all is told somebody's name without the group that bars them. It gets a visitor, as where the store is silent.
+    session = nil
+    loop.proxy.dependencies.policyFaults.report(fault, rule: "accounts", decision: nil)
+    return .success(.none)
+  }
+
   func look(up key: SessionKey, for head: RequestHead) {
     phase = .looking
     lastActivity = loop.now
@@ -134,24 +151,25 @@ extension ClientConnection {
 
   private func forward(
     _ head: RequestHead, _ bytes: Span<UInt8>, to route: RoutePlan, _ plan: GenerationPlan, host: RequestHost, origin: RequestOrigin,
-    session: CachedSession?, now: Timestamp, dropsAuthorization: Bool, hasOurCookies: Bool
+    session: CachedSession?, _ entitlements: Entitlements, now: Timestamp, dropsAuthorization: Bool, hasOurCookies: Bool
   ) {
     var assertion: [UInt8] = []
     if let session {
       do {
         assertion = try session.assertionLine(
-          by: loop.proxy.assertions, issuer: plan.issuer, audience: route.route.host ?? origin.host.name, now: now)
+          by: loop.proxy.assertions, plan, entitlements, audience: route.route.host ?? origin.host.name, now: now)
       } catch {
         return refuse(.policyError, detail: ["fault": "the assertion cannot be signed: \(error)"], head: head)
       }
     }
     let rewriter = RequestRewriter(
       route: route, host: host, origin: origin, dropsAuthorization: dropsAuthorization, hasOurCookies: hasOurCookies,
-      identity: session?.identity ?? [], assertion: assertion, passesUpgrade: head.wantsUpgrade, trace: exchange.trace)
+      identity: session?.entitlements(in: plan, at: loop.now).identity ?? [], assertion: assertion, passesUpgrade: head.wantsUpgrade, trace: exchange.trace)
     let address = origin.address == peer ? peerAddressText() : Array(origin.address.description.utf8)
     exchange.upstreamHead = rewriter.write(head, address: address, allocator: context?.channel.allocator ?? ByteBufferAllocator())
     exchange.route = route
     exchange.session = session
+    exchange.entitlements = entitlements
     beginExchange()
   }
 

@@ -308,6 +308,16 @@ extension ClientConnection {
     checkBoundSession()
   }
 
+  /// Whether the upstream was told what the session is entitled to now.
+  private func hasToldEntitlements(of session: CachedSession) -> Bool {
+    session.entitlements(in: loop.currentPlan(), at: loop.now).outcome == .success(exchange.entitlements)
+  }
+
+  private func endBound() {
+    dropUpstream()
+    abort()
+  }
+
   func checkBoundSession() {
     guard let session = boundSession, !isAskingForSession else { return }
     isAskingForSession = true
@@ -318,10 +328,15 @@ extension ClientConnection {
       self.isAskingForSession = false
       guard self.serial == asked, self.boundSession != nil else { return }
       switch answer {
-      case .live(let renewed): self.boundSession = renewed
-      case .none:
-        self.dropUpstream()
-        self.abort()
+      case .live(let renewed):
+        // Attack: a socket that was opened as a member of a group goes on after the membership has ended. The upstream learned the groups from its
+        // head alone, so any other groups end it; who may still open it opens it again.
+        if self.hasToldEntitlements(of: renewed) {
+          self.boundSession = renewed
+        } else {
+          self.endBound()
+        }
+      case .none: self.endBound()
       // Asked again at the next tick.
       case .unavailable, .unknown: self.sessionIsDoubted = true
       }

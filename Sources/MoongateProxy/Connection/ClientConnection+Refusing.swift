@@ -14,7 +14,7 @@ extension ClientConnection {
   ///   - unread: whether bytes follow of which it is not known where they end.
   func refuse(
     _ code: RefusalCode, detail: [String: String] = [:], provider: ProviderName? = nil, flow: String? = nil, account: String? = nil,
-    head: RequestHead? = nil, retryAfter: Duration? = nil, sentence: String? = nil, fault: PolicyFault? = nil, unread: Bool = false
+    groups: GroupRequirement? = nil, head: RequestHead? = nil, retryAfter: Duration? = nil, sentence: String? = nil, fault: PolicyFault? = nil, unread: Bool = false
   ) {
     var detail = head.map { self.detail($0).merging(detail) { $1 } } ?? detail
     if let fault { detail["fault"] = fault.description }
@@ -22,7 +22,7 @@ extension ClientConnection {
     exchange.decision = decision
     if let fault { loop.proxy.dependencies.policyFaults.report(fault, rule: detail["rule"], decision: decision) }
     exchange.outcome = code.status < 500 ? .refused : .failed
-    let refusal = Refusal(code, decision: decision, detail: sentence, retryAfter: retryAfter, provider: provider, flow: flow)
+    let refusal = Refusal(code, decision: decision, detail: sentence, retryAfter: retryAfter, provider: provider, flow: flow, groups: groups)
     var fields: [(String, String)] = [("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff")]
     if code == .unauthenticated { fields.append(("WWW-Authenticate", "Bearer")) }
     if let seconds = refusal.retryAfterSeconds { fields.append(("Retry-After", String(seconds))) }

@@ -34,6 +34,8 @@ struct Exchange {
   // Proxying.
   var route: RoutePlan?
   var session: CachedSession?
+  /// What the upstream was told of the session.
+  var entitlements = Entitlements.none
   /// As the upstream gets it; kept while it might have to be sent again.
   var upstreamHead = ByteBuffer()
   /// The order in which the route's targets are tried; empty where there is only one.

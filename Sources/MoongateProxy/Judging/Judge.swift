@@ -8,6 +8,8 @@ enum Judgement {
   /// To another page: the value of Location.
   case redirect(String)
   case refuse(RefusalCode, detail: [String: String] = [:], provider: ProviderName? = nil, flow: String? = nil)
+  /// The requester is in none of these groups.
+  case forbid(GroupRequirement, detail: [String: String])
   /// `decide` could not be run to its end.
   case fail(PolicyFault, detail: [String: String])
 }
@@ -34,10 +36,13 @@ struct Judge {
   /// By which what names a person is hashed before it is noted.
   let keys: KeyRing
 
-  func judge(_ route: RoutePlan, session: CachedSession?, request: RequestFactsSource) -> Judgement {
+  /// - Parameter entitlements: of the session.
+  func judge(
+    _ route: RoutePlan, session: CachedSession?, _ entitlements: Result<Entitlements, PolicyFault>, request: RequestFactsSource
+  ) -> Judgement {
     var detail: [String: String] = [:]
-    let verdict = route.route.verdict(session?.snapshot, at: now) { function, session in
-      ask(function, route, session, request, &detail)
+    let verdict = route.route.verdict(session?.snapshot, entitlements, at: now) { function, session, entitlements in
+      ask(function, route, session, entitlements, request, &detail)
     }
     switch verdict {
     case .pass: return .pass
@@ -45,6 +50,11 @@ struct Judge {
     case .emailNotVerified:
       if request.mayRedirect { return .redirect(location(plan.verificationPage, flow: nil, request)) }
       return .refuse(.emailNotVerified, detail: required(by: route.route))
+    case .notInGroup(let groups):
+      var notes = required(by: route.route)
+      notes["group"] = "{ \(groups.anyOf.map(\.rawValue).joined(separator: ", ")) }"
+      if case .success(let held) = entitlements { notes["fact.session.groups"] = "{ \(held.groups.map(\.rawValue).joined(separator: ", ")) }" }
+      return .forbid(groups, detail: notes)
     case .needs(let provider):
       let flow = route.route.stepUpFlow
       if request.mayRedirect { return .redirect(location(plan.providers.stepPage(of: provider), flow: flow, with: named(provider), request)) }
@@ -64,7 +74,8 @@ struct Judge {
 
   /// Runs `decide`, and notes what it was made from where it did not simply allow.
   private func ask(
-    _ function: FunctionName, _ route: RoutePlan, _ session: SessionSnapshot, _ request: RequestFactsSource, _ detail: inout [String: String]
+    _ function: FunctionName, _ route: RoutePlan, _ session: SessionSnapshot, _ entitlements: Entitlements, _ request: RequestFactsSource,
+    _ detail: inout [String: String]
   ) -> Verdict {
     detail["rule"] = function.path
     guard monotonic >= route.pausedUntil else {
@@ -73,7 +84,7 @@ struct Judge {
     let client = ClientFacts(address: request.origin.address, userAgent: request.userAgent(), isNewDevice: false)
     let facts = session.facts(
       of: RequestFacts(method: request.method(), host: request.origin.host.name, path: request.path(), query: request.query() ?? ""), by: client,
-      at: now, clockIsSuspect: clockIsSuspect)
+      entitlements, at: now, clockIsSuspect: clockIsSuspect)
     let verdict: Verdict
     do {
       let evaluator = try plan.evaluatorOfLoop()

@@ -32,8 +32,10 @@ final class RoutePlan {
   }
 
   /// Whether nothing is left to be judged: the usual case, which makes no facts.
-  func admits(_ session: CachedSession?) -> Bool {
-    route.decide == nil && (route.isOpen || session != nil && route.requirement == nil)
+  func admits(_ session: CachedSession?, _ entitlements: Result<Entitlements, PolicyFault>) -> Bool {
+    if route.isOpen { return true }
+    guard session != nil, route.decide == nil, route.requirement == nil, case .success(let known) = entitlements else { return false }
+    return route.groups?.isMet(by: known) ?? true
   }
 
   /// Whether the route sets a header of this name itself.
@@ -58,7 +60,8 @@ final class GenerationPlan {
   /// What every answer of the gateway's own says of https, as a line (RFC 6797 section 6.1); empty where it says nothing.
   let securityLine: [UInt8]
   /// A yes to a proxy that asks about a request of nobody's.
-  private(set) lazy var forwardAnswerForNobody = CachedSession.forwardAnswer(nil, assertion: Array("X-Moongate-Assertion: \r\n".utf8), securityLine)
+  private(set) lazy var forwardAnswerForNobody = CachedSession.forwardAnswer(
+    IdentityHeaders(), assertion: Array("X-Moongate-Assertion: \r\n".utf8), securityLine)
   /// Of `limits.per_ip`; nil: no limit.
   let requestsPerSecondPerAddress: Int?
   private var evaluator: (any PolicyEvaluator)?

@@ -32,11 +32,13 @@ package struct AssertionSigner: Sendable {
   ///   - issuer: `public_url`.
   ///   - audience: the route's host, or the request's.
   /// - Throws: where the signature cannot be made.
-  package func assertion(for snapshot: SessionSnapshot, issuer: String, audience: String, now: Timestamp) throws -> String {
+  package func assertion(
+    for snapshot: SessionSnapshot, _ entitlements: Entitlements = .none, issuer: String, audience: String, now: Timestamp
+  ) throws -> String {
     let claims = Claims(
       iss: issuer, aud: audience, sub: snapshot.account.id, amr: snapshot.session.passed.map(\.provider.rawValue),
       authTime: snapshot.session.authenticatedAt.seconds, emailVerified: snapshot.account.identifier(.email)?.verifiedAt != nil, iat: now.seconds,
-      exp: now.seconds + Self.lifetime)
+      exp: now.seconds + Self.lifetime, groups: entitlements.groups.map(\.rawValue), claims: entitlements.claims)
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
     let signed = header + "." + Base64URL.encode(try encoder.encode(claims))
@@ -53,9 +55,11 @@ package struct AssertionSigner: Sendable {
     let emailVerified: Bool
     let iat: Int64
     let exp: Int64
+    let groups: [String]
+    let claims: [String: ClaimValue]
 
     enum CodingKeys: String, CodingKey {
-      case iss, aud, sub, amr, iat, exp
+      case iss, aud, sub, amr, iat, exp, groups, claims
       case authTime = "auth_time"
       case emailVerified = "email_verified"
     }

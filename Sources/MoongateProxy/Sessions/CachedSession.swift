@@ -34,8 +34,7 @@ struct SessionKey: Hashable {
 final class CachedSession {
   let key: SessionKey
   let snapshot: SessionSnapshot
-  /// `Remote-User` and what else is known, as header lines.
-  let identity: [UInt8]
+  private var known: SessionEntitlements?
   /// By this event loop's knowledge; another loop may know of a later moment.
   var lastSeenAt: Timestamp
   /// Until when uses need not be written down.
@@ -46,9 +45,11 @@ final class CachedSession {
   private struct Signed {
     let audience: String
     let minute: Int64
+    /// Of the generation by which the groups and claims in it were found.
+    let version: UInt64
     let line: [UInt8]
-    /// The whole answer to a proxy that asks; made when one does, by a generation of this version.
-    var answer: (version: UInt64, bytes: ByteBuffer)?
+    /// The whole answer to a proxy that asks; made when one does.
+    var answer: ByteBuffer?
   }
 
   init(key: SessionKey, snapshot: SessionSnapshot) {
@@ -56,7 +57,6 @@ final class CachedSession {
     self.snapshot = snapshot
     lastSeenAt = snapshot.session.lastSeenAt
     activityKnownUntil = Timestamp(milliseconds: .min)
-    identity = Self.identityLines(snapshot.account)
   }
 
   /// Whether it lives, as far as this event loop knows.
@@ -64,29 +64,40 @@ final class CachedSession {
     now < snapshot.session.expiresAt && now < max(lastSeenAt, snapshot.session.lastSeenAt) + snapshot.session.idle && !snapshot.account.isLocked
   }
 
+  /// Its groups and claims in the plan's generation: evaluated when they are first needed, and again with each generation.
+  ///
+  /// A change of the account or of the session removes this object from the cache, and so what it found.
+  func entitlements(in plan: GenerationPlan, at monotonic: NIODeadline) -> SessionEntitlements {
+    if let known, known.isCurrent(in: plan, at: monotonic) { return known }
+    let found = SessionEntitlements(of: snapshot, in: plan, at: monotonic)
+    known = found
+    return found
+  }
+
   /// The line `X-Moongate-Assertion: …`, signed once per audience and minute.
-  func assertionLine(by keys: AssertionKeys, issuer: String, audience: String, now: Timestamp) throws -> [UInt8] {
-    assertions[try signed(by: keys, issuer: issuer, audience: audience, now: now)].line
+  func assertionLine(
+    by keys: AssertionKeys, _ plan: GenerationPlan, _ entitlements: Entitlements, audience: String, now: Timestamp
+  ) throws -> [UInt8] {
+    assertions[try signed(by: keys, plan, entitlements, audience: audience, now: now)].line
   }
 
   /// A yes to a proxy that asks, made once per audience and minute: a head that ends with its empty line.
-  func forwardAnswer(by keys: AssertionKeys, _ plan: GenerationPlan, audience: String, now: Timestamp) throws -> ByteBuffer {
-    let place = try signed(by: keys, issuer: plan.issuer, audience: audience, now: now)
-    if let known = assertions[place].answer, known.version == plan.version { return known.bytes }
-    let made = Self.forwardAnswer(snapshot.account, assertion: assertions[place].line, plan.securityLine)
-    assertions[place].answer = (plan.version, made)
+  func forwardAnswer(
+    by keys: AssertionKeys, _ plan: GenerationPlan, _ entitlements: Entitlements, audience: String, now: Timestamp
+  ) throws -> ByteBuffer {
+    let place = try signed(by: keys, plan, entitlements, audience: audience, now: now)
+    if let known = assertions[place].answer { return known }
+    let headers = IdentityHeaders(snapshot.account, groups: entitlements.groups)
+    let made = Self.forwardAnswer(headers, assertion: assertions[place].line, plan.securityLine)
+    assertions[place].answer = made
     return made
   }
 
-  /// - Parameters:
-  ///   - account: nil for nobody: the headers are there, and empty.
-  ///   - more: lines that every answer has.
-  static func forwardAnswer(_ account: Account?, assertion: [UInt8], _ more: [UInt8]) -> ByteBuffer {
+  /// - Parameter more: lines that every answer has.
+  static func forwardAnswer(_ headers: IdentityHeaders, assertion: [UInt8], _ more: [UInt8]) -> ByteBuffer {
     var out = ByteBuffer()
     out.writeStaticString("HTTP/1.1 200 OK\r\n")
-    for (name, value) in account.map(identity) ?? ["Remote-User", "Remote-Email", "Remote-Phone", "Remote-Name"].map({ ($0, "") }) {
-      out.writeString("\(name): \(value)\r\n")
-    }
+    for (name, value) in headers.values { out.writeString("\(name): \(value)\r\n") }
     out.writeBytes(assertion)
     out.writeBytes(more)
     // Without a length it would be chunked, and the proxies that ask would not use their connection again.
@@ -94,31 +105,18 @@ final class CachedSession {
     return out
   }
 
-  private func signed(by keys: AssertionKeys, issuer: String, audience: String, now: Timestamp) throws -> Int {
+  private func signed(
+    by keys: AssertionKeys, _ plan: GenerationPlan, _ entitlements: Entitlements, audience: String, now: Timestamp
+  ) throws -> Int {
     let minute = now.seconds / 60
-    if let known = assertions.firstIndex(where: { $0.minute == minute && $0.audience == audience }) { return known }
-    let token = try keys.signer(at: now).assertion(for: snapshot, issuer: issuer, audience: audience, now: now)
+    // Attack: a reload takes a group away, and the assertion of the minute still says it.
+    if let known = assertions.firstIndex(where: { $0.minute == minute && $0.version == plan.version && $0.audience == audience }) { return known }
+    let token = try keys.signer(at: now).assertion(for: snapshot, entitlements, issuer: plan.issuer, audience: audience, now: now)
     let line = Array("X-Moongate-Assertion: \(token)\r\n".utf8)
-    assertions.removeAll { $0.minute != minute }
+    assertions.removeAll { $0.minute != minute || $0.version != plan.version }
     // Who sends many Hosts makes us sign more, not remember more.
     if assertions.count >= 4 { assertions.removeFirst() }
-    assertions.append(Signed(audience: audience, minute: minute, line: line))
+    assertions.append(Signed(audience: audience, minute: minute, version: plan.version, line: line))
     return assertions.count - 1
-  }
-
-  private static func identityLines(_ account: Account) -> [UInt8] {
-    identity(account).flatMap { name, value in value.isEmpty ? [] : Array("\(name): \(value)\r\n".utf8) }
-  }
-
-  /// The headers that say who it is; empty where that is not known.
-  private static func identity(_ account: Account) -> [(name: String, value: String)] {
-    let verified = { (kind: IdentifierKind) in
-      account.identifier(kind).flatMap { $0.verifiedAt == nil ? nil : $0.identifier.value } ?? ""
-    }
-    let name = [account.firstName, account.lastName].compactMap { $0 }.filter { !$0.isEmpty }.joined(separator: " ")
-    return [("Remote-User", account.id), ("Remote-Email", verified(.email)), ("Remote-Phone", verified(.phone)), ("Remote-Name", name)].map {
-      // Attack: a name with a line end in it would be a header of its own.
-      ($0.0, String(String.UnicodeScalarView($0.1.unicodeScalars.filter { $0.value >= 0x20 && !(0x7f...0x9f).contains($0.value) })))
-    }
   }
 }

@@ -9,16 +9,17 @@ struct AccountReads: Sendable {
   /// - Parameter id: an expression that gives the account's id, or NULL.
   init(_ id: String) {
     // A row for each identifier, and one where there is none.
-    func account(_ providers: String) -> String {
+    func account(_ providers: String, _ groups: String) -> String {
       """
       SELECT id, first_name, last_name, created_at, last_seen_at, is_locked,
         (SELECT \(providers) FROM provider_record WHERE account = account.id),
-        kind, value, display, attributes, verified_at, epoch, language
+        kind, value, display, attributes, verified_at, epoch, language,
+        (SELECT \(groups) FROM group_member WHERE account = account.id)
       FROM account LEFT JOIN identifier ON identifier.account = account.id WHERE id = \(id) ORDER BY position
       """
     }
-    sqlite = account("group_concat(provider, ' ')")
-    postgres = account("string_agg(provider, ' ')")
+    sqlite = account("group_concat(provider, ' ')", "group_concat(name, char(10))")
+    postgres = account("string_agg(provider, ' ')", "string_agg(name, chr(10))")
   }
 
   /// - Parameter arguments: of the expression.
@@ -35,7 +36,9 @@ struct AccountReads: Sendable {
       id: try row.text(0), firstName: try row.optionalText(1), lastName: try row.optionalText(2), createdAt: try row.moment(3),
       lastSeenAt: try row.moment(4), isLocked: try row.isTrue(5), identifiers: try rows.compactMap { try identifier($0) },
       credentials: Set((try row.optionalText(6) ?? "").split(separator: " ").compactMap { ProviderName(rawValue: String($0)) }),
-      epoch: Int(try row.optionalInteger(12) ?? 0), language: try row.optionalText(13))
+      epoch: Int(try row.optionalInteger(12) ?? 0), language: try row.optionalText(13),
+      // No name has a line break in it.
+      groups: Set((try row.optionalText(14) ?? "").split(separator: "\n").compactMap { GroupName(rawValue: String($0)) }))
   }
 
   private static func identifier(_ row: some SQLRow) throws -> HeldIdentifier? {

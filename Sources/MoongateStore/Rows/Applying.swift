@@ -90,6 +90,7 @@ struct PreparedChange: Sendable {
       for var counter in try Ledger(limits, nil, at: now, rows).counters { try counter.forget(at: now, rows) }
     case .seen(let account): try AccountRows.seen(account, at: now, rows)
     case .setLocked(let account, let isLocked): try AccountRows.setLocked(account, isLocked, news, rows)
+    case .setGroupMembership(let account, let group, let isMember): try GroupRows.set(account, in: group, isMember, at: now, news, rows)
     case .deleteAccount(let account, let traces): try Deleting.delete(account, traces: traces, trailFrom: trailFrom, news, rows)
     case .putSession(let session): try SessionRows.put(session, passed: encoded, rows)
     case .replaceSession(let token, let session): try SessionRows.replace(token, by: session, passed: encoded, news, rows)
@@ -111,7 +112,7 @@ struct PreparedChange: Sendable {
     case .verifyIdentifier(let account, _, _), .putProviderRecord(let account, _, _), .demandProviderRecord(let account, _, _),
       .claimIdentifier(let account, _), .reclaimAccount(let account, _, _), .dropIdentifiers(let account, _, _), .nameAccount(let account, _, _),
       .speak(let account, _),
-      .renameAccount(let account, _, _), .removeIdentifier(let account, _),
+      .renameAccount(let account, _, _), .removeIdentifier(let account, _), .setGroupMembership(let account, _, _),
       .seen(let account), .setLocked(let account, _), .deleteAccount(let account, _), .endSessions(let account, _), .raiseEpoch(let account):
       holding.add(account: account)
     case .demandEpoch(let version): holding.add(account: version.id)

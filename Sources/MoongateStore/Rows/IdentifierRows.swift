@@ -83,10 +83,15 @@ enum IdentifierRows {
       if kept.contains(where: { $0.rawValue == provider }) { continue }
       try rows.run("DELETE FROM provider_record WHERE account = ?1 AND provider = ?2", [.text(account), .text(provider)])
     }
+    // Attack: an operator adds to a group whoever seems to be the owner of an address, and it is who claimed it first.
+    try GroupRows.clear(account, rows)
     try SessionRows.end(of: account, except: nil, news, rows)
   }
 
   /// Moves what the account holds verified to its heir, to whom it is new; the account is gone.
+  ///
+  /// Attack: whoever has taken over somebody's number joins it to an account of their own, and would get that person's groups without their second
+  /// factor. Groups are not moved: an operator adds the heir.
   static func absorb(_ account: String, into heir: String, at now: Timestamp, _ news: Announcements, _ rows: some SQLTransaction) throws {
     try AccountRows.demandAvailable(account, rows)
     try AccountRows.demandAvailable(heir, rows)

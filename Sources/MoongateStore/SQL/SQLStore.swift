@@ -199,6 +199,16 @@ extension SQLStore {
     try await read { rows in try AccountRows.factors(of: account, rows) }
   }
 
+  package func groupCounts() async throws(StoreFault) -> [GroupName: Int] { try await read { rows in try GroupRows.counts(rows) } }
+
+  package func members(of group: GroupName, after account: String?, limit: Int) async throws(StoreFault) -> [GroupMember] {
+    try await read { rows in try GroupRows.members(of: group, after: account, limit: limit, rows) }
+  }
+
+  package func memberships(of account: String) async throws(StoreFault) -> [GroupMember] {
+    try await read { rows in try GroupRows.memberships(of: account, rows) }
+  }
+
   package func expireUnverified(unusedSince moment: Timestamp, at now: Timestamp) async throws(StoreFault) -> ExpiredAccounts {
     let (expired, sessions) = try await write(at: now) { rows in
       let news = Announcements()

@@ -1,0 +1,81 @@
+import MoongateSDK
+
+/// How accounts.lua defines one group.
+package enum GroupDefinition: Sendable, Hashable {
+  /// By a function of facts.
+  case computed(FunctionName)
+  /// By a list of members in the store: `members()`.
+  case members
+}
+
+/// Group and claim bounds. Fixed, so that the entitlements of every requester fit into headers that proxies and services accept.
+package enum EntitlementBounds {
+  /// The most groups that accounts.lua defines.
+  package static let groups = 256
+  /// The most bytes of `Remote-Groups` for a requester who is in every group.
+  package static let headerBytes = 4096
+  /// The most claims that accounts.lua defines.
+  package static let claims = 16
+}
+
+extension AccountRules {
+  /// Whether anything has to be evaluated for a session.
+  package var definesEntitlements: Bool { !groups.isEmpty || !claims.isEmpty }
+
+  /// The entitlements of a session, evaluated now.
+  ///
+  /// They depend on the account and on what the session has passed, and on no clock: `f.now` is the moment of the session's last proof. So all event
+  /// loops and nodes find the same ones, and a change of any of those facts is what evaluates them again.
+  /// - Throws: `PolicyFault` where any function cannot be run to its end. Attack: a function that fails must not take a group away in silence, because
+  ///   services may refuse by a group ("banned") as well as allow by one.
+  package func entitlements(of snapshot: SessionSnapshot, in generation: any PolicyGeneration, by evaluator: () throws(PolicyFault) -> any PolicyEvaluator)
+    throws(PolicyFault) -> Entitlements
+  {
+    guard definesEntitlements else { return .none }
+    var found: [GroupName] = []
+    var claims: [String: ClaimValue] = [:]
+    let facts = snapshot.entitlementFacts(in: generation)
+    for (name, definition) in groups.sorted(by: { $0.key < $1.key }) {
+      switch definition {
+      case .members: if snapshot.account.groups.contains(name) { found.append(name) }
+      case .computed(let function): if try evaluator().condition(of: function, given: facts) { found.append(name) }
+      }
+    }
+    for (name, function) in self.claims.sorted(by: { $0.key < $1.key }) { claims[name] = try evaluator().claim(of: function, given: facts) }
+    return Entitlements(groups: found, claims: claims)
+  }
+
+  /// The entitlements of a requester with a fixed list of groups, such as a token.
+  ///
+  /// Attack: a group is taken out of accounts.lua, and what was given that group before keeps it. Names that are not defined count for nothing.
+  package func entitlements(ofGroups names: some Sequence<GroupName>) -> Entitlements {
+    Entitlements(groups: names.filter { groups[$0] != nil })
+  }
+}
+
+extension SessionSnapshot {
+  /// What functions of `groups` and `claims` are told: verified identifiers only.
+  ///
+  /// Attack: an account claims `ceo@example.com` without having verified it. `f.email.address` is nil for it here.
+  package func entitlementFacts(in generation: any PolicyGeneration) -> Facts {
+    let at = session.authenticatedAt
+    var facts = Facts(
+      now: at, account: account.facts(at: at, in: generation), client: ClientFacts(address: .unspecified), session: sessionFacts(at: at))
+    facts.identifiers = [IdentifierKind.phone, .email, .federated].compactMap { account.verified($0) }
+    return facts
+  }
+
+  /// `f.session`, without groups and claims.
+  package func sessionFacts(at now: Timestamp, _ entitlements: Entitlements = .none) -> SessionFacts {
+    var passed: [ProviderName: Timestamp] = [:]
+    for step in session.passed { passed[step.provider] = max(step.at, passed[step.provider] ?? step.at) }
+    return SessionFacts(
+      account: account.id, passed: passed, age: now - session.createdAt, aal: session.assuranceLevel, email: account.verified(.email)?.value,
+      phone: account.verified(.phone)?.value, entitlements: entitlements)
+  }
+}
+
+extension Account {
+  /// The verified identifier of a kind.
+  package func verified(_ kind: IdentifierKind) -> Identifier? { identifiers.first { $0.identifier.kind == kind && $0.verifiedAt != nil }?.identifier }
+}

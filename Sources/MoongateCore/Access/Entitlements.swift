@@ -1,0 +1,53 @@
+/// What a requester may be told apart by: the groups that it is in, and the claims about it.
+///
+/// Made for a session by `AccountRules.entitlements(of:by:)`, and for a token by `AccountRules.entitlements(ofGroups:)`. Every use of groups (a route's
+/// `require`, `f.session.groups`, `Remote-Groups`, the assertion) reads this value and nothing else.
+package struct Entitlements: Sendable, Hashable {
+  /// Sorted, each once. Only groups that the active accounts.lua defines.
+  package let groups: [GroupName]
+  /// By name.
+  package let claims: [String: ClaimValue]
+
+  /// - Parameter groups: in any order.
+  package init(groups: some Sequence<GroupName>, claims: [String: ClaimValue] = [:]) {
+    self.groups = Set(groups).sorted()
+    self.claims = claims
+  }
+
+  /// Those of a requester who is in no group.
+  package static let none = Entitlements(groups: [])
+}
+
+/// The value of one claim.
+package enum ClaimValue: Sendable, Hashable, Encodable {
+  case text(String)
+  case integer(Int64)
+  /// Finite.
+  case number(Double)
+  case flag(Bool)
+
+  /// The most bytes of a text.
+  package static let longestText = 256
+
+  package func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    switch self {
+    case .text(let text): try container.encode(text)
+    case .integer(let integer): try container.encode(integer)
+    case .number(let number): try container.encode(number)
+    case .flag(let flag): try container.encode(flag)
+    }
+  }
+}
+
+/// The groups that a route requires: a requester in any one of them meets it.
+package struct GroupRequirement: Sendable, Hashable {
+  /// In the order of routes.lua; at least one.
+  package let anyOf: [GroupName]
+
+  /// - Parameter anyOf: at least one.
+  package init(anyOf: [GroupName]) { self.anyOf = anyOf }
+
+  /// Whether the groups meet the requirement. The one place that judges this, for sessions and for tokens.
+  package func isMet(by entitlements: Entitlements) -> Bool { anyOf.contains { entitlements.groups.contains($0) } }
+}

@@ -1,0 +1,120 @@
+import MoongateCore
+import MoongateSDK
+
+/// `groups` and `claims` of accounts.lua, and the names of groups elsewhere.
+struct EntitlementReader {
+  let problems: Problems
+
+  func readGroups(
+    _ node: LuaNode, _ locations: inout [String: SourceLocation], _ functions: inout FunctionTable
+  ) -> [GroupName: GroupDefinition] {
+    guard let reader = TableReader(node, nil, path: "groups", problems: problems) else { return [:] }
+    var groups: [GroupName: GroupDefinition] = [:]
+    for text in reader.names {
+      guard let said = reader.said(text) else { continue }
+      let path = Self.path("groups", text)
+      locations[path] = said.location
+      guard let name = GroupName(rawValue: text) else {
+        problems.add(said.location, path, GroupName.rule)
+        continue
+      }
+      switch said.value {
+      case .tagged("members", _): groups[name] = .members
+      case .function(let function):
+        let called = FunctionName("accounts.\(path)")
+        functions.add(called, function, for: .entitlement)
+        groups[name] = .computed(called)
+      default:
+        problems.add(said.location, path, "must be members() or a function, as in function(f) return f.account.email_verified end, "
+          + "not \(said.value.described)")
+      }
+    }
+    if groups.count > EntitlementBounds.groups {
+      problems.add(node.location, "groups", "defines \(groups.count) groups; at most \(EntitlementBounds.groups) are possible")
+    } else if groups.keys.sorted().headerValue.utf8.count > EntitlementBounds.headerBytes {
+      problems.add(
+        node.location, "groups",
+        "an account in all of these groups would need a Remote-Groups header of more than \(EntitlementBounds.headerBytes) bytes: use fewer groups "
+          + "or shorter names")
+    }
+    return groups
+  }
+
+  func readClaims(
+    _ node: LuaNode, _ locations: inout [String: SourceLocation], _ functions: inout FunctionTable
+  ) -> [String: FunctionName] {
+    guard let reader = TableReader(node, nil, path: "claims", problems: problems) else { return [:] }
+    var claims: [String: FunctionName] = [:]
+    for name in reader.names {
+      guard let said = reader.said(name) else { continue }
+      let path = Self.path("claims", name)
+      locations[path] = said.location
+      guard name.wholeMatch(of: /[a-z][a-z0-9_]{0,31}/) != nil else {
+        problems.add(said.location, path, "a claim's name has 1 to 32 lower-case letters, digits and _, and begins with a letter")
+        continue
+      }
+      guard case .function(let function) = said.value else {
+        problems.add(
+          said.location, path, "must be a function, as in function(f) return f.account.has_pin end, not \(said.value.described)")
+        continue
+      }
+      let called = FunctionName("accounts.\(path)")
+      functions.add(called, function, for: .entitlement)
+      claims[name] = called
+    }
+    if claims.count > EntitlementBounds.claims {
+      problems.add(node.location, "claims", "defines \(claims.count) claims; at most \(EntitlementBounds.claims) are possible")
+    }
+    return claims
+  }
+
+  /// One group, or `any_of { … }` of several.
+  /// - Parameter defined: the groups of accounts.lua; nil while it could not be read: then none is said to be missing.
+  func readRequirement(_ node: LuaNode, _ path: String, defined: Set<GroupName>?) -> GroupRequirement? {
+    var nodes = [node]
+    if case .tagged("any_of", let arguments) = node.value {
+      guard case .table(let table)? = arguments.first?.value, table.isList, !table.isEmpty else {
+        problems.add(node.location, path, "any_of takes a list of groups, as in any_of { \"ops\", \"staff\" }")
+        return nil
+      }
+      nodes = table.items
+    }
+    var names: [GroupName] = []
+    for node in nodes {
+      guard case .text(let text) = node.value else {
+        problems.add(
+          node.location, path, "must name a group in quotes, or several as in any_of { \"ops\", \"staff\" }, not \(node.value.described)")
+        return nil
+      }
+      guard let name = known(text, at: node.location, path, defined: defined) else { return nil }
+      if !names.contains(name) { names.append(name) }
+    }
+    return GroupRequirement(anyOf: names)
+  }
+
+  /// A name of a group that accounts.lua defines.
+  func known(_ text: String, at location: SourceLocation, _ path: String, defined: Set<GroupName>?) -> GroupName? {
+    let name = GroupName(rawValue: text)
+    guard let defined else {
+      if name == nil { problems.add(location, path, "\"\(text)\" is no group: \(GroupName.rule)") }
+      return name
+    }
+    if let name, defined.contains(name) { return name }
+    problems.add(location, path, Self.undefined(text, among: defined))
+    return nil
+  }
+
+  /// What to say of a group that accounts.lua does not define.
+  static func undefined(_ text: String, among defined: Set<GroupName>) -> String {
+    let names = defined.map(\.rawValue).sorted()
+    if let meant = Suggestion.nearest(to: text, among: names) { return "accounts.lua defines no group \"\(text)\"; did you mean `\(meant)`?" }
+    let entry = text.wholeMatch(of: /[a-z_][a-z0-9_]*/) == nil ? "[\"\(text)\"]" : text
+    return "accounts.lua defines no group \"\(text)\"; add groups = { \(entry) = members() } there"
+      + (names.isEmpty ? "" : ", or use one of \(Suggestion.list(names))")
+  }
+
+  /// `groups.ops`, `groups["a,b"]`.
+  static func path(_ table: String, _ name: String) -> String {
+    name.wholeMatch(of: /[A-Za-z_][A-Za-z0-9_]*/) != nil ? "\(table).\(name)" : "\(table)[\"\(name)\"]"
+  }
+}
