@@ -48,8 +48,10 @@ package struct ProxyDependencies: Sendable {
 /// handed on as `HTTPRequestPart`s.
 package final class Proxy: Sendable {
   /// A refusal as a page, for browsers; nil where there is none for it.
-  /// - Parameter languages: the request's `Accept-Language`.
-  package typealias RefusalPage = @Sendable (_ refusal: Refusal, _ languages: String?) -> String?
+  /// - Parameters:
+  ///   - visitor: who is signed in, where the refusal is about that.
+  ///   - languages: the request's `Accept-Language`.
+  package typealias RefusalPage = @Sendable (_ refusal: Refusal, _ visitor: RefusedVisitor?, _ languages: String?) -> String?
 
   let dependencies: ProxyDependencies
   let assertions: AssertionKeys

@@ -45,6 +45,15 @@ extension AccountRules {
     return Entitlements(groups: found, claims: claims)
   }
 
+  /// Why operators cannot add members to the group; nil where they can.
+  package func problem(ofAddingTo group: GroupName) -> String? {
+    switch groups[group] {
+    case .members: nil
+    case .computed: "The group \(group) is computed by a function of accounts.lua. It has no list of members."
+    case nil: "accounts.lua defines no group \"\(group)\". Add it under `groups` first, as members()."
+    }
+  }
+
   /// The entitlements of a requester with a fixed list of groups, such as a token.
   ///
   /// Attack: a group is taken out of accounts.lua, and what was given that group before keeps it. Names that are not defined count for nothing.

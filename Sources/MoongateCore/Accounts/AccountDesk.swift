@@ -3,11 +3,11 @@ import MoongateSDK
 /// What an operator does to accounts: by `moongate account` and by the admin listener alike. Each deed is one transaction with its line
 /// in the audit trail, and is seen by every process of the store within a second.
 package struct AccountDesk: Sendable {
-  private let store: any Store
+  let store: any Store
   private let providers: ProviderRegistry
   private let keys: KeyRing
-  private let clock: any GatewayClock
-  private let random: any RandomSource
+  let clock: any GatewayClock
+  let random: any RandomSource
 
   package init(store: any Store, providers: ProviderRegistry, keys: KeyRing, clock: any GatewayClock, random: any RandomSource) {
     self.store = store
@@ -142,6 +142,7 @@ extension AccountDesk {
             lastSeenAt: max(created, imported.lastSeenAt ?? created), isLocked: imported.isLocked,
             identifiers: imported.identifiers.map { HeldIdentifier(identifier: $0.identifier, verifiedAt: $0.isVerified ? created : nil) }),
           forgetting: providers.identifierSecrets))
+      changes += imported.groups.sorted().map { .setGroupMembership(account: id, $0, true) }
       for (provider, record) in imported.records.sorted(by: { $0.key < $1.key }) {
         do {
           let sealed = try record.sealed(for: ProviderRecord.owner(provider, id), by: keys)
@@ -207,6 +208,8 @@ package struct ImportedAccount: Sendable {
   /// nil: not since it was made. A policy may take a number for a recycled one whose owner was away for long.
   package var lastSeenAt: Timestamp?
   package var isLocked: Bool
+  /// The groups that an operator added it to.
+  package var groups: Set<GroupName> = []
   /// What its providers keep of it: made by the provider of a hash, or kept in the gateway that exported it.
   package var records: [ProviderName: ProviderRecord]
 

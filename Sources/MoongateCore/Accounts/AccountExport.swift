@@ -8,6 +8,8 @@ package struct AccountExport: Sendable, Equatable {
   package let account: Account
   /// What providers keep for the account, by name.
   package let factors: [StoredFactor]
+  /// The groups that an operator added the account to.
+  package let groups: [GroupMember]
   /// Newest first.
   package let sessions: [Session]
   /// What happened to the account, newest first, as far back as the audit trail goes; at most `mostEvents`.

@@ -51,6 +51,9 @@ package struct AuditEvent: Sendable, Equatable, Codable {
     /// The person changed the name. Neither name is part of the event.
     case accountRenamed = "account_renamed"
     case accountsImported = "accounts_imported"
+    /// An operator added the account to a group, or removed it from one; the group is in the detail.
+    case groupAdded = "group_added"
+    case groupRemoved = "group_removed"
     case identifierAdded = "identifier_added"
     case identifierChanged = "identifier_changed"
     case identifierRemoved = "identifier_removed"

@@ -168,7 +168,8 @@ extension FlowEngine {
     if verdict != .allow { note(verdict, of: function, evidence, visit) }
     switch verdict {
     case .allow: return nil
-    case .deny(let reason): throw visit.refusal(.policyReason(reason))
+    case .deny(let reason):
+      throw visit.refusal(.policyReason(reason), detail: visit.generation.text(ofReason: reason, by: policy.provider))
     case .fault(let fault): throw .policy(fault)
     case .requireAlso(let provider):
       if facts.flow?.passed.contains(provider) ?? false { return nil }

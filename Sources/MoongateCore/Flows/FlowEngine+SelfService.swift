@@ -15,7 +15,7 @@ extension FlowEngine {
       let traces = account.identifiers.filter { $0.verifiedAt != nil }.map { keys.logHash($0.identifier.value) }
       return try await asking { () async throws(StoreFault) in
         AccountExport(
-          account: account, factors: try await store.factors(of: account.id),
+          account: account, factors: try await store.factors(of: account.id), groups: try await store.memberships(of: account.id),
           sessions: try await store.sessions(of: account.id).filter { visit.now < $0.deadline },
           events: try await store.events(about: account.id, traces: traces, limit: AccountExport.mostEvents))
       }

@@ -15,12 +15,14 @@ package struct ProviderPolicy: Sendable {
   /// Called before a send is charged, and before a try is.
   package let send: FunctionName?
   package let verify: FunctionName?
+  /// What people read where a function denies with one of these reasons.
+  package let reasons: [String: String]
   /// Where each effective value was said, by its path (`limits.verify.max`).
   package let locations: [String: SourceLocation]
 
   package init(
     provider: ProviderName, code: CodeRule, resendAfter: [Varying<Duration>], limits: [Limit], unknownAccount: UnknownAccount, message: String,
-    send: FunctionName?, verify: FunctionName?, locations: [String: SourceLocation]
+    send: FunctionName?, verify: FunctionName?, reasons: [String: String] = [:], locations: [String: SourceLocation]
   ) {
     self.provider = provider
     self.code = code
@@ -30,6 +32,7 @@ package struct ProviderPolicy: Sendable {
     self.message = message
     self.send = send
     self.verify = verify
+    self.reasons = reasons
     self.locations = locations
   }
 }
@@ -76,4 +79,14 @@ package enum UnknownAccount: String, Sendable, Codable, CaseIterable {
   case reveal
   /// The same answer, in the same time, and no message.
   case conceal
+}
+
+extension PolicyGeneration {
+  /// What people read of `deny "reason"`: the words of the policy that denied, else those of another policy, such as for a route's `decide`.
+  /// - Parameter provider: whose policy denied; nil: a route.
+  /// - Returns: nil where no policy has words for it.
+  package func text(ofReason reason: String, by provider: ProviderName? = nil) -> String? {
+    provider.flatMap { policies[$0]?.reasons[reason] }
+      ?? policies.sorted { $0.key < $1.key }.lazy.compactMap { $0.value.reasons[reason] }.first
+  }
 }

@@ -12,6 +12,7 @@ extension JSONValue {
         "language": .optional(account.language),
       ]),
       "identifiers": .list(account.identifiers.map(identifier)), "factors": .list(export.factors.map(factor)),
+      "groups": .list(export.groups.map { .members(["group": .text($0.group.rawValue), "added_at": .text($0.addedAt.text)]) }),
       "sessions": .list(export.sessions.map(session)), "events": .list(export.events.map(event)),
     ])
   }

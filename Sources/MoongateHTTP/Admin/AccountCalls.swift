@@ -82,6 +82,7 @@ extension JSONValue {
             "kind": .text($0.identifier.kind.rawValue), "value": .text($0.identifier.value), "verified_at": .optional($0.verifiedAt?.text),
           ])
         }), "credentials": .list(account.credentials.sorted().map { .text($0.rawValue) }),
+      "groups": .list(account.groups.sorted().map { .text($0.rawValue) }),
     ])
   }
 

@@ -40,6 +40,7 @@ package struct AdminApplication: Service, CustomStringConvertible {
       HealthCalls(store: store, entrance: entrance).endpoints, PolicyCalls(generations: generations, nodes: nodes, reload: reload).endpoints,
       MetricCalls(generations: generations, audit: audit, others: metrics).endpoints, LockCalls(store: store, audit: audit, clock: clock).endpoints,
       EventCalls(audit: audit).endpoints, AccountCalls(desk: accounts, reset: resetFactor).endpoints,
+      GroupCalls(desk: accounts).endpoints,
       OutboxCalls(entries: outbox, pages: pages).endpoints, pages.endpoints,
     ]
     responder = GatewayResponder(

@@ -14,6 +14,8 @@ struct MessagePage: PageModel {
 
   let heading: String
   let sentence: String
+  /// Who is signed in, masked.
+  var signedInAs: String?
   let links: [Link]
   /// The line with the decision's id, for support.
   var reference: String?
@@ -36,13 +38,28 @@ extension PageRenderer {
   }
 
   /// The same as text, for the proxy, which writes its own head: it may be shown on any host, so its links name ours.
-  /// - Parameter languages: the request's `Accept-Language`.
-  package func html(for refusal: Refusal, languages: String?, generation: any PolicyGeneration) -> String {
+  /// - Parameters:
+  ///   - visitor: who is signed in, where the refusal is about that.
+  ///   - languages: the request's `Accept-Language`.
+  package func html(
+    for refusal: Refusal, to visitor: RefusedVisitor? = nil, languages: String?, generation: any PolicyGeneration
+  ) -> String {
     let set = set(of: generation)
     let words = LanguageChoice.choose(accepting: languages.map { [$0] } ?? [], among: set.languages) ?? set.languages[0]
-    return html(
-      message(for: refusal, words, base: generation.gateway.publicURL.description), title: { $0.translated(refusal.code.title) },
-      in: words, generation: generation)
+    let base = generation.gateway.publicURL.description
+    let message = visitor.map { self.message(for: refusal, to: $0, words, base: base) } ?? message(for: refusal, words, base: base)
+    return html(message, title: { $0.translated(refusal.code.title) }, in: words, generation: generation)
+  }
+
+  /// Says who is signed in, so that the person sees whether that is the account they meant, and offers another one.
+  private func message(for refusal: Refusal, to visitor: RefusedVisitor, _ words: Words, base: String) -> MessagePage {
+    MessagePage(
+      heading: words.translated(refusal.code.title), sentence: words.sentence(of: refusal),
+      signedInAs: visitor.account.hint.map { words.text("signed_in_as", ["who": $0]) },
+      links: [
+        MessagePage.Link(address: base + FormFields.address("/auth/logout", ["return_to": visitor.address]), label: words["sign_in_as_other"]),
+        MessagePage.Link(address: base + "/auth/account", label: words["account_page"], style: "link"),
+      ], reference: words.text("reference", ["id": refusal.decision.text]), stressesSupport: true)
   }
 
   /// - Parameter isHere: whether the page's address is where it happened.

@@ -8,6 +8,7 @@ extension PolicyCase.Kind: CustomStringConvertible {
     case .flow(let name): "flow \"\(name)\""
     case .identifier(let kind, let text): "\(kind.rawValue) \"\(text)\""
     case .account(let account): "account { \(account.said.joined(separator: ", ")) }"
+    case .groups(let groups): groups.asWritten
     case .client(let client): "client { \(client.said.joined(separator: ", ")) }"
     case .provider(let name): "provider \"\(name)\""
     case .undeliverable(let name): "undeliverable \"\(name)\""

@@ -10,12 +10,14 @@ struct CaseReader {
   var origin: ProviderName?
   /// Where requests go that name no host; nil while gateway.lua could not be read.
   let host: String?
+  /// Those of accounts.lua; nil while it could not be read.
+  var groups: [GroupName: GroupDefinition]? = [:]
   let providers: ProviderCatalog
   let problems: Problems
 
   /// The words of a case with an example of each, for the sentence about anything else.
   private static let words = [
-    "flow \"login\"", "phone \"+91…\"", "email \"…\"", "account { … }", "client { … }", "provider \"…\"", "undeliverable \"…\"", "send()", "resend()",
+    "flow \"login\"", "phone \"+91…\"", "email \"…\"", "account { … }", "group \"…\"", "client { … }", "provider \"…\"", "undeliverable \"…\"", "send()", "resend()",
     "wrong()", "right()",
     "enter { … }", "skip()", "request { … }", "expect { … }", "wait \"15m\"",
   ]
@@ -86,6 +88,7 @@ struct CaseReader {
     case ("provider", let argument?): return provider(argument, word).map { .provider($0) }
     case ("undeliverable", let argument?): return provider(argument, word).map { .undeliverable($0) }
     case ("account", let argument?): return account(argument).map { .account($0) }
+    case ("group", let argument?): return groups(argument).map { .groups($0) }
     case ("client", let argument?): return client(argument).map { .client($0) }
     case ("send", let argument): return untilSent(argument, word).map { .send(untilSent: $0) }
     case ("resend", let argument): return untilSent(argument, word).map { .resend(untilSent: $0) }

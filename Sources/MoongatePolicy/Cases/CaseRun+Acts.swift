@@ -18,6 +18,7 @@ extension CaseRun {
     case .account(let setup):
       pending = (setup, act.location)
       return ""
+    case .groups(let groups): return try await setGroups(groups, act)
     case .client(let setup):
       if let address = setup.address { self.address = address }
       if let userAgent = setup.userAgent { self.userAgent = userAgent }

@@ -59,6 +59,8 @@ package struct PolicyCase: Sendable {
     case identifier(IdentifierKind, String)
     /// `account { … }`: whether there is an account that holds all identifiers named so far.
     case account(AccountSetup)
+    /// `group "ops"`: the account is added to stored groups, or with false removed from them.
+    case groups([GroupName: Bool])
     /// `client { … }`: where requests come from, from here on.
     case client(ClientSetup)
     /// `provider "pin"`: which of a step's choices to take.

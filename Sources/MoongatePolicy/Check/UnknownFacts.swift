@@ -61,7 +61,7 @@ struct UnknownFacts {
   }
 
   /// A text without its quotes; nil where more would have to be undone.
-  private static func plain(_ written: String) -> String? {
+  static func plain(_ written: String) -> String? {
     guard let quote = written.first, quote == "\"" || quote == "'", written.count > 1, !written.contains("\\") else { return nil }
     return String(written.dropFirst().dropLast())
   }

@@ -44,6 +44,8 @@ enum EditorGlobals {
     Function("provider", [("name", "string")], "moongate.Act", "Which of a step's choices to take."),
     Function("undeliverable", [("provider", "string")], "moongate.Act", "No message of this provider arrives, from here on."),
     Function("account", [("what", "moongate.CaseAccount")], "moongate.Act", "Whether there is an account of that name."),
+    Function(
+      "group", [("names", "string|string[]|table<string, boolean>")], "moongate.Act", "Adds the account to stored groups, or removes it with false."),
     Function("client", [("what", "moongate.CaseClient")], "moongate.Act", "Where requests come from, from here on."),
     Function("send", [("how?", "moongate.CaseSend")], "moongate.Act", "Begins the step: a code goes out."),
     Function("resend", [("how?", "moongate.CaseSend")], "moongate.Act", "Asks for another code."),
@@ -54,7 +56,8 @@ enum EditorGlobals {
     Function("request", [("what", "moongate.CaseRequest")], "moongate.Act", "Asks for a page behind the gateway, signed in as by the last flow."),
     Function("wait", [("what", "moongate.Duration|moongate.CaseWait")], "moongate.Act", "Moves the clock."),
     Function("expect", [("what", "moongate.CaseExpect")], "moongate.Act", "What the answer before it must be."),
-    Function("any_of", [("providers", "string[]")], "moongate.AnyOf", "A step that any of these providers passes."),
+    Function("any_of", [("names", "string[]")], "moongate.AnyOf", "A step that any of these providers passes, or any one of these groups."),
+    Function("members", [], "moongate.Members", "A group whose members `moongate group add` and `group remove` change."),
     Function(
       "fallback", [("providers", "string[]")], "moongate.Fallback",
       "A step whose code the first of these providers sends, and each next one where the one before it cannot deliver it."),

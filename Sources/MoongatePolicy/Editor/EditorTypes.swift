@@ -38,6 +38,7 @@ package struct EditorTypes: Sendable {
     ---@class (exact) moongate.Instance made by the name of a provider, as in phone_otp { … }
     ---@class (exact) moongate.Vary made by vary
     ---@class (exact) moongate.AnyOf made by any_of
+    ---@class (exact) moongate.Members made by members
     ---@class (exact) moongate.Fallback made by fallback
     ---@class (exact) moongate.Statement made by guarantee
     ---@class (exact) moongate.Case made by case
@@ -118,6 +119,7 @@ package struct EditorTypes: Sendable {
     let audiences: [(String, String, FunctionTable.Audience)] = [
       ("PolicyFacts", "What `send`, `verify` and the functions of `vary` are told.", .policy(limits: [])),
       ("FlowFacts", "What `when` of a step is told.", .flow), ("RouteFacts", "What `decide` of a route is told.", .route),
+      ("EntitlementFacts", "What functions of `groups` and `claims` are told.", .entitlement),
     ]
     for (name, summary, audience) in audiences {
       var lines = ["---\(summary)", "---@class (exact) moongate.\(name)"]
@@ -130,7 +132,7 @@ package struct EditorTypes: Sendable {
         }
         if seen.insert(group).inserted { lines.append("---@field \(group) moongate.Facts.\(group)") }
       }
-      for root in declared.map(\.root) where audience != .route && seen.insert(root).inserted {
+      for root in declared.filter({ $0.isTold(to: audience) }).map(\.root) where seen.insert(root).inserted {
         lines.append("---@field \(root) moongate.Facts.\(root)")
       }
       if case .policy = audience { lines.append("---@field limits table<string, moongate.Facts.limit> by their names") }

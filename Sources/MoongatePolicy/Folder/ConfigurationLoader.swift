@@ -150,13 +150,14 @@ package struct ConfigurationLoader: Sendable {
     }
     var guarantees: [Guarantee] = []
     if let file = files.file("guarantees.lua"), let node = lua.read(file, constructor: "guarantees", example: "guarantees { … }")?.first {
-      guarantees = GuaranteeReader(catalog: catalog, problems: problems).read(node)
+      guarantees = GuaranteeReader(catalog: catalog, groups: groups, problems: problems).read(node)
     }
     let choice = CaseSelection(files: files, catalog: catalog, flows: flows, policies: policies)
     var cases: [PolicyCase] = []
     for file in files.files(in: "tests") {
       if let node = lua.read(file, constructor: "tests", example: "tests { … }")?.first {
-        let reader = CaseReader(flows: flowNames, absent: choice.absentFlows, host: gateway?.publicURL.host, providers: catalog, problems: problems)
+        let reader = CaseReader(flows: flowNames, absent: choice.absentFlows, host: gateway?.publicURL.host,
+          groups: groups == nil ? nil : accounts.groups, providers: catalog, problems: problems)
         cases += choice.playable(reader.read(node), problems)
       }
     }
@@ -168,6 +169,10 @@ package struct ConfigurationLoader: Sendable {
     }
     FallbackChecks(flows: flows, policies: policies, catalog: catalog, problems: problems).check()
     UnknownFacts(functions: functions, catalog: catalog, groups: groups, claims: Set(accounts.claims.keys), problems: problems).check(lua.names)
+
+    ReasonWords(
+      files: functions.files, reasons: Set(policies.values.flatMap(\.reasons.keys)), pages: files.pages, problems: problems
+    ).check(lua.names)
 
     guard problems.all.isEmpty, let gateway else { return nil }
     let configured = Set(gateway.providers.keys)

@@ -15,22 +15,36 @@ struct CounterexampleText {
 
   /// About a session that passes a route.
   func sentences(of session: SessionState, passing pass: RoutePass, _ request: ExampleRequest, age: (ProviderName) -> Duration) -> String {
+    sentences(of: session, passing: pass, request, lack: lack(session.passed, age))
+  }
+
+  /// About a session that passes a route and is in none of the groups.
+  func sentences(of session: SessionState, passing pass: RoutePass, _ request: ExampleRequest, outside group: GroupRequirement) -> String {
+    let names = group.anyOf.map { "\"\($0)\"" }
+    return sentences(
+      of: session, passing: pass, request,
+      lack: names.count == 1 ? "it need not be in the group \(names[0])" : "it need not be in any of the groups \(names.joined(separator: ", "))")
+  }
+
+  private func sentences(of session: SessionState, passing pass: RoutePass, _ request: ExampleRequest, lack: String) -> String {
     let steps = session.legs.map(sentence).joined(separator: " ")
     let route = pass.route
-    var why: String
+    var required: [String] = []
+    if let groups = route.groups { required.append("the group " + groups.anyOf.map { "\"\($0)\"" }.joined(separator: " or ")) }
     switch route.requirement {
-    case nil: why = "which requires nothing more"
-    case .passed(let provider, nil): why = "which requires \(provider)"
-    case .passed(let provider, let within?): why = "which requires \(provider) within \(within.asWritten)"
-    case .emailVerified: why = "which requires a verified email address"
+    case nil: break
+    case .passed(let provider, nil): required.append(provider.rawValue)
+    case .passed(let provider, let within?): required.append("\(provider) within \(within.asWritten)")
+    case .emailVerified: required.append("a verified email address")
     }
+    var why = required.isEmpty ? "which requires nothing more" : "which requires \(required.joined(separator: " and "))"
     if let decide = pass.decide {
       let answer = decide.isAssumed ? "reads facts that can be anything, and so may allow it" : "allows it"
-      why = (route.requirement == nil ? "where" : "\(why), and where") + " `decide` (\(decide.at)) \(answer)"
+      why = (required.isEmpty ? "where" : "\(why), and where") + " `decide` (\(decide.at)) \(answer)"
     }
     return """
       \(steps) The session has passed \(list(session.passed)). It passes the route at \(route.location) (\(request.text)), \(why): \
-      \(lack(session.passed, age)).\(facts(session))
+      \(lack).\(facts(session))
       """
   }
 

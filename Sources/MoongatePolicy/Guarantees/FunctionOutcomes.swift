@@ -54,6 +54,7 @@ final class FunctionOutcomes {
     _ moment: Moment, _ known: KnownFacts, anything: [Answer], _ call: (Facts) -> Result<Answer, PolicyFault>
   ) throws(ProofBudget.Exhausted) -> Outcome<Answer> {
     let declared = generation.declaredFacts
+    let groups = Set(generation.accounts.groups.keys)
     var answers: [Answer] = []
     var pending: [[Moment.FreeFact: Bool]] = [[:]]
     while let free = pending.popLast() {
@@ -61,7 +62,7 @@ final class FunctionOutcomes {
       let answer = call(moment.facts(known, free, in: generation))
       let reads = evaluator.reads
       if let open = moment.openFact(reads, known, providers: keeping, pads: generation.pads) { return .depends(on: open) }
-      if let next = moment.freeFacts(reads, known, declared: declared).first(where: { free[$0] == nil }) {
+      if let next = moment.freeFacts(reads, known, declared: declared, groups: groups).first(where: { free[$0] == nil }) {
         for value in [true, false] { pending.append(free.merging([next: value]) { $1 }) }
         continue
       }

@@ -33,8 +33,11 @@ package struct SessionDemand: Sendable, Equatable {
   package let factors: Int?
   /// How long ago one of `passed` was passed at most, at each request. Half-open: exactly as long ago is too long.
   package let within: Duration?
+  /// The groups of which every requester is in one; nil where none is named.
+  package var group: GroupRequirement?
 
-  package init(passed: [ProviderName], factors: Int?, within: Duration?) {
+  package init(passed: [ProviderName], factors: Int?, within: Duration?, group: GroupRequirement? = nil) {
+    self.group = group
     self.passed = passed
     self.factors = factors
     self.within = within

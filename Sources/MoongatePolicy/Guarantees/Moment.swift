@@ -8,6 +8,10 @@ struct Moment {
     case networkChanged, clockSuspect
     /// A fact of the kind `flag` that a provider declares, by its path. It may be absent as well, which reads as false.
     case flag(String)
+    /// Whether the session is in the group.
+    case group(GroupName)
+    /// Whether the session's account has a verified address.
+    case emailVerified
   }
 
   var action: LimitAction?
@@ -21,6 +25,8 @@ struct Moment {
   var isCreation = false
   var session: SessionFacts?
   var request: RequestFacts?
+  /// Groups that the session is not in. Whether it is in another one is open.
+  var lacksGroups: Set<GroupName> = []
 
   /// The clock of every call. A function that reads it is taken to answer anything.
   static let now = Timestamp(milliseconds: 1_800_000_000_000)
@@ -36,6 +42,11 @@ struct Moment {
     var flow = flow
     for fact in declared where fact.kind == .flag {
       if case .provider(let provider) = fact.place { flow?.told[provider, default: [:]][fact.name] = String(free[.flag(fact.path)] ?? false) }
+    }
+    var session = session
+    if session != nil {
+      session?.entitlements = Entitlements(groups: free.compactMap { fact, isTrue in if case .group(let name) = fact, isTrue { name } else { nil } })
+      session?.email = free[.emailVerified] ?? false ? "person@example.com" : nil
     }
     return Facts(
       now: Self.now, action: action, provider: provider, flow: flow, identifier: identifier.map { Self.identifier($0, free, declared) },
@@ -98,8 +109,12 @@ struct Moment {
   }
 
   /// The free facts that the call read.
-  func freeFacts(_ reads: FactReads, _ known: KnownFacts, declared: [DeclaredFact]) -> [FreeFact] {
+  /// - Parameter groups: those of accounts.lua.
+  func freeFacts(_ reads: FactReads, _ known: KnownFacts, declared: [DeclaredFact], groups: Set<GroupName>) -> [FreeFact] {
     var free: [FreeFact] = []
+    let named = reads.members[.sessionGroups] ?? []
+    free += groups.subtracting(lacksGroups).filter { reads.listed.contains(.sessionGroups) || named.contains($0.rawValue) }.sorted().map(FreeFact.group)
+    if reads.slots.contains(.sessionEmailVerified) || reads.slots.contains(.sessionEmail) { free.append(.emailVerified) }
     if reads.slots.contains(.clientNetworkChanged), networkChanged(known) == nil { free.append(.networkChanged) }
     if reads.slots.contains(.clockSuspect) { free.append(.clockSuspect) }
     for fact in declared where fact.kind == .flag && isTold(fact) && reads.declared.contains(fact.path) {
@@ -122,7 +137,8 @@ struct Moment {
     if declared.contains(where: { isTold($0) && $0.kind != .flag && reads.declared.contains($0.path) }) { return true }
     return reads.slots.contains { slot in
       switch slot {
-      case .now, .clientIP, .clientNetwork, .clientUserAgent, .requestMethod, .requestHost, .requestPath, .requestQuery, .sessionAccount, .sessionAge:
+      case .now, .clientIP, .clientNetwork, .clientUserAgent, .requestMethod, .requestHost, .requestPath, .requestQuery, .sessionAccount, .sessionAge,
+        .sessionClaims, .sessionPhone, .sessionEmail:
         true
       case .identifier: identifier != nil
       case .phoneE164: identifier == .phone
@@ -131,7 +147,8 @@ struct Moment {
       // Whether it was passed is known; when, is not.
       case .sessionPassed: (reads.members[slot] ?? []).contains { name in session?.passed.keys.contains { $0.rawValue == name } ?? false }
       case .action, .provider, .flowName, .flowPassed, .accountExists, .accountHasPIN, .accountHasEmail, .accountEmailVerified,
-        .accountPhoneVerified, .accountFactors, .clientNewDevice, .clientNetworkChanged, .clockSuspect, .sessionAAL:
+        .accountPhoneVerified, .accountFactors, .clientNewDevice, .clientNetworkChanged, .clockSuspect, .sessionAAL, .sessionGroups,
+        .sessionEmailVerified:
         false
       }
     }

@@ -40,6 +40,9 @@ struct RouteSearch {
       for (index, request) in reached {
         let route = routes[index]
         guard let passing = try pass(session, route) else { continue }
+        if let group = demand.group, let lacking = try pass(session, route, outside: group) {
+          return "does not hold. \(CounterexampleText(demand).sentences(of: session, passing: lacking, request, outside: group))"
+        }
         let age = { (provider: ProviderName) in min(session.oldest, route.mostAge(of: provider) ?? session.oldest) }
         if !demand.isMet(session.passed, age: age) {
           return "does not hold. \(CounterexampleText(demand).sentences(of: session, passing: passing, request, age: age))"
@@ -51,7 +54,11 @@ struct RouteSearch {
   }
 
   /// How a route lets a session through; nil where it does not.
-  private func pass(_ session: SessionState, _ route: Route) throws(ProofBudget.Exhausted) -> RoutePass? {
+  /// - Parameter group: the session is in none of these groups; it may be in any other one.
+  private func pass(
+    _ session: SessionState, _ route: Route, outside group: GroupRequirement? = nil
+  ) throws(ProofBudget.Exhausted) -> RoutePass? {
+    if let wanted = route.groups, let group, Set(wanted.anyOf).isSubset(of: group.anyOf) { return nil }
     switch route.requirement {
     case nil: break
     case .passed(let provider, _): guard session.passed.contains(provider) else { return nil }
@@ -60,7 +67,8 @@ struct RouteSearch {
     guard let decide = route.decide else { return RoutePass(route: route, decide: nil) }
     let passed = Dictionary(session.passed.map { ($0, Moment.now) }) { first, _ in first }
     let facts = SessionFacts(account: Moment.account, passed: passed, age: .seconds(60), aal: max(1, min(2, session.passed.count)))
-    let moment = Moment(session: facts, request: RequestFacts(method: "GET", host: "", path: "/", query: ""))
+    var moment = Moment(session: facts, request: RequestFacts(method: "GET", host: "", path: "/", query: ""))
+    moment.lacksGroups = Set(group?.anyOf ?? [])
     guard case .answers(let answers, let areAssumed) = try functions.verdict(decide, moment, session.facts) else { return nil }
     let passes = answers.contains { answer in
       if case .requireAlso(let provider) = answer { session.passed.contains(provider) } else { answer == .allow }

@@ -4,6 +4,8 @@ import MoongateSDK
 /// guarantees.lua.
 struct GuaranteeReader {
   let catalog: ProviderCatalog
+  /// The groups of accounts.lua; nil while it could not be read.
+  let groups: Set<GroupName>?
   let problems: Problems
 
   private static let example = "guarantee \"administration takes two factors\" { route = \"/admin/**\", factors = 2 }"
@@ -51,7 +53,7 @@ struct GuaranteeReader {
   // MARK: about sessions
 
   private func ofSessions(_ reader: TableReader) -> (Guarantee.Scope, SessionDemand)? {
-    for name in ["passed", "factors", "within", "host"] {
+    for name in ["passed", "factors", "within", "host", "group"] {
       guard let node = reader.said(name) else { continue }
       let instead = ["passed", "factors"].contains(name) ? "; for sessions as they begin, write session = { \(name) = … }" : ""
       problems.add(node.location, name, "belongs to a guarantee about a route, and there is no `route`\(instead)")
@@ -128,24 +130,29 @@ struct GuaranteeReader {
       let instead = name == "session" ? "; write `passed` or `factors` beside `route`" : ""
       problems.add(node.location, name, "a guarantee about a route is about every session that passes it: remove this\(instead)")
     }
-    let routes = RouteReader(catalog: catalog, flows: nil, gateway: nil, problems: problems)
+    let routes = RouteReader(catalog: catalog, flows: nil, gateway: nil, groups: nil, problems: problems)
     let pattern = reader.take("route").flatMap { routes.readPattern($0, "route") }
     let host = routes.readHost(reader)
-    guard let demand = readDemand(reader), let pattern else { return nil }
+    let group = reader.said("group").flatMap {
+      EntitlementReader(problems: problems).readRequirement($0, reader.path("group"), defined: groups)
+    }
+    guard var demand = readDemand(reader, isOfRoute: true), let pattern else { return nil }
+    demand.group = group
     return (.route(host: host, pattern), demand)
   }
 
   // MARK: what is demanded
 
-  private func readDemand(_ reader: TableReader) -> SessionDemand? {
+  private func readDemand(_ reader: TableReader, isOfRoute: Bool = false) -> SessionDemand? {
     let passed = reader.said("passed").flatMap { readProviders($0, reader.path("passed")) }
     let factors = reader.whole("factors", in: 1...9)
     let within = reader.duration("within", atLeast: .seconds(1))
     if let node = reader.said("within"), reader.said("passed") == nil {
       problems.add(node.location, reader.path("within"), "counts from when a provider was passed: say which, with `passed`")
     }
-    guard reader.said("passed") != nil || reader.said("factors") != nil else {
-      problems.add(reader.location, reader.path, "guarantees nothing: write passed = \"pin\" or factors = 2")
+    guard reader.said("passed") != nil || reader.said("factors") != nil || isOfRoute && reader.said("group") != nil else {
+      let group = isOfRoute ? ", or group = \"ops\"" : ""
+      problems.add(reader.location, reader.path, "guarantees nothing: write passed = \"pin\" or factors = 2\(group)")
       return nil
     }
     return SessionDemand(passed: passed ?? [], factors: factors, within: within)

@@ -63,13 +63,15 @@ struct PolicyReader {
     let send = reader.function("send").map { keep("send", $0) }
     let verify = reader.function("verify").map { keep("verify", $0) }
 
+    let reasons = reader.take("reasons").map(readReasons) ?? [:]
+
     let audience = FunctionTable.Audience.policy(limits: limits.map(\.name))
     for (name, function) in kept { functions.add(name, function, for: audience) }
     warn(limits, sendsCodes ? code : nil, resendAfter, defaults: defaults, effective: effective)
     guard problems.all.count == before, let code, let message, let unknownAccount else { return nil }
     return ProviderPolicy(
       provider: descriptor.name, code: code, resendAfter: resendAfter, limits: limits, unknownAccount: unknownAccount, message: message, send: send,
-      verify: verify, locations: Self.locations(of: effective))
+      verify: verify, reasons: reasons, locations: Self.locations(of: effective))
   }
 
   private func readCode(_ reader: TableReader) -> CodeRule? {
@@ -102,6 +104,22 @@ struct PolicyReader {
       return nil
     }
     return text
+  }
+
+  /// Words for `deny "reason"`.
+  private func readReasons(_ node: LuaNode) -> [String: String] {
+    guard let table = TableReader(node, nil, path: "reasons", problems: problems) else { return [:] }
+    var reasons: [String: String] = [:]
+    for reason in table.names {
+      guard let node = table.take(reason), let text = Field.text(node, table.path(reason), problems) else { continue }
+      if let wrong = LuaEvaluator.problem(ofReason: reason) { problems.add(node.location, table.path(reason), wrong) }
+      let isPlain = text.unicodeScalars.allSatisfy { $0.value >= 0x20 && !(0x7f...0x9f).contains($0.value) }
+      if !isPlain || text.allSatisfy(\.isWhitespace) || text.utf8.count > 300 {
+        problems.add(node.location, table.path(reason), "must be a sentence of at most 300 bytes, without line breaks")
+      }
+      reasons[reason] = text
+    }
+    return reasons
   }
 
   // MARK: limits

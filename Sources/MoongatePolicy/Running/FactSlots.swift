@@ -58,7 +58,7 @@ enum FactSlot: Int32, CaseIterable {
   /// Whether its value is a number or address of a person, or may hold one: it is kept as a keyed hash only.
   var namesPerson: Bool {
     switch self {
-    case .identifier, .phoneE164, .emailAddress, .requestQuery, .sessionEmail, .sessionPhone: true
+    case .identifier, .phoneE164, .emailAddress, .requestQuery, .sessionEmail, .sessionPhone, .sessionClaims: true
     default: false
     }
   }

@@ -13,6 +13,7 @@ extension TableShape {
       .optional("passed", "string|moongate.AnyOf", "a provider that a session has passed; with `route`"),
       .optional("factors", "integer", "how many different providers a session has passed, from 1; with `route`"),
       .optional("within", "moongate.Duration", "how long ago at most, such as \"5m\"; with `passed`"),
+      .optional("group", "string|moongate.AnyOf", "a group that every requester is in, or any_of { … } of several; with `route`"),
     ])
 
   static let guaranteeAccount = TableShape(

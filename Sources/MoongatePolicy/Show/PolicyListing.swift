@@ -43,6 +43,10 @@ package struct PolicyListing: Sendable, Encodable {
     add("change_within", Self.quoted(accounts.changeWithin.asWritten))
     add("recovery_delay", Self.quoted(accounts.recoveryDelay.asWritten))
     add("unverified_lifetime", Self.quoted(accounts.unverifiedLifetime.asWritten))
+    for (name, definition) in accounts.groups.sorted(by: { $0.key < $1.key }) {
+      add(EntitlementReader.path("groups", name.rawValue), definition == .members ? "members()" : "function")
+    }
+    for name in accounts.claims.keys.sorted() { add("claims.\(name)", "function") }
     values = lines
   }
 
@@ -75,6 +79,7 @@ package struct PolicyListing: Sendable, Encodable {
     if sendsCodes { add("message", Self.quoted(policy.message)) }
     if policy.send != nil { add("send", "function") }
     if policy.verify != nil { add("verify", "function") }
+    for (reason, text) in policy.reasons.sorted(by: { $0.key < $1.key }) { add("reasons.\(reason)", Self.quoted(text)) }
     values = lines
   }
 

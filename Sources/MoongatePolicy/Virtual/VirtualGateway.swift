@@ -129,7 +129,7 @@ package struct VirtualGateway: Sendable {
     case .emailNotVerified: refusal(.emailNotVerified)
     case .notInGroup(let groups): refusal(.forbidden, groups: groups)
     case .needs(let provider): refusal(.stepUpRequired, provider: provider, flow: route.stepUpFlow)
-    case .denied(let reason): refusal(.policyReason(reason))
+    case .denied(let reason): refusal(.policyReason(reason), detail: generation.text(ofReason: reason))
     case .failed(let fault): refusal(.policyError, detail: fault.description)
     }
   }

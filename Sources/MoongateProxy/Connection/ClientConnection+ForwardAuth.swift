@@ -76,9 +76,10 @@ extension ClientConnection {
         return refuse(
           code, detail: found.merging(detail(question, head, nil)) { mine, _ in mine }, provider: provider, flow: flow,
           account: session?.snapshot.account.id)
-      case .forbid(let groups, let found):
+      case .forbid(let groups, let address, let found):
         let notes = found.merging(detail(question, head, nil)) { mine, _ in mine }
-        return refuse(.forbidden, detail: notes, account: session?.snapshot.account.id, groups: groups)
+        let visitor = session.map { RefusedVisitor(account: $0.snapshot.account, address: address) }
+        return refuse(.forbidden, detail: notes, groups: groups, visitor: visitor)
       case .fail(let fault, let found):
         let notes = found.merging(detail(question, head, nil)) { mine, _ in mine }
         return refuse(.policyError, detail: notes, account: session?.snapshot.account.id, fault: fault)

@@ -67,8 +67,9 @@ extension ClientConnection {
         return redirect(to: location)
       case .refuse(let code, let detail, let provider, let flow):
         return refuse(code, detail: detail, provider: provider, flow: flow, account: session?.snapshot.account.id, head: head)
-      case .forbid(let groups, let detail):
-        return refuse(.forbidden, detail: detail, account: session?.snapshot.account.id, groups: groups, head: head)
+      case .forbid(let groups, let address, let detail):
+        let visitor = session.map { RefusedVisitor(account: $0.snapshot.account, address: address) }
+        return refuse(.forbidden, detail: detail, groups: groups, visitor: visitor, head: head)
       case .fail(let fault, let detail):
         return refuse(.policyError, detail: detail, account: session?.snapshot.account.id, head: head, fault: fault)
       case .pass: break

@@ -10,24 +10,27 @@ extension ClientConnection {
   ///   - detail: for the operator, under `/decisions/{id}`.
   ///   - head: for the operator too: host and path, never the query.
   ///   - sentence: for the person, in place of the code's own.
+  ///   - visitor: who is signed in, where the page is to say so.
   ///   - fault: of the policy that could not be run; the log tells of it.
   ///   - unread: whether bytes follow of which it is not known where they end.
   func refuse(
     _ code: RefusalCode, detail: [String: String] = [:], provider: ProviderName? = nil, flow: String? = nil, account: String? = nil,
-    groups: GroupRequirement? = nil, head: RequestHead? = nil, retryAfter: Duration? = nil, sentence: String? = nil, fault: PolicyFault? = nil, unread: Bool = false
+    groups: GroupRequirement? = nil, visitor: RefusedVisitor? = nil, head: RequestHead? = nil, retryAfter: Duration? = nil, sentence: String? = nil, fault: PolicyFault? = nil, unread: Bool = false
   ) {
     var detail = head.map { self.detail($0).merging(detail) { $1 } } ?? detail
     if let fault { detail["fault"] = fault.description }
-    let decision = record(code, detail: detail, account: account)
+    let decision = record(code, detail: detail, account: account ?? visitor?.account.id)
     exchange.decision = decision
     if let fault { loop.proxy.dependencies.policyFaults.report(fault, rule: detail["rule"], decision: decision) }
     exchange.outcome = code.status < 500 ? .refused : .failed
+    var sentence = sentence
+    if case .policyReason(let reason) = code { sentence = sentence ?? loop.currentPlan().generation.text(ofReason: reason) }
     let refusal = Refusal(code, decision: decision, detail: sentence, retryAfter: retryAfter, provider: provider, flow: flow, groups: groups)
     var fields: [(String, String)] = [("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff")]
     if code == .unauthenticated { fields.append(("WWW-Authenticate", "Bearer")) }
     if let seconds = refusal.retryAfterSeconds { fields.append(("Retry-After", String(seconds))) }
     if code == .methodNotAllowed { fields.append(("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")) }
-    if let page = exchange.isBrowser ? loop.proxy.page?(refusal, exchange.languages) : nil {
+    if let page = exchange.isBrowser ? loop.proxy.page?(refusal, visitor, exchange.languages) : nil {
       fields += [
         ("Content-Type", "text/html; charset=utf-8"), ("Referrer-Policy", "no-referrer"), ("X-Frame-Options", "DENY"),
         (

@@ -9,7 +9,8 @@ enum Judgement {
   case redirect(String)
   case refuse(RefusalCode, detail: [String: String] = [:], provider: ProviderName? = nil, flow: String? = nil)
   /// The requester is in none of these groups.
-  case forbid(GroupRequirement, detail: [String: String])
+  /// - address: what was asked for, where a page can lead back to it.
+  case forbid(GroupRequirement, address: String?, detail: [String: String])
   /// `decide` could not be run to its end.
   case fail(PolicyFault, detail: [String: String])
 }
@@ -54,7 +55,7 @@ struct Judge {
       var notes = required(by: route.route)
       notes["group"] = "{ \(groups.anyOf.map(\.rawValue).joined(separator: ", ")) }"
       if case .success(let held) = entitlements { notes["fact.session.groups"] = "{ \(held.groups.map(\.rawValue).joined(separator: ", ")) }" }
-      return .forbid(groups, detail: notes)
+      return .forbid(groups, address: request.mayRedirect ? request.origin.origin + target(request) : nil, detail: notes)
     case .needs(let provider):
       let flow = route.route.stepUpFlow
       if request.mayRedirect { return .redirect(location(plan.providers.stepPage(of: provider), flow: flow, with: named(provider), request)) }
@@ -108,12 +109,13 @@ struct Judge {
     plan.providers.stepPage(of: provider) == ProviderRegistry.allSteps ? provider : nil
   }
 
+  /// Path and query.
+  private func target(_ request: RequestFactsSource) -> String { request.path() + (request.query().map { "?" + $0 } ?? "") }
+
   /// A page of ours, from which the person comes back: relative on public_url's own host, else absolute both ways.
   private func location(_ page: String, flow: String?, with provider: ProviderName? = nil, _ request: RequestFactsSource) -> String {
     let isHome = !request.isForwarded && request.origin.host.name == plan.settings.publicURL.host
-    var target = request.path()
-    if let query = request.query() { target += "?" + query }
-    let back = isHome ? target : request.origin.origin + target
+    let back = isHome ? target(request) : request.origin.origin + target(request)
     let about = (flow.map { "flow=\($0)&" } ?? "") + (provider.map { "with=\($0)&" } ?? "")
     return (isHome ? "" : plan.issuer) + page + "?" + about + "return_to=" + PercentEncoding.encode(back)
   }

@@ -22,9 +22,11 @@ struct AccountDocument: Encodable {
   let locked: Bool
   let identifiers: [Name]
   let credentials: [String]
+  /// Those that an operator added it to.
+  let groups: [String]
 
   enum CodingKeys: String, CodingKey {
-    case id, locked, identifiers, credentials
+    case id, locked, identifiers, credentials, groups
     case firstName = "first_name"
     case lastName = "last_name"
     case createdAt = "created_at"
@@ -42,6 +44,7 @@ struct AccountDocument: Encodable {
       Name(kind: $0.identifier.kind.rawValue, value: $0.identifier.value, verifiedAt: $0.verifiedAt?.text)
     }
     credentials = account.credentials.sorted().map(\.rawValue)
+    groups = account.groups.sorted().map(\.rawValue)
   }
 
   /// In a list.
@@ -60,6 +63,7 @@ struct AccountDocument: Encodable {
       lines.append("  \(kind) \(identifier.value)  \(identifier.verifiedAt.map { "verified \($0)" } ?? "claimed")")
     }
     lines.append("  has        \(credentials.isEmpty ? "no PIN or password" : credentials.joined(separator: ", "))")
+    if !groups.isEmpty { lines.append("  groups     \(groups.joined(separator: ", "))") }
     lines.append("  made       \(createdAt)")
     lines.append("  last here  \(lastSeenAt)")
     return lines.joined(separator: "\n")

@@ -17,7 +17,7 @@ struct AccountLine {
     var sentences: [String]
   }
 
-  private static let ownFields = ["id", "identifiers", "first_name", "last_name", "created_at", "last_seen_at", "locked", "records", "records_key"]
+  private static let ownFields = ["id", "identifiers", "first_name", "last_name", "created_at", "last_seen_at", "locked", "groups", "records", "records_key"]
 
   let desk: AccountDesk
   /// ISO 3166-1 alpha-2, for numbers without `+`.
@@ -63,6 +63,7 @@ struct AccountLine {
     case let flag as Bool: account.isLocked = flag
     default: problems.append("`locked` is true or false")
     }
+    account.groups = groups(fields["groups"], &problems)
     for importer in importers {
       let provider = importer.descriptor.name
       guard let hash = text(provider.rawValue, fields, &problems) else { continue }
@@ -89,6 +90,17 @@ struct AccountLine {
       problems.append("`\(name)` is a text")
       return nil
     }
+  }
+
+  private func groups(_ value: Any?, _ problems: inout [String]) -> Set<GroupName> {
+    if value == nil || value is NSNull { return [] }
+    guard let texts = value as? [String] else {
+      problems.append("`groups` is a list of texts, such as [\"ops\"]")
+      return []
+    }
+    let names = texts.compactMap { GroupName(rawValue: $0) }
+    if names.count != texts.count { problems.append("`groups`: \(GroupName.rule)") }
+    return Set(names)
   }
 
   private func time(_ name: String, _ fields: [String: Any], _ problems: inout [String]) -> Timestamp? {
@@ -185,6 +197,7 @@ struct ExportedLine: Encodable {
     try container.encode(account.createdAt.text, forKey: Key(stringValue: "created_at"))
     try container.encode(account.lastSeenAt.text, forKey: Key(stringValue: "last_seen_at"))
     try container.encode(account.isLocked, forKey: Key(stringValue: "locked"))
+    if !account.groups.isEmpty { try container.encode(account.groups.sorted(), forKey: Key(stringValue: "groups")) }
     try container.encodeIfPresent(records?.sealed, forKey: Key(stringValue: "records"))
     try container.encodeIfPresent(records?.key, forKey: Key(stringValue: "records_key"))
     for (provider, hash) in hashes { try container.encode(hash, forKey: Key(stringValue: provider.rawValue)) }

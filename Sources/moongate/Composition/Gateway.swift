@@ -92,7 +92,9 @@ struct Gateway {
         generation: generations, sessions: SessionDirectory(store: store, clock: clock), watch: watch, activity: store, keys: key.keys,
         clock: clock, random: random, audit: audit, logger: logger, policyFaults: policyFaults, providers: registry),
       ownPrefixes: demo.map { [$0.path] } ?? [], accessLog: accessLog,
-      page: { refusal, languages in pages.html(for: refusal, languages: languages, generation: generations.current) })
+      page: { refusal, visitor, languages in
+        pages.html(for: refusal, to: visitor, languages: languages, generation: generations.current)
+      })
     store.memory.committed.subscribe { changes in await proxy.forget(changes) }
     let eventLoops = MultiThreadedEventLoopGroup.singleton
     let server = PublicServer.builder(proxy: proxy, tls: tls)

@@ -21,7 +21,7 @@ import Testing
         .test("/open/**", ports: [1], open: true), .test("/only/**", host: "app.example.com", methods: ["GET"], ports: [1]),
         .test("/in/**", ports: [1]),
       ],
-      settings: settings, verdicts: verdicts, page: { refusal, _ in "<p>\(refusal.code.name)</p>" })
+      settings: settings, verdicts: verdicts, page: { refusal, _, _ in "<p>\(refusal.code.name)</p>" })
   }
 
   /// The question as the dialect's proxy asks it.

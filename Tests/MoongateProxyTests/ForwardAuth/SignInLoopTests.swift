@@ -26,7 +26,7 @@ import Testing
     ]) func theThirdReturnIsToldWhy(_ fields: String, _ host: String, _ cause: String) async throws
   {
     let gateway = try await TestGateway(
-      routes: [.test(ports: [1])], page: { refusal, _ in "<p>\(refusal.code.name) \(refusal.sentence) \(refusal.decision)</p>" })
+      routes: [.test(ports: [1])], page: { refusal, _, _ in "<p>\(refusal.code.name) \(refusal.sentence) \(refusal.decision)</p>" })
     for round in 1...3 {
       try await lead(gateway, to: "http://\(host)/home?a=1")
       let answer = try await arrive(gateway, fields, host: host)
@@ -47,7 +47,7 @@ import Testing
   @Test func httpsAloneIsToldToo() async throws {
     var settings = GatewaySettings.test(publicURL: PublicURL(isSecure: true, host: "localhost", port: 443))
     settings.trustedProxies = [AddressBlock(network: [127, 0, 0, 1], prefix: 32)]
-    let gateway = try await TestGateway(routes: [.test(ports: [1])], settings: settings, page: { refusal, _ in refusal.sentence })
+    let gateway = try await TestGateway(routes: [.test(ports: [1])], settings: settings, page: { refusal, _, _ in refusal.sentence })
     var answer = ""
     for _ in 1...3 {
       try await lead(gateway, to: "/home")

@@ -159,7 +159,7 @@ import Testing
 
   @Test func browsersGetAPage() async throws {
     let gateway = try await TestGateway(
-      routes: [.test(ports: [1])], page: { refusal, languages in "<p>\(refusal.code.name) \(languages ?? "-") \(refusal.decision)</p>" })
+      routes: [.test(ports: [1])], page: { refusal, _, languages in "<p>\(refusal.code.name) \(languages ?? "-") \(refusal.decision)</p>" })
     for (field, languages) in [
       ("", "-"), ("Accept-Language: hi-IN, en;q=0.5\r\n", "hi-IN, en;q=0.5"), ("Accept-Language: \(String(repeating: "hi,", count: 100))\r\n", "-"),
     ] {

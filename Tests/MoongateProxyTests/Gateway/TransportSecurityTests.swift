@@ -17,7 +17,7 @@ import Testing
         .test("/open/**", ports: [upstream], open: true), .test("/down/**", ports: [1], open: true), .test("/in/**", ports: [upstream]),
         .test("/no/**", ports: [upstream], decide: Self.decide),
       ],
-      settings: settings, verdicts: [Self.decide: { _ in .deny("not_today") }], page: { refusal, _ in "<p>\(refusal.code.name)</p>" })
+      settings: settings, verdicts: [Self.decide: { _ in .deny("not_today") }], page: { refusal, _, _ in "<p>\(refusal.code.name)</p>" })
   }
 
   private func settings(isSecure: Bool = true, hsts: Duration? = GatewaySettings.usualHSTS) -> GatewaySettings {

@@ -133,6 +133,8 @@ struct Words: MustacheParent, Sendable {
 
   /// What a refusal says to the person.
   func sentence(of refusal: Refusal) -> String {
+    // A policy's reason is the key of its own words.
+    if case .policyReason(let reason) = refusal.code, let said = sentences[reason] { return said }
     let english = refusal.sentence
     if let wait = refusal.retryAfter, let range = english.firstRange(of: wait.spokenLength) {
       if let known = known(english.with("{wait}", in: range)) { return fill(known, ["wait": self.wait(wait)]) }

@@ -1,0 +1,92 @@
+import Foundation
+import HTTPTypes
+import Hummingbird
+import MoongateCore
+import MoongateSDK
+
+/// `/groups`: listing groups and their members, adding and removing members. What `moongate group` does too, with the same fields.
+struct GroupCalls: Sendable {
+  /// Members a page.
+  private static let most = 1_000
+
+  let desk: AccountDesk
+
+  var endpoints: [Endpoint] {
+    [
+      Endpoint(.call, .get, "/groups") { exchange throws(Refusal) in
+        let rules = exchange.generation.accounts
+        let groups = try await exchange.asking { () async throws(StoreFault) in try await desk.groups(of: rules) }
+        return .json(.list(groups.map { .summary($0) }))
+      },
+      Endpoint(.call, .get, "/groups/{}") { exchange throws(Refusal) in
+        let name = try group(exchange)
+        let after = try exchange.query()["after"]
+        let rules = exchange.generation.accounts
+        let groups = try await exchange.asking { () async throws(StoreFault) in try await desk.groups(of: rules) }
+        guard let summary = groups.first(where: { $0.name == name }) else { throw exchange.refusal(.notFound, detail: "There is no such group.") }
+        let members = try await exchange.asking { () async throws(StoreFault) in
+          try await desk.members(of: name, after: after, limit: Self.most)
+        }
+        return .json(.members(summary, members))
+      },
+      change(.put, isMember: true), change(.delete, isMember: false),
+    ]
+  }
+
+  private func change(_ method: HTTPRequest.Method, isMember: Bool) -> Endpoint {
+    Endpoint(.call, method, "/groups/{}/members/{}") { exchange throws(Refusal) in
+      let name = try group(exchange)
+      if isMember, let problem = exchange.generation.accounts.problem(ofAddingTo: name) {
+        throw exchange.refusal(.invalidInput, detail: problem, field: "group")
+      }
+      let account = try await account(exchange)
+      let outcome = try await exchange.asking { () async throws(StoreFault) in
+        try await desk.setMembership(of: account.id, in: name, isMember, by: exchange.client.address.description)
+      }
+      guard outcome != .unknown else { throw exchange.refusal(.notFound, detail: "There is no such account.") }
+      return .json(
+        .members([
+          "group": .text(name.rawValue), "account": .text(account.id), "member": .flag(isMember), "changed": .flag(outcome == .changed),
+        ]))
+    }
+  }
+
+  private func group(_ exchange: Exchange) throws(Refusal) -> GroupName {
+    guard let name = exchange.parameters[0].removingPercentEncoding.flatMap(GroupName.init(rawValue:)) else {
+      throw exchange.refusal(.invalidInput, detail: "This is no name of a group: \(GroupName.rule).", field: "group")
+    }
+    return name
+  }
+
+  private func account(_ exchange: Exchange) async throws(Refusal) -> Account {
+    guard let text = exchange.parameters[1].removingPercentEncoding else { throw exchange.refusal(.notFound, detail: "There is no such account.") }
+    switch try await exchange.asking({ () async throws(StoreFault) in try await desk.holder(named: text, region: exchange.gateway.region) }) {
+    case .account(let account): return account
+    case .claimedOnly:
+      throw exchange.refusal(
+        .invalidInput, detail: "No account has verified this number or address. Name the account by its id.", field: "account")
+    case .unknown: throw exchange.refusal(.notFound, detail: "There is no such account.")
+    }
+  }
+}
+
+extension JSONValue {
+  fileprivate static func summary(_ group: AccountDesk.GroupSummary) -> JSONValue {
+    .members(["group": .text(group.name.rawValue), "kind": .text(group.kind.rawValue), "members": .optional(group.members)])
+  }
+
+  fileprivate static func members(
+    _ group: AccountDesk.GroupSummary, _ members: [(member: GroupMember, account: Account)]
+  ) -> JSONValue {
+    .members([
+      "group": .text(group.name.rawValue), "kind": .text(group.kind.rawValue),
+      "members": .list(
+        members.map { member, account in
+          .members([
+            "account": .text(account.id), "identifiers": .list(account.identifiers.filter { $0.verifiedAt != nil }.map { .text($0.identifier.value) }),
+            "added_at": .text(member.addedAt.text),
+          ])
+        }),
+    ])
+  }
+}
