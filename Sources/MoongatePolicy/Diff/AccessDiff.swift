@@ -33,7 +33,7 @@ package struct AccessDiff: Sendable, Encodable {
   package var isEmpty: Bool { access.isEmpty && groups.isEmpty }
 
   /// One kind of requester.
-  private enum Requester: Hashable {
+  fileprivate enum Requester: Hashable {
     case anybody, signedIn
     case member(GroupName)
 
