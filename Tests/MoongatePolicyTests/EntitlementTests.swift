@@ -55,7 +55,8 @@ import Testing
 
   @Test func groupsAreComputedFromVerifiedFactsAndReadFromTheStore() throws {
     let found = try Self.entitlements(
-      Self.accounts, Self.snapshot(age: .seconds(40_000_000), groups: [GroupName(test: "ops"), GroupName(test: "gone")], passed: ["phone_otp", "pin"]))
+      Self.accounts,
+      Self.snapshot(age: .seconds(40_000_000), groups: [GroupName(test: "ops"), GroupName(test: "gone")], passed: ["phone_otp", "pin"]))
     #expect(found.groups.map(\.rawValue) == ["ops", "staff"])
     #expect(found.claims == ["plan": .text("veteran"), "strong": .flag(true)])
   }
@@ -81,7 +82,9 @@ import Testing
   @Test func headerEncodesCommasAndPercents() {
     let names = ["ops", "a,b", "100%", "%2C"].map(GroupName.init(test:)).sorted()
     #expect(names.headerValue == "%252C,100%25,a%2Cb,ops")
-    for name in ["", " a", "a ", "a\r\nX: y", "ä", "a\u{0}", String(repeating: "a", count: 65)] { #expect(GroupName(rawValue: name) == nil, "\(name)") }
+    for name in ["", " a", "a ", "a\r\nX: y", "ä", "a\u{0}", String(repeating: "a", count: 65)] {
+      #expect(GroupName(rawValue: name) == nil, "\(name)")
+    }
   }
 
   // MARK: reading
@@ -193,7 +196,10 @@ import Testing
       ("path = \"/ops/**\"", "which requires nothing more"),
       ("path = \"/ops/**\", require = { group = any_of { \"ops\", \"staff\" } }", "the group \"ops\" or \"staff\""),
       ("path = \"/ops/**\", decide = function(f) if f.session.groups.staff then return allow end return deny \"no\" end", "allows it"),
-      ("path = \"/ops/**\", decide = function(f) if f.session.claims.plan then return allow end return deny \"no\" end", "reads facts that can be anything"),
+      (
+        "path = \"/ops/**\", decide = function(f) if f.session.claims.plan then return allow end return deny \"no\" end",
+        "reads facts that can be anything"
+      ),
       ("path = \"/ops/**\", allow = true", "is open to everyone"),
     ]) func guaranteedGroupIsRefusedWithAnExample(_ route: String, _ words: String) throws
   {
@@ -228,8 +234,10 @@ import Testing
     let outcomes = try await runner.run(loaded.cases).outcomes
     #expect(outcomes.map { $0.failure?.summary ?? "holds" } == ["holds"])
     #expect(
-      try Self.problems(["tests/x.lua": "return tests { case \"x\" { phone \"+919999999999\", account {}, group \"staff\", flow \"login\", expect { status = 200 } } }"])
-        .first?.contains("`staff` is computed") == true)
+      try Self.problems([
+        "tests/x.lua": "return tests { case \"x\" { phone \"+919999999999\", account {}, group \"staff\", flow \"login\", expect { status = 200 } } }"
+      ])
+      .first?.contains("`staff` is computed") == true)
   }
 
   @Test func comparisonTellsWhoGainsAndWhoLoses() throws {
@@ -240,7 +248,8 @@ import Testing
     let new = try TestFolder([
       "accounts.lua": "return accounts { groups = { staff = members(), ops = members() } }",
       "routes.lua": Self.routes(
-        "path = \"/ops/**\", require = { group = \"staff\" }", "path = \"/free/**\"", "path = \"/new/**\", require = { group = \"ops\" }", "path = \"/**\""),
+        "path = \"/ops/**\", require = { group = \"staff\" }", "path = \"/free/**\"", "path = \"/new/**\", require = { group = \"ops\" }",
+        "path = \"/**\""),
     ]).generation()
     let diff = try AccessDiff(old: old, new: new)
     let lines = diff.access.map { "\($0.who) \($0.change.rawValue) \($0.request) \($0.route)" }

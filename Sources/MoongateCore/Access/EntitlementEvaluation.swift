@@ -28,7 +28,9 @@ extension AccountRules {
   /// loops and nodes find the same ones, and a change of any of those facts is what evaluates them again.
   /// - Throws: `PolicyFault` where any function cannot be run to its end. Attack: a function that fails must not take a group away in silence, because
   ///   services may refuse by a group ("banned") as well as allow by one.
-  package func entitlements(of snapshot: SessionSnapshot, in generation: any PolicyGeneration, by evaluator: () throws(PolicyFault) -> any PolicyEvaluator)
+  package func entitlements(
+    of snapshot: SessionSnapshot, in generation: any PolicyGeneration, by evaluator: () throws(PolicyFault) -> any PolicyEvaluator
+  )
     throws(PolicyFault) -> Entitlements
   {
     guard definesEntitlements else { return .none }
@@ -86,5 +88,7 @@ extension SessionSnapshot {
 
 extension Account {
   /// The verified identifier of a kind.
-  package func verified(_ kind: IdentifierKind) -> Identifier? { identifiers.first { $0.identifier.kind == kind && $0.verifiedAt != nil }?.identifier }
+  package func verified(_ kind: IdentifierKind) -> Identifier? {
+    identifiers.first { $0.identifier.kind == kind && $0.verifiedAt != nil }?.identifier
+  }
 }

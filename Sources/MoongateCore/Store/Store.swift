@@ -1,7 +1,9 @@
 import MoongateSDK
 
 /// All that a store must do: a few verbs, each of them atomic and durable when it returns.
-package protocol Store: LedgerStore, FlowStore, AccountStore, SessionStore, AuditStore, AuditSearch, NodeStore, ProviderValueStore, LeaseStore, GroupStore {
+package protocol Store: LedgerStore, FlowStore, AccountStore, SessionStore, AuditStore, AuditSearch, NodeStore, ProviderValueStore, LeaseStore,
+  GroupStore
+{
   /// The latest moment that the store has recorded: the clock begins no earlier.
   func latestMoment() async throws(StoreFault) -> Timestamp
 

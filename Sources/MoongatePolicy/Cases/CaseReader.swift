@@ -17,7 +17,8 @@ struct CaseReader {
 
   /// The words of a case with an example of each, for the sentence about anything else.
   private static let words = [
-    "flow \"login\"", "phone \"+91…\"", "email \"…\"", "account { … }", "group \"…\"", "client { … }", "provider \"…\"", "undeliverable \"…\"", "send()", "resend()",
+    "flow \"login\"", "phone \"+91…\"", "email \"…\"", "account { … }", "group \"…\"", "client { … }", "provider \"…\"", "undeliverable \"…\"",
+    "send()", "resend()",
     "wrong()", "right()",
     "enter { … }", "skip()", "request { … }", "expect { … }", "wait \"15m\"",
   ]

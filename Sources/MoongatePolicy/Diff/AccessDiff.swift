@@ -123,7 +123,8 @@ package struct AccessDiff: Sendable, Encodable {
       let verdict = route.verdict(Self.session(generation), .success(entitlements), at: Moment.now) { function, session, entitlements in
         evaluator.verdict(
           of: function,
-          given: session.facts(of: facts, by: ClientFacts(address: .unspecified, isNewDevice: false), entitlements, at: Moment.now, clockIsSuspect: false))
+          given: session.facts(
+            of: facts, by: ClientFacts(address: .unspecified, isNewDevice: false), entitlements, at: Moment.now, clockIsSuspect: false))
       }
       switch verdict {
       // What is missing is a step that the person can take.

@@ -134,7 +134,8 @@ extension PolicyDiff {
     let what = "\(decisions) decisions about \(people) \(people == 1 ? "person" : "people")"
     guard total > 0 else { return (reach.map { $0 + "\n\n" } ?? "") + "\(what): \(paint.green("none differs"))." }
     let share = Double(total) / Double(decisions)
-    var lines = (reach.map { [$0, ""] } ?? []) + ["\(what): \(paint.bold("\(total) differ")).", Bar.text(share) + "  \(GuessBudget.percent(share))", ""]
+    var lines =
+      (reach.map { [$0, ""] } ?? []) + ["\(what): \(paint.bold("\(total) differ")).", Bar.text(share) + "  \(GuessBudget.percent(share))", ""]
     let change = flips.map { $0.old.count + $0.new.count + 3 }.max() ?? 0
     lines.append(paint.dim("  \(Columns.right("count", to: 7))  act    \(Columns.pad("was → is", to: change))  by"))
     for flip in flips {

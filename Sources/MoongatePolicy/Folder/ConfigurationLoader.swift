@@ -156,7 +156,8 @@ package struct ConfigurationLoader: Sendable {
     var cases: [PolicyCase] = []
     for file in files.files(in: "tests") {
       if let node = lua.read(file, constructor: "tests", example: "tests { … }")?.first {
-        let reader = CaseReader(flows: flowNames, absent: choice.absentFlows, host: gateway?.publicURL.host,
+        let reader = CaseReader(
+          flows: flowNames, absent: choice.absentFlows, host: gateway?.publicURL.host,
           groups: groups == nil ? nil : accounts.groups, providers: catalog, problems: problems)
         cases += choice.playable(reader.read(node), problems)
       }

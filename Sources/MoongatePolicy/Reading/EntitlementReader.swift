@@ -25,8 +25,10 @@ struct EntitlementReader {
         functions.add(called, function, for: .entitlement)
         groups[name] = .computed(called)
       default:
-        problems.add(said.location, path, "must be members() or a function, as in function(f) return f.account.email_verified end, "
-          + "not \(said.value.described)")
+        problems.add(
+          said.location, path,
+          "must be members() or a function, as in function(f) return f.account.email_verified end, "
+            + "not \(said.value.described)")
       }
     }
     if groups.count > EntitlementBounds.groups {

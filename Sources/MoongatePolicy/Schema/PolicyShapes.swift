@@ -14,7 +14,8 @@ extension TableShape {
       .optional("send", "moongate.Decide", "a function of facts"),
       .optional("verify", "moongate.Decide", "a function of facts"),
       .optional(
-        "reasons", "table<string, string>", "what people read of deny \"reason\", as in { country_not_served = \"We do not serve this country yet.\" }"),
+        "reasons", "table<string, string>",
+        "what people read of deny \"reason\", as in { country_not_served = \"We do not serve this country yet.\" }"),
     ])
 
   static let code = TableShape(

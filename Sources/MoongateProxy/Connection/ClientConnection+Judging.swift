@@ -165,7 +165,8 @@ extension ClientConnection {
     }
     let rewriter = RequestRewriter(
       route: route, host: host, origin: origin, dropsAuthorization: dropsAuthorization, hasOurCookies: hasOurCookies,
-      identity: session?.entitlements(in: plan, at: loop.now).identity ?? [], assertion: assertion, passesUpgrade: head.wantsUpgrade, trace: exchange.trace)
+      identity: session?.entitlements(in: plan, at: loop.now).identity ?? [], assertion: assertion, passesUpgrade: head.wantsUpgrade,
+      trace: exchange.trace)
     let address = origin.address == peer ? peerAddressText() : Array(origin.address.description.utf8)
     exchange.upstreamHead = rewriter.write(head, address: address, allocator: context?.channel.allocator ?? ByteBufferAllocator())
     exchange.route = route

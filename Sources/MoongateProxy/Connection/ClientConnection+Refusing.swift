@@ -15,7 +15,8 @@ extension ClientConnection {
   ///   - unread: whether bytes follow of which it is not known where they end.
   func refuse(
     _ code: RefusalCode, detail: [String: String] = [:], provider: ProviderName? = nil, flow: String? = nil, account: String? = nil,
-    groups: GroupRequirement? = nil, visitor: RefusedVisitor? = nil, head: RequestHead? = nil, retryAfter: Duration? = nil, sentence: String? = nil, fault: PolicyFault? = nil, unread: Bool = false
+    groups: GroupRequirement? = nil, visitor: RefusedVisitor? = nil, head: RequestHead? = nil, retryAfter: Duration? = nil, sentence: String? = nil,
+    fault: PolicyFault? = nil, unread: Bool = false
   ) {
     var detail = head.map { self.detail($0).merging(detail) { $1 } } ?? detail
     if let fault { detail["fault"] = fault.description }

@@ -118,7 +118,10 @@ import Testing
   @Test func failingFunctionIs503AndNeverFewerGroups() async throws {
     let upstream = try await RecordingUpstream()
     let gateway = try await TestGateway(
-      routes: [.test("/open/**", ports: [upstream.port], open: true), .test("/ops/**", ports: [upstream.port], groups: ["ops"]), .test(ports: [upstream.port])]
+      routes: [
+        .test("/open/**", ports: [upstream.port], open: true), .test("/ops/**", ports: [upstream.port], groups: ["ops"]),
+        .test(ports: [upstream.port]),
+      ]
     ) { generation in
       Self.rules(&generation)
       generation.conditions[Self.function] = { _ throws(PolicyFault) in
