@@ -45,7 +45,7 @@ package enum RefusalCode: Hashable, Sendable {
   case accountNotFound, flowNotFound
   case alreadyRegistered, stepNotOpen, alreadySet, noPIN
   case invalidPhone, invalidEmail, invalidInput, weakPIN, pinMismatch, weakPassword
-  case denied, originRefused, disabled, emailNotVerified, stepUpRequired, identifierTooNew
+  case denied, originRefused, disabled, emailNotVerified, stepUpRequired, identifierTooNew, handoffFailed
   case unauthenticated
   case badRequest, notFound, noRoute, methodNotAllowed, versionNotSupported
   case timeout, tooLarge, notJSON, headersTooLarge
@@ -81,7 +81,7 @@ package enum RefusalCode: Hashable, Sendable {
     .invalidCode, .invalidPIN, .invalidPassword, .oauthFailed, .oauthCancelled, .codeExpired, .flowExpired, .tooManyAttempts, .resendTooSoon,
     .sendLimit, .rateLimited, .accountNotFound, .flowNotFound, .alreadyRegistered, .stepNotOpen, .alreadySet, .noPIN, .invalidPhone, .invalidEmail,
     .invalidInput, .weakPIN, .pinMismatch, .weakPassword, .denied, .originRefused, .disabled, .emailNotVerified, .stepUpRequired, .identifierTooNew,
-    .unauthenticated,
+    .handoffFailed, .unauthenticated,
     .badRequest, .notFound, .noRoute, .methodNotAllowed, .versionNotSupported, .timeout, .tooLarge, .notJSON, .headersTooLarge, .deliveryFailed,
     .policyError, .busy, .storeUnavailable, .upstreamUnavailable, .upstreamTimeout,
   ]
@@ -117,6 +117,7 @@ package enum RefusalCode: Hashable, Sendable {
     case .emailNotVerified: ("email_not_verified", 403)
     case .stepUpRequired: ("step_up_required", 403)
     case .identifierTooNew: ("identifier_too_new", 403)
+    case .handoffFailed: ("handoff_failed", 403)
     case .unauthenticated: ("unauthenticated", 401)
     case .badRequest: ("bad_request", 400)
     case .notFound: ("not_found", 404)
