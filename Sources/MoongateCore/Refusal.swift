@@ -48,7 +48,7 @@ package enum RefusalCode: Hashable, Sendable {
   case accountNotFound, flowNotFound
   case alreadyRegistered, stepNotOpen, alreadySet, noPIN
   case invalidPhone, invalidEmail, invalidInput, weakPIN, pinMismatch, weakPassword
-  case denied, forbidden, originRefused, disabled, emailNotVerified, stepUpRequired, identifierTooNew
+  case denied, forbidden, originRefused, disabled, emailNotVerified, stepUpRequired, identifierTooNew, handoffFailed
   case unauthenticated
   case badRequest, notFound, noRoute, methodNotAllowed, versionNotSupported
   case timeout, tooLarge, notJSON, headersTooLarge
@@ -84,7 +84,7 @@ package enum RefusalCode: Hashable, Sendable {
     .invalidCode, .invalidPIN, .invalidPassword, .oauthFailed, .oauthCancelled, .codeExpired, .flowExpired, .tooManyAttempts, .resendTooSoon,
     .sendLimit, .rateLimited, .accountNotFound, .flowNotFound, .alreadyRegistered, .stepNotOpen, .alreadySet, .noPIN, .invalidPhone, .invalidEmail,
     .invalidInput, .weakPIN, .pinMismatch, .weakPassword, .denied, .forbidden, .originRefused, .disabled, .emailNotVerified, .stepUpRequired,
-    .identifierTooNew,
+    .identifierTooNew, .handoffFailed,
     .unauthenticated,
     .badRequest, .notFound, .noRoute, .methodNotAllowed, .versionNotSupported, .timeout, .tooLarge, .notJSON, .headersTooLarge, .deliveryFailed,
     .policyError, .busy, .storeUnavailable, .upstreamUnavailable, .upstreamTimeout,
@@ -122,6 +122,7 @@ package enum RefusalCode: Hashable, Sendable {
     case .emailNotVerified: ("email_not_verified", 403)
     case .stepUpRequired: ("step_up_required", 403)
     case .identifierTooNew: ("identifier_too_new", 403)
+    case .handoffFailed: ("handoff_failed", 403)
     case .unauthenticated: ("unauthenticated", 401)
     case .badRequest: ("bad_request", 400)
     case .notFound: ("not_found", 404)

@@ -44,7 +44,7 @@ package struct PublicApplication: Service, CustomStringConvertible {
       api.flatMap { $0 }, described.endpoints, KeySetCall(document: keySet).endpoints, WellKnownCall().endpoints,
       EntrancePage(.login, driver, pages).endpoints, EntrancePage(.register, driver, pages).endpoints,
       CallbackPage(driver: driver, pages: pages, clock: clock, audit: audit).endpoints, HookCall(driver: driver, clock: clock).endpoints,
-      LogoutPage(driver: driver, ending: ending, pages: pages).endpoints,
+      LogoutPage(driver: driver, ending: ending, pages: pages).endpoints, HandoffPage(driver: driver).endpoints,
       AccountPage(driver: driver, ending: ending, pages: pages).endpoints,
       AccountEndPage(driver: driver, pages: pages, calls: account).endpoints, ChoosePage(driver: driver, pages: pages).endpoints,
       StepPage(driver: driver, pages: pages, clock: clock).endpoints, ProviderPages(driver: driver, pages: pages, clock: clock).endpoints,

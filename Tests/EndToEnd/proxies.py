@@ -86,7 +86,7 @@ class FrontProxy:
         return f"http://localhost:{self.port}"
 
     def raw(self, method, path, headers=(), body=b"", host=None, close=True):
-        """Sends exactly these bytes; the status, the headers in lower case, the body."""
+        """Sends exactly these bytes; the status, the headers in lower case (of each name the first, of cookies all, on lines of their own), the body."""
         lines = [f"{method} {path} HTTP/1.1", f"Host: {host or f'localhost:{self.port}'}", *headers]
         if close:
             lines.append("Connection: close")
@@ -102,6 +102,8 @@ class FrontProxy:
         found = {}
         for field in fields:
             name, _, value = field.partition(":")
+            if name.lower() == "set-cookie" and name.lower() in found:
+                found["set-cookie"] += "\n" + value.strip()
             found.setdefault(name.lower(), value.strip())
         if "chunked" in found.get("transfer-encoding", ""):
             rest = _unchunked(rest)

@@ -18,7 +18,9 @@ import Testing
   static let manual = (try? String(contentsOfFile: TestFolder.root + "/config/README.md", encoding: .utf8)) ?? ""
 
   /// Every block of Lua, by the heading that it stands under; its first line names its file.
-  static let examples: [Example] = {
+  static let examples = examples(in: manual)
+
+  static func examples(in manual: String) -> [Example] {
     var examples: [Example] = []
     var heading = ""
     var block: [String]?
@@ -37,7 +39,7 @@ import Testing
       }
     }
     return examples
-  }()
+  }
 
   private static func folder(_ example: Example) throws -> TestFolder {
     // Guarantees name providers of the shipped gateway.lua.

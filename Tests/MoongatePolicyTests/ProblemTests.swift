@@ -27,6 +27,9 @@ import Testing
   private static func gateway(_ body: String) -> String {
     "return gateway {\npublic_url = \"http://localhost:8080\", providers = { phone_otp = { sms = outbox() } },\n\(body)\n}"
   }
+  private static func domains(_ body: String) -> String {
+    gateway(body).replacing("http://localhost:8080", with: "https://auth.example.com").replacing("outbox()", with: "outbox { allow_public = true }")
+  }
   private static func flow(_ steps: String, _ more: String = "") -> String {
     "return flow \"login\" {\naccount = \"existing\",\nsteps = {\n\(steps)\n},\n\(more)\n}"
   }
@@ -119,6 +122,33 @@ import Testing
     Mistake(
       "gateway.lua", gateway("cookie_domain = \"example.com\","),
       "3: cookie_domain: public_url's host \"localhost\" is not example.com or below it, so no browser would keep the cookie"),
+    Mistake(
+      "gateway.lua", domains("cookie_domain = \"example.com\",\ndomains = { \"example.com\", \"example.org\" },"),
+      "3: cookie_domain: stands beside `domains`, which takes its place; write domains = { \"example.com\", \"example.org\" }, and remove this line"),
+    Mistake(
+      "gateway.lua", domains("cookie_domain = \"example.com\",\ndomains = { \"example.org\" },"),
+      "3: cookie_domain: stands beside `domains`, which takes its place; write domains = { \"example.com\", \"example.org\" }, and remove this line",
+      "4: domains: public_url's host \"auth.example.com\" is under none of them: people sign in there, so name its root domain too"),
+    Mistake(
+      "gateway.lua",
+      domains("domains = { \"example.com\",\n\"Example.org\",\n\"example.net:8443\",\n\".example.in\",\n\"com\",\n\"127.0.0.1\", \"co.uk\" },"),
+      "4: domains[2]: \"Example.org\" is no domain, such as \"example.com\": lower case, without port or leading dot",
+      "5: domains[3]: \"example.net:8443\" is no domain, such as \"example.com\": lower case, without port or leading dot",
+      "6: domains[4]: \".example.in\" is no domain, such as \"example.com\": lower case, without port or leading dot",
+      "7: domains[5]: \"com\" is no domain, such as \"example.com\": lower case, without port or leading dot",
+      "8: domains[6]: \"127.0.0.1\" is no domain, such as \"example.com\": lower case, without port or leading dot",
+      "8: domains[7]: \"co.uk\" is a public suffix, under which anybody may have a name: browsers keep no cookie for it; name your own domain"),
+    Mistake(
+      "gateway.lua", domains("domains = { \"example.com\",\n\"example.com\",\n\"shop.example.com\",\n\"a.example.org\", \"example.org\" },"),
+      "4: domains[2]: \"example.com\" is named twice",
+      "5: domains[3]: \"shop.example.com\" is below \"example.com\", whose sessions are good there already: remove it",
+      "6: domains[5]: \"a.example.org\" is below \"example.org\", whose sessions are good there already: remove \"a.example.org\""),
+    Mistake(
+      "gateway.lua", domains("domains = {},"),
+      "3: domains: is empty: name the root domains, as in { \"example.com\", \"example.org\" }"),
+    Mistake(
+      "gateway.lua", domains("cookie_domain = \"co.uk\","),
+      "3: cookie_domain: \"co.uk\" is a public suffix, under which anybody may have a name: browsers keep no cookie for it; name your own domain"),
     Mistake(
       "gateway.lua", gateway("tls = { cert = \"none.pem\", key = \"none.key\" },"), "3: tls.cert: none.pem: there is no such file",
       "3: tls.key: none.key: there is no such file"),

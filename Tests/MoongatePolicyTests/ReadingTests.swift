@@ -220,6 +220,27 @@ import Testing
     #expect(folder.problems() == ["gateway.lua:4: providers.phone_opt: this program has no provider `phone_opt`; did you mean `phone_otp`?"])
   }
 
+  @Test func severalRootDomainsAreRead() throws {
+    let gateway = TestFolder.gateway.replacing("http://localhost:8080", with: "https://auth.example.com").replacing(
+      "region", with: "domains = { \"example.org\", \"example.com\" }, region"
+    ).replacing("outbox()", with: "outbox { allow_public = true }")
+    let route = { (host: String) in "{ host = \"\(host)\", path = \"/**\", to = \"http://127.0.0.1:3000\" }," }
+    let folder = try TestFolder([
+      "gateway.lua": gateway, "routes.lua": "return routes { \(route("app.example.org")) \(route("example.com")) \(route("auth.example.com")) }",
+    ])
+    let settings = try folder.generation().gateway
+    #expect(settings.domains == ["example.org", "example.com"] && settings.cookieDomain == "example.com")
+    for (host, domain) in [
+      ("app.example.org", "example.org"), ("example.org", "example.org"), ("app.example.com", nil), ("evil-example.org", nil),
+      ("example.org.evil", nil),
+    ] { #expect(settings.furtherDomain(of: host) == domain, "\(host)") }
+    let outside = try TestFolder(["gateway.lua": gateway, "routes.lua": "return routes { \(route("app.example.net")) }"])
+    #expect(
+      outside.problems() == [
+        "routes.lua:1: routes[1].host: no session can reach app.example.net: it is neither public_url's host (auth.example.com) nor under one of domains (example.org, example.com)"
+      ])
+  }
+
   @Test func routesAreRead() throws {
     let folder = try TestFolder([
       "gateway.lua": TestFolder.gateway.replacing("http://localhost:8080", with: "https://wallet.example.com").replacing(

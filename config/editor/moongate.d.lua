@@ -31,6 +31,7 @@
 ---@field trusted_proxies? string[] a list of address blocks
 ---@field redirect_hosts? string[] a list of hosts
 ---@field cookie_domain? string a domain, such as "example.com"
+---@field domains? string[] the root domains that share one sign-in, such as { "example.com", "example.org" }
 ---@field cors_origins? string[] a list of origins
 ---@field hsts? moongate.Duration|false how long browsers are to use https alone, or false (default: "365d")
 ---@field service? string what messages call us (default: "Moongate")

@@ -61,6 +61,8 @@ package struct AuditEvent: Sendable, Equatable, Codable {
     case factorChanged = "factor_changed"
     case factorRemoved = "factor_removed"
     case sessionStarted = "session_started"
+    /// A sign-in was taken over to another root domain (`domains`), by the browser that it belongs to.
+    case sessionExtended = "session_extended"
     case sessionEnded = "session_ended"
     case generationActive = "generation_active"
     case generationRefused = "generation_refused"
@@ -72,7 +74,9 @@ package struct AuditEvent: Sendable, Equatable, Codable {
       switch self {
       case .refused: .refusals
       // A flood makes as many accounts as `register` lets it, and renames one as often as it likes.
-      case .flowBegun, .codeSent, .deliveryFailed, .codeVerified, .stepSkipped, .client, .accountCreated, .accountRenamed: .activity
+      case .flowBegun, .codeSent, .deliveryFailed, .codeVerified, .stepSkipped, .client, .accountCreated, .accountRenamed,
+        .sessionExtended:
+        .activity
       default: .security
       }
     }

@@ -18,8 +18,10 @@ package struct GatewaySettings: Sendable {
   package var trustedProxies: [AddressBlock]
   /// Besides `publicURL`'s, where `return_to` may lead: `host` or `host:port`, in lower case.
   package var redirectHosts: [String]
-  /// One session for all subdomains of this domain.
+  /// One session for all subdomains of this domain: `cookie_domain`, or the one of `domains` that `publicURL` belongs to.
   package var cookieDomain: String?
+  /// All root domains that share one sign-in, `cookieDomain` among them; empty where gateway.lua names none.
+  package var domains: [String] = []
   /// What messages call us.
   package var service: String
   package var brand: Brand

@@ -365,6 +365,7 @@ extension Visit {
     case .identifierTaken: refusal(.alreadyRegistered)
     case .accountUnavailable: refusal(.disabled)
     case .sessionEnded: refusal(.unauthenticated)
+    case .codeSpent: refusal(.flowExpired)
     }
   }
 }

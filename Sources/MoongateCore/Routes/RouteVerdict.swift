@@ -16,6 +16,16 @@ package enum RouteVerdict: Sendable, Hashable {
   case failed(PolicyFault)
 }
 
+extension RouteVerdict {
+  /// Whether the session does not do, for what it has passed or for what `decide` makes of it.
+  package var isRefusal: Bool {
+    switch self {
+    case .pass, .noSession, .failed: false
+    case .emailNotVerified, .needs, .denied: true
+    }
+  }
+}
+
 extension Route {
   /// Judges a request: a live session first, then the groups, then the rest of `require`, then `decide`. The data path and the cases of tests/ both go
   /// by it.

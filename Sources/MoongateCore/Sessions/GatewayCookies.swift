@@ -17,19 +17,30 @@ package struct GatewayCookies: Sendable, Hashable {
   /// The domains for which a neighbour could have set a cookie of our session's name.
   private let parentDomains: [String]
 
-  package init(publicURL: PublicURL, cookieDomain: String?) {
+  /// - Parameter host: that the request is for; nil: `publicURL`'s.
+  package init(publicURL: PublicURL, cookieDomain: String?, host: String? = nil) {
+    let host = host ?? publicURL.host
     isSecure = publicURL.isSecure
     domain = cookieDomain
     let prefix = isSecure ? "__Host-" : ""
     session = isSecure ? (cookieDomain == nil ? "__Host-moongate" : "__Secure-moongate") : "moongate"
     flow = prefix + "moongate-flow"
     device = prefix + "moongate-device"
-    let labels = publicURL.host.split(separator: ".")
-    let isAddress = publicURL.host.hasPrefix("[") || IPAddressText.parse(Array(publicURL.host.utf8)) != nil
+    let labels = host.split(separator: ".")
+    let isAddress = host.hasPrefix("[") || IPAddressText.parse(Array(host.utf8)) != nil
     parentDomains = isAddress || labels.count < 2 ? [] : (0...(labels.count - 2)).map { labels[$0...].joined(separator: ".") }
   }
 
   package init(_ settings: GatewaySettings) { self.init(publicURL: settings.publicURL, cookieDomain: settings.cookieDomain) }
+
+  /// Those of the root domain that a request's host belongs to: their names are the same on all domains.
+  package init(_ settings: GatewaySettings, at host: String?) {
+    guard let domain = settings.furtherDomain(of: host) else {
+      self.init(settings)
+      return
+    }
+    self.init(publicURL: settings.publicURL, cookieDomain: domain, host: host)
+  }
 
   /// The values of `Set-Cookie` that sign a browser in. What a neighbour has planted under our name is expired first: two
   /// cookies of one name are no session, so it would lock the person out.
@@ -42,6 +53,12 @@ package struct GatewayCookies: Sendable, Hashable {
 
   /// The value of `Set-Cookie` that makes a browser known to its flows.
   package func begin(_ token: SecretText) -> String { line(flow, token.reveal(), domain: nil) }
+
+  /// The values of `Set-Cookie` that make a browser known to the handoff that it asks for. What a neighbour has planted under the name is
+  /// expired first: only where there is no https can it have been, and two cookies of one name are none.
+  package func beginHandoff(_ token: SecretText) -> [String] {
+    (isSecure ? [] : parentDomains).map { line(flow, "", domain: $0) + "; Max-Age=0" } + [begin(token)]
+  }
 
   /// The value of `Set-Cookie` that makes a device known to the accounts that signed in on it. It outlives sessions, and signing out.
   package func remember(_ token: SecretText) -> String {

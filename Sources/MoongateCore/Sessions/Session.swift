@@ -50,6 +50,8 @@ package struct Session: Sendable, Equatable, Codable {
   package var passed: [PassedStep]
   /// The browser or app that began it, for its owner to recognise; cut to 256 bytes.
   package var userAgent: String?
+  /// The root domain that `token` is good for, where that is not `public_url`'s; nil: the token is the sign-in's own.
+  package var domain: SessionDomain?
 
   package init(
     id: String, token: TokenHash, account: String, createdAt: Timestamp, expiresAt: Timestamp, idle: Duration, lastSeenAt: Timestamp,

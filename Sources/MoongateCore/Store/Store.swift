@@ -101,7 +101,8 @@ package struct ExpiredAccounts: Sendable, Equatable {
 
 /// The sessions.
 package protocol SessionStore: Sendable {
-  /// The session with its account, whatever its times say; nil where there is none.
+  /// The session with its account, whatever its times say; nil where there is none. Found by its own token, or by one for a further root domain,
+  /// which has `Session.domain` and what was passed when it was made.
   func session(_ token: TokenHash) async throws(StoreFault) -> SessionSnapshot?
   /// An account's sessions, newest first.
   func sessions(of account: String) async throws(StoreFault) -> [Session]
@@ -192,8 +193,16 @@ package enum Change: Sendable {
   case putSession(Session)
   /// Stores the session in place of the one with the token. Conflicts where that one has ended meanwhile: a step-up revives nothing.
   case replaceSession(TokenHash, by: Session)
+  /// Stores a session's token for a further root domain; the one that the session had for it before is dead. Conflicts where the session has ended,
+  /// or has another token of its own by now.
+  case putDomainToken(NewDomainToken)
+  /// Ends the session with this token, whether that is its own or one of a further root domain, and all tokens of it.
   case endSession(TokenHash)
+  /// Ends all sessions of an account but for one, and all tokens for further root domains, that one's too.
   case endSessions(account: String, except: TokenHash?)
+  /// Spends a code that is good once. Conflicts where it was spent before.
+  /// - Parameter until: how long that is remembered, longer than the code is good.
+  case spendCode(TokenHash, until: Timestamp)
   /// A success clears the resend timer.
   case clearTimer([UInt8])
   case audit(AuditEvent)
@@ -211,6 +220,8 @@ package enum ApplyResult: Sendable, Equatable {
     case accountUnavailable
     /// The session that was to be replaced is over.
     case sessionEnded
+    /// The code was spent before.
+    case codeSpent
     /// A provider's record is another one than a proof was judged by.
     case recordChanged
     /// The account has changed since it became known.

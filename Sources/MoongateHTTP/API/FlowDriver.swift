@@ -31,7 +31,9 @@ struct FlowDriver: Sendable {
   /// The live session that the request brought.
   func session(_ exchange: Exchange) async throws(Refusal) -> SessionSnapshot? {
     guard let token = exchange.credentials.session else { return nil }
-    return try await exchange.asking { () async throws(StoreFault) in try await sessions.find(token) }
+    let found = try await exchange.asking { () async throws(StoreFault) in try await sessions.find(token) }
+    // Attack: a token of one root domain at a host of another.
+    return found.flatMap { exchange.gateway.accepts($0.session, at: exchange.client.host?.name) ? $0 : nil }
   }
 
   /// Begins a flow. One that a page begins, or whose creation carries an `Origin`, is the browser's that sent it (exact.md, "JSON").
@@ -50,7 +52,7 @@ struct FlowDriver: Sendable {
     let browser = exchange.credentials.browser ?? SecretText(Base64URL.encode(random.bytes(32)))
     let hash = TokenHash(of: browser.reveal().utf8)
     let view = try await engine.create(name, returnTo: returnTo, browser: hash, app: app, client: client.with(browser: hash)).get()
-    return Driven(view: view, cookies: [GatewayCookies(exchange.gateway).begin(browser)], browser: hash)
+    return Driven(view: view, cookies: [exchange.cookies.begin(browser)], browser: hash)
   }
 
   /// Does something with a flow; where that completes one that is bound to the browser, the browser is signed in.
@@ -71,7 +73,7 @@ struct FlowDriver: Sendable {
   }
 
   private func signIn(_ token: SecretText, _ device: SecretText?, _ exchange: Exchange) -> [String] {
-    let cookies = GatewayCookies(exchange.gateway)
+    let cookies = exchange.cookies
     return cookies.signIn(token) + (device.map { [cookies.remember($0)] } ?? [])
   }
 }

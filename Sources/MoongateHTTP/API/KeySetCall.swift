@@ -7,7 +7,7 @@ struct KeySetCall: Sendable {
 
   var endpoints: [Endpoint] {
     [
-      Endpoint(.call, .get, "/.well-known/moongate/jwks.json") { _ throws(Refusal) in
+      Endpoint(.call, .get, "/.well-known/moongate/jwks.json", servesAllDomains: true) { _ throws(Refusal) in
         var response = Response.plain(.ok, type: "application/jwk-set+json", Array(document().utf8))
         // The next key is published for ten minutes before it signs: nobody may keep the set for longer.
         response.headers[.cacheControl] = "public, max-age=300"

@@ -19,7 +19,7 @@ struct OpenAPICall: Sendable {
   }
 
   private static func endpoint(_ handle: @escaping @Sendable (Exchange) async throws(Refusal) -> Response) -> Endpoint {
-    Endpoint(.call, .get, "/api/auth/openapi.json", .openAPI, handle: handle)
+    Endpoint(.call, .get, "/api/auth/openapi.json", .openAPI, servesAllDomains: true, handle: handle)
   }
 
   /// - Parameter lists: schemas of a word among several, by name.

@@ -11,7 +11,7 @@ struct OwnAccountCalls: Sendable {
       Endpoint(.call, .delete, "/api/auth/account", .deleteAccount) { exchange throws(Refusal) in
         try await delete(exchange)
         var response = Response.nothing
-        response.setCookies(GatewayCookies(exchange.gateway).signOut())
+        response.setCookies(exchange.cookies.signOut())
         return response
       },
     ]

@@ -10,7 +10,7 @@ extension SeedCalls {
     [
       endpoint("send-otp", .sendOTP) { exchange, fields throws(Refusal) in try await sendOTP(exchange, fields) },
       endpoint("verify-otp", .verifyOTP) { exchange, fields throws(Refusal) in try await verifyOTP(exchange, fields) },
-      endpoint("logout", .logout) { exchange, _ throws(Refusal) in try await sessions.signOut(exchange) },
+      endpoint("logout", .logout, servesAllDomains: true) { exchange, _ throws(Refusal) in try await sessions.signOut(exchange) },
     ]
   }
 

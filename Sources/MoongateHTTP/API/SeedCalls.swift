@@ -21,9 +21,10 @@ struct SeedCalls: Sendable {
 
   /// One of them; a slash at the end of the path is let through.
   func endpoint(
-    _ name: String, _ operation: Operation, _ handle: @escaping @Sendable (Exchange, CallFields) async throws(Refusal) -> Response
+    _ name: String, _ operation: Operation, servesAllDomains: Bool = false,
+    _ handle: @escaping @Sendable (Exchange, CallFields) async throws(Refusal) -> Response
   ) -> Endpoint {
-    Endpoint(.call, .post, "/api/auth/\(name)", operation, toleratesSlash: true) { exchange throws(Refusal) in
+    Endpoint(.call, .post, "/api/auth/\(name)", operation, toleratesSlash: true, servesAllDomains: servesAllDomains) { exchange throws(Refusal) in
       try await handle(exchange, try await CallFields(exchange))
     }
   }

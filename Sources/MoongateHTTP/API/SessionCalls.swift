@@ -8,7 +8,7 @@ struct SessionCalls: Sendable {
 
   var endpoints: [Endpoint] {
     [
-      Endpoint(.call, .get, "/api/auth/session", .session) { exchange throws(Refusal) in
+      Endpoint(.call, .get, "/api/auth/session", .session, servesAllDomains: true) { exchange throws(Refusal) in
         let found = try await signedIn(exchange)
         return .json(
           .members([
@@ -16,7 +16,7 @@ struct SessionCalls: Sendable {
             "session": .session(SessionView(found.session, token: nil)),
           ]))
       },
-      Endpoint(.call, .delete, "/api/auth/session", .signOut) { exchange throws(Refusal) in try await signOut(exchange) },
+      Endpoint(.call, .delete, "/api/auth/session", .signOut, servesAllDomains: true) { exchange throws(Refusal) in try await signOut(exchange) },
       Endpoint(.call, .get, "/api/auth/sessions", .sessions) { exchange throws(Refusal) in
         let own = try await signedIn(exchange).session
         let all = try await sessions(of: own.account, exchange)
@@ -31,7 +31,7 @@ struct SessionCalls: Sendable {
         }
         try await end(session, exchange)
         var response = Response.nothing
-        if session.id == own.id { response.setCookies(GatewayCookies(exchange.gateway).signOut()) }
+        if session.id == own.id { response.setCookies(exchange.cookies.signOut()) }
         return response
       },
     ]
@@ -41,7 +41,7 @@ struct SessionCalls: Sendable {
   func signOut(_ exchange: Exchange) async throws(Refusal) -> Response {
     try await end(try await signedIn(exchange).session, exchange)
     var response = Response.nothing
-    response.setCookies(GatewayCookies(exchange.gateway).signOut())
+    response.setCookies(exchange.cookies.signOut())
     return response
   }
 
@@ -55,7 +55,7 @@ struct SessionCalls: Sendable {
       try await ending.endAll(of: own.account, except: kept, by: exchange.client.address)
     }
     var response = Response.nothing
-    if kept == nil { response.setCookies(GatewayCookies(exchange.gateway).signOut()) }
+    if kept == nil { response.setCookies(exchange.cookies.signOut()) }
     return response
   }
 

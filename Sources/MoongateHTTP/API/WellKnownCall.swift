@@ -6,7 +6,7 @@ import MoongateSDK
 struct WellKnownCall: Sendable {
   var endpoints: [Endpoint] {
     [
-      Endpoint(.call, .get, "/.well-known/{}") { exchange throws(Refusal) in
+      Endpoint(.call, .get, "/.well-known/{}", servesAllDomains: true) { exchange throws(Refusal) in
         let name = exchange.parameters[0]
         let generation = exchange.generation
         guard let publisher = exchange.providers.publisher(of: name, in: generation) else { throw exchange.refusal(.notFound) }

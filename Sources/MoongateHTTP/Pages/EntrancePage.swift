@@ -104,7 +104,7 @@ struct EntrancePage: Sendable {
   private func greeting(_ page: Response, _ exchange: Exchange) -> Response {
     guard exchange.credentials.browser == nil, exchange.request.isNavigation || exchange.isScripted else { return page }
     var response = page
-    response.setCookies([GatewayCookies(exchange.gateway).begin(SecretText(Base64URL.encode(driver.random.bytes(32))))])
+    response.setCookies([exchange.cookies.begin(SecretText(Base64URL.encode(driver.random.bytes(32))))])
     return response
   }
 

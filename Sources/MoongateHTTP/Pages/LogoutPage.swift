@@ -16,12 +16,12 @@ struct LogoutPage: Sendable {
 
   var endpoints: [Endpoint] {
     [
-      Endpoint(.page, .get, "/auth/logout") { exchange throws(Refusal) in
+      Endpoint(.page, .get, "/auth/logout", servesAllDomains: true) { exchange throws(Refusal) in
         let returnTo = exchange.targets.accept(try exchange.query()["return_to"])
         let model = Model(isSignedIn: try await driver.session(exchange) != nil, returnTo: returnTo, back: NextPage.back(returnTo))
         return pages.page(model, title: pages.words(exchange)["sign_out"], exchange)
       },
-      Endpoint(.page, .post, "/auth/logout") { exchange throws(Refusal) in
+      Endpoint(.page, .post, "/auth/logout", servesAllDomains: true) { exchange throws(Refusal) in
         let returnTo = exchange.targets.accept(try await exchange.form()["return_to"])
         if let session = try await driver.session(exchange)?.session {
           try await exchange.asking { () async throws(StoreFault) in try await ending.end(session, by: exchange.client.address) }
@@ -37,7 +37,7 @@ struct LogoutPage: Sendable {
   /// must not find it, and only here is it known that this person has left. Not "cookies": those of every subdomain would go, and the device's own
   /// token.
   static func leave(to address: String, _ exchange: Exchange) -> Response {
-    var response = exchange.leadOn(to: address, GatewayCookies(exchange.gateway).signOut())
+    var response = exchange.leadOn(to: address, exchange.cookies.signOut())
     response.headers.set("Clear-Site-Data", to: "\"storage\"")
     return response
   }

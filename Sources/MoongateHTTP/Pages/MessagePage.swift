@@ -68,6 +68,7 @@ extension PageRenderer {
       switch refusal.code {
       case .unauthenticated: [MessagePage.Link(address: base + "/auth/login", label: words["sign_in"])]
       case .flowNotFound, .flowExpired, .originRefused: [MessagePage.Link(address: base + "/auth/login", label: words["start_again"])]
+      case .handoffFailed: [MessagePage.Link(address: "/", label: words["start_again"])]
       case .busy, .storeUnavailable, .upstreamUnavailable, .upstreamTimeout, .rateLimited:
         isHere ? [MessagePage.Link(address: "", label: words["try_again"])] : []
       case .denied, .notFound: [MessagePage.Link(address: base + "/auth/account", label: words["account_page"], style: "link")]

@@ -22,19 +22,22 @@ struct Endpoint: Sendable {
   let path: [Substring]
   /// Whether a slash at the end of the path is let through (http.md, "The seeds' own calls").
   let toleratesSlash: Bool
+  /// Whether hosts of further root domains (`domains`) answer it themselves. The others are `public_url`'s alone.
+  let servesAllDomains: Bool
   /// What `openapi.json` tells of it; nil where it is none of the API.
   let operation: Operation?
   let handle: @Sendable (Exchange) async throws(Refusal) -> Response
 
   init(
     _ kind: Kind, _ method: HTTPRequest.Method, _ path: String, _ operation: Operation? = nil, toleratesSlash: Bool = false,
-    handle: @escaping @Sendable (Exchange) async throws(Refusal) -> Response
+    servesAllDomains: Bool = false, handle: @escaping @Sendable (Exchange) async throws(Refusal) -> Response
   ) {
     self.kind = kind
     self.method = method
     self.path = path.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
     self.toleratesSlash = toleratesSlash
     self.operation = operation
+    self.servesAllDomains = servesAllDomains || kind == .asset
     self.handle = handle
   }
 }

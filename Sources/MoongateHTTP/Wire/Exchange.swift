@@ -41,9 +41,15 @@ struct Exchange: Sendable {
     return fields
   }
 
+  /// The gateway's cookies on the root domain that the request is for.
+  var cookies: GatewayCookies { GatewayCookies(gateway, at: client.host?.name) }
+
   /// A refusal of this request, to be thrown: it is found under its decision id from now on.
-  func refusal(_ code: RefusalCode, detail: String? = nil, field: String? = nil, fault: String? = nil) -> Refusal {
-    recorder.record(Refusal(code, decision: decision, detail: detail, field: field), from: client.address, fault: fault)
+  /// - Parameters:
+  ///   - detail: for the person, in place of the code's sentence.
+  ///   - fault, reason: for the operator; a fault is logged as an error too.
+  func refusal(_ code: RefusalCode, detail: String? = nil, field: String? = nil, fault: String? = nil, reason: String? = nil) -> Refusal {
+    recorder.record(Refusal(code, decision: decision, detail: detail, field: field), from: client.address, fault: fault, reason: reason)
   }
 
   /// One line for the operator about a refusal that the handler answers by itself.
@@ -71,9 +77,10 @@ struct RefusalRecorder: Sendable {
     logger.debug("refused", metadata: ["decision": "\(refusal.decision)", "code": "\(refusal.code.name)", "method": "\(method)"])
   }
 
-  /// - Parameter fault: for the operator; never shown to a client.
-  func record(_ refusal: Refusal, from address: ClientAddress, fault: String?) -> Refusal {
+  /// - Parameter fault, reason: for the operator; never shown to a client.
+  func record(_ refusal: Refusal, from address: ClientAddress, fault: String?, reason: String? = nil) -> Refusal {
     var detail: [String: String] = [:]
+    if let reason { detail["reason"] = reason }
     if let fault {
       detail["fault"] = fault
       logger.error("a request failed", metadata: ["decision": "\(refusal.decision)", "code": "\(refusal.code.name)", "fault": "\(fault)"])

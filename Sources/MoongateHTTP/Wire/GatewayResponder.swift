@@ -61,7 +61,11 @@ package struct GatewayResponder: HTTPResponder {
           request: request, kind: kind, parameters: parameters, generation: generation, client: client, credentials: credentials, decision: decision,
           recorder: recorder, reader: reader, builtIn: providers)
         try guarded(exchange, kind)
-        response = try await endpoint.handle(exchange)
+        if !endpoint.servesAllDomains, generation.gateway.furtherDomain(of: client.host?.name) != nil {
+          response = try exchange.leadHome()
+        } else {
+          response = try await endpoint.handle(exchange)
+        }
       }
     } catch {
       response = answer(error, as: kind, to: request, generation: generation)
@@ -107,6 +111,17 @@ extension ForwardedClient {
 }
 
 extension Exchange {
+  /// What hosts of a further root domain answer at the addresses that are `public_url`'s alone: pages are opened there; anything else is not here.
+  ///
+  /// Attack: a token of one root domain that changes the account, or begins a step-up of its own. Only the sign-in's own token does.
+  fileprivate func leadHome() throws(Refusal) -> Response {
+    let home = gateway.publicURL.description
+    guard kind == .page, [.get, .head].contains(request.method) else {
+      throw refusal(.notFound, detail: "Only \(home) answers this address.")
+    }
+    return .seeOther(home + (request.head.path ?? "/"))
+  }
+
   /// Attack: another site's form or script that acts with the cookies of whoever looks at it (security.md 18).
   /// - Throws: 403 `origin_refused`.
   func checkOrigin(for kind: Endpoint.Kind) throws(Refusal) {

@@ -21,7 +21,7 @@ struct GatewayReader {
     let region = readRegion(reader)
     let trusted = blocks(reader)
     let redirectHosts = authorities(reader)
-    let cookieDomain = readCookieDomain(reader, publicURL)
+    let domains = DomainReader(problems: problems).read(reader, publicURL)
     let service = reader.text("service")
     let brand = readBrand(reader)
     let languages = readLanguages(reader)
@@ -38,9 +38,10 @@ struct GatewayReader {
     }
     var settings = GatewaySettings(
       listen: listen, admin: admin.address, publicURL: publicURL, tls: tls, store: store, key: key, region: region, trustedProxies: trusted,
-      redirectHosts: redirectHosts, cookieDomain: cookieDomain, service: service, brand: brand, riskBudget: risk, providers: providers,
+      redirectHosts: redirectHosts, cookieDomain: domains.own, service: service, brand: brand, riskBudget: risk, providers: providers,
       connectionLimits: limits, corsOrigins: origins, adminToken: admin.token, hsts: hsts, locations: Self.locations(node))
     settings.languages = languages
+    settings.domains = domains.all
     return settings
   }
 
@@ -112,24 +113,6 @@ struct GatewayReader {
   private func readOrigins(_ reader: TableReader) -> [String] {
     guard let node = reader.take("cors_origins"), let texts = Field.texts(node, "cors_origins", problems) else { return [] }
     return texts.enumerated().compactMap { index, item in origin(item.node, "cors_origins[\(index + 1)]")?.description }
-  }
-
-  private func readCookieDomain(_ reader: TableReader, _ publicURL: PublicURL?) -> String? {
-    guard let node = reader.take("cookie_domain"), let text = Field.text(node, "cookie_domain", problems) else {
-      return nil
-    }
-    guard let host = HostName(text), host.port == nil, host.name == text, text.contains("."), !text.hasPrefix("["),
-      IPAddressText.parse(Array(text.utf8)) == nil
-    else {
-      problems.add(node.location, "cookie_domain", "\"\(text)\" is no domain, such as \"example.com\": lower case, without port or leading dot")
-      return nil
-    }
-    if let publicURL, publicURL.host != text, !publicURL.host.hasSuffix("." + text) {
-      problems.add(
-        node.location, "cookie_domain", "public_url's host \"\(publicURL.host)\" is not \(text) or below it, so no browser would keep the cookie")
-      return nil
-    }
-    return text
   }
 
   // MARK: files and stores

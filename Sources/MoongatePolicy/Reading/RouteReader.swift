@@ -59,7 +59,7 @@ struct RouteReader {
     if let host, !isOpen, let gateway, !Self.canHaveSession(host, gateway), let node = reader.said("host") {
       problems.add(
         node.location, reader.path("host"),
-        "no session can reach \(host): it is neither public_url's host (\(gateway.publicURL.host)) nor under cookie_domain\(gateway.cookieDomain.map { " (\($0))" } ?? "")"
+        "no session can reach \(host): it is neither public_url's host (\(gateway.publicURL.host)) nor under \(Self.sessionDomains(gateway))"
       )
     }
     guard problems.all.count == before, let pattern, let timeout, let flow else { return nil }
@@ -71,8 +71,13 @@ struct RouteReader {
 
   private static func canHaveSession(_ host: String, _ gateway: GatewaySettings) -> Bool {
     if host == gateway.publicURL.host { return true }
-    guard let domain = gateway.cookieDomain else { return false }
-    return host == domain || host.hasSuffix("." + domain)
+    return (gateway.domains + (gateway.cookieDomain.map { [$0] } ?? [])).contains { DomainReader.contains($0, host) }
+  }
+
+  /// The settings by which hosts have sessions, for a problem's text.
+  private static func sessionDomains(_ gateway: GatewaySettings) -> String {
+    if !gateway.domains.isEmpty { return "one of domains (\(gateway.domains.joined(separator: ", ")))" }
+    return "cookie_domain\(gateway.cookieDomain.map { " (\($0))" } ?? "")"
   }
 
   /// An exact host.

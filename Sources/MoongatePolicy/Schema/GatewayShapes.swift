@@ -16,6 +16,7 @@ extension TableShape {
       .optional("trusted_proxies", "string[]", "a list of address blocks"),
       .optional("redirect_hosts", "string[]", "a list of hosts"),
       .optional("cookie_domain", "string", "a domain, such as \"example.com\""),
+      .optional("domains", "string[]", "the root domains that share one sign-in, such as { \"example.com\", \"example.org\" }"),
       .optional("cors_origins", "string[]", "a list of origins"),
       .optional("hsts", "moongate.Duration|false", "how long browsers are to use https alone, or false", .text("365d")),
       .optional("service", "string", "what messages call us", .text("Moongate")),

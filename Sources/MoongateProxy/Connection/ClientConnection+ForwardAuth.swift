@@ -44,6 +44,10 @@ extension ClientConnection {
     guard !isForbidden,
       let index = plan.matcher.match(host: question.host.host.name, path: path, method: bytes.extracting(question.method))
     else { return refuse(.denied, detail: detail(question, head, isForbidden ? "CONNECT and TRACE are never passed on" : "no route")) }
+    // Led to from here, it would be asked about again, round and round.
+    guard !plan.hasFurtherDomains || !ByteClass.equalCase(path, 0..<path.count, GenerationPlan.handoff) else {
+      return refuse(.denied, detail: detail(question, head, "the proxy asks about /auth/handoff: it must send /auth/ of this host to the gateway"))
+    }
     let route = plan.routes[index]
     exchange.place = route.place
     let credentials = Credentials(head, bytes, cookieName: plan.cookieName)
@@ -52,7 +56,7 @@ extension ClientConnection {
     let time = loop.time(at: monotonic)
     var session: CachedSession?
     switch find(credentials, bytes, time, answer) {
-    case .found(let found): session = found
+    case .found(let found): session = found.flatMap { plan.accepts($0, at: question.host.host) ? $0 : nil }
     case .storeIsSilent: if !route.route.isOpen { return refuse(.storeUnavailable, detail: detail(question, head, "the store does not answer")) }
     case .unknown(let key): return look(up: key, for: head)
     }

@@ -48,7 +48,8 @@ extension ClientConnection {
     var session: CachedSession?
     var storeIsSilent = false
     switch find(credentials, bytes, time, answer) {
-    case .found(let found): session = found
+    // Attack: a token of one root domain, sent to a host of another.
+    case .found(let found): session = found.flatMap { plan.accepts($0, at: origin.host) ? $0 : nil }
     case .storeIsSilent: storeIsSilent = true
     case .unknown(let key): return look(up: key, for: head)
     }

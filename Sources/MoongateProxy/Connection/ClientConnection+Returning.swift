@@ -29,10 +29,10 @@ extension ClientConnection {
     if home.isSecure, !origin.isSecure {
       return "Sign-in is for https, and this page was asked for by http (or the proxy in front does not say X-Forwarded-Proto: https)."
     }
-    let domain = plan.settings.cookieDomain
+    let domain = plan.settings.furtherDomain(of: origin.host.name) ?? plan.settings.cookieDomain
     let isInDomain = domain.map { origin.host.name == $0 || origin.host.name.hasSuffix("." + $0) } ?? false
     if origin.host.name != home.host, !isInDomain {
-      return "The sign-in of \(home.host) is not sent to \(origin.host.name): public_url or cookie_domain is not set for this host."
+      return "The sign-in of \(home.host) is not sent to \(origin.host.name): public_url, cookie_domain or domains is not set for this host."
     }
     return "It blocks this site's cookies, or something between it and the gateway removes them."
   }

@@ -45,6 +45,10 @@ struct Judge {
     let verdict = route.route.verdict(session?.snapshot, entitlements, at: now) { function, session, entitlements in
       ask(function, route, session, entitlements, request, &detail)
     }
+    // What this token knows of the sign-in is out of date: the refusal may be.
+    if verdict.isRefusal, session?.snapshot.session.domain?.isSuperseded ?? false, request.mayRedirect {
+      return .redirect(handoff(flow: nil, request))
+    }
     switch verdict {
     case .pass: return .pass
     case .noSession: return unauthenticated(route.route, request)
@@ -68,7 +72,15 @@ struct Judge {
   private func unauthenticated(_ route: Route, _ request: RequestFactsSource) -> Judgement {
     guard request.mayRedirect else { return .refuse(.unauthenticated, detail: ["at": route.location.description]) }
     let flow = route.flow == "login" || route.requirement != nil ? nil : route.flow
+    if plan.settings.furtherDomain(of: request.origin.host.name) != nil { return .redirect(handoff(flow: flow, request)) }
     return .redirect(location("/auth/login", flow: flow, request))
+  }
+
+  /// Where a browser gets a token of its own for a further root domain: on the same host, by the scheme and port of public_url.
+  private func handoff(flow: String?, _ request: RequestFactsSource) -> String {
+    let target = request.path() + (request.query().map { "?" + $0 } ?? "")
+    let origin = plan.settings.siblingOrigin(request.origin.host.name).description
+    return "\(origin)\(GenerationPlan.handoff)?" + (flow.map { "flow=\($0)&" } ?? "") + "return_to=" + PercentEncoding.encode(target)
   }
 
   private func required(by route: Route) -> [String: String] { ["rule": "require", "at": route.location.description] }

@@ -56,6 +56,8 @@ final class GenerationPlan {
   let routes: [RoutePlan]
   let cookieName: StaticString
   let issuer: String
+  /// Whether there are further root domains (`domains`), whose sessions have tokens of their own.
+  let hasFurtherDomains: Bool
   let trustedProxies: [AddressBlock]
   /// What every answer of the gateway's own says of https, as a line (RFC 6797 section 6.1); empty where it says nothing.
   let securityLine: [UInt8]
@@ -68,6 +70,8 @@ final class GenerationPlan {
 
   /// The paths of the documents that providers publish.
   let wellKnown: [[UInt8]]
+  /// Where a browser gets a token for a further root domain.
+  static let handoff: StaticString = "/auth/handoff"
   /// The providers of the program and of the generation.
   let providers: ProviderRegistry
   /// Where a person verifies the email address of the account.
@@ -89,12 +93,19 @@ final class GenerationPlan {
     cookieName = GatewayCookie.sessionName(generation.gateway)
     let settings = generation.gateway
     issuer = settings.publicURL.description
+    hasFurtherDomains = settings.domains.count > 1
     trustedProxies = settings.trustedProxies
     securityLine = settings.strictTransportSecurity.map { Array("Strict-Transport-Security: \($0)\r\n".utf8) } ?? []
     requestsPerSecondPerAddress = settings.connectionLimits.requestsPerSecondPerAddress
   }
 
   var settings: GatewaySettings { generation.gateway }
+
+  /// Whether the session's token is good for requests to the host.
+  func accepts(_ session: CachedSession, at host: HostName) -> Bool {
+    let session = session.snapshot.session
+    return hasFurtherDomains ? settings.accepts(session, at: host.name) : session.domain == nil
+  }
 
   /// This event loop's evaluator, made when it is first needed.
   func evaluatorOfLoop() throws(PolicyFault) -> any PolicyEvaluator {

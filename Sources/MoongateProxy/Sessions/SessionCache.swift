@@ -150,7 +150,8 @@ final class SessionCache {
     guard now >= session.activityKnownUntil else { return }
     let idle = session.snapshot.session.idle.wholeMilliseconds
     session.activityKnownUntil = now + .milliseconds(min(30_000, max(1000, idle / 100)))
-    activity[session.snapshot.session.token] = now
+    let known = session.snapshot.session
+    activity[known.domain?.home ?? known.token] = now
   }
 
   /// The uses since the last call.

@@ -109,7 +109,7 @@ enum AccountRows {
   /// An operator's lock, which ends all sessions; or its end.
   static func setLocked(_ account: String, _ isLocked: Bool, _ news: Announcements, _ rows: some SQLTransaction) throws {
     try rows.demand("UPDATE account SET is_locked = ?1 WHERE id = ?2", [SQLValue(isLocked), .text(account)], orElse: .accountUnavailable)
-    if isLocked { try rows.run("DELETE FROM session WHERE account = ?1", [.text(account)]) }
+    if isLocked { return try SessionRows.end(of: account, except: nil, news, rows) }
     news.add(account: account)
   }
 

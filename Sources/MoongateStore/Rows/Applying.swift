@@ -94,7 +94,9 @@ struct PreparedChange: Sendable {
     case .deleteAccount(let account, let traces): try Deleting.delete(account, traces: traces, trailFrom: trailFrom, news, rows)
     case .putSession(let session): try SessionRows.put(session, passed: encoded, rows)
     case .replaceSession(let token, let session): try SessionRows.replace(token, by: session, passed: encoded, news, rows)
-    case .endSession(let token): try SessionRows.end(token, news, rows)
+    case .putDomainToken(let new): try DomainTokenRows.put(new, news, rows)
+    case .spendCode(let code, let until): try SpentCodeRows.spend(code, until: until, rows)
+    case .endSession(let token): try DomainTokenRows.endSession(token, news, rows)
     case .endSessions(let account, let except): try SessionRows.end(of: account, except: except, news, rows)
     case .clearTimer(let key): try rows.run("DELETE FROM timer WHERE key = ?1", [.bytes(key)])
     case .audit(let event): try EventRows.append(event, encoded: encoded, rows)
@@ -120,7 +122,8 @@ struct PreparedChange: Sendable {
       holding.add(account: account)
       holding.add(account: heir)
     case .putSession(let session), .replaceSession(_, let session): holding.add(account: session.account)
-    case .putFlow, .deleteFlow, .createAccount, .endSession, .audit: break
+    case .putDomainToken(let new): holding.add(account: new.session.account)
+    case .putFlow, .deleteFlow, .createAccount, .endSession, .spendCode, .audit: break
     }
   }
 }

@@ -11,6 +11,7 @@ final class Pruning: Sendable {
     var counter: [UInt8] = []
     var pending: [UInt8] = []
     var session: [UInt8] = []
+    var domainToken: [UInt8] = []
     var timer: [UInt8] = []
     /// The newest events that are too many, for quotas that are walked.
     var surplus: [AuditQuota: Int64] = [:]
@@ -36,6 +37,7 @@ final class Pruning: Sendable {
       """
       DELETE FROM event WHERE number IN (SELECT number FROM event ORDER BY number LIMIT \(Self.stretch)) AND at <= ?1
       """, [SQLValue(now - EventRows.memory)])
+    let codes = try SpentCodeRows.prune(at: now, limit: Self.stretch, rows)
     let values = try ProviderValueRows.prune(at: now, limit: Self.stretch, rows)
     var place = place.withLock { $0 }
     // What is too old goes first: counting a quota takes milliseconds.
@@ -50,11 +52,12 @@ final class Pruning: Sendable {
     _ = try walk("pending", "counter", from: &place.pending, dead: "expires_at <= ?3", [SQLValue(now - CounterState.patience)], rows)
     // Written so that no sum can be too great.
     _ = try walk("session", "token", from: &place.session, dead: "(expires_at <= ?3 OR ?3 - last_seen_at >= idle)", [moment], rows)
+    _ = try walk("session_domain", "token", from: &place.domainToken, dead: DomainTokenRows.orphaned, [], rows)
     _ = try walk(
       "timer", "key", from: &place.timer, dead: "resend_at <= ?3 AND sent_at <= ?4", [moment, SQLValue(now - ResendTimer.sequenceEnd)], rows)
     self.place.withLock { [place] in $0 = place }
-    let isWalking = !(place.counter.isEmpty && place.pending.isEmpty && place.session.isEmpty && place.timer.isEmpty)
-    return isWalking || [flows, changes, events, values, surplus].contains { $0 >= Self.stretch }
+    let isWalking = !(place.counter.isEmpty && place.pending.isEmpty && place.session.isEmpty && place.domainToken.isEmpty && place.timer.isEmpty)
+    return isWalking || [flows, changes, events, codes, values, surplus].contains { $0 >= Self.stretch }
   }
 
   /// Removes events beyond their quota. Which are too many is looked up when a walk begins.

@@ -4,8 +4,16 @@ import MoongateSDK
 /// Sessions, and the numbered list of what happened to them, by which every node learns of it.
 enum SessionRows {
   private static let columns = "token, id, account, created_at, expires_at, idle, last_seen_at, passed, user_agent"
-  private static let byToken = "SELECT \(columns) FROM session WHERE token = ?1"
-  private static let accountByToken = AccountReads("(SELECT account FROM session WHERE token = ?1)")
+  /// By a token of either kind. That of a further root domain comes with the session's own token, and with that from when it was made.
+  private static let byToken = """
+    SELECT \(columns), NULL, NULL, NULL FROM session WHERE token = ?1
+    UNION ALL
+    SELECT held.token, session.id, session.account, created_at, expires_at, idle, last_seen_at, held.passed, user_agent,
+      held.domain, session.token, held.issued_under
+    FROM session_domain AS held JOIN session ON session.account = held.account AND session.id = held.session WHERE held.token = ?1
+    """
+  private static let accountByToken = AccountReads(
+    "(SELECT account FROM session WHERE token = ?1 UNION ALL SELECT account FROM session_domain WHERE token = ?1)")
   private static let byAccount = "SELECT \(columns) FROM session WHERE account = ?1 ORDER BY created_at DESC, id"
   private static let insert = "INSERT INTO session (\(columns)) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"
 
@@ -18,7 +26,11 @@ enum SessionRows {
     let arguments: [SQLValue] = [.bytes(token.bytes)]
     let found = try rows.rows([SQLRead(byToken, arguments), accountByToken.read(arguments, rows.dialect)])
     guard let row = found[0].first, let account = try AccountReads.account(found[1]) else { return nil }
-    return SessionSnapshot(session: try session(row), account: account)
+    var session = try session(row)
+    if let domain = try row.optionalText(9), let home = try row.optionalBytes(10) {
+      session.domain = SessionDomain(name: domain, home: TokenHash(bytes: home), isSuperseded: try row.optionalBytes(11) != home)
+    }
+    return SessionSnapshot(session: session, account: account)
   }
 
   /// Newest first.
@@ -30,9 +42,11 @@ enum SessionRows {
 
   private static func same(_ session: Session) -> [SQLValue] { [.text(session.account), .text(session.id), .bytes(session.token.bytes)] }
 
-  /// What finds the tokens of the session that `put` replaces. A session that is new is in nobody's cache, so only one that replaces another is
-  /// announced.
-  static func replaced(by session: Session) -> SQLRead { SQLRead("SELECT token FROM \(same)", same(session)) }
+  /// What finds the tokens of the session that `put` replaces, and those of it for further root domains, which are superseded. A session that is new
+  /// is in nobody's cache, so only one that replaces another is announced.
+  static func replaced(by session: Session) -> SQLRead {
+    SQLRead("SELECT token FROM \(same) UNION ALL \(DomainTokenRows.ofSession)", same(session))
+  }
 
   /// Stores it; an older token of the same session is dead from then on.
   static func put(_ session: Session, passed: [UInt8], _ rows: some SQLTransaction) throws {
@@ -54,11 +68,8 @@ enum SessionRows {
     try put(session, passed: passed, rows)
   }
 
-  static func end(_ token: TokenHash, _ news: Announcements, _ rows: some SQLTransaction) throws {
-    if try rows.changes("DELETE FROM session WHERE token = ?1", [.bytes(token.bytes)]) > 0 { news.add(token: token.bytes) }
-  }
-
   static func end(of account: String, except: TokenHash?, _ news: Announcements, _ rows: some SQLTransaction) throws {
+    try DomainTokenRows.end(of: account, rows)
     // No token is empty.
     try rows.run("DELETE FROM session WHERE account = ?1 AND token <> ?2", [.text(account), .bytes(except?.bytes ?? [])])
     news.add(account: account)

@@ -48,6 +48,9 @@ extension Schema {
       "session", key: "token",
       "token:bytes id:text account:text created_at expires_at idle last_seen_at passed:text user_agent:text"),
     table("group_member", since: 9, key: "name account", "name:text account:text added_at"),
+    table(
+      "session_domain", since: 10, key: "token", "token:bytes account:text session:text domain:text issued_under:bytes passed:text"),
+    table("spent_code", since: 10, key: "code", "code:bytes expires_at"),
     table("session_change", key: "number", "number at token:bytes account:text"),
     table("event", key: "number", "number id:text at event:bytes quota"),
     table("provider_value", since: 7, key: "provider key", "provider:text key:bytes sealed:bytes expires_at"),

@@ -1,0 +1,71 @@
+import MoongateCore
+
+/// Tokens of sessions for further root domains (`domains` in gateway.lua). They live as long as the session's row does, whose token may change under
+/// them: `session_domain.session` is the session's id.
+enum DomainTokenRows {
+  /// The tokens of a session, by its account and id.
+  static let ofSession = "SELECT token FROM session_domain WHERE account = ?1 AND session = ?2"
+  /// The account and the id of the session that a token belongs to.
+  private static let owner = """
+    SELECT account, id FROM session WHERE token = ?1 UNION ALL SELECT account, session FROM session_domain WHERE token = ?1
+    """
+
+  /// Stores a token in place of the one that the session had for the domain.
+  static func put(_ new: NewDomainToken, _ news: Announcements, _ rows: some SQLTransaction) throws {
+    let session = new.session
+    try AccountRows.demandAvailable(session.account, rows)
+    let replaced = try rows.rows(
+      "DELETE FROM session_domain WHERE account = ?1 AND session = ?2 AND domain = ?3 RETURNING token",
+      [.text(session.account), .text(session.id), .text(new.domain)])
+    for row in replaced { news.add(token: try row.bytes(0)) }
+    try rows.demand(
+      """
+      INSERT INTO session_domain (token, account, session, domain, issued_under, passed)
+      SELECT CAST(?1 AS \(rows.dialect.words(sqlite: "BLOB", postgres: "BYTEA"))), account, id, CAST(?2 AS TEXT), token, passed
+      FROM session WHERE token = ?3 AND account = ?4 AND id = ?5
+      """, [.bytes(new.token.bytes), .text(new.domain), .bytes(session.token.bytes), .text(session.account), .text(session.id)],
+      orElse: .sessionEnded)
+  }
+
+  /// Ends the session that a token of either kind belongs to.
+  static func endSession(_ token: TokenHash, _ news: Announcements, _ rows: some SQLTransaction) throws {
+    guard let owner = try rows.row(owner, [.bytes(token.bytes)]) else { return }
+    let session: [SQLValue] = [.text(try owner.text(0)), .text(try owner.text(1))]
+    let ended = try rows.rows([
+      SQLRead("DELETE FROM session_domain WHERE account = ?1 AND session = ?2 RETURNING token", session),
+      SQLRead("DELETE FROM session WHERE account = ?1 AND id = ?2 RETURNING token", session),
+    ])
+    for row in ended.joined() { news.add(token: try row.bytes(0)) }
+  }
+
+  /// Ends the tokens of all sessions of an account. The caller announces the account.
+  static func end(of account: String, _ rows: some SQLTransaction) throws {
+    try rows.run("DELETE FROM session_domain WHERE account = ?1", [.text(account)])
+  }
+
+  /// Which tokens are left of a session that is gone, for pruning.
+  static let orphaned = """
+    NOT EXISTS (SELECT 1 FROM session WHERE session.account = session_domain.account AND session.id = session_domain.session)
+    """
+}
+
+/// Codes that are good once, and were used.
+enum SpentCodeRows {
+  static func spend(_ code: TokenHash, until: Timestamp, _ rows: some SQLTransaction) throws {
+    // Attack: one code at two gateways at once. The second waits for the first one's row, and finds it.
+    try rows.demand(
+      "INSERT INTO spent_code (code, expires_at) VALUES (?1, ?2) ON CONFLICT (code) DO NOTHING", [.bytes(code.bytes), SQLValue(until)],
+      orElse: .codeSpent)
+  }
+
+  /// Forgets those that nobody could use any more, at most so many.
+  /// - Returns: how many.
+  static func prune(at now: Timestamp, limit: Int, _ rows: some SQLTransaction) throws -> Int {
+    try rows.changes(
+      """
+      DELETE FROM spent_code WHERE code IN (
+        SELECT code FROM spent_code WHERE expires_at <= ?1 ORDER BY expires_at LIMIT \(limit)
+          \(rows.dialect.words(sqlite: "", postgres: "FOR UPDATE SKIP LOCKED")))
+      """, [SQLValue(now)])
+  }
+}
