@@ -144,7 +144,8 @@ public struct InputField: Sendable, Equatable, Codable {
 
   public let name: String
   public let kind: Kind
-  /// Characters, where the number is fixed.
+  /// How many characters the value has, where the number is fixed. People group codes by spaces and hyphens: of `digits` they do not count, and a `text`
+  /// fits with them or without. Of every other kind each character counts. The provider receives the value as it was typed.
   public let length: Int?
   public let isRequired: Bool
   /// What a field of kind `choice` may hold: 1 to 64 of them; nil for every other kind.

@@ -36,7 +36,7 @@ def command(request, tmp_path_factory):
     if shutil.which(NEEDS[request.param]) is None:
         pytest.skip(f"{NEEDS[request.param]} is not installed")
     folder = tmp_path_factory.mktemp(request.param)
-    for name in ("policy.lua", "flows", "words"):
+    for name in ("policy.lua", "cases.lua", "flows", "words"):
         (shutil.copytree if (PROBE / name).is_dir() else shutil.copy)(PROBE / name, folder / name)
     if request.param == "go":
         (folder / "moongate").mkdir()
@@ -151,6 +151,7 @@ def test_hello_is_what_is_declared(probe):
     assert said["words"]["translations"] == {"hi": {"Probe": "जाँच", "What to do": "क्या = करना है"}}
     assert said["record_version"] == 2 and "hook" not in said and "callback" not in said
     assert 'policy "probe"' in said["policy"] and said["flows"] == {"probe_set": (PROBE / "flows" / "probe_set.lua").read_text()}
+    assert said["cases"] == (PROBE / "cases.lua").read_text()
 
 
 def test_another_name_is_used_in_its_lua(command):
@@ -158,6 +159,7 @@ def test_another_name_is_used_in_its_lua(command):
     said = probe.introduction["result"]
     assert 'policy "second_probe"' in said["policy"]
     assert said["flows"] == {"second_probe_set": (PROBE / "flows" / "probe_set.lua").read_text().replace('"probe', '"second_probe')}
+    assert said["cases"] == (PROBE / "cases.lua").read_text().replace('"probe', '"second_probe')
     probe.close()
 
 
@@ -175,6 +177,15 @@ def test_every_answer(probe):
     redirect = probe.submit("redirect")["result"]["redirect"]
     assert redirect["to"] == "https://example.com/" and json.loads(redirect["state"]) == [1]
     assert probe.submit("equal")["result"] == {"proved": {}}
+
+
+def test_what_few_answers_say(probe):
+    assert probe.submit("weak")["result"] == {"malformed": {"field": "what", "detail": "Say more.", "reason": "weak_pin"}}
+    assert probe.submit("both")["result"] == {"proved": {"multi_factor": True}}
+    field = probe.submit("choose")["result"]["ask"]["fields"][0]
+    assert field["kind"] == "choice" and field["choices"] == [{"value": "a", "label": "The first"}, {"value": "b", "label": "The second"}]
+    ceremony = probe.submit("ceremony")["result"]["ask"]
+    assert ceremony["show"][0]["call"] == "get" and json.loads(ceremony["show"][0]["options"]) == {"challenge": "AA"} and ceremony["fields"][0]["kind"] == "json"
 
 
 def test_an_answer_that_waits(probe):

@@ -173,7 +173,8 @@ struct StubPrograms: ProgramStarter {
   }
 
   /// Programs read their flows and translations where they lie: one that said something else at a restart would be refused.
-  @Test(arguments: ["hub/flows/sms_hub_set.lua", "hub/words/hi.words"]) func theTextsBesideItArePartOfTheGeneration(_ text: String) throws {
+  @Test(arguments: ["hub/flows/sms_hub_set.lua", "hub/words/hi.words", "hub/cases.lua"])
+  func theTextsBesideItArePartOfTheGeneration(_ text: String) throws {
     let folder = try folder(#"exec { "./hub/hub.sh", sender = "x" }"#)
     let watched = Mutex<[String]>([])
     try folder.scratch.write("#!/bin/sh\n", to: "hub/hub.sh")

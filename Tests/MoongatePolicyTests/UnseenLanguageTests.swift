@@ -7,11 +7,13 @@ import Testing
 
 /// Translations of a provider that no page can show.
 @Suite struct UnseenLanguageTests {
-  private func warnings(_ tags: [String], pages: [String: String] = [:]) throws -> [String] {
+  private func warnings(_ tags: [String], pages: [String: String] = [:], languages: String? = nil) throws -> [String] {
     var phone = try #require(TestFolder.providers.first { $0.name == "phone_otp" })
     phone.words = StepWords(title: "Code by SMS", translations: Dictionary(uniqueKeysWithValues: tags.map { ($0, ["Code by SMS": "…"]) }))
     let providers = [phone] + TestFolder.providers.filter { $0.name != "phone_otp" }
-    let folder = try TestFolder(pages.mapValues(Optional.some))
+    var files = pages.mapValues(Optional.some)
+    if let languages { files["gateway.lua"] = TestFolder.gateway.replacing("providers = {", with: "languages = \(languages),\n  providers = {") }
+    let folder = try TestFolder(files)
     let loader = ConfigurationLoader(providers: providers.map(DescribedProvider.init), environment: [:], languages: ["en", "hi"])
     return try loader.load(folder: folder.scratch.path).get().warnings.map(\.description).filter { $0.contains("translated") }
   }
@@ -24,6 +26,15 @@ import Testing
         "providers.phone_otp: its words are translated to \"hn\", a language that no page is in, so nobody will see them: the pages are in en, hi; "
           + "pages/hn.words adds one") == true, "\(found)")
     #expect(found.first?.hasPrefix("gateway.lua:") == true)
+  }
+
+  /// Which of the languages that there are people see is the operator's to say.
+  @Test func theLanguagesOfTheGatewayAreNamed() throws {
+    #expect(try warnings(["hi"], languages: #"{ "en" }"#).isEmpty)
+    let found = try warnings(["hn"], languages: #"{ "en" }"#)
+    #expect(
+      found.first?.contains(
+        "nobody will see them: `languages` has en of the pages in en, hi; pages/hn.words adds one, and `languages` has to name it") == true, "\(found)")
   }
 
   @Test func anOperatorsOwnLanguageIsSeen() throws {

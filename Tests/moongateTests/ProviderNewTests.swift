@@ -57,7 +57,7 @@ import Testing
   @Test(arguments: languages, ProviderNew.Shape.allCases)
   func writesAWholeProgram(_ language: (ProviderTemplate.ProgramLanguage, [String]), _ shape: ProviderNew.Shape) throws {
     let template = ProviderTemplate.program(try NewProvider(name: "pigeon_post", shape: shape, moongate: nil), in: language.0)
-    let flows = shape == .full ? ["flows/pigeon_post_set.lua", "flows/pigeon_post_disable.lua"] : []
+    let flows = shape == .full ? ["cases.lua", "flows/pigeon_post_set.lua", "flows/pigeon_post_disable.lua"] : []
     #expect(template.files.keys.sorted() == (language.1 + flows + ["README.md", "policy.lua", "subject.json", "words/hi.words"]).sorted())
     for (path, text) in template.files { Self.isFilled(text, path) }
     #expect(template.files["policy.lua"]?.contains("policy \"pigeon_post\"") == true)

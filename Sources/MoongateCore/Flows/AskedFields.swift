@@ -35,7 +35,8 @@ extension InputField {
 
   /// Why a value does not fit the field; nil where it fits.
   ///
-  /// Spaces and hyphens between digits are how people type and paste codes; providers read past them.
+  /// Spaces and hyphens are how people type and paste codes; providers read past them. So of `digits` they do not count, of `text` they may count, and
+  /// of every other kind, such as a password, each character counts.
   func problem(with value: InputValue) -> InputProblem? {
     let refused = { (detail: String) in InputProblem(field: name, reason: .invalidInput, detail: detail) }
     guard case .text(let text) = value else { return refused("\(name) must be a string.") }
@@ -49,12 +50,16 @@ extension InputField {
     guard !text.isEmpty || isRequired else { return nil }
     switch kind {
     case .digits:
-      let digits = text.unicodeScalars.filter { $0 != " " && $0 != "-" }
+      let digits = text.unicodeScalars.filter { !CodeRule.isSeparator($0) }
       guard digits.allSatisfy({ $0.properties.numericType == .decimal }) else { return refused("\(name) takes digits only.") }
       if let length, digits.count != length { return refused("\(name) takes \(length) digits.") }
       return nil
     case .phone where !text.unicodeScalars.contains { $0.properties.numericType == .decimal }: return refused("\(name) must be a phone number.")
     case .email where !Self.hasFormOfAddress(text): return refused("\(name) must be an email address.")
+    case .text:
+      let bare = String(String.UnicodeScalarView(text.unicodeScalars.filter { !CodeRule.isSeparator($0) }))
+      if let length, text.count != length, bare.count != length { return refused("\(name) takes \(length) characters.") }
+      return nil
     default: break
     }
     if let length, text.count != length { return refused("\(name) takes \(length) characters.") }
@@ -107,7 +112,23 @@ extension FlowEngine {
 
   /// Refuses values that do not fit the fields that were asked for. The provider's own `check` comes first: it says more precisely what is wrong.
   func demandFit(_ input: ProviderInput, to step: StepRecord, by descriptor: ProviderDescriptor, _ visit: Visit) throws(Halt) {
-    for field in step.asked(descriptor) {
+    try demandFit(input, to: step.asked(descriptor), visit)
+  }
+
+  /// The same of the fields with which a step is begun. What names a person the provider has read already, and said more precisely what is wrong with it.
+  ///
+  /// Attack: `{"word": …}` of a megabyte or of the wrong type for a provider whose `begin` expects a short text.
+  func demandBeginning(_ input: ProviderInput, by descriptor: ProviderDescriptor, _ visit: Visit) throws(Halt) {
+    let fields = descriptor.beginFields
+    // Whom a step is for may be known without being named.
+    if let missing = fields.first(where: { $0.isRequired && ![.phone, .email, .region].contains($0.kind) && input.fields[$0.name] == nil }) {
+      throw visit.refusal(InputProblem(field: missing.name, reason: .invalidInput, detail: "\(missing.name) is missing."))
+    }
+    try demandFit(input, to: fields, visit)
+  }
+
+  private func demandFit(_ input: ProviderInput, to fields: [InputField], _ visit: Visit) throws(Halt) {
+    for field in fields {
       guard let value = input.fields[field.name], let problem = field.problem(with: value) else { continue }
       throw visit.refusal(problem)
     }

@@ -8,7 +8,7 @@ extension CodeRule {
     guard typed.utf8.count <= 128 else { return nil }
     var code = ""
     for scalar in typed.unicodeScalars {
-      if scalar.properties.isWhitespace || Self.hyphens.contains(scalar.value) { continue }
+      if Self.isSeparator(scalar) { continue }
       if let digit = scalar.properties.numericType == .decimal ? scalar.properties.numericValue : nil {
         code.unicodeScalars.append(Unicode.Scalar(UInt8(ascii: "0") + UInt8(digit)))
       } else if scalar.isASCII {
@@ -21,6 +21,9 @@ extension CodeRule {
     guard code.count == length, code.allSatisfy(allowed.contains) else { return nil }
     return code
   }
+
+  /// Whether it is a space or a hyphen, by which people group the characters of a code.
+  static func isSeparator(_ scalar: Unicode.Scalar) -> Bool { scalar.properties.isWhitespace || hyphens.contains(scalar.value) }
 
   /// Hyphen-minus, soft hyphen, the dashes, minus, full-width hyphen.
   private static let hyphens: Set<UInt32> = [0x2d, 0xad, 0x2010, 0x2011, 0x2012, 0x2013, 0x2014, 0x2212, 0xff0d]

@@ -75,6 +75,7 @@ extension FlowEngine {
   private func read(_ provider: any CodeProvider, _ input: ProviderInput, _ visit: Visit) throws(Halt) -> Identifier {
     let identifier: Identifier
     do { identifier = try provider.readIdentifier(input) } catch { throw visit.refusal(error) }
+    try demandBeginning(input, by: provider.descriptor, visit)
     try demandDeclared([identifier], by: provider.descriptor.name, visit)
     return identifier
   }

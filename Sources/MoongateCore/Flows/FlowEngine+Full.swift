@@ -56,6 +56,7 @@ extension FlowEngine {
     try await demandProof(before: purpose, machine.record, visit)
     let identifier: Identifier?
     do throws(InputProblem) { identifier = try provider.readIdentifier(input) } catch { throw visit.refusal(error) }
+    if isBegin { try demandBeginning(input, by: provider.descriptor, visit) }
     try demandDeclared([identifier].compactMap(\.self), by: name, visit)
     let own = try await loadOwn(machine.record, visit)
     if let own, machine.record.purpose.connectsSite { try demandUnconnected(name, own, visit) }

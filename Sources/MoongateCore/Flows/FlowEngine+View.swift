@@ -97,8 +97,13 @@ extension FlowRecord {
 }
 
 extension Identifier {
-  /// Enough for its owner to recognise, too little for anybody else to use: the last two digits of a number; an address without its name.
-  package var hint: String {
+  /// What its owner recognises it by; nil for an identity at another site of which nothing but issuer and subject is known.
+  package var shown: String? { kind == .federated && value.hasSuffix(display) ? nil : display }
+
+  /// Enough for its owner to recognise, too little for anybody else to use: the last two digits of a number; an address without its name. nil where its
+  /// owner would not recognise it.
+  package var hint: String? {
+    guard let display = shown else { return nil }
     guard let at = display.firstIndex(of: "@") else {
       let hidden = display.count(where: \.isNumber) - 2
       var seen = 0

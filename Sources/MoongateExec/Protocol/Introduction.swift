@@ -137,6 +137,8 @@ struct Introduction: Decodable, Equatable, Sendable {
   let page: String?
   /// Version 2: the texts of the flows that come with it, by name.
   let flows: [String: String]?
+  /// Version 2: the text of the cases that come with it.
+  let cases: String?
   /// Version 2: `identifier`, `factor`, or both.
   let role: [String]?
   /// Version 2: whether it has secrets hashed in `submit`, so that a permit is there before an attempt is charged.
@@ -152,7 +154,7 @@ struct Introduction: Decodable, Equatable, Sendable {
 
   enum CodingKeys: String, CodingKey {
     case `protocol`, shape, identifier, begin, submit, settings, outcomes, facts, words, policy, federated, presentation, entrance, page, flows
-    case role, hashes, maintain, callback, hook, library
+    case cases, role, hashes, maintain, callback, hook, library
     case recordVersion = "record_version"
     case deliveryReasons = "delivery_reasons"
   }

@@ -14,6 +14,8 @@ extension Introduction {
   private static let mostFacts = 32
   private static let mostDeliveryReasons = 16
   private static let longestHelp = 300
+  /// Of a Lua text, in bytes.
+  private static let longestText = 32_768
   private static let mostTranslations = 2_000
 
   /// The introduction as a provider in Swift would say it.
@@ -44,7 +46,7 @@ extension Introduction {
     let outcomes = declaredOutcomes(&wrong)
     let deliveryReasons = declaredDeliveryReasons(&wrong)
     let facts = ownFacts(&wrong)
-    if policy.isEmpty || policy.utf8.count > 32_768 { wrong.append("its `policy` must be the text of a policy.lua, of 32 KiB at most") }
+    if policy.isEmpty || policy.utf8.count > Self.longestText { wrong.append("its `policy` must be the text of a policy.lua, of 32 KiB at most") }
     var links: [StepPurpose: String] = [:]
     for (name, text) in words?.links ?? [:] {
       if let purpose = StepPurpose(rawValue: name) {
@@ -73,6 +75,7 @@ extension Introduction {
     let descriptor = ProviderDescriptor(
       name: name, beginFields: fields, submitFields: shape == .code ? [InputField(name: "code", kind: .digits)] : (submit ?? []).map(\.field),
       settings: settings, policy: PolicySource(file: "\(source) (policy)", text: policy), flows: ownFlows(source, &wrong),
+      cases: ownCases(source, &wrong),
       identifierKinds: (identifier.map { [$0.kind] } ?? []) + (federated ?? false ? [.federated] : []), hashesSecrets: hashes ?? false,
       outcomes: outcomes, deliveryReasons: deliveryReasons,
       facts: (reader?.descriptor.facts ?? []) + facts, words: stepWords, presentation: shownAs(&wrong), entrance: offeredBy(&wrong), page: page,
@@ -84,9 +87,9 @@ extension Introduction {
   }
 
   private var isOfVersion2: Bool {
-    presentation != nil || entrance != nil || page != nil || flows != nil || role != nil || hashes != nil || recordVersion != nil || maintain != nil
-      || words?.name != nil || words?.page != nil || words?.notices != nil || callback != nil || hook != nil || deliveryReasons != nil
-      || (submit ?? []).contains { $0.kind == .json }
+    presentation != nil || entrance != nil || page != nil || flows != nil || cases != nil || role != nil || hashes != nil || recordVersion != nil
+      || maintain != nil || words?.name != nil || words?.page != nil || words?.notices != nil || callback != nil || hook != nil
+      || deliveryReasons != nil || (submit ?? []).contains { $0.kind == .json }
   }
 
   /// Bounds on the flows that a program may bring.
@@ -95,10 +98,18 @@ extension Introduction {
   private func ownFlows(_ source: String, _ wrong: inout [String]) -> [PolicySource] {
     let said = (flows ?? [:]).sorted { $0.key < $1.key }
     if said.count > Self.mostFlows { wrong.append("brings more than \(Self.mostFlows) flows") }
-    for (name, text) in said where text.isEmpty || text.utf8.count > 32_768 {
+    for (name, text) in said where text.isEmpty || text.utf8.count > Self.longestText {
       wrong.append("its flow `\(name.prefix(48))` must be the text of a flows/NAME.lua, of 32 KiB at most")
     }
     return said.prefix(Self.mostFlows).map { PolicySource(file: "\(source) flows/\($0.key).lua", text: $0.value) }
+  }
+
+  private func ownCases(_ source: String, _ wrong: inout [String]) -> PolicySource? {
+    guard let cases else { return nil }
+    if cases.isEmpty || cases.utf8.count > Self.longestText {
+      wrong.append("its `cases` must be the text of a cases.lua, of 32 KiB at most")
+    }
+    return PolicySource(file: "\(source) cases.lua", text: cases)
   }
 
   private func shownAs(_ wrong: inout [String]) -> Presentation? {

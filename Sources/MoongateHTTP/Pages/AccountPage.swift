@@ -213,7 +213,7 @@ struct AccountPage: Sendable {
     }
     let verifying = exchange.generation.flow(for: .verify(.email))?.name
     let name = [account.firstName, account.lastName].compactMap { $0 }.joined(separator: " ")
-    let called = name.isEmpty ? account.identifiers.first?.identifier.display ?? "" : name
+    let called = name.isEmpty ? account.identifiers.lazy.compactMap(\.identifier.shown).first ?? "" : name
     // Without them the page is still of use.
     let holdings = (try? await driver.engine.holdings(client: try await driver.caller(exchange)).get()) ?? [:]
     let factors = factorRows(account, holdings, words, exchange)
@@ -324,7 +324,7 @@ struct AccountPage: Sendable {
     let canJoin = held == nil && exchange.generation.flow(connecting: site.name) != nil
     let action = canLeave ? "disconnect" : canJoin ? "connect" : nil
     return Row(
-      name: title, value: held?.identifier.display, badge: words[held != nil ? "joined" : "not_joined"], isGood: held != nil, links: [],
+      name: title, value: held?.identifier.shown, badge: words[held != nil ? "joined" : "not_joined"], isGood: held != nil, links: [],
       button: action.map { Button(action: $0, label: words[$0], value: site.name.rawValue, name: "\(words[$0]): \(title)") })
   }
 

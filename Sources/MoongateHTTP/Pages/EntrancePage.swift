@@ -13,7 +13,7 @@ struct EntrancePage: Sendable {
   }
 
   /// How a person says who they are.
-  enum Way: String, Sendable {
+  enum Way: String, Sendable, CaseIterable {
     case phone
     /// With a password.
     case email
@@ -83,11 +83,12 @@ struct EntrancePage: Sendable {
     }
     if ChoosePage.isDue(in: view) { return exchange.leadOn(to: ChoosePage.address(of: view)) }
     if passwords.isDue(in: view, exchange) { return try await passwords.show(view, exchange) }
+    let own = flow ?? ownFlow(of: view, exchange)
     let isEmail = view.step.flatMap { exchange.page(of: $0.provider) }.map { $0.sendsCodes && $0.isEmail } ?? false
     var form = EntranceForm(
       way: view.purpose.recoveredProvider != nil
         ? .reset : view.purpose.registersFactor ? .email : isEmail ? .code : way(query["with"], view.flow, exchange),
-      flow: flow, returnTo: returnTo)
+      flow: own, returnTo: returnTo)
     form.id = text
     form.region = EntranceForm.region(query["region"])
     // After a lock the person comes here to type another number or address.
@@ -110,9 +111,10 @@ struct EntrancePage: Sendable {
 
   /// The sentence of what a person comes back from another site with.
   private func refused(_ query: FormFields, _ exchange: Exchange) -> String? {
-    guard let code = query["refused"].flatMap(RefusalCode.init(reserved:)), NextPage.shown.contains(code) else { return nil }
+    guard let name = query["refused"] else { return nil }
     let words = pages.words(exchange)
-    if code == .oauthFailed, let site = exchange.refusingSite(query["by"]) { return site.siteFailed(words) }
+    if let site = exchange.refusingSite(query["by"]) { return site.sentence(ofRefused: name, words) }
+    guard let code = RefusalCode(reserved: name), NextPage.shown.contains(code) else { return nil }
     return words.translated(code.sentence)
   }
 
@@ -127,16 +129,16 @@ struct EntrancePage: Sendable {
     return !isUsed && sites(own, exchange).isEmpty && !exchange.offered(first: own ?? defaultFlow).contains(where: isCeremony) && !links.isEmpty
   }
 
-  private var defaultFlow: String { kind == .login ? "login" : "register" }
+  var defaultFlow: String { NextPage.usualFlow(of: kind.path) }
 
-  /// A flow of the operator's own to sign in by, as a route names it; nil for ours and for what is none.
-  private func ownFlow(_ name: String?, _ exchange: Exchange) -> String? {
-    guard let name, let flow = exchange.generation.flows[name], flow.purpose.letsIn else { return nil }
+  /// A flow of the operator's own to sign in by, as a route names it; nil for what is none, and for the flow that the page begins where nothing names one.
+  func ownFlow(_ name: String?, _ exchange: Exchange) -> String? {
+    guard let name, name != defaultFlow, let flow = exchange.generation.flows[name], flow.purpose.letsIn else { return nil }
     return name
   }
 
   /// The provider that stands behind a way, and the flow that it begins; nil where there is none.
-  private func entry(_ way: Way, _ own: String?, _ exchange: Exchange) -> (provider: ProviderPage, flow: String)? {
+  func entry(_ way: Way, _ own: String?, _ exchange: Exchange) -> (provider: ProviderPage, flow: String)? {
     let flow = own ?? defaultFlow
     switch way {
     case .phone: return field(.phone, exchange.offered(first: flow)).map { ($0, flow) }
@@ -230,7 +232,8 @@ struct EntrancePage: Sendable {
     if let site, let flow = sent["flow"], exchange.generation.purpose(of: flow).needsSession {
       return try await passwords.leave(for: site, flow, returnTo: exchange.targets.accept(sent["return_to"]), exchange)
     }
-    let own = ownFlow(sent["flow"], exchange)
+    let edited = try await edited(sent["id"], exchange)
+    let own = edited == nil ? ownFlow(sent["flow"], exchange) : edited?.flow
     let way = sent["with"].flatMap(Way.init(rawValue:)) ?? .phone
     var form = EntranceForm(way: way, flow: own, returnTo: exchange.targets.accept(sent["return_to"]))
     form.id = sent["id"]
@@ -255,7 +258,9 @@ struct EntrancePage: Sendable {
       return greeting(page(form, exchange, status: .forbidden), exchange)
     }
     var inputs: [String: InputValue] = [:]
-    let entry = site.map { ($0, own ?? defaultFlow) } ?? entry(way, own, exchange)
+    let entry =
+      site.map { ($0, own ?? defaultFlow) } ?? edited.flatMap { sender(of: $0, as: way, exchange) } ?? entry(way, own, exchange)
+      ?? own.flatMap { sender(in: $0, as: way, exchange) }
     guard let (provider, flow) = entry else { throw exchange.refusal(.stepNotOpen) }
     if site == nil {
       inputs[provider.identifierField] = .text(sent[way == .phone ? "phone" : "email"] ?? "")

@@ -44,7 +44,7 @@ extension Account {
   /// A masked number or address, enough for the owner to recognise the account: what is verified first. nil where it has none.
   var hint: String? {
     let own = identifiers.sorted { ($0.verifiedAt == nil ? 1 : 0) < ($1.verifiedAt == nil ? 1 : 0) }
-    return (own.first { $0.identifier.kind != .federated } ?? own.first)?.identifier.hint
+    return (own.filter { $0.identifier.kind != .federated } + own).lazy.compactMap(\.identifier.hint).first
   }
 }
 

@@ -68,7 +68,7 @@ struct PageFlow: Sendable {
   func onward(_ driven: FlowDriver.Driven, _ exchange: Exchange) async -> FlowDriver.Driven {
     if let registered = await registering(driven, exchange) { return registered }
     var driven = driven
-    while driven.view.status == .pending, driven.view.step == nil, driven.view.choices.count == 1, let provider = driven.view.choices.first {
+    while driven.view.status == .pending, driven.view.step == nil, let provider = driven.view.due {
       let before = driven
       do throws(Refusal) {
         driven = try await driver.drive(exchange, as: before) { engine, client in
@@ -178,6 +178,9 @@ enum NextPage {
     return told(code).name
   }
 
+  /// The flow that a page for signing in or registering begins where nothing names another.
+  static func usualFlow(of page: String) -> String { page == "/auth/register" ? "register" : "login" }
+
   /// The page on which the flow begins.
   static func page(of view: FlowView) -> String { page(of: view.purpose, view.flow) }
 
@@ -229,12 +232,14 @@ extension Exchange {
       if let id { return FormFields.address(ProviderPage.stepPath, ["id": id.secret.reveal(), "refused": NextPage.nameTold(code)]) }
       return ProviderPage.stepAddress(view.flow, with: provider, returnTo: returnTo, refused: NextPage.nameTold(code))
     }
-    let told = NextPage.told(code).name
-    // Its sentence names the site.
-    let site = told == RefusalCode.oauthFailed.name && refusingSite(nil)?.name != provider ? provider.rawValue : nil
-    if view.purpose.needsSession {
-      return FormFields.address("/auth/login", ["flow": view.flow, "refused": told, "by": site, "return_to": returnTo])
-    }
-    return FormFields.address(NextPage.page(of: view), ["id": id?.secret.reveal(), "refused": told, "by": site, "return_to": returnTo])
+    let told = NextPage.nameTold(code)
+    // Its sentence names the site, or is the site's own.
+    let isOfSite = RefusalCode(reserved: told) == nil || told == RefusalCode.oauthFailed.name
+    let site = isOfSite && refusingSite(nil)?.name != provider ? provider.rawValue : nil
+    // A flow that begins where people sign in by default needs no name there.
+    let page = view.purpose.needsSession ? "/auth/login" : NextPage.page(of: view)
+    let flow = view.purpose.needsSession || id == nil && view.purpose.letsIn && NextPage.usualFlow(of: page) != view.flow ? view.flow : nil
+    let kept = view.purpose.needsSession ? nil : id?.secret.reveal()
+    return FormFields.address(page, ["id": kept, "flow": flow, "refused": told, "by": site, "return_to": returnTo])
   }
 }

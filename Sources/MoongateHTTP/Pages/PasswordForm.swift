@@ -27,6 +27,8 @@ struct PasswordForm: Sendable {
     /// Where who does not want to leads back to; nil where the flow has begun already.
     let back: String?
     let problem: String?
+    /// Until it may be tried again.
+    let wait: Countdown?
     let stressesSupport: Bool
   }
 
@@ -129,7 +131,7 @@ struct PasswordForm: Sendable {
       autocomplete: isNew ? "new-password" : "current-password", asksPassword: ways.password != nil, provider: ways.password?.name.rawValue,
       sites: ways.sites.map { SiteButton($0, words) }, hasSites: !ways.sites.isEmpty, isNew: isNew, id: id,
       flow: flow, returnTo: returnTo, back: id == nil ? NextPage.back(returnTo) : nil, problem: problem,
-      stressesSupport: refusal?.code == .tooManyAttempts)
+      wait: refusal?.retryAfter.map(Countdown.init), stressesSupport: refusal?.code == .tooManyAttempts)
     let address = FormFields.address("/auth/login", ["id": id, "flow": id == nil ? flow : nil, "return_to": returnTo])
     return pages.page(model, title: model.heading, status: refusal?.code.httpStatus ?? .ok, at: address, exchange)
   }

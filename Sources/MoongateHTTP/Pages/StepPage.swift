@@ -111,7 +111,7 @@ struct StepPage: Sendable {
   ) async throws(Refusal) -> Response {
     guard shows(view, exchange) || chosen != nil else { return exchange.leadOn(to: exchange.address(of: view)) }
     var form = StepForm(flow: view.flow, purpose: view.purpose, returnTo: view.returnTo, provider: view.step?.provider, choices: view.choices)
-    if view.step == nil, let only = chosen ?? (view.choices.count == 1 ? view.choices[0] : nil) { (form.provider, form.choices) = (only, []) }
+    if view.step == nil, let only = chosen ?? view.due { (form.provider, form.choices) = (only, []) }
     form.id = view.id.secret.reveal()
     form.step = view.step
     form.isFirst = !view.isUnderWay
@@ -160,7 +160,7 @@ struct StepPage: Sendable {
     // Of a step that waits the person may take another way.
     let other = named.flatMap { view.step?.alternatives.contains($0) ?? false ? $0 : nil }
     if let step = view.step, step.retryAfter != nil, other == nil, sent["action"] != "skip" { return try await poll(view, step, exchange) }
-    let provider = other ?? view.step?.provider ?? named ?? (view.choices.count == 1 ? view.choices[0] : nil)
+    let provider = other ?? view.step?.provider ?? named ?? view.due
     let state = FlowState(id: id, flow: view.flow, provider: provider, returnTo: view.returnTo)
     let steps = PageFlow(driver: driver)
     do throws(Refusal) {

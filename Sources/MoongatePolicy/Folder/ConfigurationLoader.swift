@@ -78,14 +78,18 @@ package struct ConfigurationLoader: Sendable {
     let added = pages.compactMap { $0.name.hasSuffix(".words") ? String($0.name.dropLast(".words".count)) : nil }
     let offered = Set((shippedLanguages + added).map { $0.prefix { $0 != "-" }.lowercased() })
     guard !shippedLanguages.isEmpty else { return }
+    let known = Set(shippedLanguages + added).sorted().joined(separator: ", ")
+    let pages =
+      gateway.languages.isEmpty
+      ? "the pages are in \(known)" : "`languages` has \(gateway.languages.joined(separator: ", ")) of the pages in \(known)"
     for descriptor in catalog.descriptors where catalog.isConfigured(descriptor.name) {
       let tags = (descriptor.words?.translations ?? [:]).keys.filter { !offered.contains($0.prefix { $0 != "-" }.lowercased()) }
       let path = "providers.\(descriptor.name)"
       for tag in tags.sorted() {
         problems.warn(
           gateway.locations[path] ?? SourceLocation(file: "gateway.lua", line: 0), path,
-          "its words are translated to \"\(tag)\", a language that no page is in, so nobody will see them: the pages are in "
-            + "\(Set(shippedLanguages + added).sorted().joined(separator: ", ")); pages/\(tag).words adds one")
+          "its words are translated to \"\(tag)\", a language that no page is in, so nobody will see them: \(pages)"
+            + "; pages/\(tag).words adds one\(gateway.languages.isEmpty ? "" : ", and `languages` has to name it")")
       }
     }
   }

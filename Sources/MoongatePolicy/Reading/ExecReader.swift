@@ -149,7 +149,7 @@ final class ExecReader {
   }
 
   /// Over the program, over each argument that names a file of the folder (the script behind an interpreter), over the modules that lie beside one
-  /// of them, and over policy.lua, flows and words there: programs say their texts in `hello`, so with others they are another provider.
+  /// of them, and over policy.lua, cases.lua, flows and words there: programs say their texts in `hello`, so with others they are another provider.
   private func digest(of program: String, _ arguments: [String], _ path: String, _ place: SourceLocation) -> String? {
     var hash = SHA256()
     let scripts = arguments.filter { !$0.hasPrefix("-") }.map(absolute).filter(Self.isFile)
@@ -177,10 +177,10 @@ final class ExecReader {
     return hash.finalize().map { String(format: "%02x", $0) }.joined()
   }
 
-  /// policy.lua, flows/*.lua and words/*.words in the program's folder. In the configuration's own folder flows are the operator's.
+  /// policy.lua, cases.lua, flows/*.lua and words/*.words in the program's folder. In the configuration's own folder flows are the operator's.
   private func texts(beside program: String) -> [String] {
     let folder = URL(filePath: program).deletingLastPathComponent().path(percentEncoded: false)
-    var found = [folder + "policy.lua"]
+    var found = [folder + "policy.lua", folder + "cases.lua"]
     if folder != absolute(".") + "/" {
       for (name, ending) in [("flows", ".lua"), ("words", ".words")] {
         lookedFor.append(folder + name)

@@ -26,14 +26,20 @@ extension ProviderRegistry {
     try ProviderRegistry(
       all.map { provider in
         let played = (provider as? any RehearsableProvider)?.rehearsal(sending: mailbox) ?? provider
-        return (played as? any CodeProvider).map { VirtualCodes(base: $0, mailbox: mailbox) } ?? played
+        return (played as? any CodeProvider).map { $0.reaching(mailbox) } ?? played
       })
   }
 }
 
-/// A code provider whose messages a case may keep from arriving.
-private struct VirtualCodes: CodeProvider {
-  let base: any CodeProvider
+extension CodeProvider {
+  /// The same provider, whose messages arrive as the mailbox says.
+  fileprivate func reaching(_ mailbox: Mailbox) -> any Provider { VirtualCodes(base: self, mailbox: mailbox) }
+}
+
+/// A code provider whose messages a case may keep from arriving. It conforms to each protocol of the SDK that the provider conforms to, or else what its
+/// descriptor declares would be refused.
+private struct VirtualCodes<Base: CodeProvider>: CodeProvider {
+  let base: Base
   let mailbox: Mailbox
 
   var descriptor: ProviderDescriptor { base.descriptor }
@@ -45,4 +51,13 @@ private struct VirtualCodes: CodeProvider {
     guard let reason = descriptor.deliveryReasons.first else { throw DeliveryFault(reason: "undeliverable in this case") }
     throw DeliveryFault(reason.reason, "undeliverable in this case")
   }
+}
+
+// Nobody's servers call where a configuration is only tried out.
+extension VirtualCodes: WebhookReceiver where Base: WebhookReceiver {
+  func receive(_ webhook: WebhookRequest, with tools: StepTools) async throws -> WebhookAnswer { .refused(.unauthenticated) }
+}
+
+extension VirtualCodes: WellKnownPublisher where Base: WellKnownPublisher {
+  func document(_ name: String, of site: PublicSite) throws -> String? { try base.document(name, of: site) }
 }

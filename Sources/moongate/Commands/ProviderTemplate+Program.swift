@@ -57,13 +57,14 @@ extension ProviderTemplate {
     files["subject.json"] = isCode ? PackageResources.code_subject_json : PackageResources.full_subject_json
     files["README.md"] = PackageResources.program_readme_md
     if !isCode {
+      files["cases.lua"] = PackageResources.full_cases_lua
       files["flows/new_provider_set.lua"] = PackageResources.full_set_lua
       files["flows/new_provider_disable.lua"] = PackageResources.full_disable_lua
     }
     let words = [
       "@PROGRAM@": language.source, "@COMMAND@": language.command, "@LIBRARY@": language.library, "@TESTS@": language.tests,
       "@BUILD@": language.build.isEmpty ? "" : "\(language.build) && ", "@SAVE@": language.build.isEmpty ? "save it" : "build it",
-      "@FLOWS@": isCode ? "" : "its flows in `flows/`, ",
+      "@FLOWS@": isCode ? "" : "its flows in `flows/`, what holds of them in `cases.lua`, ",
       "@PLACE@": isPlaced ? "In the configuration's folder, change:" : "Copy this folder into your configuration's folder, and change there:",
       "@STEPS@\n": text(isCode ? PackageResources.code_steps_md : PackageResources.full_steps_md),
       "@ENTRY@": "exec { \"./new_provider/\(language.command)\" }",

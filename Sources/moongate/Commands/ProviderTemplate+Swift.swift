@@ -19,11 +19,12 @@ extension ProviderTemplate {
       "README.md": PackageResources.swift_readme_md, ".gitignore": Array(".build/\n".utf8),
     ]
     if !isCode {
+      files["\(resources)/cases.lua"] = PackageResources.full_cases_lua
       files["\(resources)/new_provider_set.lua"] = PackageResources.full_set_lua
       files["\(resources)/new_provider_disable.lua"] = PackageResources.full_disable_lua
     }
     let words = [
-      "@FLOWS@": isCode ? "" : "its flows, ", "@CONFIG@": source.configuration,
+      "@FLOWS@": isCode ? "" : "its flows, their cases, ", "@CONFIG@": source.configuration,
       "@STEPS@\n": text(isCode ? PackageResources.code_steps_md : PackageResources.full_steps_md), "@ENTRY@": isCode ? "{ mail = outbox() }" : "{}",
       ".package(name: \"moongate\", path: \"/moongate\")": source.dependency,
     ]

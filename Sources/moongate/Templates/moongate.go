@@ -26,8 +26,8 @@
 //	}
 //
 // A provider with Deliver sends codes that the gateway makes and compares. A provider with Begin and Submit verifies by itself. Calls run side by side,
-// each in a goroutine: keep what a step needs in the state and what lasts in the record, never in variables. policy.lua, flows/*.lua and words/*.words in
-// Files belong to the provider. Standard output belongs to the protocol, so fmt.Println writes to standard error, which the gateway logs.
+// each in a goroutine: keep what a step needs in the state and what lasts in the record, never in variables. policy.lua, flows/*.lua,
+// cases.lua and words/*.words in Files belong to the provider. Standard output belongs to the protocol, so fmt.Println writes to standard error, which the gateway logs.
 //
 // An error is a fault: the person gets 503 and is not charged. Its text goes to the operator's log; never put a code or a secret into it.
 //
@@ -61,7 +61,7 @@ const longestLine = 65_536
 
 // A Provider says what it is, and what it does: Deliver, or Begin and Submit.
 type Provider struct {
-	// Files holds policy.lua, and flows/*.lua and words/*.words where there are any: mostly an embed.FS.
+	// Files holds policy.lua, and flows/*.lua, cases.lua and words/*.words where there are any: mostly an embed.FS.
 	Files        fs.FS
 	Settings     []Setting
 	Words        *Words
@@ -101,12 +101,20 @@ type Provider struct {
 	Maintain func(ctx context.Context, tools *Tools, now int64) error
 }
 
-// A Field is one thing that a step asks for. Kind is digits, text, phone, email, password or region.
+// A Field is one thing that a step asks for. Kind is digits, text, phone, email, password, region, json or choice. json takes the answer of a ceremony; choice
+// needs Choices, and only an Ask can have one.
 type Field struct {
-	Name     string `json:"name"`
-	Kind     string `json:"kind"`
-	Length   int    `json:"length,omitempty"`
-	Optional bool   `json:"-"`
+	Name     string   `json:"name"`
+	Kind     string   `json:"kind"`
+	Length   int      `json:"length,omitempty"`
+	Choices  []Choice `json:"choices,omitempty"`
+	Optional bool     `json:"-"`
+}
+
+// A Choice is what a field of kind choice may hold, and what the person reads.
+type Choice struct {
+	Value string `json:"value"`
+	Label string `json:"label"`
 }
 
 // MarshalJSON says `required`, which is what the protocol calls it.
@@ -443,9 +451,11 @@ func (answer Answer) MarshalJSON() ([]byte, error) {
 
 // Shown is something to see beside the fields.
 type Shown struct {
-	Kind  string   `json:"kind"`
-	Text  string   `json:"text,omitempty"`
-	Items []string `json:"items,omitempty"`
+	Kind    string   `json:"kind"`
+	Text    string   `json:"text,omitempty"`
+	Items   []string `json:"items,omitempty"`
+	Call    string   `json:"call,omitempty"`
+	Options string   `json:"options,omitempty"`
 }
 
 // ShowText shows a line of text.
@@ -459,6 +469,11 @@ func ShowQR(text string) Shown { return Shown{Kind: "qr", Text: text} }
 
 // ShowList shows lines to keep, such as recovery codes.
 func ShowList(items ...string) Shown { return Shown{Kind: "list", Items: items} }
+
+// ShowCeremony shows a call of the browser's credential API: create or get, with its options as JSON. Ask for one field of kind json beside it.
+func ShowCeremony(call, options string) Shown {
+	return Shown{Kind: "ceremony", Call: call, Options: options}
+}
 
 // Ask asks for these fields. After a submit it gives the attempt back: it must not depend on whether a secret was right.
 func Ask(fields ...Field) Answer {
@@ -484,6 +499,17 @@ func Refused(reason string) Answer { return Answer{result: map[string]any{"refus
 // Malformed says that what was sent cannot be judged: 422, and not counted. Detail is a sentence for the person.
 func Malformed(field, detail string) Answer {
 	return Answer{result: map[string]any{"malformed": map[string]any{"field": field, "detail": detail}}}
+}
+
+// As gives a Malformed one of the gateway's own reasons, such as weak_pin.
+func (answer Answer) As(reason string) Answer {
+	said, isMalformed := answer.result["malformed"].(map[string]any)
+	if !isMalformed {
+		answer.err = errors.New("As belongs to Malformed")
+		return answer
+	}
+	said["reason"] = reason
+	return answer
 }
 
 // Keeping makes an Ask, a Redirect or a Wait keep a value (anything that JSON can say), which comes back with the next call.
@@ -531,6 +557,8 @@ type Proof struct {
 	Record      *Record      `json:"record,omitempty"` // nil: it stays.
 	// Facts are read by policies for the rest of the flow, as f.providers.NAME.FACT.
 	Facts map[string]string `json:"facts,omitempty"`
+	// MultiFactor says that two factors were proved at once, such as a device and the fingerprint that unlocks it.
+	MultiFactor bool `json:"multi_factor,omitempty"`
 }
 
 // A Record is what becomes of what is kept for the account. Made by Replace, Renew and Remove.
@@ -585,11 +613,11 @@ func (provider Provider) hello(name string) (map[string]any, error) {
 	case provider.Deliver != nil:
 		shape = "code"
 	}
-	policy, flows, translations, err := provider.texts(name)
+	texts, err := provider.texts(name)
 	if err != nil {
 		return nil, err
 	}
-	said := map[string]any{"protocol": 2, "library": "go", "shape": shape, "policy": policy, "federated": provider.Federated}
+	said := map[string]any{"protocol": 2, "library": "go", "shape": shape, "policy": texts.policy, "federated": provider.Federated}
 	add := func(key string, isSaid bool, value any) {
 		if isSaid {
 			said[key] = value
@@ -611,58 +639,71 @@ func (provider Provider) hello(name string) (map[string]any, error) {
 	add("entrance", provider.Entrance != nil, provider.Entrance)
 	add("page", provider.Page != "", provider.Page)
 	add("role", provider.Role != nil, provider.Role)
-	add("flows", len(flows) > 0, flows)
+	add("flows", len(texts.flows) > 0, texts.flows)
+	add("cases", texts.cases != "", texts.cases)
 	if provider.Words != nil {
 		said["words"] = struct {
 			Words
 			Translations map[string]map[string]string `json:"translations,omitempty"`
-		}{*provider.Words, translations}
+		}{*provider.Words, texts.translations}
 	}
 	return said, nil
 }
 
 var policyName = regexp.MustCompile(`\bpolicy\s*"([a-z0-9_]+)"`)
 
+// fileTexts are the texts of a provider's files.
+type fileTexts struct {
+	policy, cases string
+	flows         map[string]string
+	translations  map[string]map[string]string
+}
+
 // texts reads the provider's files. Where gateway.lua calls it otherwise than policy.lua does, its name is replaced in the Lua texts.
-func (provider Provider) texts(name string) (policy string, flows map[string]string, translations map[string]map[string]string, err error) {
+func (provider Provider) texts(name string) (texts fileTexts, err error) {
 	if provider.Files == nil {
-		return "", nil, nil, errors.New("Files is nil: embed policy.lua by `//go:embed policy.lua`")
+		return texts, errors.New("Files is nil: embed policy.lua by `//go:embed policy.lua`")
 	}
 	text, err := fs.ReadFile(provider.Files, "policy.lua")
 	if err != nil {
-		return "", nil, nil, fmt.Errorf("Files has no policy.lua, the provider's default policy: %w", err)
+		return texts, fmt.Errorf("Files has no policy.lua, the provider's default policy: %w", err)
 	}
 	found := policyName.FindSubmatch(text)
 	if found == nil {
-		return "", nil, nil, errors.New("policy.lua has no `return policy \"NAME\" { … }`")
+		return texts, errors.New("policy.lua has no `return policy \"NAME\" { … }`")
 	}
 	own := string(found[1])
 	quoted := regexp.MustCompile(`"` + own + `(_[a-z0-9_]+)?"`)
 	renamed := func(text []byte) string { return quoted.ReplaceAllString(string(text), `"`+name+`${1}"`) }
-	flows, translations = map[string]string{}, map[string]map[string]string{}
+	texts.policy, texts.flows, texts.translations = renamed(text), map[string]string{}, map[string]map[string]string{}
 	flowFiles, _ := fs.Glob(provider.Files, "flows/*.lua")
 	for _, file := range flowFiles {
 		text, err := fs.ReadFile(provider.Files, file)
 		if err != nil {
-			return "", nil, nil, err
+			return texts, err
 		}
 		if flow := strings.TrimSuffix(path.Base(file), ".lua"); strings.HasPrefix(flow+"_", own+"_") {
-			flows[name+strings.TrimPrefix(flow, own)] = renamed(text)
+			texts.flows[name+strings.TrimPrefix(flow, own)] = renamed(text)
 		}
+	}
+	if cases, err := fs.ReadFile(provider.Files, "cases.lua"); err == nil {
+		texts.cases = renamed(cases)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return texts, err
 	}
 	wordFiles, _ := fs.Glob(provider.Files, "words/*.words")
 	for _, file := range wordFiles {
 		text, err := fs.ReadFile(provider.Files, file)
 		if err != nil {
-			return "", nil, nil, err
+			return texts, err
 		}
 		words, err := readTranslations(file, string(text))
 		if err != nil {
-			return "", nil, nil, err
+			return texts, err
 		}
-		translations[strings.TrimSuffix(path.Base(file), ".words")] = words
+		texts.translations[strings.TrimSuffix(path.Base(file), ".words")] = words
 	}
-	return renamed(text), flows, translations, nil
+	return texts, nil
 }
 
 // readTranslations reads `English text = translation`, one a line; `#` begins a comment.

@@ -17,8 +17,8 @@
 // upgrade(record, version), maintain(tools, now).
 //
 // A provider with `deliver` sends codes that the gateway makes and compares. A provider with `begin` and `submit` verifies by itself. Calls run side by
-// side: keep what a step needs in `state` and what lasts in `record`, never in the provider. `policy.lua`, `flows/*.lua` and `words/*.words` beside the
-// program belong to the provider. Standard output belongs to the protocol, so `console.log` writes to standard error, which the gateway logs.
+// side: keep what a step needs in `state` and what lasts in `record`, never in the provider. `policy.lua`, `flows/*.lua`, `cases.lua` and
+// `words/*.words` beside the program belong to the provider. Standard output belongs to the protocol, so `console.log` writes to standard error, which the gateway logs.
 //
 // The protocol (version 2) and every field: Documentation/providers/programs.md of Moongate.
 
@@ -64,6 +64,8 @@ export const show = {
   qr: (text) => ({ kind: "qr", text }),
   /** Lines to keep, such as recovery codes. */
   list: (items) => ({ kind: "list", items }),
+  /** A call of the browser's credential API: `create` or `get`. Ask for one field of kind json beside it. */
+  ceremony: (call, options) => ({ kind: "ceremony", call, options: JSON.stringify(options) }),
 };
 
 const kept = (state) => (state === undefined ? undefined : JSON.stringify(state));
@@ -91,13 +93,13 @@ export const malformed = (field, detail, reason) => new Answer({ malformed: { fi
  *
  * `record` replaces what is kept for the account, and REMOVE removes it: of several flows that were judged by the same record one completes. `renewed` is
  * the same secret in a newer form, such as a hash at today's cost: it gives way where the record was changed meanwhile. `facts` are read by policies for
- * the rest of the flow, as `f.providers.NAME.FACT`.
+ * the rest of the flow, as `f.providers.NAME.FACT`. `multiFactor`: two factors were proved at once, such as a device and the fingerprint that unlocks it.
  */
-export function proved({ identifiers, claimed, firstName, lastName, record, renewed, facts } = {}) {
+export function proved({ identifiers, claimed, firstName, lastName, record, renewed, facts, multiFactor } = {}) {
   for (const [name, value] of Object.entries({ record, renewed })) {
     if (value !== undefined && value !== REMOVE && typeof value !== "string") throw new Fault(`\`${name}\` of proved() must be a text, and is ${typeof value}`);
   }
-  const said = { identifiers, claimed, first_name: firstName, last_name: lastName };
+  const said = { identifiers, claimed, first_name: firstName, last_name: lastName, multi_factor: multiFactor };
   if (record !== undefined) said.record = record === REMOVE ? {} : { replace: record, once: true };
   else if (renewed !== undefined) said.record = { replace: renewed };
   if (facts) said.facts = Object.fromEntries(Object.entries(facts).map(([name, value]) => [name, String(value)]));
@@ -255,8 +257,10 @@ function filesOf(folder, name) {
     const names = existsSync(inside) ? readdirSync(inside).filter((one) => one.endsWith(ending)).sort() : [];
     return names.map((one) => [one.slice(0, -ending.length), join(inside, one)]);
   };
+  const casesFile = join(folder, "cases.lua");
   return {
     policy: renamed(policy),
+    cases: existsSync(casesFile) ? renamed(readFileSync(casesFile, "utf8")) : undefined,
     // Those of its own name: a program that lies in the configuration's own folder has the operator's flows beside it.
     flows: Object.fromEntries(
       named(".lua", "flows")
@@ -289,11 +293,11 @@ function hello(provider, folder, name) {
   if (!provider.maintain !== !provider.maintenanceInterval) {
     throw new Fault("define `maintain` and `maintenanceInterval` together: the interval says how often it is called");
   }
-  const { policy, flows, translations } = filesOf(folder, name);
+  const { policy, flows, cases, translations } = filesOf(folder, name);
   const { settings, identifier, outcomes, facts, hashes, federated, words, presentation, entrance, page, role } = provider;
   return {
-    protocol: 2, library: "node", shape: provider.deliver ? "code" : "full", policy, flows, settings, identifier, outcomes, facts, hashes, federated,
-    presentation, entrance, page, role,
+    protocol: 2, library: "node", shape: provider.deliver ? "code" : "full", policy, flows, cases, settings, identifier, outcomes, facts, hashes,
+    federated, presentation, entrance, page, role,
     words: words && { ...words, translations }, begin: provider.beginFields, submit: provider.submitFields, callback: provider.callbackFields,
     delivery_reasons: provider.deliveryReasons, hook: provider.hook && true, record_version: provider.recordVersion,
     maintain: provider.maintenanceInterval,

@@ -20,8 +20,8 @@ Declare a subclass of Provider and run it:
         moongate.run(Word())
 
 A provider with `deliver` sends codes that the gateway makes and compares. A provider with `begin` and `submit` verifies by itself. Calls run side by side,
-each in a thread: keep what a step needs in `state` and what lasts in `record`, never in the provider. `policy.lua`, `flows/*.lua` and `words/*.words` beside
-the program belong to the provider. Standard output belongs to the protocol, so `print` writes to standard error, which the gateway logs.
+each in a thread: keep what a step needs in `state` and what lasts in `record`, never in the provider. `policy.lua`, `flows/*.lua`, `cases.lua` and
+`words/*.words` beside the program belong to the provider. Standard output belongs to the protocol, so `print` writes to standard error, which the gateway logs.
 
 The protocol (version 2) and every field below: Documentation/providers/programs.md of Moongate.
 """
@@ -44,11 +44,11 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-LONGEST_LINE = 65_536
+_LONGEST_LINE = 65_536
 """Bytes of one message, its line end included. The gateway ends a program that writes more."""
 
 
-Request = Callable[[str, dict], dict]
+_Request = Callable[[str, dict], dict]
 
 
 class Fault(Exception):
@@ -62,13 +62,25 @@ class Fault(Exception):
 
 
 @dataclass(frozen=True)
+class Choice:
+    """What a field of kind choice may hold, and what the person reads."""
+
+    value: str
+    label: str
+
+
+@dataclass(frozen=True)
 class Field:
-    """One thing that a step asks for. `kind` is digits, text, phone, email, password or region."""
+    """One thing that a step asks for. `kind` is digits, text, phone, email, password, region, json or choice.
+
+    `json` takes the answer of a ceremony. `choice` needs `choices`, and only an ask can have one.
+    """
 
     name: str
     kind: str = "text"
     length: int | None = None
     required: bool = True
+    choices: list[Choice] | None = None
 
 
 @dataclass(frozen=True)
@@ -143,7 +155,7 @@ class Verdict:
 class Store:
     """The provider's own key-value store: texts, which expire and which all gateways share. For nonces, approvals and answers of a vendor."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: _Request) -> None:
         self._request = request
 
     def get(self, key: str) -> str | None:
@@ -167,7 +179,7 @@ class Store:
 class Tools:
     """What the gateway grants while a call is open. A request that it does not grant raises Fault."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: _Request) -> None:
         self._request = request
         self.store = Store(request)
 
@@ -267,7 +279,7 @@ class Step:
         return self.account.record if self.account else None
 
     @classmethod
-    def read(cls, params: dict, tools: Tools, cancelled: threading.Event) -> Step:
+    def _read(cls, params: dict, tools: Tools, cancelled: threading.Event) -> Step:
         account, callback, state = params.get("account"), params.get("callback"), params.get("state")
         return cls(
             purpose=params["purpose"], fields=params["fields"], account=account and _account(account), identifier=_identifier(params.get("identifier")),
@@ -350,6 +362,11 @@ class Show:
         """Lines to keep, such as recovery codes."""
         return {"kind": "list", "items": items}
 
+    @staticmethod
+    def ceremony(call: str, options: dict) -> dict:
+        """A call of the browser's credential API: `create` or `get`. Ask for one field of kind json beside it."""
+        return {"kind": "ceremony", "call": call, "options": json.dumps(options)}
+
 
 def ask(*fields: Field, state: object = None, show: list[dict] = ()) -> Answer:
     """Ask for these fields. `state` (anything that JSON can say) comes back with the next call.
@@ -383,15 +400,15 @@ def malformed(field: str, detail: str, reason: str | None = None) -> Answer:
 
 def proved(
     *identifiers: Identifier, claimed: list[Identifier] = (), first_name: str | None = None, last_name: str | None = None, record: object = None,
-    renewed: str | None = None, facts: dict[str, object] | None = None,
+    renewed: str | None = None, facts: dict[str, object] | None = None, multi_factor: bool = False,
 ) -> Answer:
     """The person is who they say. Only `submit` may answer it.
 
     `record` replaces what is kept for the account, and REMOVE removes it: of several flows that were judged by the same record one completes. `renewed` is the
     same secret in a newer form, such as a hash at today's cost: it gives way where the record was changed meanwhile. `facts` are read by policies for the rest
-    of the flow, as `f.providers.NAME.FACT`.
+    of the flow, as `f.providers.NAME.FACT`. `multi_factor`: two factors were proved at once, such as a device and the fingerprint that unlocks it.
     """
-    said = {"first_name": first_name, "last_name": last_name, "identifiers": [_plain(one) for one in identifiers], "claimed": [_plain(one) for one in claimed]}
+    said = {"first_name": first_name, "last_name": last_name, "multi_factor": multi_factor, "identifiers": [_plain(one) for one in identifiers], "claimed": [_plain(one) for one in claimed]}
     said = {name: value for name, value in said.items() if value}
     if record is REMOVE:
         said["record"] = {}
@@ -521,7 +538,7 @@ class Provider:
         folder = _Folder(self, name)
         said = {
             "protocol": 2, "library": "python", "shape": "full" if self.deliver is None else "code", "identifier": self.identifier,
-            "policy": folder.policy, "flows": folder.flows,
+            "policy": folder.policy, "flows": folder.flows, "cases": folder.cases,
             "settings": [_plain(one) for one in self.settings], "words": self.words and {**_plain(self.words), "translations": folder.translations},
             "presentation": self.presentation, "entrance": self.entrance, "page": self.page, "role": self.role,
             "begin": [_plain(one) for one in self.begin_fields], "submit": [_plain(one) for one in self.submit_fields],
@@ -555,6 +572,8 @@ class _Folder:
         # Those of its own name: a program that lies in the configuration's own folder has the operator's flows beside it.
         flows = [file for file in sorted((folder / "flows").glob("*.lua")) if f"{file.stem}_".startswith(f"{own}_")]
         self.flows = {name + file.stem.removeprefix(own): renamed(file.read_text(encoding="utf-8")) for file in flows}
+        cases = folder / "cases.lua"
+        self.cases = renamed(cases.read_text(encoding="utf-8")) if cases.is_file() else None
         self.translations = {file.stem: _translations(file) for file in sorted((folder / "words").glob("*.words"))}
 
 
@@ -582,10 +601,10 @@ class _Pipe:
 
     def write(self, message: dict) -> None:
         line = json.dumps({"jsonrpc": "2.0", **message}, ensure_ascii=False, separators=(",", ":"), default=str).encode("utf-8", "replace") + b"\n"
-        if len(line) > LONGEST_LINE:
+        if len(line) > _LONGEST_LINE:
             if "result" not in message:
-                raise Fault(f"the message has {len(line)} bytes; a line may have {LONGEST_LINE}")
-            error = {"code": 1, "message": f"the answer has {len(line)} bytes; a line may have {LONGEST_LINE}"}
+                raise Fault(f"the message has {len(line)} bytes; a line may have {_LONGEST_LINE}")
+            error = {"code": 1, "message": f"the answer has {len(line)} bytes; a line may have {_LONGEST_LINE}"}
             return self.write({"id": message["id"], "error": error})
         with self.lock:
             self.out.write(line)
@@ -718,7 +737,7 @@ class _Loop:
             provider.maintain(tools, params["now"])
             return {}
         if method in ("begin", "submit") and provider.submit is not None:
-            return _check(getattr(provider, method)(Step.read(params, tools, cancelled)), method, provider)
+            return _check(getattr(provider, method)(Step._read(params, tools, cancelled)), method, provider)
         raise NotImplementedError(f"this provider has no `{method}`")
 
 

@@ -14,7 +14,7 @@ import (
 	"probe/moongate"
 )
 
-//go:embed policy.lua flows words
+//go:embed policy.lua cases.lua flows words
 var files embed.FS
 
 var what = moongate.Field{Name: "what", Kind: "text"}
@@ -86,6 +86,14 @@ func submit(ctx context.Context, step moongate.Step) (moongate.Answer, error) {
 		return moongate.Malformed("what", "Say something."), nil
 	case "redirect":
 		return moongate.Redirect("https://example.com/").Keeping([]int{1}), nil
+	case "weak":
+		return moongate.Malformed("what", "Say more.").As("weak_pin"), nil
+	case "both":
+		return moongate.Proved(moongate.Proof{MultiFactor: true}), nil
+	case "choose":
+		return moongate.Ask(moongate.Field{Name: "which", Kind: "choice", Choices: []moongate.Choice{{Value: "a", Label: "The first"}, {Value: "b", Label: "The second"}}}), nil
+	case "ceremony":
+		return moongate.Ask(moongate.Field{Name: "answer", Kind: "json"}).Showing(moongate.ShowCeremony("get", `{"challenge":"AA"}`)), nil
 	case "wait":
 		return moongate.Wait(2500 * time.Millisecond).Keeping(map[string]int{"handle": 1}).Showing(moongate.ShowText("Look at your phone.")), nil
 	case "long":

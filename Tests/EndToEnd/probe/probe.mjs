@@ -75,6 +75,14 @@ const probe = {
         return malformed("what", "Say something.");
       case "redirect":
         return redirect("https://example.com/", { state: [1] });
+      case "weak":
+        return malformed("what", "Say more.", "weak_pin");
+      case "both":
+        return proved({ multiFactor: true });
+      case "choose":
+        return ask([{ name: "which", kind: "choice", choices: [{ value: "a", label: "The first" }, { value: "b", label: "The second" }] }]);
+      case "ceremony":
+        return ask([{ name: "answer", kind: "json" }], { show: [show.ceremony("get", { challenge: "AA" })] });
       case "wait":
         return wait(2.5, { state: { handle: 1 }, show: [show.text("Look at your phone.")] });
       case "long":

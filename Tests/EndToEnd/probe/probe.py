@@ -5,7 +5,7 @@ import json
 import sys
 
 import moongate
-from moongate import REMOVE, DeliveryReason, Fact, Field, Identifier, Outcome, Setting, Show, Words, ask, malformed, proved, redirect, refused, wait
+from moongate import REMOVE, Choice, DeliveryReason, Fact, Field, Identifier, Outcome, Setting, Show, Words, ask, malformed, proved, redirect, refused, wait
 
 WHAT = Field("what", "text")
 
@@ -61,6 +61,9 @@ class Probe(moongate.Provider):
             "proved": proved, "print": proved, "wrong": lambda: refused("wrong"), "undeclared": lambda: refused("nobody_knows"), "nothing": lambda: None,
             "remove": lambda: proved(record=REMOVE), "renew": lambda: proved(renewed="newer"),
             "malformed": lambda: malformed("what", "Say something."), "redirect": lambda: redirect("https://example.com/", state=[1]),
+            "weak": lambda: malformed("what", "Say more.", reason="weak_pin"), "both": lambda: proved(multi_factor=True),
+            "choose": lambda: ask(Field("which", "choice", choices=[Choice("a", "The first"), Choice("b", "The second")])),
+            "ceremony": lambda: ask(Field("answer", "json"), show=[Show.ceremony("get", {"challenge": "AA"})]),
             "wait": lambda: wait(2.5, state={"handle": 1}, show=[Show.text("Look at your phone.")]), "long": lambda: ask(WHAT, state="x" * 70_000), "equal": lambda: proved() if moongate.equal("é", "é") and not moongate.equal("a", "ab") else refused("wrong"),
         }
         return answers[what.split(",")[0]]()

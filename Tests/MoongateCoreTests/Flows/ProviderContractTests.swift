@@ -10,6 +10,7 @@ import Testing
 /// A provider whose whole behaviour a test chooses.
 struct Scripted: FullProvider {
   var name: ProviderName = "toy"
+  var beginFields: [InputField] = []
   var outcomes: [Outcome] = []
   var facts: [FactField] = []
   var identifierKinds: [IdentifierKind] = []
@@ -21,7 +22,8 @@ struct Scripted: FullProvider {
 
   var descriptor: ProviderDescriptor {
     ProviderDescriptor(
-      name: name, beginFields: [], submitFields: [InputField(name: "x", kind: .text)], settings: [], policy: PolicySource(file: "toy.lua", text: ""),
+      name: name, beginFields: beginFields, submitFields: [InputField(name: "x", kind: .text)], settings: [],
+      policy: PolicySource(file: "toy.lua", text: ""),
       identifierKinds: identifierKinds, outcomes: outcomes, facts: facts, callbackFields: callbackFields, receivesWebhooks: receivesWebhooks, sdk: sdk
     )
   }
@@ -183,6 +185,45 @@ struct Scripted: FullProvider {
     #expect(try await desk.engine.view(id, client: client).get().step?.attemptsLeft == 3)
     // As people paste a code.
     #expect(try await desk.engine.submit(id, fields: ["x": .text("123 456")], client: client).get().status == .complete)
+  }
+
+  /// Attack: a value of another type or length reaches a provider by way of `begin`.
+  @Test(arguments: [
+    (InputValue.flag(true), "item must be a string."), (.text("123"), "item takes 4 digits."), (.text("12a4"), "item takes digits only."),
+    (.text(String(repeating: "1", count: 16_385)), "item is too long."),
+  ])
+  func aBeginFieldThatDoesNotFitIsRefusedWithoutACall(_ value: InputValue, _ sentence: String) async throws {
+    let calls = Mutex(0)
+    let item = InputField(name: "item", kind: .digits, length: 4, isRequired: false)
+    let (desk, client) = try await desk(
+      Scripted(
+        beginFields: [item],
+        begins: { _ in
+          calls.withLock { $0 += 1 }
+          return .ask([InputField(name: "x", kind: .text)], state: [])
+        }))
+    let id = try await desk.engine.create("step_up", returnTo: nil, browser: nil, client: client).get().id
+    let refusal = try #require(await desk.engine.begin(id, provider: "toy", fields: ["item": value], client: client).refusal)
+    #expect(refusal.code == .invalidInput && refusal.field == "item" && refusal.sentence == sentence)
+    #expect(calls.withLock { $0 } == 0)
+    #expect(try await desk.engine.begin(id, provider: "toy", fields: ["item": .text("12-34")], client: client).get().step != nil)
+  }
+
+  @Test func aRequiredBeginFieldMustBeThere() async throws {
+    let (desk, client) = try await desk(Scripted(beginFields: [InputField(name: "item", kind: .text), InputField(name: "phone", kind: .phone)]))
+    let id = try await desk.engine.create("step_up", returnTo: nil, browser: nil, client: client).get().id
+    let refusal = try #require(await desk.engine.begin(id, provider: "toy", fields: [:], client: client).refusal)
+    #expect(refusal.code == .invalidInput && refusal.field == "item" && refusal.sentence == "item is missing.")
+    // Whose step it is, is known by the session.
+    #expect(try await desk.engine.begin(id, provider: "toy", fields: ["item": .text("a")], client: client).get().step != nil)
+  }
+
+  @Test(arguments: [
+    (InputField.Kind.digits, "12 34", true), (.digits, "12\u{2013}34", true), (.text, "AB-CD", true), (.text, "AB CD ", true), (.text, "A-CD", true),
+    (.text, "AB-CDE", false), (.password, "ab c", true), (.password, "ab cd", false), (.password, "ab-cd", false),
+  ])
+  func separatorsCountByKind(_ kind: InputField.Kind, _ typed: String, _ fits: Bool) {
+    #expect((InputField(name: "x", kind: kind, length: 4).problem(with: .text(typed)) == nil) == fits)
   }
 
   @Test(arguments: [

@@ -249,6 +249,17 @@ import Testing
     #expect(Identifier(kind: kind, value: display, display: display).hint == hint)
   }
 
+  /// Of an identity without a name there is nothing that its owner would recognise, also where it is of an instance.
+  @Test func anIssuerAndASubjectAreNoHint() {
+    let bare = "https://accounts.example.com 10769150350006150715"
+    for value in [bare, "work \(bare)"] {
+      let identity = Identifier(kind: .federated, value: value, display: bare)
+      #expect(identity.hint == nil && identity.shown == nil)
+    }
+    let named = Identifier(kind: .federated, value: bare, display: "asha@example.com")
+    #expect(named.shown == "asha@example.com" && named.hint == "a•••@example.com")
+  }
+
   // MARK: who lacks it
 
   @Test func anAccountWithoutTheFactorIsRefused() async throws {

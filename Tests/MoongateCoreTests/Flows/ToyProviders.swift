@@ -18,7 +18,7 @@ struct ToySecret: FullProvider {
 
   var descriptor: ProviderDescriptor {
     ProviderDescriptor(
-      name: name, beginFields: [InputField(name: "email", kind: .email, isRequired: false)],
+      name: name, beginFields: [InputField(name: "email", kind: .text, isRequired: false)],
       submitFields: [Self.old, InputField(name: "new_secret", kind: .text, isRequired: false), Self.firstName], settings: [],
       policy: PolicySource(file: "toy.lua", text: ""), identifierKinds: name.rawValue == "password" ? [.email] : [], hashesSecrets: hashes,
       outcomes: [

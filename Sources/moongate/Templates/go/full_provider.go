@@ -11,7 +11,7 @@ import (
 	"new_provider/moongate"
 )
 
-//go:embed policy.lua flows words
+//go:embed policy.lua cases.lua flows words
 var files embed.FS
 
 var phraseField = moongate.Field{Name: "phrase", Kind: "password"}

@@ -11,7 +11,7 @@ public struct NewProvider: FullProvider {
       PolicySource(file: "Sources/NewProvider/Resources/new_provider_set.lua", bytes: PackageResources.new_provider_set_lua),
       PolicySource(file: "Sources/NewProvider/Resources/new_provider_disable.lua", bytes: PackageResources.new_provider_disable_lua),
     ],
-    identifierKinds: [], hashesSecrets: true,
+    cases: PolicySource(file: "Sources/NewProvider/Resources/cases.lua", bytes: PackageResources.cases_lua), identifierKinds: [], hashesSecrets: true,
     outcomes: [
       Outcome("wrong_phrase", "This is not your phrase. Try again."),
       // The others say nothing about a secret, so the attempt is given back.

@@ -1,0 +1,18 @@
+-- What holds of the flows that come with new_provider, whatever the numbers of its policy are. `moongate check` plays these cases while gateway.lua configures
+-- the provider and config/tests/ has no new_provider.lua.
+return tests {
+  case "only somebody who is signed in chooses or removes a phrase" {
+    flow "new_provider_set", expect { status = 401, code = "unauthenticated" },
+    flow "new_provider_disable", expect { status = 401, code = "unauthenticated" },
+  },
+
+  case "an account without a phrase may choose one" {
+    phone "+919999999999", account {},
+    flow "new_provider_set", expect { status = "pending" },
+  },
+
+  case "a wrong phrase removes nothing" {
+    phone "+919999999999", account {},
+    flow "new_provider_disable", wrong(), expect { status = "refused" },
+  },
+}

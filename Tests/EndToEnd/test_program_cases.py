@@ -1,0 +1,82 @@
+"""`moongate check` and `moongate policy test` with programs: the cases that a program brings, and what a code program declares."""
+
+import json
+import subprocess
+
+from house import BIN, ROOT
+
+RECEIPTS = '''#!/usr/bin/env python3
+import moongate
+from moongate import Words, accepted, rejected
+
+
+class Receipts(moongate.Provider):
+    identifier = "phone"
+    words = Words("Receipts")
+
+    def deliver(self, message):
+        pass
+
+    def hook(self, webhook):
+        return accepted() if moongate.equal(webhook.headers.get("signature", ""), "right") else rejected()
+
+
+if __name__ == "__main__":
+    moongate.run(Receipts())
+'''
+POLICY = '''return policy "receipts" {
+  code = { length = 6, alphabet = "digits", ttl = "10m" },
+  limits = {
+    send = { on = "send", per = "phone", max = 4, window = "15m" },
+    verify = { on = "verify", per = "phone", max = 5, window = "24h", counts = "failures", lock = { "15m", "1h", "6h", "24h" } },
+  },
+  message = "{code} is your {service} code",
+}
+'''
+
+
+def run(house, *words):
+    return subprocess.run([BIN / "moongate", *words, "--config", house.config], capture_output=True, text=True, timeout=120)
+
+
+def configured(house, name, program):
+    house.edit("gateway.lua", lambda text: text.replace("providers = {", f'providers = {{\n    {name} = exec {{ "{program}" }},', 1))
+
+
+def test_a_code_program_may_take_webhooks(empty_house):
+    folder = empty_house.config / "receipts"
+    folder.mkdir()
+    (folder / "receipts.py").write_text(RECEIPTS)
+    (folder / "receipts.py").chmod(0o755)
+    (folder / "policy.lua").write_text(POLICY)
+    (folder / "moongate.py").write_text((ROOT / "Sources" / "moongate" / "Templates" / "moongate.py").read_text())
+    configured(empty_house, "receipts", "./receipts/receipts.py")
+    told = run(empty_house, "check")
+    assert told.returncode == 0, told.stdout + told.stderr
+
+
+def test_a_programs_cases_are_played(empty_house):
+    made = subprocess.run(
+        [BIN / "moongate", "provider", "new", "pigeon_post", "--language", "python", "--shape", "full", "--into", empty_house.config],
+        capture_output=True, text=True, timeout=60)
+    assert made.returncode == 0, made.stderr
+    # Under another name than its own: its texts are those of that name.
+    configured(empty_house, "raven", "./pigeon_post/pigeon_post.py")
+    told = run(empty_house, "policy", "test", "--json")
+    cases = {case["name"]: case for case in json.loads(told.stdout)["cases"]}
+    own = ["only somebody who is signed in chooses or removes a phrase", "an account without a phrase may choose one", "a wrong phrase removes nothing"]
+    assert told.returncode == 0 and set(own) <= set(cases), told.stdout + told.stderr
+    assert run(empty_house, "check").returncode == 0
+    # A case that does not hold refuses the configuration, by its place in the program's file.
+    file = empty_house.config / "pigeon_post" / "cases.lua"
+    right = file.read_text()
+    file.write_text(right.replace('status = "refused"', 'status = "complete"'))
+    told = run(empty_house, "check")
+    line = right[:right.index('status = "refused"')].count("\n") + 1
+    assert told.returncode == 1 and f"pigeon_post.py cases.lua:{line}: " in told.stdout + told.stderr, told.stdout + told.stderr
+    # So does one that cannot be read. A file of the operator's takes the place of all of them.
+    file.write_text(right.replace("return tests {", "return test {"))
+    assert run(empty_house, "check").returncode == 1
+    file.write_text(right.replace('status = "refused"', 'status = "complete"'))
+    (empty_house.config / "tests" / "raven.lua").write_text("return tests {}\n")
+    assert run(empty_house, "check").returncode == 0

@@ -1,0 +1,130 @@
+import MoongateSDK
+import MoongateStore
+import MoongateTesting
+import Testing
+
+@testable import MoongateCore
+
+/// Providers in Swift that were written for version 1 of MoongateSDK: they have no presentation, entrance, page, flow, case or role, and no round after a
+/// refusal. They go on working.
+@Suite struct VersionOneProviderTests {
+  private static let pigeon: ProviderName = "pigeon"
+  private static let post: ProviderName = "post"
+
+  /// A word that the account has chosen.
+  private struct Pigeon: FullProvider {
+    let descriptor = ProviderDescriptor(
+      name: pigeon, beginFields: [], submitFields: [InputField(name: "word", kind: .password)], settings: [],
+      policy: PolicySource(file: "pigeon.lua", text: ""), identifierKinds: [],
+      outcomes: [Outcome("wrong_word", "That is not the word."), Outcome("no_word", "There is no word.", isFailure: false)],
+      words: StepWords(title: "Your word", instruction: "Say the word.", labels: ["word": "Word"]), sdk: 1)
+
+    func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer { .ask(descriptor.submitFields, state: [7]) }
+
+    func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
+      let word = Array(try input.text("word").utf8)
+      guard step.state == [7] else { return .refused("no_word") }
+      if step.purpose == .set { return .proved(Proof(record: .replace(word))) }
+      guard let record = step.account?.record else { return .refused("no_word") }
+      guard record == word else { return .refused("wrong_word") }
+      return .proved(Proof(record: step.purpose == .disable ? .remove : .keep))
+    }
+  }
+
+  /// Codes by a messenger of its own.
+  private struct Post: CodeProvider {
+    let descriptor = ProviderDescriptor(
+      name: post, beginFields: [InputField(name: "phone", kind: .phone)], submitFields: [InputField(name: "code", kind: .digits)],
+      settings: [], policy: PolicySource(file: "post.lua", text: ""), identifierKinds: [.phone], sdk: 1)
+    let delivery: ToyDelivery
+
+    func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier {
+      let digits = try input.text("phone").filter(\.isNumber)
+      return Identifier(kind: .phone, value: "+" + digits, display: "+" + digits)
+    }
+
+    func deliver(_ code: CodeMessage, to identifier: Identifier, with tools: StepTools) async throws(DeliveryFault) {
+      try await delivery.send(Message(channel: .sms, to: identifier.value, text: code.text, code: code.code))
+    }
+  }
+
+  private func desk(_ others: [any Provider], sender: ProviderName = TestDesk.phone) async throws -> TestDesk {
+    try await TestDesk(others: others) { generation in
+      generation.flows["login"] = .test("login", account: .existing, steps: [.test(sender), .test(Self.pigeon)])
+      generation.flows["enter"] = .test("enter", account: .any, steps: [.test(sender)])
+      for name in ["pigeon_set", "pigeon_disable"] {
+        generation.flows[name] = .test(name, account: .existing, steps: [.test(Self.pigeon)])
+      }
+    }
+  }
+
+  /// Somebody who has signed in by a number, and whose session sets and removes the word.
+  private func owner(_ desk: TestDesk) async throws -> ClientContext {
+    let view = try await desk.submit(try await desk.begun("enter"), desk.code).get()
+    let token = try #require(view.session?.token)
+    return desk.client(session: try await SessionDirectory(store: desk.store, clock: desk.clock).find(TokenHash(of: token.reveal().utf8)))
+  }
+
+  private func play(_ flow: String, _ word: String, _ desk: TestDesk, _ client: ClientContext) async throws -> Result<FlowView, Refusal> {
+    let id = try await desk.engine.create(flow, returnTo: nil, browser: nil, client: client).get().id
+    let begun = try await desk.engine.begin(id, provider: "pigeon", fields: [:], client: client).get()
+    #expect(begun.step?.fields == [InputField(name: "word", kind: .password)])
+    return await desk.engine.submit(id, fields: ["word": .text(word)], client: client)
+  }
+
+  @Test func aSecretIsSetProvedAndRemoved() async throws {
+    let desk = try await desk([Pigeon()])
+    let client = try await owner(desk)
+    let set = try await play("pigeon_set", "coo", desk, client).get()
+    #expect(set.status == .complete)
+    let account = try #require(set.account?.id)
+    #expect(try await desk.store.account(account)?.credentials == [Self.pigeon])
+
+    // By a code and the word, as at any sign-in.
+    desk.clock.advance(by: .seconds(1000))
+    let id = try await desk.begun("login")
+    #expect(try await desk.submit(id, desk.code).get().due == Self.pigeon)
+    _ = try await desk.engine.begin(id, provider: "pigeon", fields: [:], client: desk.client()).get()
+    let wrong = try #require(await desk.engine.submit(id, fields: ["word": .text("moo")], client: desk.client()).refusal)
+    #expect(wrong.code.name == "wrong_word" && wrong.code.status == 401 && wrong.sentence == "That is not the word." && wrong.attemptsLeft == 2)
+    let done = try await desk.engine.submit(id, fields: ["word": .text("coo")], client: desk.client()).get()
+    #expect(done.status == .complete && done.session?.token != nil && done.passed.map(\.provider).contains(Self.pigeon))
+
+    let token = try #require(done.session?.token)
+    let again = desk.client(session: try await SessionDirectory(store: desk.store, clock: desk.clock).find(TokenHash(of: token.reveal().utf8)))
+    #expect(try await play("pigeon_disable", "coo", desk, again).get().status == .complete)
+    #expect(try await desk.store.account(account)?.credentials == [])
+  }
+
+  /// Attack: guesses at the secret of a provider that knows nothing of today's limits.
+  @Test func itsAttemptsAreLimited() async throws {
+    let desk = try await desk([Pigeon()])
+    let client = try await owner(desk)
+    _ = try await play("pigeon_set", "coo", desk, client).get()
+    desk.clock.advance(by: .seconds(1000))
+    let id = try await desk.begun("login")
+    _ = try await desk.submit(id, desk.code).get()
+    _ = try await desk.engine.begin(id, provider: "pigeon", fields: [:], client: desk.client()).get()
+    for _ in 0..<2 { #expect(await desk.engine.submit(id, fields: ["word": .text("moo")], client: desk.client()).refusal?.code.name == "wrong_word") }
+    #expect(await desk.engine.submit(id, fields: ["word": .text("moo")], client: desk.client()).refusal?.code == .tooManyAttempts)
+    #expect(await desk.engine.submit(id, fields: ["word": .text("coo")], client: desk.client()).refusal?.code == .tooManyAttempts)
+  }
+
+  @Test func aCodeSignsAPersonIn() async throws {
+    let delivery = ToyDelivery()
+    let desk = try await desk([Post(delivery: delivery), Pigeon()], sender: Self.post)
+    let id = try await desk.flow("enter")
+    _ = try await desk.engine.begin(id, provider: "post", fields: ["phone": .text("919999999999")], client: desk.client()).get()
+    let code = try #require(delivery.messages.last?.code)
+    #expect(await desk.submit(id, code == "000000" ? "000001" : "000000").refusal?.code == .invalidCode)
+    #expect(try await desk.submit(id, code).get().session?.token != nil)
+  }
+
+  @Test func whatVersionTwoDeclaresHasDefaults() throws {
+    let registry = try ProviderRegistry([Pigeon(), Post(delivery: ToyDelivery())])
+    #expect(registry.presentation(of: Self.pigeon) == .form && registry.presentation(of: Self.post) == .codeEntry)
+    #expect(registry.ownPage(of: Self.post) == "/auth/step/post" && registry.stepPage(of: Self.pigeon) == "/auth/step")
+    #expect(registry.descriptor(Self.pigeon)?.role == .keepsFactor && registry.descriptor(Self.post)?.role == [.provesIdentifier, .keepsFactor])
+    #expect(registry.all.allSatisfy { $0.descriptor.mistakes.isEmpty && $0.descriptor.flows.isEmpty && $0.descriptor.recordVersion == 1 })
+  }
+}
