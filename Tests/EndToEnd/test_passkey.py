@@ -182,6 +182,25 @@ def test_too_late_and_tried_again(driver, tmp_path, number):
         house.stop()
 
 
+def test_a_device_that_verifies_nobody_is_one_factor(driver, tmp_path, number):
+    """User verification off: a security key with a touch and no PIN."""
+    house = House(tmp_path)
+    house.edit("policies/phone_otp.lua", many)
+    house.edit("gateway.lua", lambda text: text.replace("passkey = {", 'passkey = { user_verification = "preferred",'))
+    house.start()
+    try:
+        driver.execute_cdp_cmd("WebAuthn.enable", {})
+        Device(driver, transport="usb", hasUserVerification=False, isUserVerified=False)
+        screen = Screen(driver, house).forget().belongs_to(number)
+        adds(screen, name="Touch only").forget()
+        screen.opens("/auth/step?flow=login&with=passkey&return_to=/home").at("/home")
+        _, told = the_session(screen)
+        assert told.json()["session"]["aal"] == 1 and [step["provider"] for step in told.json()["session"]["passed"]] == ["passkey"], told.text
+    finally:
+        driver.execute_cdp_cmd("WebAuthn.disable", {})
+        house.stop()
+
+
 def test_in_place_of_the_passcode(screen, key):
     """Seeds' row 3.7."""
     adds(with_pin(screen), proof=lambda screen: screen.at("/auth/pin").keys("482915"))
@@ -533,6 +552,8 @@ def test_answers_that_prove_nothing(shipped, number, other_number):
     refused(key.get(said, flags=0x04))
     refused(key.get(said, flags=0x01))
     refused(key.get(before))
+    # Attack: the challenge of another flow, of the same person and at the same time.
+    refused(key.get(asked(shipped)[1]))
     known, key.handle = key.handle, base64.urlsafe_b64encode(b"ac_nobody").rstrip(b"=").decode()
     refused(key.get(said))
     key.handle = None
