@@ -7,7 +7,7 @@ SHELL := /bin/bash
 .ONESHELL:
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: prove cluster check-guide check-removal bench-hash bench-policy fuzz fuzz-slice help deps test-deps build run test soak unit-test end-to-end bench format lint clean screenshots looks
+.PHONY: prove cluster check-guide check-removal bench-hash bench-policy fuzz fuzz-passkey fuzz-slice help deps test-deps build run test soak unit-test end-to-end bench format lint clean screenshots looks
 
 CONFIGURATION ?= debug
 CONFIG ?= config
@@ -164,6 +164,12 @@ $(FUZZ_BIN): $(wildcard Sources/CLua/*.c Sources/CLua/*.h Sources/CLua/include/*
 
 fuzz: deps $(FUZZ_BIN)
 	@$(FUZZ_BIN) $(FUZZ_ROUNDS) $(FUZZ_SECONDS) $(FUZZ_SEED) Tests/Fuzz/corpus/*.lua
+
+# The readers of what authenticators say (Plugins/Passkey), under AddressSanitizer.
+fuzz-passkey: deps
+	@mkdir -p .build-fuzz
+	@swiftc -O -sanitize=address $(addprefix Plugins/Passkey/,CBOR.swift AuthenticatorData.swift Base64URL.swift) Tests/Fuzz/Passkey/main.swift -o .build-fuzz/passkey
+	@.build-fuzz/passkey 1000000 $(FUZZ_SEED)
 
 # What `make test` runs of it.
 fuzz-slice: deps $(FUZZ_BIN)

@@ -121,7 +121,8 @@ public struct Passkey: FullProvider {
   private func removal(of held: PasskeyRecord, _ step: StepContext) throws -> StepAnswer.Round {
     var state = PasskeyState(purpose: step.purpose.rawValue)
     state.isProved = true
-    let choices = held.credentials.map { InputChoice(value: $0.id, label: $0.line) } + [InputChoice(value: Self.all, label: "All passkeys")]
+    let all = held.credentials.count > 1 ? [InputChoice(value: Self.all, label: "All passkeys")] : []
+    let choices = held.credentials.map { InputChoice(value: $0.id, label: $0.line) } + all
     return .ask(
       [InputField(name: Self.removed, kind: .choice, choices: choices)], state: try state.bytes,
       showing: [.text("Choose the passkey to remove. Each has the day on which it was added and the day of its last use.")])

@@ -5,6 +5,7 @@ import contextlib
 import re
 
 from authenticator import App
+from device import Device
 from house import House, wait_for
 from screens import many, registrations, wrong
 
@@ -55,7 +56,13 @@ def fleeting(folder):
     return house
 
 
-HOUSES = {"shipped": shipped, "strict": strict, "fleeting": fleeting}
+def from_right_to_left(folder):
+    house = shipped(folder)
+    house.edit("gateway.lua", lambda text: text.replace('-- languages = { "en", "hi" },', 'languages = { "en", "ar" },'))
+    return house
+
+
+HOUSES = {"shipped": shipped, "strict": strict, "fleeting": fleeting, "from_right_to_left": from_right_to_left}
 
 
 # What stories have in common.
@@ -392,6 +399,70 @@ def hindi(screen, keep, number):
     screen.opens("/auth/login?language=en")
 
 
+def arabic(screen, keep, number):
+    """From right to left, in a house of its own."""
+    screen.forget().opens("/auth/login?language=ar")
+    keep("ar-login")
+    screen.find("#phone").send_keys("12345")
+    screen.js("document.activeElement.blur()")
+    screen.waits(lambda: screen.all(".problem"), "the sentence")
+    keep("ar-login-invalid")
+    screen.find(".country").click()
+    screen.waits(lambda: screen.all("[role=option]"), "the countries")
+    keep("ar-countries")
+    screen.opens("/auth/register?with=email")
+    keep("ar-register-email")
+    sent = screen.asks_code(number, "register")
+    keep("ar-code")
+    screen.find("#code").send_keys(wrong(sent))
+    screen.waits(lambda: screen.all(".problem"), "the refusal")
+    keep("ar-code-wrong")
+    screen.find("[data-edit]").click()
+    screen.waits(lambda: screen.find("#edit .country").is_enabled(), "the sheet")
+    keep("ar-code-edit")
+    screen.find("#edit [data-close]").click()
+    screen.find("#code").clear()
+    screen.find("#code").send_keys(sent)
+    screen.waits(lambda: screen.path == "/profile-setup", "the end")
+    for name, path in (("account", "/auth/account"), ("pin-create", "/auth/pin?flow=pin_set"), ("error", "/auth/error?code=denied")):
+        screen.opens(path)
+        keep("ar-" + name)
+    screen.opens("/auth/step?flow=totp_set").find("button.main").click()
+    screen.waits(lambda: screen.all(".qr"), "the QR code")
+    keep("ar-app-qr")
+    screen.opens("/auth/login?language=en")
+
+
+def passkeys(screen, keep, number):
+    screen.driver.execute_cdp_cmd("WebAuthn.enable", {})
+    try:
+        key = Device(screen.driver)
+        screen.belongs_to(number).opens("/auth/step?flow=passkey_set&offer=1&return_to=/home").reads("Skip for now")
+        keep("passkey-offer")
+        screen.opens("/auth/account").presses("Add a passkey: Passkey").at("/auth/step")
+        keep("passkey-add")
+        key.knows_its_owner(False)
+        screen.presses("Add a passkey").reads("This was cancelled or took too long.")
+        keep("passkey-add-cancelled")
+        key.knows_its_owner(True)
+        screen.presses("Continue").reads("Your passkey is ready.")
+        keep("passkey-name")
+        screen.fills('"field.name"', "My phone").presses("Continue").at("/auth/account").reads("Passkey added.")
+        keep("passkey-account")
+        key.knows_its_owner(False)
+        screen.presses("Remove: My phone").at("/auth/step")
+        keep("passkey-remove")
+        screen.presses("Remove a passkey").reads("This was cancelled or took too long.")
+        keep("passkey-remove-cancelled")
+        screen.presses("I no longer have it").presses("Send code").waits(lambda: screen.all("#code"), "the boxes")
+        screen.enters(screen.house.code(number)).reads("Choose the passkey to remove.")
+        keep("passkey-lost")
+        screen.forget().opens("/auth/login?with=passkey")
+        keep("passkey-login")
+    finally:
+        screen.driver.execute_cdp_cmd("WebAuthn.disable", {})
+
+
 def plain(screen, keep, number):
     """Without scripts."""
     for name, path in (("login", "/auth/login"), ("register-email", "/auth/register?with=email"), ("login-email", "/auth/login?with=email"),
@@ -429,4 +500,5 @@ def plain(screen, keep, number):
 
 # By the house that each happens in.
 STORIES = [(entrance, "shipped"), (code, "shipped"), (locked, "shipped"), (passcode, "shipped"), (authenticator, "shipped"), (by_email, "shipped"),
-           (another_code, "strict"), (expired, "fleeting"), (hindi, "shipped")]
+           (another_code, "strict"), (expired, "fleeting"), (hindi, "shipped"),
+           (arabic, "from_right_to_left"), (passkeys, "shipped")]

@@ -3,9 +3,10 @@
 import pytest
 import requests
 import screens
+from device import Device
 from house import House
 from screens import Screen, many
-from test_passkey import Device, with_pin
+from test_passkey import with_pin
 
 NO_API = "delete window.PublicKeyCredential"
 

@@ -241,7 +241,11 @@ def visitor(driver, tmp_path):
 def test_a_site_is_disconnected(visitor):
     held = session(visitor)["account"]
     assert held["is_email_verified"], "a code to the address signs in, too"
+    before = visitor.driver.get_cookie("moongate")["value"]
     visitor.opens("/auth/account").reads("Connected").is_sound("a site").presses("Disconnect: Google").at("/auth/account").reads("Disconnected.", "Not connected")
+    # Attack: a copy of the token goes on, into routes that require the site.
+    assert requests.get(visitor.house.url + "/api/auth/session", headers={"Authorization": f"Bearer {before}"}, timeout=10).status_code == 401
+    assert session(visitor)["session"]["passed"] == [], "what was passed by the site is forgotten"
     assert not [button for button in visitor.all("main button") if button.text == "Disconnect"]
     lines = requests.get(f"{visitor.house.admin}/events?limit=200", timeout=10).json()
     assert [line["provider"] for line in lines if line["kind"] == "identifier_removed"] == ["google_oauth"]

@@ -184,7 +184,8 @@ def test_1_11_the_readers_own_colours(screen, number):
 
 
 def test_a_card_where_there_is_room(screen, number, other_number):
-    for path in ("/auth/login", "/auth/login?with=reset", "/auth/logout", "/auth/error?code=denied"):
+    for path in ("/auth/login", "/auth/login?with=email", "/auth/login?with=code", "/auth/login?with=reset", "/auth/register", "/auth/register?with=email", "/auth/logout",
+                 "/auth/error?code=denied"):
         calm(screen, LAPTOP).opens(path)
         card = screen.js("const style = getComputedStyle(document.querySelector('main')); return [document.querySelector('main').offsetWidth, style.borderRadius]")
         assert card == [440, "20px"] and scrolls(screen) <= 0, (path, card, scrolls(screen))
@@ -195,6 +196,41 @@ def test_a_card_where_there_is_room(screen, number, other_number):
     assert scrolls(screen) <= 0
     screen.belongs_to(other_number()).opens("/auth/account")
     assert screen.js("return getComputedStyle(document.querySelector('main')).borderRadius") == "0px", "the account is a page of its own kind"
+    screen.opens("/auth/step?flow=totp_set").presses("Set up").waits(lambda: screen.all(".qr"), "the QR code")
+    for size in (LAPTOP, (390, 844)):
+        assert scrolls(calm(screen, size)) <= 0, ("the QR code", size)
+    screen.opens("/auth/pin?flow=pin_set").keys("482915").reads("Confirm passcode").keys("482915").at("/home").opens("/auth/pin?return_to=/home").keys("111222").reads("Incorrect")
+    for size in (LAPTOP, (390, 844)):
+        assert scrolls(calm(screen, size)) <= 0, ("the passcode", size)
+
+
+def test_large_text_stays_within_questions_and_lists(screen, number):
+    """Text at twice its size: what is asked has its answers in sight, a word is not broken, and a link covers no label."""
+    def outside(selector):
+        screen.js("document.documentElement.style.fontSize = '200%'")
+        return screen.js("""const edge = document.querySelector('dialog[open]').getBoundingClientRect();
+          return [...document.querySelectorAll(arguments[0])].filter((one) => one.getBoundingClientRect().right > edge.right + 1 || one.scrollWidth > one.clientWidth + 1).map((one) => one.textContent)""", selector)
+
+    calm(screen).opens("/auth/login").find(".country").click()
+    screen.waits(lambda: screen.all("[role=option]"), "the countries")
+    assert outside("dialog[open] .code") == []
+    screen.js("document.documentElement.style.fontSize = ''")
+    screen.presses("Cancel", "dialog[open]").fills("phone", number).waits(lambda: screen.find("main button.main").is_enabled(), "a number that can be sent")
+    screen.presses("Send OTP").reads("No Account Found")
+    assert outside("dialog[open] .choices > *") == []
+    screen.opens("/auth/login?with=email").js("document.documentElement.style.fontSize = '200%'")
+    label, link, field = (screen.js("const box = document.querySelector(arguments[0]).getBoundingClientRect(); return [box.left, box.right, box.top, box.bottom]", one)
+                          for one in ("label[for=password]", ".secret-field > a", "#password"))
+    assert link[3] <= field[2] + 1, "off its field"
+    assert screen.js("const label = document.querySelector('label[for=password]'); return label.scrollWidth <= label.clientWidth && label.getClientRects().length === 1"), label
+
+
+def test_a_long_name_breaks_no_link(screen, number):
+    screen.belongs_to(number).opens("/auth/account").find("summary").click()
+    screen.fills("first_name", "Ravi").fills("last_name", "Iyer-Venkataraghavan Subramaniam").presses("Save name").reads("Name changed.")
+    for size in ((320, 720), (390, 844), LAPTOP):
+        high = calm(screen, size).js("return document.querySelector('.entry summary .link').getBoundingClientRect().height")
+        assert high < 30, (size, high)
 
 
 def test_a_phones_keyboard_covers_no_sheet(screen):

@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, urlparse
 import pytest
 import requests
 import screens
+from device import Device
 from house import House
 from passkeys import Passkey, options
 from screens import LAPTOP, PHONE, Screen, many
@@ -42,24 +43,6 @@ def key(driver):
     device = Device(driver)
     yield device
     driver.execute_cdp_cmd("WebAuthn.disable", {})
-
-
-class Device:
-    def __init__(self, driver, **options):
-        self.driver = driver
-        self.name = driver.execute_cdp_cmd("WebAuthn.addVirtualAuthenticator", {"options": {
-            "protocol": "ctap2", "transport": "internal", "hasResidentKey": True, "hasUserVerification": True, "isUserVerified": True,
-            "automaticPresenceSimulation": True, **options}})["authenticatorId"]
-
-    def knows_its_owner(self, does):
-        self.driver.execute_cdp_cmd("WebAuthn.setUserVerified", {"authenticatorId": self.name, "isUserVerified": does})
-
-    def waits_for_a_touch(self, does):
-        self.driver.execute_cdp_cmd("WebAuthn.setAutomaticPresenceSimulation", {"authenticatorId": self.name, "enabled": not does})
-
-    @property
-    def credentials(self):
-        return self.driver.execute_cdp_cmd("WebAuthn.getCredentials", {"authenticatorId": self.name})["credentials"]
 
 
 @pytest.fixture
@@ -199,6 +182,25 @@ def test_too_late_and_tried_again(driver, tmp_path, number):
         house.stop()
 
 
+def test_a_device_that_verifies_nobody_is_one_factor(driver, tmp_path, number):
+    """User verification off: a security key with a touch and no PIN."""
+    house = House(tmp_path)
+    house.edit("policies/phone_otp.lua", many)
+    house.edit("gateway.lua", lambda text: text.replace("passkey = {", 'passkey = { user_verification = "preferred",'))
+    house.start()
+    try:
+        driver.execute_cdp_cmd("WebAuthn.enable", {})
+        Device(driver, transport="usb", hasUserVerification=False, isUserVerified=False)
+        screen = Screen(driver, house).forget().belongs_to(number)
+        adds(screen, name="Touch only").forget()
+        screen.opens("/auth/step?flow=login&with=passkey&return_to=/home").at("/home")
+        _, told = the_session(screen)
+        assert told.json()["session"]["aal"] == 1 and [step["provider"] for step in told.json()["session"]["passed"]] == ["passkey"], told.text
+    finally:
+        driver.execute_cdp_cmd("WebAuthn.disable", {})
+        house.stop()
+
+
 def test_in_place_of_the_passcode(screen, key):
     """Seeds' row 3.7."""
     adds(with_pin(screen), proof=lambda screen: screen.at("/auth/pin").keys("482915"))
@@ -250,14 +252,66 @@ def test_cancelled_and_tried_again(screen, key):
 
 
 def test_lost_and_removed_by_the_phone(screen, key):
+    """The only passkey is lost, and so is what "Remove" asks for: a code to the number takes its place."""
     adds(screen)
+    key.is_lost()
     screen.forget().belongs_to(screen.number)
-    screen.opens("/auth/account").presses("Reset: Passkey").presses("Send code")
+    screen.opens("/auth/account").presses("Remove: My phone").at("/auth/step").presses("I no longer have it").presses("Send code")
     screen.waits(lambda: screen.all("#code"), "the boxes")
     screen.enters(screen.house.code(screen.number)).reads("Choose the passkey to remove.")
-    screen.find("input[type=radio]").click()
-    screen.presses("Continue").at("/auth/account")
-    assert not screen.all("a[aria-label='Remove a passkey: Passkey']")
+    # There is one, and it is chosen.
+    screen.is_sound("the passkey that is lost").presses("Continue").at("/auth/account").reads("Passkey removed. Your other devices are signed out.")
+    assert listed(screen) == [] and not screen.all("a[href*='flow=passkey_disable']")
+
+
+def test_a_lost_passkey_is_told_from_one_that_was_used(screen, key):
+    """Who cancels may say that it is lost; who has used it is not asked. A sign-in has other ways."""
+    adds(screen)
+    key.knows_its_owner(False)
+    screen.presses("Remove: My phone").at("/auth/step").presses("Remove a passkey").reads("This was cancelled or took too long.", "I no longer have it")
+    key.knows_its_owner(True)
+    screen.opens("/auth/account").presses("Rename: My phone").at("/auth/step").reads("I no longer have it").presses("Rename a passkey")
+    screen.waits(lambda: screen.all("input[name='field.name']"), "the name")
+    assert not screen.all("[data-lost]")
+    screen.opens("/auth/step?flow=passkey_set&return_to=/auth/account")
+    assert not screen.all("[data-lost]")
+    key.waits_for_a_touch(True)
+    screen.forget().opens("/auth/step?flow=login&with=passkey")
+    assert not screen.all("[data-lost]")
+
+
+def test_a_reset_takes_more_than_a_session(shipped, number):
+    """Attack: a stolen session says that the passkey is lost. Without a code nothing is removed, and with another factor the code is not enough."""
+    key, token = registered(shipped, number)
+    headers = {"Authorization": f"Bearer {token}"}
+
+    def resets(headers):
+        flow = shipped.api("POST", "/flows", {"flow": "passkey_reset"}, headers=headers).json()["id"]
+        begun = shipped.api("POST", f"/flows/{flow}/begin", {"provider": "passkey"}, headers=headers)
+        assert begun.status_code == 409 and begun.json()["code"] == "step_not_open", begun.text
+        told = shipped.api("POST", f"/flows/{flow}/submit", {"passkey": "all"}, headers=headers)
+        assert told.status_code == 409, told.text
+        return flow
+
+    flow = resets(headers)
+    # Attack: the thief has the phone too, and the account has a passcode.
+    answer = shipped.api("POST", "/set-passcode", {"passcode": "482915"}, headers=headers)
+    if answer.status_code == 403:
+        step_up = shipped.api("POST", "/flows", {"flow": "passkey_unlock"}, headers=headers).json()["id"]
+        begun = shipped.api("POST", f"/flows/{step_up}/begin", {"provider": "passkey"}, headers=headers)
+        done = shipped.api("POST", f"/flows/{step_up}/submit", {"credential": key.get(options(begun))}, headers=headers)
+        headers = {"Authorization": f"Bearer {done.json()['session']['token']}"}
+        answer = shipped.api("POST", "/set-passcode", {"passcode": "482915"}, headers=headers)
+    assert answer.status_code == 200, answer.text
+    sign_in = shipped.flow()
+    shipped.begin(sign_in, number)
+    headers = {"Authorization": f"Bearer {shipped.submit(sign_in, shipped.code(number)).json()['session']['token']}"}
+    told = shipped.api("POST", "/flows", {"flow": "passkey_reset"}, headers=headers)
+    if told.status_code == 200 or told.status_code == 201:
+        told = shipped.api("POST", f"/flows/{told.json()['id']}/begin", {"provider": "phone_otp"}, headers=headers)
+    assert told.status_code == 403 and told.json()["code"] == "step_up_required" and told.json()["provider"] == "pin", told.text
+    flow, said = asked(shipped)
+    assert shipped.api("POST", f"/flows/{flow}/submit", {"credential": key.get(said)}).status_code == 200, "the passkey is there"
 
 
 def two(screen, key):
@@ -383,11 +437,13 @@ def test_the_way_of_a_passkey(screen, key, language):
     # /pay is unlocked by it, in a session in which nothing of the kind was proved.
     screen.belongs_to(screen.number).opens("/pay/now").waits(lambda: screen.path == "/pay/now", "the passkey, asked for on arrival")
     # It is lost. In by the phone, and removed.
-    screen.driver.execute_cdp_cmd("WebAuthn.removeVirtualAuthenticator", {"authenticatorId": key.name})
+    key.is_lost()
     screen.forget()
     screen.enters(screen.asks_code(screen.number, f"login?language={language}")).at("/home").opens("/auth/account")
     speaks()
-    leads("a[href*='flow=passkey_reset']")
+    leads(".held a[href*='flow=passkey_disable']")
+    screen.at("/auth/step").is_sound("the removal of a passkey that is lost")
+    leads("main a[data-lost]")
     leads("main a.button")
     screen.waits(lambda: "/auth/pin" in screen.path or screen.all("main button[value=pin]"), "the passcode")
     if screen.path != "/auth/pin":
@@ -404,6 +460,9 @@ def test_the_way_of_a_passkey(screen, key, language):
     screen.at("/auth/account")
     speaks()
     assert listed(screen) == [] and not screen.all("a[href*='flow=passkey_disable']")
+    if language == "en":
+        screen.reads("Passkey removed. Your other devices are signed out.")
+        screen.waits(lambda: "A passkey was removed" in screen.house.outbox()[-1]["text"], "the notice")
 
 
 def test_in_hindi_and_by_keyboard(screen, key):
@@ -493,6 +552,8 @@ def test_answers_that_prove_nothing(shipped, number, other_number):
     refused(key.get(said, flags=0x04))
     refused(key.get(said, flags=0x01))
     refused(key.get(before))
+    # Attack: the challenge of another flow, of the same person and at the same time.
+    refused(key.get(asked(shipped)[1]))
     known, key.handle = key.handle, base64.urlsafe_b64encode(b"ac_nobody").rstrip(b"=").decode()
     refused(key.get(said))
     key.handle = None

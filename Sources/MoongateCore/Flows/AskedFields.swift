@@ -162,9 +162,7 @@ extension FlowEngine {
     let limit = ResolvedLimit(
       provider: policy.provider, name: "uncounted", key: key, counter: keys.counterKey(counted), max: Self.mostUncounted, window: .seconds(86_400),
       counts: .all, lock: [], disables: false)
-    let request = ReservationRequest(
-      id: ReservationID(from: random), now: max(visit.now, clock.now()), limits: [limit], timer: nil, isSettled: true)
-    if case .reserved = try await asking({ () async throws(StoreFault) in try await store.reserve(request) }) { return true }
+    if case .reserved = try await count(limit, visit) { return true }
     visit.decided(by: limit, used: limit.max, lockedUntil: nil)
     return false
   }

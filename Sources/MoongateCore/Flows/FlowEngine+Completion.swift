@@ -328,11 +328,8 @@ extension FlowEngine {
     // Earlier steps keep their own times; of one provider the latest counts. Attack: an identity of the thief's own, passed for an account that then
     // joined the victim's, is no second factor of the victim's.
     let again = Set(own.account == account ? record.passed.map(\.provider) : own.passed.map(\.provider))
-    let session = Session(
-      id: own.id, token: token.hash, account: account, createdAt: own.createdAt, expiresAt: own.expiresAt, idle: own.idle, lastSeenAt: visit.now,
-      passed: (own.passed.filter { !again.contains($0.provider) } + record.passed).filter { !lessened.contains($0.provider) },
-      userAgent: own.userAgent)
-    return (session, token)
+    let passed = (own.passed.filter { !again.contains($0.provider) } + record.passed).filter { !lessened.contains($0.provider) }
+    return (own.renewed(token.hash, of: account, passed: passed, at: visit.now), token)
   }
 
   /// The factors of which the flow has removed something.

@@ -57,6 +57,13 @@ extension FlowEngine {
     }
   }
 
+  /// Counts one event against a limit of the core's own, if it is within the limit.
+  func count(_ limit: ResolvedLimit, _ visit: Visit) async throws(Halt) -> ReservationResult {
+    let request = ReservationRequest(
+      id: ReservationID(from: random), now: max(visit.now, clock.now()), limits: [limit], timer: nil, isSettled: true)
+    return try await asking { () async throws(StoreFault) in try await store.reserve(request) }
+  }
+
   /// Counts an event that has no outcome: the begin of a step, or an account that is about to be made.
   func count(_ limits: [ResolvedLimit], as action: LimitAction, _ visit: Visit) async throws(Halt) {
     let act = visit.notes.lines["act"]

@@ -57,9 +57,15 @@ extension FlowEngine {
     }
     for provider in record.gathered.records.keys.sorted() {
       let purpose = record.stepPurpose(of: provider)
+      let keepsSeveral = keepsSeveral(provider, visit)
+      let change: StepPurpose
+      switch purpose {
+      // Of several things a reset removes the one that was lost.
+      case .set where record.purpose.isReset && keepsSeveral: change = .disable
       // A factor that is set in place of another was changed.
-      let isAdded = keepsSeveral(provider, visit) && !record.purpose.isReset
-      let change: StepPurpose = purpose == .set && before.credentials.contains(provider) && !isAdded ? .change : purpose
+      case .set where before.credentials.contains(provider) && !keepsSeveral: change = .change
+      default: change = purpose
+      }
       if let notice = notice(of: change, provider, visit) { tell(notice, to: after.noticeAddress, of: before, visit) }
     }
   }

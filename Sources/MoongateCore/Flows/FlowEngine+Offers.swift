@@ -55,9 +55,7 @@ extension FlowEngine {
     let counter = keys.counterKey(["offer", offer.provider.rawValue, account].map { Array($0.utf8) })
     let limit = ResolvedLimit(
       provider: offer.provider, name: "offer", key: .account, counter: counter, max: 1, window: offer.every, counts: .all, lock: [], disables: false)
-    let request = ReservationRequest(
-      id: ReservationID(from: random), now: max(visit.now, clock.now()), limits: [limit], timer: nil, isSettled: true)
-    guard case .reserved = try await asking({ () async throws(StoreFault) in try await store.reserve(request) }) else { return false }
+    guard case .reserved = try await count(limit, visit) else { return false }
     return true
   }
 }

@@ -34,7 +34,7 @@ extension FlowEngine {
 
   /// Replaces the names of the session's account. Names prove nothing, so no recent proof is asked for.
   /// - Parameter last: nil or empty: the account has none.
-  /// - Returns: 422 `invalid_input`, with the field, for what is no name.
+  /// - Returns: 422 `invalid_input`, with the field, for what is no name; 429 `rate_limited` after 20 changes within an hour.
   package func renameAccount(first: String, last: String?, client: ClientContext) async -> Result<Void, Refusal> {
     await answer(client, flow: nil) { visit throws(Halt) in
       guard let own = visit.client.session, own.isLive(at: visit.now) else { throw visit.refusal(.unauthenticated) }
@@ -48,12 +48,31 @@ extension FlowEngine {
       }
       // A form that was sent unchanged, or twice, changes nothing.
       guard own.account.firstName != first.text || own.account.lastName != lastName?.text else { return }
-      let event = AuditEvent(
-        id: DecisionID(from: random), at: visit.now, kind: .accountRenamed, account: own.account.id, address: visit.client.address.description)
+      try await countRename(of: own.account.id, visit)
+      let event = ownEvent(.accountRenamed, of: own.account, visit)
       let changes = [Change.renameAccount(account: own.account.id, firstName: first.text, lastName: lastName?.text), .audit(event)]
       let result = try await asking { () async throws(StoreFault) in try await store.apply(changes, at: visit.now) }
       if case .conflict(let conflict) = result { throw visit.refusal(conflict) }
     }
+  }
+
+  /// Attack: a session renames its account without end. Each change is a write to the store and a line of the audit trail.
+  private func countRename(of account: String, _ visit: Visit) async throws(Halt) {
+    let counter = keys.counterKey(["rename", account].map { Array($0.utf8) })
+    let limit = ResolvedLimit(
+      provider: "account", name: "rename", key: .account, counter: counter, max: 20, window: .seconds(3600), counts: .all, lock: [], disables: false)
+    switch try await count(limit, visit) {
+    case .reserved: break
+    case .refused(let refusal): throw halt(refusal, of: .begin, visit)
+    case .filledByPending: throw visit.refusal(.rateLimited, until: visit.now + .seconds(1))
+    }
+  }
+
+  /// A line of the audit trail about what a person does with their account outside of a flow.
+  private func ownEvent(_ kind: AuditEvent.Kind, of account: Account, _ visit: Visit) -> AuditEvent {
+    AuditEvent(
+      id: DecisionID(from: random), at: visit.now, kind: kind, account: account.id, address: visit.client.address.description,
+      detail: ["request": visit.client.decision.text])
   }
 
   /// Whether the account can be signed in to without its identities of a provider.
@@ -77,30 +96,40 @@ extension FlowEngine {
     }
   }
 
-  /// Removes the identities at a site from the session's account. All its other sessions end.
-  /// - Returns: `step_up_required` without a recent proof; `denied` where nothing else would sign the person in.
-  package func disconnect(_ provider: ProviderName, client: ClientContext) async -> Result<Void, Refusal> {
+  /// Removes the identities at a site from the session's account. All its other sessions end. This one forgets what it has passed by the site, and goes
+  /// on under a new token.
+  ///
+  /// Attack: a session that has passed the site goes on into routes that require it when the account has no identity there any more.
+  /// - Returns: the session's new token; nil where there was nothing to remove. `step_up_required` without a recent proof; `denied` where nothing else
+  ///   would sign the person in.
+  package func disconnect(_ provider: ProviderName, client: ClientContext) async -> Result<SecretText?, Refusal> {
     await answer(client, flow: nil) { visit throws(Halt) in
       let account = try held(visit)
       guard let own = visit.client.session else { throw visit.refusal(.unauthenticated) }
       let gone = identities(of: provider, in: account, registry(visit))
-      if gone.isEmpty { return }
+      if gone.isEmpty { return nil }
       // Attack: a stolen session leaves the owner without a way in. Mistake: so does the owner.
       guard canDisconnect(provider, from: account, visit.generation) else {
         throw visit.refusal(.denied, detail: "This is the only way to sign in to your account. Add another one first.")
       }
       let lines = gone.map { identifier -> Change in
-        var event = AuditEvent(
-          id: DecisionID(from: random), at: visit.now, kind: .identifierRemoved, provider: provider, account: account.id,
-          address: visit.client.address.description, detail: ["identifier_kind": identifier.kind.rawValue])
+        var event = ownEvent(.identifierRemoved, of: account, visit)
+        event.provider = provider
+        event.detail["identifier_kind"] = identifier.kind.rawValue
         event.identifier = keys.logHash(identifier.value)
         return .audit(event)
       }
+      let token = SessionToken(from: random)
+      let kept = own.session.passed.filter { $0.provider != provider }
+      let session = own.session.renewed(token.hash, of: account.id, passed: kept, at: visit.now)
       let changes =
         [.demandEpoch(AccountVersion(account))] + gone.map { Change.removeIdentifier(account: account.id, $0) }
-        + [.raiseEpoch(account: account.id), .endSessions(account: account.id, except: own.session.token)] + lines
+        + [
+          .raiseEpoch(account: account.id), .replaceSession(own.session.token, by: session), .endSessions(account: account.id, except: session.token),
+        ] + lines
       let result = try await asking { () async throws(StoreFault) in try await store.apply(changes, at: visit.now) }
       if case .conflict(let conflict) = result { throw visit.refusal(conflict) }
+      return token.secret
     }
   }
 

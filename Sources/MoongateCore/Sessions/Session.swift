@@ -68,6 +68,13 @@ package struct Session: Sendable, Equatable, Codable {
     self.userAgent = userAgent
   }
 
+  /// The same session under a new token. Its end stays.
+  func renewed(_ token: TokenHash, of account: String, passed: [PassedStep], at now: Timestamp) -> Session {
+    Session(
+      id: id, token: token, account: account, createdAt: createdAt, expiresAt: expiresAt, idle: idle, lastSeenAt: now, passed: passed,
+      userAgent: userAgent)
+  }
+
   /// When it ends unless there is a request before.
   package var deadline: Timestamp { min(expiresAt, lastSeenAt + idle) }
 

@@ -145,9 +145,11 @@ struct AccountPage: Sendable {
     guard case .failure(let refusal) = await driver.engine.renameAccount(first: first, last: last, client: client) else {
       return exchange.leadOn(to: "/auth/account?done=renamed")
     }
-    guard refusal.code == .invalidInput, let own = try await driver.session(exchange) else { throw refusal }
+    guard [.invalidInput, .rateLimited].contains(refusal.code), let own = try await driver.session(exchange) else { throw refusal }
     exchange.note(refusal)
-    return try await show(own, exchange, misnamed: Misnamed(first: first, last: last, refusal: refusal))
+    var response = try await show(own, exchange, misnamed: Misnamed(first: first, last: last, refusal: refusal))
+    response.addRefusalHeaders(refusal)
+    return response
   }
 
   /// What was typed in place of a name.
@@ -192,11 +194,13 @@ struct AccountPage: Sendable {
   /// Removes the identities at a site. Whoever has proved nothing lately is led to where they do, and back.
   private func disconnect(_ form: FormFields, _ exchange: Exchange) async throws(Refusal) -> Response {
     guard let provider = form["provider"].flatMap(ProviderName.init(rawValue:)) else { throw exchange.refusal(.badRequest) }
-    guard case .failure(let refusal) = await driver.engine.disconnect(provider, client: try await driver.caller(exchange)) else {
-      return exchange.leadOn(to: "/auth/account?done=disconnected")
+    switch await driver.engine.disconnect(provider, client: try await driver.caller(exchange)) {
+    case .success(let token):
+      return exchange.leadOn(to: "/auth/account?done=disconnected", token.map(GatewayCookies(exchange.gateway).signIn) ?? [])
+    case .failure(let refusal):
+      guard let address = ChangeProof.address(after: refusal, backTo: "/auth/account?done=confirmed") else { throw refusal }
+      return exchange.leadOn(to: address)
     }
-    guard let address = ChangeProof.address(after: refusal, backTo: "/auth/account?done=confirmed") else { throw refusal }
-    return exchange.leadOn(to: address)
   }
 
   private func show(
@@ -256,6 +260,8 @@ struct AccountPage: Sendable {
       endsOthers = operation != .set
       let word =
         switch operation {
+        // Of several things a reset removes the one that was lost.
+        case .reset where page.keepsSeveral: "done_disable"
         case .set, .reset: "done_set"
         case .disable: "done_disable"
         default: "done_change"

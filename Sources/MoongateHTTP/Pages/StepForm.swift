@@ -28,6 +28,8 @@ struct StepForm {
   var refused: String?
   /// The page of digits that pass the same step: where the person goes on who does not use the ceremony.
   var pad: (label: String, address: String)?
+  /// Where the person goes on who has lost what the step asks for; nil where nothing else is taken in its place.
+  var lost: String?
   /// Why the step is asked for; nil if nobody but the person wants it.
   var reason: String?
   /// Where the person goes who skips what is offered; nil where it is no offer.
@@ -80,6 +82,8 @@ struct StepModel: PageModel {
     let group: String
     let value: String
     let text: String
+    /// Whether it is chosen already, because there is no other.
+    let isOnly: Bool
   }
 
   /// Where a person is who sets up something that is shown to them: what is shown, then what they type.
@@ -167,6 +171,8 @@ struct StepModel: PageModel {
   let item: Choice?
   /// Another way to pass the step.
   let instead: Choice?
+  /// Where the person goes on who has lost what the step asks for.
+  let lost: String?
   let stressesSupport: Bool
 }
 
@@ -241,6 +247,7 @@ extension StepModel {
     countdown = locked == nil && provider?.sendsCodes ?? false ? pause.map(Countdown.init) : nil
     canSkip = step?.isSkippable ?? false
     instead = form.pad.map { Choice(name: $0.address, label: $0.label) }
+    lost = form.lost
     stressesSupport = isOff
   }
 
@@ -314,7 +321,10 @@ extension StepModel.Field {
       name: field.name, label: label, type: type, inputmode: inputmode, autocomplete: autocomplete, maxlength: maxlength,
       isDigits: field.kind == .digits, isRequired: field.isRequired, isInvalid: isInvalid, isFocused: isFocused, isOff: isOff,
       value: [.phone, .email, .region].contains(field.kind) ? value.map { String($0.prefix(maxlength)) } : nil,
-      options: (field.choices ?? []).map { StepModel.Option(group: StepForm.prefix + field.name, value: $0.value, text: words.translated($0.label)) },
+      options: (field.choices ?? []).map {
+        StepModel.Option(
+          group: StepForm.prefix + field.name, value: $0.value, text: words.translated($0.label), isOnly: field.choices?.count == 1)
+      },
       isChoice: field.kind == .choice, boxes: Array(repeating: true, count: hasBoxes ? count : 0), hasBoxes: hasBoxes)
   }
 }

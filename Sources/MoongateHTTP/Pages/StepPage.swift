@@ -257,12 +257,30 @@ struct StepPage: Sendable {
     return response
   }
 
+  /// Where a person goes on who has lost the factor that a session's flow asks for: to the flow that resets it. That flow proves something else that
+  /// the account holds; the link opens nothing by itself.
+  private func lost(_ page: ProviderPage, _ form: StepForm, _ exchange: Exchange) -> String? {
+    let purpose = form.flowPurpose
+    switch purpose {
+    case .factor(page.name, .change), .factor(page.name, .disable): break
+    default: guard purpose.isProofAlone, purpose.needsSession, form.purpose(of: page.name) == .prove else { return nil }
+    }
+    // What is asked for once it was proved, such as a name, is asked of nobody who has lost it.
+    let isProved = page.ceremonyButton != nil && form.step?.fields.contains { $0.kind == .json } == false
+    guard !isProved, let reset = exchange.generation.flow(for: .factor(page.name, .reset))?.name, !exchange.offered(first: reset).isEmpty else {
+      return nil
+    }
+    let back = purpose.isProofAlone ? form.returnTo : "/auth/account?done=\(reset)"
+    return ProviderPage.stepAddress(reset, with: nil, returnTo: back)
+  }
+
   private func page(_ form: StepForm, _ refusal: Refusal?, _ exchange: Exchange) -> Response {
     let words = pages.words(exchange)
     let provider = form.provider.flatMap(exchange.page(of:))
     var form = form
     form.reason = exchange.reason(for: form.flowPurpose, returnTo: form.returnTo, words)
     form.skip = exchange.skipping(form.flowPurpose, form.flow, to: form.returnTo)
+    form.lost = provider.flatMap { lost($0, form, exchange) }
     // Whoever does not use the ceremony enters the digits that the account has.
     if provider?.ceremonyButton != nil, form.isFirst, form.flowPurpose.needsSession,
       let pad = form.step?.alternatives.compactMap(exchange.page(of:)).first(where: { $0.pad != nil }), let path = pad.ownPath

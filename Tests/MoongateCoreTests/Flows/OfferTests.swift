@@ -120,6 +120,17 @@ import Testing
     #expect(refused?.code == .stepUpRequired)
   }
 
+  /// What the flow that sets it up would refuse at once is not offered: everything that the account could prove is too new. It is not counted either.
+  @Test func whatTheAccountCannotAuthoriseYetIsNotOffered() async throws {
+    let desk = try await desk { $0.flows["step_up"] = .test("step_up", account: .existing, steps: [.test(TestDesk.mail)]) }
+    desk.clock.advance(by: .seconds(2 * 86_400))
+    let own = try #require(try await desk.session(try await signIn(desk)))
+    _ = try await desk.pass("change_email", TestDesk.mail, "922222", by: desk.client(session: own))
+    #expect(await offered(desk, try await desk.pass("login", TestDesk.mail, "922222", by: desk.client())) == nil)
+    desk.clock.advance(by: .seconds(86_400))
+    #expect(await offered(desk, try await desk.pass("login", TestDesk.mail, "922222", by: desk.client())) != nil)
+  }
+
   // MARK: what is forgotten with a factor
 
   /// Attack: a session that has passed a factor goes on into routes that ask for it when the factor is gone, and nothing could be asked for any more.

@@ -84,8 +84,62 @@ import Testing
     let events = try await desk.store.events(limit: 1000).filter { $0.kind == .accountRenamed }
     #expect(events.map(\.account) == [session.account.id], "the same name once more changes nothing")
     let event = try #require(events.first)
-    #expect(event.address != nil && event.detail.isEmpty && !String(decoding: event.json, as: UTF8.self).contains("Asha"))
+    #expect(event.address != nil && event.detail == ["request": client.decision.text])
+    #expect(!String(decoding: event.json, as: UTF8.self).contains("Asha"))
     #expect(try await desk.engine.exportAccount(client: desk.client(session: found)).get().events.contains { $0.kind == .accountRenamed })
+  }
+
+  /// Attack: a session renames its account without end. Each change is a write and a line of the trail.
+  @Test func anAccountIsRenamedTwentyTimesAnHour() async throws {
+    let (desk, session) = try await own()
+    func rename(_ name: String) async throws -> Refusal? {
+      let found = try #require(try await desk.store.session(session.session.token))
+      return await desk.engine.renameAccount(first: name, last: nil, client: desk.client(session: found)).refusal
+    }
+    for number in 0..<20 { #expect(try await rename("Asha \(number)") == nil) }
+    let refused = try #require(try await rename("Mallory"))
+    #expect(refused.code == .rateLimited && refused.retryAfter == .seconds(3600))
+    #expect(try await desk.store.account(session.account.id)?.firstName == "Asha 19")
+    #expect(try await rename("Asha 19") == nil, "what changes nothing is not counted")
+    desk.clock.advance(by: .seconds(3600))
+    #expect(try await rename("Asha") == nil)
+  }
+
+  // MARK: a site is disconnected
+
+  /// Attack: a session that has passed a site goes on into routes that require it after the account has left it, or a copy of its token does.
+  @Test func aDisconnectedSiteIsForgottenAndTheTokenIsNew() async throws {
+    let desk = try await TestDesk.full()
+    let first = try #require(try await desk.session(try await desk.google(sub: "asha", email: "911111", by: desk.client()).get()))
+    let other = try #require(try await desk.session(try await desk.google(sub: "asha", by: desk.client()).get()))
+    let own = try #require(
+      try await desk.session(try await desk.pass("step_up", TestDesk.mail, nil, by: desk.client(session: other))))
+    #expect(own.session.passed.map(\.provider) == ["google_oauth", TestDesk.mail] && own.session.assuranceLevel == 2)
+    let client = desk.client(session: own)
+    let token = try #require(try await desk.engine.disconnect("google_oauth", client: client).get())
+    #expect(try await desk.store.session(own.session.token) == nil)
+    #expect(try await desk.store.session(first.session.token) == nil)
+    let left = try #require(try await desk.store.session(TokenHash(of: token.reveal().utf8)))
+    #expect(left.session.id == own.session.id && left.session.expiresAt == own.session.expiresAt)
+    #expect(left.session.passed.map(\.provider) == [TestDesk.mail] && left.session.assuranceLevel == 1)
+    #expect(left.account.identifiers.map(\.identifier.kind) == [.email])
+    // Once more: there is nothing to remove, and the token stays.
+    #expect(try await desk.engine.disconnect("google_oauth", client: desk.client(session: left)).get() == nil)
+    #expect(try await desk.store.session(left.session.token) != nil)
+    try await desk.audit.flush()
+    let event = try #require(try await desk.store.events(limit: 100).first { $0.kind == .identifierRemoved })
+    #expect(event.detail["request"] == client.decision.text && event.provider == "google_oauth")
+  }
+
+  /// Attack, and mistake: the only way in is removed. Attack: a session that was left open removes one.
+  @Test func aSiteIsDisconnectedOnlyAfterAProofAndBesideAnotherWay() async throws {
+    let desk = try await TestDesk.full()
+    let only = try #require(try await desk.session(try await desk.google(sub: "asha", email: "911111", verified: false, by: desk.client()).get()))
+    #expect(await desk.engine.disconnect("google_oauth", client: desk.client(session: only)).refusal?.code == .denied)
+    let ravi = try #require(try await desk.session(try await desk.google(sub: "ravi", email: "922222", by: desk.client()).get()))
+    desk.clock.advance(by: .seconds(601))
+    #expect(await desk.engine.disconnect("google_oauth", client: desk.client(session: ravi)).refusal?.code == .stepUpRequired)
+    #expect(try await desk.store.session(ravi.session.token) != nil)
   }
 
   /// Attack: a session renames its account without end, to flush sign-ins and locks out of the trail or to fill the log.
