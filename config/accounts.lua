@@ -22,6 +22,14 @@ return accounts {
   -- How long a newly added number or address cannot reset a PIN, a password or another factor. It may sign in at once.
   recovery_delay = "24h",
 
+  -- Groups of accounts, which routes require by require = { group = "ops" }: listed (`moongate group add ops asha@example.com`), or computed
+  -- from facts of the account. And what else services are told of an account, by names of your own.
+  -- groups = {
+  --   ops   = members(),
+  --   staff = function(f) return f.account.email_verified and ends_with(f.email.address, "@example.com") end,
+  -- },
+  -- claims = { plan = function(f) return f.account.age > duration("365d") and "veteran" or "new" end },
+
   -- Accounts that never verified anything, and that nobody has used for this long, are deleted.
   unverified_lifetime = "30d",
 }

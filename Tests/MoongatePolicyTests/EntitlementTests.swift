@@ -118,6 +118,12 @@ import Testing
     #expect(try Self.problems(["accounts.lua": "return accounts { claims = { \(claims) } }"]).first?.contains("at most 16") == true)
   }
 
+  /// Attack: a service that looks for the first `"sub":` in the assertion, and a claim of that name.
+  @Test(arguments: ["sub", "aud", "exp", "groups"]) func claimCannotBeCalledLikeAMemberOfTheAssertion(_ name: String) throws {
+    let problems = try Self.problems(["accounts.lua": "return accounts { claims = { \(name) = function(f) return \"x\" end } }"])
+    #expect(problems == ["accounts.lua:1: claims.\(name): is a name that the assertion itself has; choose another"])
+  }
+
   @Test func groupThatIsNamedAndNotDefinedIsAnError() throws {
     let problems = try Self.problems([
       "routes.lua": Self.routes(
