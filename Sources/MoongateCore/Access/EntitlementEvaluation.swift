@@ -28,10 +28,16 @@ extension AccountRules {
   /// loops and nodes find the same ones, and a change of any of those facts is what evaluates them again.
   /// - Throws: `PolicyFault` where any function cannot be run to its end. Attack: a function that fails must not take a group away in silence, because
   ///   services may refuse by a group ("banned") as well as allow by one.
-  package func entitlements(of snapshot: SessionSnapshot, in generation: any PolicyGeneration, by evaluator: () throws(PolicyFault) -> any PolicyEvaluator)
+  package func entitlements(
+    of snapshot: SessionSnapshot, in generation: any PolicyGeneration, by evaluator: () throws(PolicyFault) -> any PolicyEvaluator
+  )
     throws(PolicyFault) -> Entitlements
   {
     guard definesEntitlements else { return .none }
+    // A service token is nobody: what it has is what it was given.
+    if let token = snapshot.token, token.owner == nil { return entitlements(ofGroups: token.groups) }
+    // A service token is nobody: what it has is what it was given.
+    if let token = snapshot.token, token.owner == nil { return entitlements(ofGroups: token.groups) }
     var found: [GroupName] = []
     var claims: [String: ClaimValue] = [:]
     let facts = snapshot.entitlementFacts(in: generation)
@@ -79,12 +85,15 @@ extension SessionSnapshot {
     var passed: [ProviderName: Timestamp] = [:]
     for step in session.passed { passed[step.provider] = max(step.at, passed[step.provider] ?? step.at) }
     return SessionFacts(
-      account: account.id, passed: passed, age: now - session.createdAt, aal: session.assuranceLevel, email: account.verified(.email)?.value,
+      account: account.id, passed: passed, age: now - session.createdAt, aal: token == nil ? session.assuranceLevel : 0,
+      email: account.verified(.email)?.value,
       phone: account.verified(.phone)?.value, entitlements: entitlements)
   }
 }
 
 extension Account {
   /// The verified identifier of a kind.
-  package func verified(_ kind: IdentifierKind) -> Identifier? { identifiers.first { $0.identifier.kind == kind && $0.verifiedAt != nil }?.identifier }
+  package func verified(_ kind: IdentifierKind) -> Identifier? {
+    identifiers.first { $0.identifier.kind == kind && $0.verifiedAt != nil }?.identifier
+  }
 }

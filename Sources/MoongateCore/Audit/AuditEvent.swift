@@ -62,6 +62,12 @@ package struct AuditEvent: Sendable, Equatable, Codable {
     case factorRemoved = "factor_removed"
     case sessionStarted = "session_started"
     case sessionEnded = "session_ended"
+    case tokenCreated = "token_created"
+    /// A token was used from a network for the first time.
+    case tokenUsed = "token_used"
+    case tokenRotated = "token_rotated"
+    case tokenRevoked = "token_revoked"
+    case tokenExpired = "token_expired"
     case generationActive = "generation_active"
     case generationRefused = "generation_refused"
     /// A page tells what only the browser knows (`client-events`); its name is in the detail.
@@ -72,7 +78,9 @@ package struct AuditEvent: Sendable, Equatable, Codable {
       switch self {
       case .refused: .refusals
       // A flood makes as many accounts as `register` lets it, and renames one as often as it likes.
-      case .flowBegun, .codeSent, .deliveryFailed, .codeVerified, .stepSkipped, .client, .accountCreated, .accountRenamed: .activity
+      case .flowBegun, .codeSent, .deliveryFailed, .codeVerified, .stepSkipped, .client, .accountCreated, .accountRenamed,
+        .tokenUsed:
+        .activity
       default: .security
       }
     }

@@ -365,6 +365,8 @@ extension Visit {
     case .identifierTaken: refusal(.alreadyRegistered)
     case .accountUnavailable: refusal(.disabled)
     case .sessionEnded: refusal(.unauthenticated)
+    case .tokenNameTaken, .tooManyTokens: refusal(.denied)
+    case .tokenGone: refusal(.notFound)
     }
   }
 }

@@ -56,6 +56,8 @@ final class GenerationPlan {
   let routes: [RoutePlan]
   let cookieName: StaticString
   let issuer: String
+  /// How a 401 asks programs for a user and a password (RFC 7617), on routes that take tokens.
+  let basicChallenge: String
   let trustedProxies: [AddressBlock]
   /// What every answer of the gateway's own says of https, as a line (RFC 6797 section 6.1); empty where it says nothing.
   let securityLine: [UInt8]
@@ -89,6 +91,7 @@ final class GenerationPlan {
     cookieName = GatewayCookie.sessionName(generation.gateway)
     let settings = generation.gateway
     issuer = settings.publicURL.description
+    basicChallenge = "Basic realm=\"\(settings.publicURL.host)\", charset=\"UTF-8\""
     trustedProxies = settings.trustedProxies
     securityLine = settings.strictTransportSecurity.map { Array("Strict-Transport-Security: \($0)\r\n".utf8) } ?? []
     requestsPerSecondPerAddress = settings.connectionLimits.requestsPerSecondPerAddress

@@ -51,6 +51,12 @@ extension Schema {
     table("session_change", key: "number", "number at token:bytes account:text"),
     table("event", key: "number", "number id:text at event:bytes quota"),
     table("provider_value", since: 7, key: "provider key", "provider:text key:bytes sealed:bytes expires_at"),
+    table(
+      "access_token", since: 10, key: "id",
+      """
+      id:text hash:bytes master:text name:text account:text epoch member_of:text networks:text created_at expires_at is_superseded is_end_noted \
+      last_used_at last_used_from:text used_from:text
+      """),
     table("lease", since: 7, key: "name", "name:text holder:text fence held_until due_at"),
     table("node", since: 2, key: "id", "id:text generation:text seen_at keys:text"),
   ]
