@@ -315,7 +315,7 @@ def test_tokens_of_programs_work_and_go_no_further(proxy, setting):
     assert setting.token not in proxy.raw("GET", "/in/x", [f"Authorization: Bearer {setting.token}"])[2].decode()
     for field in ((), ("Authorization: Bearer mgt_" + "x" * 43,)):
         status, fields, _ = proxy.raw("GET", "/programs/x", field)
-        assert status == 401 and "basic realm=" in fields.get("www-authenticate", "").lower() + str(fields).lower(), fields
+        assert status == 401 and fields.get("www-authenticate", "").lower().startswith(("bearer", "basic")), fields
     status, fields, _ = proxy.raw("GET", "/in/x")
     assert status == 401 and "www-authenticate" not in fields
 
