@@ -83,7 +83,8 @@ package enum RefusalCode: Hashable, Sendable {
   static let all: [RefusalCode] = [
     .invalidCode, .invalidPIN, .invalidPassword, .oauthFailed, .oauthCancelled, .codeExpired, .flowExpired, .tooManyAttempts, .resendTooSoon,
     .sendLimit, .rateLimited, .accountNotFound, .flowNotFound, .alreadyRegistered, .stepNotOpen, .alreadySet, .noPIN, .invalidPhone, .invalidEmail,
-    .invalidInput, .weakPIN, .pinMismatch, .weakPassword, .denied, .forbidden, .originRefused, .disabled, .emailNotVerified, .stepUpRequired, .identifierTooNew,
+    .invalidInput, .weakPIN, .pinMismatch, .weakPassword, .denied, .forbidden, .originRefused, .disabled, .emailNotVerified, .stepUpRequired,
+    .identifierTooNew,
     .unauthenticated,
     .badRequest, .notFound, .noRoute, .methodNotAllowed, .versionNotSupported, .timeout, .tooLarge, .notJSON, .headersTooLarge, .deliveryFailed,
     .policyError, .busy, .storeUnavailable, .upstreamUnavailable, .upstreamTimeout,

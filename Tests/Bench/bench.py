@@ -36,6 +36,13 @@ GATEWAY = """return gateway {{
 }}
 """
 ROUTES = 'return routes {{ {{ path = "/**", to = "http://127.0.0.1:{backend}" }} }}\n'
+# A route with a group requirement, and as many groups and claims as a large organisation has.
+GROUP_ROUTES = 'return routes {{ {{ path = "/**", to = "http://127.0.0.1:{backend}", require = {{ group = any_of {{ "ops", "phones" }} }} }} }}\n'
+ACCOUNTS = """return accounts {
+  groups = { phones = function(f) return f.account.phone_verified end, ops = members(), """ + ", ".join(f"g{n} = members()" for n in range(48)) + """ },
+  claims = { age = function(f) return f.account.age end, plan = function(f) return "new" end },
+}
+"""
 # One address makes all the load: its limit would be what is measured.
 POLICY = """return policy "phone_otp" {
   limits = {
@@ -211,11 +218,13 @@ def envoy():
     return next((str(found) for found in sorted(venv.rglob("envoy")) if found.is_file() and os.access(found, os.X_OK)), None)
 
 
-def configuration(folder, port, admin, backend):
+def configuration(folder, port, admin, backend, groups=False):
     for inner in ("policies", "flows"):
         (folder / inner).mkdir(parents=True)
     (folder / "gateway.lua").write_text(GATEWAY.format(port=port, admin=admin))
-    (folder / "routes.lua").write_text(ROUTES.format(backend=backend))
+    (folder / "routes.lua").write_text((GROUP_ROUTES if groups else ROUTES).format(backend=backend))
+    if groups:
+        (folder / "accounts.lua").write_text(ACCOUNTS)
     (folder / "policies/phone_otp.lua").write_text(POLICY)
     for name, account in (("login", "existing"), ("register", "new")):
         (folder / f"flows/{name}.lua").write_text(FLOW.format(name=name, account=account))
@@ -233,12 +242,16 @@ def main():
     runs = Runs()
     with tempfile.TemporaryDirectory(prefix="moongate-bench-") as scratch:
         scratch = pathlib.Path(scratch)
-        backend, gateway, admin, nginx, envoy_port, auth = (free_port() for _ in range(6))
+        backend, gateway, admin, nginx, envoy_port, auth, group_gateway, group_admin = (free_port() for _ in range(8))
         try:
             runs.start(peers.backend(scratch / "backend", backend), backend, scratch / "backend")
             configuration(scratch / "config", gateway, admin, backend)
             process = runs.start([str(BIN / "moongate"), "serve", "--config", str(scratch / "config")], gateway, scratch)
             contenders = {"Moongate, session checked": gateway}
+            (scratch / "groups").mkdir()
+            configuration(scratch / "groups" / "config", group_gateway, group_admin, backend, groups=True)
+            runs.start([str(BIN / "moongate"), "serve", "--config", str(scratch / "groups" / "config")], group_gateway, scratch / "groups")
+            contenders["Moongate, session and group checked"] = group_gateway
             runs.start(peers.plain_nginx(scratch / "nginx", nginx, backend), nginx, scratch / "nginx")
             contenders["nginx, no check"] = nginx
             runs.start(peers.auth_200(scratch / "auth", auth), auth, scratch / "auth")
@@ -249,13 +262,15 @@ def main():
 
             token, per_second = flows(gateway, admin, options.flows)
             cookie = f"Cookie: moongate={token}"
+            member, _ = flows(group_gateway, group_admin, 1)
+            cookies = {gateway: [cookie], group_gateway: [f"Cookie: moongate={member}"]}
             question = [cookie, f"X-Original-URL: http://localhost:{gateway}/small", "X-Original-Method: GET", "X-Forwarded-For: 203.0.113.7"]
             memory = peak_memory(process)
             rounds = {name: [] for name in contenders}
             answers = {"Moongate, asked by nginx's dialect": [], "nginx, always 200": []}
             for _ in range(options.rounds):
                 for name, port in contenders.items():
-                    rounds[name].append(wrk(port, options.connections, options.seconds, [cookie] if port == gateway else ()))
+                    rounds[name].append(wrk(port, options.connections, options.seconds, cookies.get(port, ())))
                 for name, (port, path) in zip(answers, ((gateway, "/auth/forward/nginx"), (auth, "/"))):
                     answers[name].append(wrk(port, options.connections, options.seconds, question, path))
             under_load = peak_memory(process)
@@ -272,7 +287,10 @@ def main():
     table("Proxied requests", rounds)
     ratios = {}
     ours = rounds["Moongate, session checked"]
-    for name in list(contenders)[1:]:
+    grouped = rounds["Moongate, session and group checked"]
+    ratios["group requirement"] = statistics.median(theirs["per_second"] / mine["per_second"] for mine, theirs in zip(ours, grouped))
+    print(f"\n{ratios['group requirement']:.2f} of the plain session check with a group requirement (0.95 at least)", end="")
+    for name in list(contenders)[2:]:
         ratios[name] = statistics.median(mine["per_second"] / theirs["per_second"] for mine, theirs in zip(ours, rounds[name]))
         print(f"\n{ratios[name]:.2f} of {name}", end="")
     print()

@@ -14,15 +14,23 @@ from house import House, free_port
 from proxies import FrontProxy
 from test_accounts import tool
 
-IDENTITY = {"remote-user", "remote-email", "remote-phone", "remote-name", "x-moongate-assertion"}
+IDENTITY = {"remote-user", "remote-email", "remote-phone", "remote-name", "remote-groups", "x-moongate-assertion"}
 PHONE = "+919876500321"
 ROUTES = """return routes {
   { host = "free.example", path = "/**", to = "http://127.0.0.1:1", allow = true },
   { path = "/open/**", to = "http://127.0.0.1:1", allow = true },
   { path = "/mail/**", to = "http://127.0.0.1:1", require = { email_verified = true } },
+  { path = "/ops/**", to = "http://127.0.0.1:1", require = { group = "ops" } },
+  { path = "/phones/**", to = "http://127.0.0.1:1", require = { group = "phones" } },
   { path = "/no/**", to = "http://127.0.0.1:1", decide = function(f) return deny "not_today" end },
   { path = "/in/**", to = "http://127.0.0.1:1" },
   { path = "/programs/**", to = "http://127.0.0.1:1", tokens = true },
+}
+"""
+
+
+ACCOUNTS = """return accounts {
+  groups = { ops = members(), ["a,b"] = members(), phones = function(f) return f.account.phone_verified end },
 }
 """
 
@@ -71,6 +79,7 @@ class Setting:
         self.house.edit("gateway.lua", lambda text: text.replace(
             "  region =", f'  trusted_proxies = {{ "127.0.0.1/32" }}, redirect_hosts = {{ {hosts} }},\n  region =', 1))
         self.house.edit("routes.lua", lambda _: ROUTES)
+        (self.house.config / "accounts.lua").write_text(ACCOUNTS)
         self.house.demo = self.service
         self.proxies = {
             name: FrontProxy(name, folder / name, port, self.house.ports[0], self.service.port) for name, port in ports.items()}
@@ -145,7 +154,7 @@ def test_programs_are_told_401(proxy, setting):
 def test_the_service_sees_our_headers_and_no_forged_ones(proxy, setting):
     """Attack: an identity header in any spelling, twice, or named by Connection."""
     names = ["Remote-User", "remote-user", "REMOTE-USER", "Remote_User", "remote_user", "Remote.User", "Remote~User", "Remote-Email", "Remote_Email",
-             "Remote-Phone", "Remote-Name", "Remote.Name", "X-Moongate-Assertion", "X_Moongate_Assertion", "x-moongate_assertion", "X.Moongate.Assertion"]
+             "Remote-Phone", "Remote-Name", "Remote.Name", "Remote-Groups", "remote-groups", "Remote_Groups", "Remote.Groups", "REMOTE_GROUPS", "X-Moongate-Assertion", "X_Moongate_Assertion", "x-moongate_assertion", "X.Moongate.Assertion"]
     forged = [f"{name}: forged-{index}" for index, name in enumerate(names)] + ["Remote-User: forged-twice"]
     for credential in (setting.cookie, f"Authorization: Bearer {setting.token}"):
         status, _, body = proxy.raw("GET", "/in/x", [*forged, credential])
@@ -179,6 +188,26 @@ def test_an_apps_device_header_reaches_the_gateway(proxy, setting):
     """It is the client's own to send, to the gateway's API: a device that has passed before keeps its own counters."""
     status, _, body = proxy.raw("GET", "/api/auth/session", [setting.cookie, "Moongate-Device: x"])
     assert status == 200, body
+
+
+def test_groups_are_required_and_told(proxy, setting):
+    """Attack: a client that names its groups itself, to the question and to the service."""
+    forged = ["Remote-Groups: ops", "remote_groups: ops", "Remote.Groups: ops", "X-Forwarded-Groups: ops"]
+    before = len(setting.service.seen)
+    status, _, body = proxy.raw("GET", "/ops/x", [setting.cookie, *forged])
+    assert status == 403 and json.loads(body)["code"] == "forbidden" and json.loads(body)["group"] == "ops", body
+    status, fields, body = proxy.raw("GET", "/ops/x", [setting.cookie, "Accept: text/html"])
+    assert status == 403 and "location" not in fields and not IDENTITY & set(fields)
+    assert b"Sign in as someone else" in body and b"You are signed in as" in body, body
+    assert proxy.raw("POST", "/ops/x", [setting.cookie], b"a=1")[0] == 403
+    assert len(setting.service.seen) == before
+    status, _, body = proxy.raw("GET", "/phones/x", [setting.cookie, *forged])
+    assert status == 200 and [value for name, value in reached(body) if name == "remote-groups"] == ["phones"], body
+    member = f"{setting.house.admin}/groups/a%2Cb/members/{setting.account['account']['id']}"
+    assert requests.put(member, timeout=10).status_code == 200
+    assert ("remote-groups", "a%2Cb,phones") in reached(proxy.raw("GET", "/in/x", [setting.cookie])[2])
+    assert requests.delete(member, timeout=10).status_code == 200
+    assert ("remote-groups", "phones") in reached(proxy.raw("GET", "/in/x", [setting.cookie])[2])
 
 
 def test_a_header_that_connection_names_is_still_ours(proxy, setting):

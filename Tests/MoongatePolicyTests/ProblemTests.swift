@@ -188,7 +188,7 @@ import Testing
       "2: routes[1].require.passed: gateway.lua configures no provider `pin`, so nobody could ever pass"),
     Mistake(
       "routes.lua", routes("{ path = \"/x\", to = \"http://127.0.0.1:3000\", require = {} },"),
-      "2: routes[1].require: requires nothing; write { passed = \"pin\", within = \"5m\" } or { email_verified = true }"),
+      "2: routes[1].require: requires nothing; write { group = \"ops\" }, { passed = \"pin\", within = \"5m\" } or { email_verified = true }"),
     Mistake(
       "routes.lua", routes("{ host = \"Wallet.example.com\", path = \"/x\", to = \"http://127.0.0.1:3000\", allow = true },"),
       "2: routes[1].host: \"Wallet.example.com\" is no exact host in lower case, without port or trailing dot; did you mean `wallet.example.com`?"),

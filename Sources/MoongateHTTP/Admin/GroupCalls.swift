@@ -83,7 +83,8 @@ extension JSONValue {
       "members": .list(
         members.map { member, account in
           .members([
-            "account": .text(account.id), "identifiers": .list(account.identifiers.filter { $0.verifiedAt != nil }.map { .text($0.identifier.value) }),
+            "account": .text(account.id),
+            "identifiers": .list(account.identifiers.filter { $0.verifiedAt != nil }.map { .text($0.identifier.value) }),
             "added_at": .text(member.addedAt.text),
           ])
         }),

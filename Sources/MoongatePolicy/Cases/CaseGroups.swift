@@ -5,7 +5,7 @@ import MoongateSDK
 
 extension CaseReader {
   /// `group "ops"`, `group { "ops", "billing" }`, or `group { ops = true, billing = false }`.
-  func groups(_ node: LuaNode) -> [GroupName: Bool]? {
+  func memberships(_ node: LuaNode) -> [GroupName: Bool]? {
     var found: [GroupName: Bool] = [:]
     guard case .table = node.value else {
       return Field.text(node, "group", problems).flatMap { stored($0, at: node.location, "group") }.map { [$0: true] }

@@ -17,7 +17,8 @@ struct CaseReader {
 
   /// The words of a case with an example of each, for the sentence about anything else.
   private static let words = [
-    "flow \"login\"", "phone \"+91…\"", "email \"…\"", "account { … }", "group \"…\"", "client { … }", "provider \"…\"", "undeliverable \"…\"", "send()", "resend()",
+    "flow \"login\"", "phone \"+91…\"", "email \"…\"", "account { … }", "group \"…\"", "client { … }", "provider \"…\"", "undeliverable \"…\"",
+    "send()", "resend()",
     "wrong()", "right()",
     "enter { … }", "skip()", "request { … }", "expect { … }", "wait \"15m\"",
   ]
@@ -88,7 +89,7 @@ struct CaseReader {
     case ("provider", let argument?): return provider(argument, word).map { .provider($0) }
     case ("undeliverable", let argument?): return provider(argument, word).map { .undeliverable($0) }
     case ("account", let argument?): return account(argument).map { .account($0) }
-    case ("group", let argument?): return groups(argument).map { .groups($0) }
+    case ("group", let argument?): return memberships(argument).map { .groups($0) }
     case ("client", let argument?): return client(argument).map { .client($0) }
     case ("send", let argument): return untilSent(argument, word).map { .send(untilSent: $0) }
     case ("resend", let argument): return untilSent(argument, word).map { .resend(untilSent: $0) }

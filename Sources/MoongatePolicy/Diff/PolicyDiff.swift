@@ -37,6 +37,12 @@ package struct PolicyDiff: Sendable, Encodable {
   package let people: Int
   /// The most frequent first.
   package let flips: [Flip]
+  /// Who gains and who loses access to routes, and groups that are defined otherwise.
+  package let access: [AccessDiff.Change]
+  package let groups: [AccessDiff.GroupChange]
+
+  /// Whether anything differs.
+  package var differs: Bool { !flips.isEmpty || !access.isEmpty || !groups.isEmpty }
 
   /// Plays the traffic against both.
   package init(
@@ -52,6 +58,8 @@ package struct PolicyDiff: Sendable, Encodable {
       let since = (act.at - (traffic.acts.first?.at ?? act.at)).components.seconds
       counts[kind, default: (0, since)].count += 1
     }
+    let reach = try AccessDiff(old: old, new: new)
+    (access, groups) = (reach.access, reach.groups)
     decisions = traffic.acts.count
     people = traffic.people
     flips = counts.map { Flip(act: $0.act, old: $0.old, new: $0.new, rule: $0.rule, count: $1.count, first: $1.first) }
@@ -122,10 +130,12 @@ extension PolicyDiff {
   package func text(colour: Bool) -> String {
     let paint = Paint(isOn: colour)
     let total = flips.map(\.count).reduce(0, +)
+    let reach = AccessDiff(access: access, groups: groups).text(colour: colour)
     let what = "\(decisions) decisions about \(people) \(people == 1 ? "person" : "people")"
-    guard total > 0 else { return "\(what): \(paint.green("none differs"))." }
+    guard total > 0 else { return (reach.map { $0 + "\n\n" } ?? "") + "\(what): \(paint.green("none differs"))." }
     let share = Double(total) / Double(decisions)
-    var lines = ["\(what): \(paint.bold("\(total) differ")).", Bar.text(share) + "  \(GuessBudget.percent(share))", ""]
+    var lines =
+      (reach.map { [$0, ""] } ?? []) + ["\(what): \(paint.bold("\(total) differ")).", Bar.text(share) + "  \(GuessBudget.percent(share))", ""]
     let change = flips.map { $0.old.count + $0.new.count + 3 }.max() ?? 0
     lines.append(paint.dim("  \(Columns.right("count", to: 7))  act    \(Columns.pad("was → is", to: change))  by"))
     for flip in flips {

@@ -113,7 +113,8 @@ struct Moment {
   func freeFacts(_ reads: FactReads, _ known: KnownFacts, declared: [DeclaredFact], groups: Set<GroupName>) -> [FreeFact] {
     var free: [FreeFact] = []
     let named = reads.members[.sessionGroups] ?? []
-    free += groups.subtracting(lacksGroups).filter { reads.listed.contains(.sessionGroups) || named.contains($0.rawValue) }.sorted().map(FreeFact.group)
+    free += groups.subtracting(lacksGroups).filter { reads.listed.contains(.sessionGroups) || named.contains($0.rawValue) }.sorted().map(
+      FreeFact.group)
     if reads.slots.contains(.sessionEmailVerified) || reads.slots.contains(.sessionEmail) { free.append(.emailVerified) }
     if reads.slots.contains(.clientNetworkChanged), networkChanged(known) == nil { free.append(.networkChanged) }
     if reads.slots.contains(.clockSuspect) { free.append(.clockSuspect) }

@@ -25,8 +25,10 @@ struct EntitlementReader {
         functions.add(called, function, for: .entitlement)
         groups[name] = .computed(called)
       default:
-        problems.add(said.location, path, "must be members() or a function, as in function(f) return f.account.email_verified end, "
-          + "not \(said.value.described)")
+        problems.add(
+          said.location, path,
+          "must be members() or a function, as in function(f) return f.account.email_verified end, "
+            + "not \(said.value.described)")
       }
     }
     if groups.count > EntitlementBounds.groups {
@@ -40,6 +42,13 @@ struct EntitlementReader {
     return groups
   }
 
+  /// Names of the assertion's own members, and of those that RFC 7519 registers.
+  ///
+  /// Attack: a claim `sub`, and a service that searches the assertion for the first `"sub":` that there is.
+  private static let reserved: Set<String> = [
+    "iss", "sub", "aud", "exp", "nbf", "iat", "jti", "amr", "acr", "auth_time", "email_verified", "groups", "claims", "alg", "kid", "typ",
+  ]
+
   func readClaims(
     _ node: LuaNode, _ locations: inout [String: SourceLocation], _ functions: inout FunctionTable
   ) -> [String: FunctionName] {
@@ -51,6 +60,10 @@ struct EntitlementReader {
       locations[path] = said.location
       guard name.wholeMatch(of: /[a-z][a-z0-9_]{0,31}/) != nil else {
         problems.add(said.location, path, "a claim's name has 1 to 32 lower-case letters, digits and _, and begins with a letter")
+        continue
+      }
+      guard !Self.reserved.contains(name) else {
+        problems.add(said.location, path, "is a name that the assertion itself has; choose another")
         continue
       }
       guard case .function(let function) = said.value else {

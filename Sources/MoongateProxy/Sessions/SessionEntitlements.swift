@@ -1,4 +1,5 @@
 import MoongateCore
+import MoongateSDK
 import NIOCore
 
 /// The groups and claims of a session as one event loop remembers them, for one generation.

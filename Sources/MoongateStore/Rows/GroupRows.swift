@@ -8,10 +8,11 @@ enum GroupRows {
   ) throws {
     try AccountRows.demandPresent(account, rows)
     let named: [SQLValue] = [.text(group.rawValue), .text(account)]
-    let changes =
+    let sql =
       isMember
-      ? try rows.changes("INSERT INTO group_member (name, account, added_at) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING", named + [SQLValue(now)])
-      : try rows.changes("DELETE FROM group_member WHERE name = ?1 AND account = ?2", named)
+      ? "INSERT INTO group_member (name, account, added_at) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING"
+      : "DELETE FROM group_member WHERE name = ?1 AND account = ?2"
+    let changes = try rows.changes(sql, isMember ? named + [SQLValue(now)] : named)
     if changes > 0 { news.add(account: account) }
   }
 

@@ -17,7 +17,9 @@ struct AccountLine {
     var sentences: [String]
   }
 
-  private static let ownFields = ["id", "identifiers", "first_name", "last_name", "created_at", "last_seen_at", "locked", "groups", "records", "records_key"]
+  private static let ownFields = [
+    "id", "identifiers", "first_name", "last_name", "created_at", "last_seen_at", "locked", "groups", "records", "records_key",
+  ]
 
   let desk: AccountDesk
   /// ISO 3166-1 alpha-2, for numbers without `+`.

@@ -8,7 +8,10 @@ import MoongateSDK
 struct Diff: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Play the same traffic against two configurations and tell which decisions differ.",
-    discussion: "Without --log the traffic is a simulated week of a small town, with an attacker. Exits with 1 where decisions differ.")
+    discussion: """
+      Without --log the traffic is a simulated week of a small town, with an attacker. Tells as well who gains and who loses \
+      access to which route. Exits with 1 where decisions or access differ.
+      """)
 
   @Argument(help: "The folder that serves now.") var old: String
   @Argument(help: "The folder that is to serve.") var new: String
@@ -28,7 +31,7 @@ struct Diff: AsyncParsableCommand {
       let diff = try await PolicyDiff(
         old: before, new: after, provider: name, traffic: try traffic(name, registry), providers: registry, makeStore: PassingStore.make)
       print(json ? try ToolJSON.text(diff) : diff.text(colour: Terminal.showsColour))
-      if !diff.flips.isEmpty { throw ExitCode(ExitStatus.found.rawValue) }
+      if diff.differs { throw ExitCode(ExitStatus.found.rawValue) }
     } catch let problem as SimulationProblem {
       throw StartProblem("\(problem).", status: .couldNotRun)
     }

@@ -59,7 +59,7 @@ import Testing
     Mistake(
       one("route = \"/**\", host = \"Admin.example.com\",\nfactors = 2,"),
       "3: host: \"Admin.example.com\" is no exact host in lower case, without port or trailing dot; did you mean `admin.example.com`?"),
-    Mistake(one("route = \"/**\","), "2: guarantees nothing: write passed = \"pin\" or factors = 2"),
+    Mistake(one("route = \"/**\","), "2: guarantees nothing: write passed = \"pin\" or factors = 2, or group = \"ops\""),
     Mistake(one("route = \"/**\",\nfactors = 0,"), "4: factors: must be a whole number from 1 to 9, not the number 0"),
     Mistake(one("route = \"/**\",\nfactors = \"two\","), "4: factors: must be a whole number from 1 to 9, not \"two\""),
     Mistake(one("route = \"/**\",\nfactors = 1.5,"), "4: factors: must be a whole number from 1 to 9, not the number 1.5"),

@@ -51,7 +51,7 @@ import Testing
 
   private func status(_ answer: String) -> Int { Int(answer.dropFirst(9).prefix(3)) ?? 0 }
 
-  @Test(arguments: dialects) func aYesCarriesAllFiveHeaders(_ dialect: String) async throws {
+  @Test(arguments: dialects) func aYesCarriesAllSixHeaders(_ dialect: String) async throws {
     let gateway = try await gateway()
     let client = try await RawClient(port: gateway.port)
     // Twice on one connection: it is used again.
@@ -72,12 +72,12 @@ import Testing
     await gateway.stop()
   }
 
-  @Test(arguments: dialects) func onAnOpenRouteNobodyIsFiveEmptyHeaders(_ dialect: String) async throws {
+  @Test(arguments: dialects) func onAnOpenRouteNobodyIsSixEmptyHeaders(_ dialect: String) async throws {
     let gateway = try await gateway()
     for more in ["", "Cookie: moongate=\(String(repeating: "X", count: 43))\r\n", "Cookie: moongate=a; moongate=b\r\n"] {
       let right = try await gateway.talk(Self.text(Self.question(dialect, "GET", "/open/x"), more))
       #expect(right.hasPrefix("HTTP/1.1 200 OK\r\n"))
-      for name in ["Remote-User", "Remote-Email", "Remote-Phone", "Remote-Name", "X-Moongate-Assertion"] {
+      for name in ["Remote-User", "Remote-Email", "Remote-Phone", "Remote-Name", "Remote-Groups", "X-Moongate-Assertion"] {
         #expect(right.contains("\r\n\(name): \r\n"))
       }
     }

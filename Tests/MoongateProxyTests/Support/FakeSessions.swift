@@ -32,6 +32,14 @@ final class FakeSessions: SessionStore {
 
   func put(_ token: String, _ snapshot: SessionSnapshot) { state.withLock { $0.sessions[TokenHash(of: token.utf8)] = snapshot } }
 
+  /// Puts an account's session in place of the one that there is, and tells of a change of the account.
+  func change(_ token: String, _ snapshot: SessionSnapshot) {
+    state.withLock { state in
+      state.sessions[TokenHash(of: token.utf8)] = snapshot
+      state.changes.append(([], [snapshot.account.id]))
+    }
+  }
+
   /// Signs out.
   func end(_ token: String) {
     state.withLock { state in

@@ -29,10 +29,11 @@ final class TestGateway: Sendable {
 
   init(
     routes: [Route], settings: GatewaySettings = .test(), verdicts: [FunctionName: @Sendable (Facts) -> Verdict] = [:],
-    page: Proxy.RefusalPage? = nil, ownPrefixes: [String] = []
+    page: Proxy.RefusalPage? = nil, ownPrefixes: [String] = [], change: (inout TestGeneration) -> Void = { _ in }
   ) async throws {
     var generation = TestGeneration(gateway: settings, routes: routes, flows: [], policies: [])
     generation.verdicts = verdicts
+    change(&generation)
     let logger = log.logger
     let clock = ManualClock()
     let sessions = FakeSessions()
@@ -96,7 +97,7 @@ final class TestGateway: Sendable {
 
   static func snapshot(
     token: String = TestGateway.token, account: String = TestGateway.account, clock: ManualClock, lifetime: Duration = .seconds(3600),
-    idle: Duration = .seconds(600), passed: [PassedStep]? = nil, name: String? = "Alice", emailVerified: Bool = true
+    idle: Duration = .seconds(600), passed: [PassedStep]? = nil, name: String? = "Alice", emailVerified: Bool = true, groups: Set<GroupName> = []
   ) -> SessionSnapshot {
     let now = clock.now()
     let phone = Identifier(kind: .phone, value: "+919999999999", display: "+91 99999 99999")
@@ -109,7 +110,7 @@ final class TestGateway: Sendable {
         id: account, firstName: name, lastName: nil, createdAt: now, lastSeenAt: now,
         identifiers: [
           HeldIdentifier(identifier: phone, verifiedAt: now), HeldIdentifier(identifier: email, verifiedAt: emailVerified ? now : nil),
-        ]))
+        ], groups: groups))
   }
 
   /// Sends the bytes on a new connection and reads what comes: until that many answers are complete, or the end.
@@ -132,13 +133,14 @@ extension Route {
     _ path: String = "/**", host: String? = nil, methods: Set<String>? = nil, ports: [Int], open: Bool = false, requirement: Requirement? = nil,
     flow: String = "login", decide: FunctionName? = nil, timeout: Duration = .seconds(30), upgrade: Bool = false,
     headers: [(name: String, value: String)] = [], bodyLimit: Int? = nil,
-    bodyRate: BodyRate? = nil, tokens: RouteTokens? = nil
+    bodyRate: BodyRate? = nil, groups: [String] = [], tokens: RouteTokens? = nil
   ) -> Route {
     let parts = path.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
     return Route(
       host: host, path: PathPattern(text: path, segments: parts.map { $0 == "**" ? .anySegments : .glob(Array($0.utf8)) }), methods: methods,
       upstreams: ports.map { Upstream(isSecure: false, host: "127.0.0.1", port: $0) }, isOpen: open, flow: flow, requirement: requirement,
       decide: decide, timeout: timeout, allowsUpgrade: upgrade, headers: headers, bodyLimit: bodyLimit, bodyRate: bodyRate,
+      groups: groups.isEmpty ? nil : GroupRequirement(anyOf: groups.map(GroupName.init(test:))),
       tokens: tokens, location: SourceLocation(file: "routes.lua", line: 1))
   }
 }

@@ -36,6 +36,7 @@ extension Components {
         of: Schema.answer([
           "provider": Schema.text, "added_at": Schema.nullable(Schema.moment), "changed_at": Schema.nullable(Schema.moment),
         ])),
+      "groups": Schema.list(of: Schema.answer(["group": Schema.text, "added_at": Schema.moment])),
       "sessions": Schema.list(
         of: Schema.answer([
           "id": Schema.text, "created_at": Schema.moment, "last_seen_at": Schema.moment, "expires_at": Schema.moment, "aal": Schema.count,

@@ -1,0 +1,200 @@
+import MoongateCore
+import MoongateSDK
+
+/// Which kinds of requesters gain and lose access to which requests, from one configuration to another.
+///
+/// An example request stands for each route of either configuration; a route that others before it hide is seen through the request that it takes itself.
+/// A step that a person can take, such as a passcode, counts as access: it is how they get in.
+package struct AccessDiff: Sendable, Encodable {
+  /// One kind of requester and one route.
+  package struct Change: Sendable, Encodable, Equatable {
+    package enum Kind: String, Sendable, Encodable { case gains, loses }
+
+    /// `GET /ops/x`.
+    package let request: String
+    /// Where the route stands that decides in the new configuration, or in the old one where the new one has none.
+    package let route: String
+    /// `anybody`, `signed in`, or a group's name.
+    package let who: String
+    package let change: Kind
+  }
+
+  /// A group that one configuration defines otherwise than the other, so that its members may be others.
+  package struct GroupChange: Sendable, Encodable, Equatable {
+    package let group: String
+    /// `members`, `function`, or nil where there is none.
+    package let old: String?
+    package let new: String?
+  }
+
+  package let access: [Change]
+  package let groups: [GroupChange]
+
+  package var isEmpty: Bool { access.isEmpty && groups.isEmpty }
+
+  /// One kind of requester.
+  fileprivate enum Requester: Hashable {
+    case anybody, signedIn
+    case member(GroupName)
+
+    var name: String {
+      switch self {
+      case .anybody: "anybody"
+      case .signedIn: "signed in"
+      case .member(let group): group.rawValue
+      }
+    }
+  }
+
+  init(access: [Change], groups: [GroupChange]) {
+    self.access = access
+    self.groups = groups
+  }
+
+  package init(old: any PolicyGeneration, new: any PolicyGeneration) throws(PolicyFault) {
+    let before = try Side(old)
+    let after = try Side(new)
+    let groups = Set(old.accounts.groups.keys).union(new.accounts.groups.keys).sorted()
+    var changes: [Change] = []
+    var seen: Set<ExampleRequest> = []
+    for request in (before.examples + after.examples) where seen.insert(request).inserted {
+      let was = before.access(request, groups)
+      let now = after.access(request, groups)
+      for requester in [Requester.anybody, .signedIn] + groups.map(Requester.member) {
+        let had = was.admits(requester)
+        let has = now.admits(requester)
+        // What everybody gains or loses is not said again for each group.
+        guard had != has, !requester.wider.contains(where: { was.admits($0) == had && now.admits($0) == has }) else { continue }
+        changes.append(
+          Change(request: request.text, route: (now.location ?? was.location)?.description ?? "", who: requester.name, change: has ? .gains : .loses))
+      }
+    }
+    access = changes
+    self.groups = groups.compactMap { name in
+      let change = GroupChange(group: name.rawValue, old: before.definition(of: name), new: after.definition(of: name))
+      return before.source(of: name) == after.source(of: name) && change.old == change.new ? nil : change
+    }
+  }
+
+  /// What one request gets from one configuration.
+  private struct Access {
+    let location: SourceLocation?
+    let admitted: Set<Requester>
+
+    func admits(_ requester: Requester) -> Bool { admitted.contains(requester) }
+  }
+
+  /// One configuration.
+  private struct Side {
+    let generation: any PolicyGeneration
+    let evaluator: any PolicyEvaluator
+    let matcher: RouteMatcher
+    let examples: [ExampleRequest]
+
+    init(_ generation: any PolicyGeneration) throws(PolicyFault) {
+      self.generation = generation
+      evaluator = try generation.makeEvaluator()
+      matcher = RouteMatcher(generation.routes)
+      let routes = generation.routes.routes
+      var examples: [ExampleRequest] = []
+      for index in routes.indices {
+        let reach = RouteReach(routes: routes, budget: ProofBudget())
+        let found = (try? reach.routes(for: routes[index].path, host: routes[index].host)) ?? []
+        examples += found.filter { $0.route == index }.map(\.request)
+      }
+      self.examples = examples
+    }
+
+    func access(_ request: ExampleRequest, _ groups: [GroupName]) -> Access {
+      let path = Array(request.path.utf8)
+      let method = Array(request.method.utf8)
+      let host = request.host ?? generation.gateway.publicURL.host
+      guard let index = matcher.match(host: host, path: path.span, method: method.span) else { return Access(location: nil, admitted: []) }
+      let route = generation.routes.routes[index]
+      let requesters = [Requester.anybody, .signedIn] + groups.map(Requester.member)
+      return Access(location: route.location, admitted: Set(requesters.filter { admits($0, route, request, host) }))
+    }
+
+    private func admits(_ requester: Requester, _ route: Route, _ request: ExampleRequest, _ host: String) -> Bool {
+      guard requester != .anybody else { return route.isOpen }
+      var entitlements = Entitlements.none
+      if case .member(let name) = requester { entitlements = generation.accounts.entitlements(ofGroups: [name]) }
+      let facts = RequestFacts(method: request.method, host: host, path: request.path, query: "")
+      let verdict = route.verdict(Self.session(generation), .success(entitlements), at: Moment.now) { function, session, entitlements in
+        evaluator.verdict(
+          of: function,
+          given: session.facts(
+            of: facts, by: ClientFacts(address: .unspecified, isNewDevice: false), entitlements, at: Moment.now, clockIsSuspect: false))
+      }
+      switch verdict {
+      // What is missing is a step that the person can take.
+      case .pass, .needs, .emailNotVerified: return true
+      case .noSession, .notInGroup, .denied, .failed: return false
+      }
+    }
+
+    /// A person who has verified an address and a number.
+    private static func session(_ generation: any PolicyGeneration) -> SessionSnapshot {
+      let now = Moment.now
+      let held = [
+        Identifier(kind: .phone, value: "+919000000001", display: "+919000000001"),
+        Identifier(kind: .email, value: "person@example.com", display: "person@example.com"),
+      ].map { HeldIdentifier(identifier: $0, verifiedAt: now) }
+      return SessionSnapshot(
+        session: Session(
+          id: "se_of_a_comparison", token: TokenHash(bytes: []), account: Moment.account, createdAt: now, expiresAt: now + .seconds(3600),
+          idle: .seconds(3600), lastSeenAt: now, passed: [], userAgent: nil),
+        account: Account(id: Moment.account, createdAt: now, lastSeenAt: now, identifiers: held))
+    }
+
+    /// In a word.
+    func definition(of group: GroupName) -> String? {
+      switch generation.accounts.groups[group] {
+      case .members: "members"
+      case .computed: "function"
+      case nil: nil
+      }
+    }
+
+    /// What the group is made from: the text of accounts.lua where a function computes it, since it may use others of the file.
+    func source(of group: GroupName) -> [UInt8]? {
+      guard case .computed? = generation.accounts.groups[group] else { return nil }
+      return (generation as? Generation)?.sources["accounts.lua"]?.bytes
+    }
+  }
+}
+
+extension AccessDiff.Requester {
+  /// The kinds that this one is part of.
+  fileprivate var wider: [AccessDiff.Requester] {
+    switch self {
+    case .anybody: []
+    case .signedIn: [.anybody]
+    case .member: [.anybody, .signedIn]
+    }
+  }
+}
+
+extension AccessDiff {
+  /// For a person; nil where nothing differs.
+  /// - Parameter colour: whether the reader is a terminal that shows it.
+  package func text(colour: Bool) -> String? {
+    guard !isEmpty else { return nil }
+    let paint = Paint(isOn: colour)
+    var lines: [String] = []
+    if !access.isEmpty {
+      lines.append(paint.bold("access"))
+      let who = access.map(\.who.count).max() ?? 0
+      let request = access.map(\.request.count).max() ?? 0
+      for change in access {
+        let verb = change.change == .gains ? paint.green("gains") : paint.red("loses")
+        lines.append("  \(Columns.pad(change.who, to: who))  \(verb)  \(Columns.pad(change.request, to: request))  \(change.route)")
+      }
+    }
+    if !groups.isEmpty {
+      lines.append(paint.bold("groups"))
+      for group in groups { lines.append("  \(group.group): \(group.old ?? "not defined") → \(group.new ?? "not defined")") }
+    }
+    return lines.joined(separator: "\n")
+  }
+}

@@ -1,0 +1,213 @@
+"""Groups and claims: `moongate group`, the admin listener, routes, services, and what a refused person reads (docs: Documentation/guides/who-may-go-where.md)."""
+
+import base64
+import json
+import re
+import subprocess
+import time
+
+import pytest
+import requests
+
+from house import BIN, House, problem, wait_for
+from processes import ROOT
+
+ACCOUNTS = """return accounts {
+  groups = {
+    ops = members(), billing = members(), ["night, shift"] = members(),
+    phones = function(f) return f.account.phone_verified and starts_with(f.phone.e164, "+91") end,
+    failing = function(f) if f.account.email_verified then return f.email.address + 1 end return false end,
+  },
+  claims = { level = function(f) return f.session.aal end },
+}
+"""
+ROUTES = """return routes {{
+  {{ path = "/ops/**", to = "{0}", require = {{ group = "ops" }}, websocket = true }},
+  {{ path = "/any/**", to = "{0}", require = {{ group = any_of {{ "ops", "billing" }} }} }},
+  {{ path = "/decide/**", to = "{0}", decide = function(f) if f.session.groups.billing then return allow end return deny "not_billed" end }},
+  {{ path = "/**", to = "{0}" }},
+}}
+"""
+PHONE = "+919876500411"
+
+
+def tool(house, *words):
+    done = subprocess.run([BIN / "moongate", *words, "--config", house.config], capture_output=True, text=True, timeout=60, cwd="/")
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    house = House(tmp_path_factory.mktemp("groups"))
+    (house.config / "accounts.lua").write_text(ACCOUNTS)
+    house.edit("routes.lua", lambda _: ROUTES.format(f"http://127.0.0.1:{house.ports[2]}"))
+    house.start()
+    try:
+        yield house
+    finally:
+        house.stop()
+
+
+@pytest.fixture(scope="module")
+def person(place):
+    done = place.register(PHONE)
+    return {"id": done["account"]["id"], "headers": {"Authorization": f"Bearer {done['session']['token']}"}, "token": done["session"]["token"]}
+
+
+def get(place, person, path, **headers):
+    return requests.get(place.url + path, headers={**person["headers"], **headers}, allow_redirects=False, timeout=10)
+
+
+def echoed(answer):
+    """What the service got: names in lower case."""
+    return {field["name"].lower(): field["value"] for field in answer.json()["headers"]}
+
+
+def claims(fields):
+    part = fields["x-moongate-assertion"].split(".")[1]
+    return json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+
+
+def test_who_is_in_no_group_is_told_so_and_why(place, person):
+    refused = problem(get(place, person, "/ops/echo"), 403, "forbidden")
+    assert refused["group"] == "ops"
+    assert problem(get(place, person, "/any/echo"), 403, "forbidden")["group"] == ["ops", "billing"]
+    status, text, _ = tool(place, "policy", "explain", refused["decision_id"])
+    assert status == 0 and "f.session.groups = { phones }" in text and "{ ops }" in text, text
+    page = get(place, person, "/ops/echo?a=1", Accept="text/html")
+    assert page.status_code == 403 and "location" not in page.headers
+    assert "Your account does not have access to this page." in page.text
+    assert re.search(r"You are signed in as .*0411", page.text) and PHONE not in page.text
+    link = re.search(r'href="([^"]*/auth/logout\?return_to=[^"]*)"[^>]*>Sign in as someone else', page.text)
+    assert link and "%2Fops%2Fecho%3Fa%3D1" in link[1], page.text
+    # As somebody else: signed out here, and led back to where they were going.
+    browser = requests.Session()
+    browser.cookies.set("moongate", person["token"], domain="localhost.local", path="/")
+    browser.headers["Accept"] = "text/html"
+    form = browser.get(link[1].replace("&amp;", "&"), timeout=10)
+    assert form.status_code == 200 and f'value="{place.url}/ops/echo?a=1"' in form.text
+
+
+def test_members_are_added_listed_and_removed(place, person):
+    status, text, error = tool(place, "group", "add", "ops", PHONE, "--json")
+    assert status == 0, error
+    assert json.loads(text) == [{"group": "ops", "account": person["id"], "member": True, "changed": True}]
+    answer = wait_for(lambda: (found := get(place, person, "/ops/echo")).status_code == 200 and found, "access", 2)
+    fields = echoed(answer)
+    assert fields["remote-groups"] == "ops,phones"
+    assert claims(fields)["groups"] == ["ops", "phones"] and claims(fields)["claims"] == {"level": 1}
+    assert "already in ops" in tool(place, "group", "add", "ops", person["id"])[1]
+    listed = json.loads(tool(place, "group", "list", "--json")[1])
+    assert {group["group"]: (group["kind"], group["members"]) for group in listed} == {
+        "ops": ("members", 1), "billing": ("members", 0), "night, shift": ("members", 0), "phones": ("computed", None), "failing": ("computed", None)}
+    members = json.loads(tool(place, "group", "list", "ops", "--json")[1])
+    assert members["members"][0]["account"] == person["id"] and members["members"][0]["identifiers"] == [PHONE]
+    # The admin listener tells the same, field by field.
+    assert requests.get(f"{place.admin}/groups", timeout=10).json() == listed
+    assert requests.get(f"{place.admin}/groups/ops", timeout=10).json() == members
+    assert json.loads(tool(place, "account", "show", person["id"], "--json")[1])["groups"] == ["ops"]
+    assert requests.get(f"{place.admin}/accounts/{person['id']}", timeout=10).json()["groups"] == ["ops"]
+    started = time.monotonic()
+    assert tool(place, "group", "remove", "ops", person["id"])[0] == 0
+    wait_for(lambda: get(place, person, "/ops/echo").status_code == 403, "the end of access", 2)
+    assert time.monotonic() - started < 10
+    kinds = [event["kind"] for event in requests.get(f"{place.admin}/events?limit=200", timeout=10).json()]
+    assert kinds.count("group_added") == 1 and kinds.count("group_removed") == 1
+
+
+def test_the_admin_listener_changes_members_at_once(place, person):
+    path = f"{place.admin}/groups/night%2C%20shift/members/{PHONE}"
+    assert requests.put(path, timeout=10).json() == {"group": "night, shift", "account": person["id"], "member": True, "changed": True}
+    # This node has forgotten what it knew when it answers.
+    assert echoed(get(place, person, "/x/echo")).get("remote-groups") == "night%2C shift,phones"
+    assert requests.delete(path, timeout=10).json()["changed"] is True
+    assert echoed(get(place, person, "/x/echo")).get("remote-groups") == "phones"
+    problem(requests.put(f"{place.admin}/groups/phones/members/{person['id']}", timeout=10), 422, "invalid_input")
+    problem(requests.put(f"{place.admin}/groups/opps/members/{person['id']}", timeout=10), 422, "invalid_input")
+    problem(requests.put(f"{place.admin}/groups/ops/members/ac_nobody", timeout=10), 404, "not_found")
+    problem(requests.get(f"{place.admin}/groups/a%0D%0Ab", timeout=10), 422, "invalid_input")
+
+
+def test_mistakes_are_told(place, person):
+    status, _, error = tool(place, "group", "add", "opps", person["id"])
+    assert status == 1 and 'defines no group "opps"' in error and 'Did you mean "ops"?' in error
+    status, _, error = tool(place, "group", "add", "phones", person["id"])
+    assert status == 1 and "computed" in error
+    assert tool(place, "group", "add", "ops", "nobody@example.com")[0] == 1
+    assert tool(place, "group", "list", "opps")[0] == 1
+
+
+def test_claimed_address_names_nobody(place):
+    """Attack: somebody registers with Asha's address, verifies nothing, and waits for the operator to add it to a group."""
+    claimed = place.api("POST", "/register", {"email": "asha@example.com", "password": "correct horse battery", "first_name": "M", "last_name": "A"})
+    assert claimed.status_code in (200, 201), claimed.text
+    status, _, error = tool(place, "group", "add", "ops", "asha@example.com")
+    assert status == 1 and "No account has verified asha@example.com" in error
+    problem(requests.put(f"{place.admin}/groups/ops/members/asha@example.com", timeout=10), 422, "invalid_input")
+    assert json.loads(tool(place, "group", "list", "ops", "--json")[1])["members"] == []
+
+
+def test_function_that_fails_refuses_and_says_where(place):
+    """Attack: a function that fails must neither let anybody in nor take a group away in silence."""
+    answer = place.api("POST", "/register", {"email": "ben@example.com", "password": "correct horse battery", "first_name": "B", "last_name": "B"})
+    token = answer.json()["token"]
+    code = wait_for(lambda: next((entry["code"] for entry in place.outbox() if entry["to"] == "ben@example.com"), None), "the mail")
+    token = place.api("POST", "/verify-email", {"code": code}, headers={"Authorization": f"Bearer {token}"}).json()["token"]
+    refused = problem(get(place, {"headers": {"Authorization": f"Bearer {token}"}}, "/x/echo"), 503, "policy_error")
+    status, text, _ = tool(place, "policy", "explain", refused["decision_id"])
+    assert status == 0 and "accounts.lua:5" in text, text
+    assert "accounts.lua:5" in place.log
+
+
+def test_reason_has_the_words_of_the_policy(place, person):
+    old = place.policy()["active"]
+    place.edit("policies/phone_otp.lua", lambda text: text.replace(
+        'policy "phone_otp" {', 'policy "phone_otp" {\n  reasons = { not_billed = "Ask billing for access." },', 1))
+    place.wait_generation(old)
+    assert problem(get(place, person, "/decide/echo"), 403, "not_billed")["detail"] == "Ask billing for access."
+    assert "Ask billing for access." in get(place, person, "/decide/echo", Accept="text/html").text
+    old = place.policy()["active"]
+    (place.config / "pages").mkdir(exist_ok=True)
+    (place.config / "pages" / "hi.words").write_text("[sentences]\nnot_billed = बिलिंग से पूछें।\n")
+    place.wait_generation(old)
+    assert "बिलिंग से पूछें।" in get(place, person, "/decide/echo", Accept="text/html", **{"Accept-Language": "hi"}).text
+
+
+def test_export_and_deletion_include_groups(place, person):
+    assert tool(place, "group", "add", "ops", person["id"])[0] == 0
+    export = place.api("GET", "/account/export", headers=person["headers"])
+    assert export.status_code == 200, export.text
+    assert [entry["group"] for entry in export.json()["groups"]] == ["ops"]
+    lines = tool(place, "account", "export")[1].splitlines()
+    assert [line["groups"] for line in map(json.loads, lines) if line["id"] == person["id"]] == [["ops"]]
+    assert place.api("DELETE", "/account", headers=person["headers"]).status_code == 204
+    assert json.loads(tool(place, "group", "list", "ops", "--json")[1])["members"] == []
+
+
+# The guide: every file that it shows is loaded, in the order in which it is shown, over the shipped folder.
+GUIDE = (ROOT / "Documentation" / "guides" / "who-may-go-where.md").read_text()
+
+
+def test_guide_who_may_go_where(tmp_path):
+    house = House(tmp_path)
+    files = {}
+    for text in re.findall(r"^```lua\n(.*?)^```$", GUIDE, re.M | re.S):
+        files.setdefault(re.match(r"-- (\S+)", text)[1], []).append(text)
+    assert set(files) == {"accounts.lua", "routes.lua", "guarantees.lua", "tests/groups.lua", "policies/phone_otp.lua"}
+
+    def check(**shown):
+        for name, text in shown.items():
+            file = house.config / name
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(text)
+        status, text, error = tool(house, "check")
+        assert status == 0, f"{shown.keys()}: {text}{error}"
+
+    check(**{"accounts.lua": files["accounts.lua"][0], "routes.lua": files["routes.lua"][0]})
+    check(**{"accounts.lua": files["accounts.lua"][1], "routes.lua": files["routes.lua"][1]})
+    check(**{"routes.lua": files["routes.lua"][2], "guarantees.lua": files["guarantees.lua"][0], "tests/groups.lua": files["tests/groups.lua"][0]})
+    check(**{"policies/phone_otp.lua": files["policies/phone_otp.lua"][0]})
+    # Without the requirement the guarantee refuses the folder.
+    (house.config / "routes.lua").write_text(files["routes.lua"][2].replace(', require = { group = "ops" }', ""))
+    status, text, error = tool(house, "check")
+    assert status == 1 and "operators alone reach /ops" in text + error
