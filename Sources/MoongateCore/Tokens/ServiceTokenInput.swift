@@ -59,9 +59,9 @@ extension ServiceTokens.Wanted {
 
 extension ServiceTokens {
   /// Reads how long an old secret goes on.
-  /// - Parameter text: such as `24h`; nil: `overlap`.
+  /// - Parameter text: such as `24h`; nil: `standardOverlap`.
   package static func overlap(_ text: String?) throws(TokenInputProblem) -> Duration {
-    guard let text else { return overlap }
+    guard let text else { return standardOverlap }
     guard let overlap = Duration(asWritten: text) else {
       throw TokenInputProblem(field: "overlap", sentence: "\"\(text.prefix(60))\" is no length of time, such as 24h; 0s ends the old secret at once.")
     }

@@ -41,7 +41,7 @@ package struct ServiceTokens: Sendable {
   }
 
   /// How long the old secret goes on after a rotation, unless something else is said.
-  package static let overlap: Duration = .seconds(24 * 3600)
+  package static let standardOverlap: Duration = .seconds(24 * 3600)
 
   /// All of them, by name.
   package func list() async throws(StoreFault) -> [ServiceToken] {
@@ -63,7 +63,7 @@ package struct ServiceTokens: Sendable {
 
   /// Gives the token a new secret. It is good for as long as the old one was made to last.
   /// - Parameter overlap: how long the old secret goes on, beside the new one.
-  package func rotate(_ name: String, overlap: Duration = Self.overlap) async throws(Failure) -> MadeAccessToken {
+  package func rotate(_ name: String, overlap: Duration = Self.standardOverlap) async throws(Failure) -> MadeAccessToken {
     let now = clock.now()
     guard let old = try await current(name) else { throw .unknown }
     if old.isExpired(at: now) { throw .expired }

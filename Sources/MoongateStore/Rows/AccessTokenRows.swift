@@ -80,8 +80,13 @@ enum AccessTokenRows {
     announce(id, news)
   }
 
+  /// The account has changed: its tokens are dead, and people are to be told.
+  static func outdate(of account: String, _ rows: some SQLTransaction) throws {
+    try rows.run("UPDATE access_token SET is_end_noted = 2 WHERE account = ?1 AND is_end_noted = 0", [.text(account)])
+  }
+
   static func noteExpired(_ id: String, _ rows: some SQLTransaction) throws {
-    try rows.demand("UPDATE access_token SET is_end_noted = 1 WHERE id = ?1 AND is_end_noted = 0", [.text(id)], orElse: .tokenGone)
+    try rows.demand("UPDATE access_token SET is_end_noted = 1 WHERE id = ?1 AND is_end_noted <> 1", [.text(id)], orElse: .tokenGone)
   }
 
   static func rehash(_ id: String, from old: AccessTokenHash, to new: AccessTokenHash, _ rows: some SQLTransaction) throws {
@@ -114,8 +119,7 @@ enum AccessTokenRows {
         """, [SQLValue(now), SQLValue(max(0, limit))]),
       SQLRead(
         """
-        SELECT \(columns) FROM access_token WHERE account IS NOT NULL AND epoch <> (
-          SELECT coalesce(owner.epoch, 0) FROM account AS owner WHERE owner.id = access_token.account) ORDER BY id LIMIT ?1
+        SELECT \(columns) FROM access_token WHERE is_end_noted = 2 ORDER BY id LIMIT ?1
         """, [SQLValue(max(0, limit))]),
     ])
     var seen: Set<String> = []

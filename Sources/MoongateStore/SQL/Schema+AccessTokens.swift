@@ -16,7 +16,7 @@ extension Schema {
         created_at INTEGER NOT NULL,
         expires_at INTEGER,                -- NULL: never
         is_superseded INTEGER NOT NULL,
-        is_end_noted INTEGER NOT NULL,     -- whether the trail tells of its end
+        is_end_noted INTEGER NOT NULL,     -- 1: the trail tells that it expired; 2: its account has changed, which is to be told
         last_used_at INTEGER,
         last_used_from TEXT,
         used_from TEXT NOT NULL            -- JSON: the networks that it was used from, the latest last
@@ -24,6 +24,7 @@ extension Schema {
       CREATE UNIQUE INDEX access_token_name ON access_token (coalesce(account, ''), name) WHERE is_superseded = 0;
       CREATE INDEX access_token_of_account ON access_token (account);
       CREATE INDEX access_token_end ON access_token (expires_at) WHERE expires_at IS NOT NULL;
+      CREATE INDEX access_token_outdated ON access_token (id) WHERE is_end_noted = 2;
       """,
     postgres: """
       CREATE TABLE access_token (
@@ -46,5 +47,6 @@ extension Schema {
       CREATE UNIQUE INDEX access_token_name ON access_token (coalesce(account, ''), name) WHERE is_superseded = 0;
       CREATE INDEX access_token_of_account ON access_token (account);
       CREATE INDEX access_token_end ON access_token (expires_at) WHERE expires_at IS NOT NULL;
+      CREATE INDEX access_token_outdated ON access_token (id) WHERE is_end_noted = 2;
       """)
 }
