@@ -17,7 +17,7 @@ SWIFT_BUILD := swift build -c $(CONFIGURATION) --explicit-target-dependency-impo
 SWIFT_FILES := Sources Plugins Tests Package.swift
 
 BUILD_PACKAGES := liblua5.4-dev libsqlite3-dev libphonenumber-dev libargon2-dev libcrypt-dev libcurl4-openssl-dev libqrencode-dev libpq-dev libssl-dev zlib1g-dev
-TEST_PACKAGES := curl openssl chromium chromium-driver fonts-lohit-deva fonts-noto-core zbar-tools python3-venv nginx haproxy postgresql faketime iproute2 nghttp2-client nodejs golang-go
+TEST_PACKAGES := curl openssl chromium chromium-driver fonts-lohit-deva fonts-noto-core zbar-tools python3-venv nginx haproxy postgresql faketime iproute2 nghttp2-client nodejs golang-go git cadaver
 SOAK_PACKAGES := testssl.sh slowhttptest nghttp2-client
 BENCH_PACKAGES := wrk nginx postgresql
 VENV := .build-e2e/venv
@@ -196,6 +196,7 @@ bench: deps bench-policy bench-hash bench-exec
 	@$(call need,$(BENCH_PACKAGES) curl python3-venv)
 	swift build -c release
 	MOONGATE_BIN=$$(swift build -c release --show-bin-path) python3 Tests/Bench/bench.py
+	MOONGATE_BIN=$$(swift build -c release --show-bin-path) python3 Tests/Bench/tokens.py
 	MOONGATE_BIN=$$(swift build -c release --show-bin-path) python3 Tests/Bench/signins.py
 	MOONGATE_BIN=$$(swift build -c release --show-bin-path) python3 Tests/Bench/pages.py
 	MOONGATE_BIN=$$(swift build -c release --show-bin-path) python3 Tests/Bench/memory.py

@@ -34,7 +34,8 @@ package struct PublicApplication: Service, CustomStringConvertible {
     let sessions = SessionCalls(driver: driver, ending: ending)
     let account = OwnAccountCalls(driver: driver)
     let api: [[Endpoint]] = [
-      FlowCalls(driver: driver).endpoints, sessions.endpoints, account.endpoints, PhoneFormatCall(providers: providers, pages: pages).endpoints,
+      FlowCalls(driver: driver).endpoints, sessions.endpoints, account.endpoints, PersonalTokenCalls(driver: driver).endpoints,
+      PhoneFormatCall(providers: providers, pages: pages).endpoints,
       SeedCalls(driver: driver, sessions: sessions, clock: clock).endpoints, ClientEventCall(driver: driver, clock: clock, audit: audit).endpoints,
     ]
     let described = OpenAPICall(
@@ -45,7 +46,7 @@ package struct PublicApplication: Service, CustomStringConvertible {
       EntrancePage(.login, driver, pages).endpoints, EntrancePage(.register, driver, pages).endpoints,
       CallbackPage(driver: driver, pages: pages, clock: clock, audit: audit).endpoints, HookCall(driver: driver, clock: clock).endpoints,
       LogoutPage(driver: driver, ending: ending, pages: pages).endpoints, HandoffPage(driver: driver).endpoints,
-      AccountPage(driver: driver, ending: ending, pages: pages).endpoints,
+      AccountPage(driver: driver, ending: ending, pages: pages).endpoints, TokenPage(driver: driver, pages: pages).endpoints,
       AccountEndPage(driver: driver, pages: pages, calls: account).endpoints, ChoosePage(driver: driver, pages: pages).endpoints,
       StepPage(driver: driver, pages: pages, clock: clock).endpoints, ProviderPages(driver: driver, pages: pages, clock: clock).endpoints,
       ErrorPage(pages: pages, audit: audit).endpoints, pages.endpoints,

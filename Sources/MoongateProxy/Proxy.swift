@@ -9,6 +9,8 @@ import Synchronization
 package struct ProxyDependencies: Sendable {
   package let generation: ActiveGeneration
   package let sessions: SessionDirectory
+  /// nil: no token is right.
+  let tokens: AccessTokenDirectory?
   package let watch: SessionWatch
   /// Where the last activity of sessions is written to.
   package let activity: any SessionStore
@@ -25,8 +27,9 @@ package struct ProxyDependencies: Sendable {
   package init(
     generation: ActiveGeneration, sessions: SessionDirectory, watch: SessionWatch, activity: any SessionStore, keys: KeyRing,
     clock: any GatewayClock, random: any RandomSource, audit: AuditTrail, logger: Logger, policyFaults: PolicyFaultLog? = nil,
-    providers: ProviderRegistry = .none
+    providers: ProviderRegistry = .none, tokens: AccessTokenDirectory? = nil
   ) {
+    self.tokens = tokens
     self.providers = providers
     self.generation = generation
     self.sessions = sessions
@@ -156,6 +159,8 @@ package final class Proxy: Sendable {
     for bound in loops.withLock({ Array($0.values) }) {
       let seen = try? await bound.eventLoop.submit { bound.value.takeActivity() }.get()
       if let seen, !seen.isEmpty { try? await dependencies.activity.touch(seen) }
+      let used = try? await bound.eventLoop.submit { bound.value.takeUses() }.get()
+      if let used, !used.isEmpty { try? await dependencies.tokens?.record(used) }
     }
   }
 }

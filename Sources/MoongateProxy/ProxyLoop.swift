@@ -13,6 +13,7 @@ final class ProxyLoop {
   let proxy: Proxy
   let eventLoop: any EventLoop
   let sessions: SessionCache
+  let tokens: TokenCache
   /// An array for the fields of heads, handed from one decoder to the next.
   var spareFields: [HeadField] = []
   var numbers = LoopNumbers()
@@ -35,7 +36,8 @@ final class ProxyLoop {
     self.proxy = proxy
     self.eventLoop = eventLoop
     traceIDs = TraceIDs(from: proxy.dependencies.random)
-    sessions = SessionCache(dependencies: proxy.dependencies, eventLoop: eventLoop)
+    sessions = SessionCache(eventLoop: eventLoop, remembersDead: true)
+    tokens = TokenCache(proxy.dependencies.tokens, eventLoop: eventLoop)
     let bound = NIOLoopBound(WeakReference(self), eventLoop: eventLoop)
     ticker = eventLoop.scheduleRepeatedTask(initialDelay: Self.tick, delay: Self.tick) { task in
       guard let loop = bound.value.loop else { return task.cancel() }
@@ -149,6 +151,7 @@ final class ProxyLoop {
   func currentNumbers() -> LoopNumbers {
     var now = numbers
     now.cache = sessions.numbers
+    now.cache.merge(tokens.cache.numbers)
     for (upstream, target) in targets {
       now.upstreams["\(upstream.isSecure ? "https" : "http")://\(upstream.host):\(upstream.port)", default: LoopNumbers.Upstream()].merge(
         target.numbers)
@@ -156,7 +159,19 @@ final class ProxyLoop {
     return now
   }
 
+  /// How the store is asked for a session.
+  func lookup(of key: SessionKey) -> SessionCache.Lookup {
+    let directory = proxy.dependencies.sessions
+    let hash = key.tokenHash
+    return {
+      guard let snapshot = try await directory.find(hash) else { return .absent }
+      return .live(snapshot)
+    }
+  }
+
   private func writeActivity() {
+    let used = tokens.takeUses()
+    if !used.isEmpty { writeUses(used) }
     let seen = sessions.takeActivity()
     guard !seen.isEmpty else { return }
     let dependencies = proxy.dependencies
@@ -169,11 +184,25 @@ final class ProxyLoop {
     }
   }
 
+  private func writeUses(_ uses: [TokenUse]) {
+    let dependencies = proxy.dependencies
+    Task {
+      do {
+        try await dependencies.tokens?.record(uses)
+      } catch {
+        dependencies.logger.warning("the last use of tokens cannot be written", metadata: ["fault": "\(error)"])
+      }
+    }
+  }
+
+  func takeUses() -> [TokenUse] { tokens.takeUses() }
+
   func takeActivity() -> [TokenHash: Timestamp] { sessions.takeActivity() }
 
   /// Forgets sessions that changed, and asks again for those that hold a stream or a socket open.
   func apply(_ changes: SessionChanges) {
     sessions.apply(changes)
+    tokens.cache.apply(changes)
     for connection in connections { connection.sessionsChanged(changes) }
   }
 }

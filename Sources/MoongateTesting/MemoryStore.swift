@@ -7,3 +7,8 @@ extension SQLiteStore {
     try SQLiteStore(path: ":memory:", keyFingerprint: [UInt8](repeating: 7, count: 16))
   }
 }
+
+/// A store of a test's own, for tests that need to know of no database.
+package enum MemoryStore {
+  package static func make() throws -> any Store { try SQLiteStore.memory() }
+}

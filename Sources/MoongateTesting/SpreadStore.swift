@@ -79,6 +79,17 @@ package final class SpreadStore: Store {
   package func sessions(of account: String) async throws(StoreFault) -> [Session] { try await next.sessions(of: account) }
   package func touch(_ seen: [TokenHash: Timestamp]) async throws(StoreFault) { try await next.touch(seen) }
   package func sessionChanges(after sequence: Int64) async throws(StoreFault) -> SessionChanges { try await next.sessionChanges(after: sequence) }
+  package func accessToken(hashed hashes: [[UInt8]]) async throws(StoreFault) -> FoundAccessToken? { try await next.accessToken(hashed: hashes) }
+  package func accessToken(_ id: String) async throws(StoreFault) -> FoundAccessToken? { try await next.accessToken(id) }
+  package func accessTokens(of account: String?) async throws(StoreFault) -> [AccessToken] { try await next.accessTokens(of: account) }
+  package func accessTokensByKey() async throws(StoreFault) -> [String: Int] { try await next.accessTokensByKey() }
+  package func rehashAccessToken(
+    _ id: String, from old: AccessTokenHash, to new: AccessTokenHash, at now: Timestamp
+  ) async throws(StoreFault) { try await next.rehashAccessToken(id, from: old, to: new, at: now) }
+  package func recordAccessTokenUses(_ uses: [AccessTokenUse]) async throws(StoreFault) { try await next.recordAccessTokenUses(uses) }
+  package func endedAccessTokens(at now: Timestamp, limit: Int) async throws(StoreFault) -> [AccessToken] {
+    try await next.endedAccessTokens(at: now, limit: limit)
+  }
   package func append(_ events: [AuditEvent]) async throws(StoreFault) { try await next.append(events) }
   package func events(limit: Int) async throws(StoreFault) -> [AuditEvent] { try await next.events(limit: limit) }
   package func event(_ id: DecisionID) async throws(StoreFault) -> AuditEvent? { try await next.event(id) }

@@ -43,6 +43,9 @@ package struct TestGateway: Sendable {
   /// What an operator does to people.
   package var desk: AccountDesk { AccountDesk(store: store, providers: providers, keys: keys, clock: clock, random: random) }
 
+  /// What an operator does to the tokens of programs.
+  package var serviceTokens: ServiceTokens { ServiceTokens(store: store, keys: keys, clock: clock, random: random) }
+
   /// How many messages went out.
   package var sent: Int { outbox.entries.count }
 

@@ -1,5 +1,6 @@
 """Forward-auth with the real proxies, set up by the very texts of config/README.md."""
 
+import base64
 import json
 import re
 import socketserver
@@ -11,6 +12,7 @@ import requests
 
 from house import House, free_port
 from proxies import FrontProxy
+from test_accounts import tool
 
 IDENTITY = {"remote-user", "remote-email", "remote-phone", "remote-name", "remote-groups", "x-moongate-assertion"}
 PHONE = "+919876500321"
@@ -22,6 +24,7 @@ ROUTES = """return routes {
   { path = "/phones/**", to = "http://127.0.0.1:1", require = { group = "phones" } },
   { path = "/no/**", to = "http://127.0.0.1:1", decide = function(f) return deny "not_today" end },
   { path = "/in/**", to = "http://127.0.0.1:1" },
+  { path = "/programs/**", to = "http://127.0.0.1:1", tokens = true },
 }
 """
 
@@ -317,6 +320,33 @@ def test_nobody_but_the_proxy_may_ask(proxy, setting):
             status, fields, _ = proxy.raw("GET", path, own)
             assert status in (400, 403, 404, 500), f"{path}: {status}"
             assert not IDENTITY & set(fields)
+
+
+def test_tokens_of_programs_work_and_go_no_further(proxy, setting):
+    """Attack: a service behind the proxy that reads the tokens of those who ask it."""
+    status, text, complaint = tool(setting.house, "token", "create", proxy.name)
+    assert status == 0, complaint
+    secret = text.strip()
+    basic = base64.b64encode(f"any:{secret}".encode()).decode()
+    for field in (f"Authorization: Bearer {secret}", f"Authorization: Basic {basic}"):
+        status, _, body = proxy.raw("GET", "/programs/x", [field])
+        fields = dict(reached(body)) if status == 200 else {}
+        assert status == 200 and fields["remote-user"] == f"token:{proxy.name}", body
+        status, _, opened = proxy.raw("GET", "/open/x", [field])
+        assert status == 200
+        for text in (body.decode(), opened.decode()):
+            assert secret not in text and basic not in text and not re.search(r'"authorization: *[^" ]', text, re.I), text
+            assert not re.search(r'"x-(moongate-authorization|envoy-auth[^:]*): *[^" ]', text, re.I), text
+    # What is the service's own is handed on.
+    own = "Authorization: Basic " + base64.b64encode(b"me:secret").decode()
+    assert ("authorization", own.partition(": ")[2]) in reached(proxy.raw("GET", "/in/x", [setting.cookie, own])[2])
+    # A session's Bearer goes no further either.
+    assert setting.token not in proxy.raw("GET", "/in/x", [f"Authorization: Bearer {setting.token}"])[2].decode()
+    for field in ((), ("Authorization: Bearer mgt_" + "x" * 43,)):
+        status, fields, _ = proxy.raw("GET", "/programs/x", field)
+        assert status == 401 and fields.get("www-authenticate", "").lower().startswith(("bearer", "basic")), fields
+    status, fields, _ = proxy.raw("GET", "/in/x")
+    assert status == 401 and "www-authenticate" not in fields
 
 
 def test_a_gateway_that_is_gone_lets_nobody_through(setting):

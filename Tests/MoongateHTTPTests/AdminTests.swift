@@ -26,7 +26,8 @@ import Testing
     _ gateway: TestGateway, reloads: Reloads = Reloads(), _ body: @escaping @Sendable (Client) async throws -> Void
   ) async throws {
     let application = AdminApplication(
-      store: gateway.store, accounts: gateway.desk, generations: gateway.generations, audit: gateway.audit, clock: gateway.clock,
+      store: gateway.store, accounts: gateway.desk, tokens: gateway.serviceTokens, generations: gateway.generations, audit: gateway.audit,
+      clock: gateway.clock,
       random: gateway.random,
       pages: try PageRenderer(logger: gateway.log.logger),
       eventLoops: MultiThreadedEventLoopGroup.singleton, logger: gateway.log.logger,
@@ -214,7 +215,8 @@ import Testing
   func onlyByNamesThatNobodyCanRebind(_ host: String, _ isOurs: Bool) async throws {
     let gateway = try Self.gateway()
     let application = AdminApplication(
-      store: gateway.store, accounts: gateway.desk, generations: gateway.generations, audit: gateway.audit, clock: gateway.clock,
+      store: gateway.store, accounts: gateway.desk, tokens: gateway.serviceTokens, generations: gateway.generations, audit: gateway.audit,
+      clock: gateway.clock,
       random: gateway.random,
       pages: try PageRenderer(logger: gateway.log.logger),
       eventLoops: MultiThreadedEventLoopGroup.singleton, logger: gateway.log.logger, reload: { [] }, outbox: { [] },

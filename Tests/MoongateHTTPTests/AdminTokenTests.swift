@@ -25,7 +25,8 @@ import Testing
 
   private func application(_ gateway: TestGateway, listen: ListenAddress = Self.open) throws -> AdminApplication {
     AdminApplication(
-      store: gateway.store, accounts: gateway.desk, generations: gateway.generations, audit: gateway.audit, clock: gateway.clock,
+      store: gateway.store, accounts: gateway.desk, tokens: gateway.serviceTokens, generations: gateway.generations, audit: gateway.audit,
+      clock: gateway.clock,
       random: gateway.random, pages: try PageRenderer(logger: gateway.log.logger), address: listen,
       eventLoops: MultiThreadedEventLoopGroup.singleton, logger: gateway.log.logger, reload: { [] }, outbox: { [] },
       resetFactor: { _, _, _ in .unknown })

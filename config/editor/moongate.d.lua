@@ -175,12 +175,18 @@
 ---@field allow? boolean true: open to all (default: false)
 ---@field flow? string the name of a flow (default: "login")
 ---@field require? moongate.Requirement what a session must have
+---@field tokens? boolean|moongate.RouteTokens the tokens of programs that it takes: true, { "ci" } or { personal = true }
 ---@field decide? fun(f: moongate.RouteFacts): moongate.Decision a function of facts
 ---@field timeout? moongate.Duration a duration, such as "15m" (default: "30s")
 ---@field websocket? boolean true or false (default: false)
 ---@field headers? table<string, string> headers to set, as in { ["X-Tenant"] = "demo" }
 ---@field body? string a size, such as "64MiB"
 ---@field body_rate? string|false the least of a body in each window, such as "1KiB/10s", or false
+
+---The tokens that a route takes: service tokens by their names, and those that people have made.
+---@class (exact) moongate.RouteTokens
+---@field [integer] string the name of a service token
+---@field personal? boolean true: the tokens that people have made on their account page (default: false)
 
 ---What a session must have: one of the two.
 ---@class (exact) moongate.Requirement

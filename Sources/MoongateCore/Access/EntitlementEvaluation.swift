@@ -34,6 +34,10 @@ extension AccountRules {
     throws(PolicyFault) -> Entitlements
   {
     guard definesEntitlements else { return .none }
+    // A service token is nobody: what it has is what it was given.
+    if let token = snapshot.token, token.owner == nil { return entitlements(ofGroups: token.groups) }
+    // A service token is nobody: what it has is what it was given.
+    if let token = snapshot.token, token.owner == nil { return entitlements(ofGroups: token.groups) }
     var found: [GroupName] = []
     var claims: [String: ClaimValue] = [:]
     let facts = snapshot.entitlementFacts(in: generation)
@@ -81,7 +85,8 @@ extension SessionSnapshot {
     var passed: [ProviderName: Timestamp] = [:]
     for step in session.passed { passed[step.provider] = max(step.at, passed[step.provider] ?? step.at) }
     return SessionFacts(
-      account: account.id, passed: passed, age: now - session.createdAt, aal: session.assuranceLevel, email: account.verified(.email)?.value,
+      account: account.id, passed: passed, age: now - session.createdAt, aal: token == nil ? session.assuranceLevel : 0,
+      email: account.verified(.email)?.value,
       phone: account.verified(.phone)?.value, entitlements: entitlements)
   }
 }

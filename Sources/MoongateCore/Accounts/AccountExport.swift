@@ -12,6 +12,8 @@ package struct AccountExport: Sendable, Equatable {
   package let groups: [GroupMember]
   /// Newest first.
   package let sessions: [Session]
+  /// The tokens that the person has made for programs, without their secrets.
+  package let tokens: [AccessToken]
   /// What happened to the account, newest first, as far back as the audit trail goes; at most `mostEvents`.
   package let events: [AuditEvent]
 

@@ -64,6 +64,12 @@ package struct AuditEvent: Sendable, Equatable, Codable {
     /// A sign-in was taken over to another root domain (`domains`), by the browser that it belongs to.
     case sessionExtended = "session_extended"
     case sessionEnded = "session_ended"
+    case tokenCreated = "token_created"
+    /// A token was used from a network for the first time.
+    case tokenUsed = "token_used"
+    case tokenRotated = "token_rotated"
+    case tokenRevoked = "token_revoked"
+    case tokenExpired = "token_expired"
     case generationActive = "generation_active"
     case generationRefused = "generation_refused"
     /// A page tells what only the browser knows (`client-events`); its name is in the detail.
@@ -75,7 +81,7 @@ package struct AuditEvent: Sendable, Equatable, Codable {
       case .refused: .refusals
       // A flood makes as many accounts as `register` lets it, and renames one as often as it likes.
       case .flowBegun, .codeSent, .deliveryFailed, .codeVerified, .stepSkipped, .client, .accountCreated, .accountRenamed,
-        .sessionExtended:
+        .sessionExtended, .tokenUsed:
         .activity
       default: .security
       }

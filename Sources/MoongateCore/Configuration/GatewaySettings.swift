@@ -155,19 +155,6 @@ package enum KeyLocation: Sendable, Equatable {
   case value(SecretText)
 }
 
-/// An address block such as 10.0.0.0/8.
-package struct AddressBlock: Sendable, Hashable {
-  /// 4 or 16 bytes, those beyond the prefix zero.
-  package let network: [UInt8]
-  /// Bits.
-  package let prefix: Int
-
-  package init(network: [UInt8], prefix: Int) {
-    self.network = network
-    self.prefix = prefix
-  }
-}
-
 /// What pages call and show us as.
 package struct Brand: Sendable, Hashable {
   package var name: String?

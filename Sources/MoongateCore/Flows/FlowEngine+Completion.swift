@@ -363,6 +363,8 @@ extension Visit {
     case .accountUnavailable: refusal(.disabled)
     case .sessionEnded: refusal(.unauthenticated)
     case .codeSpent: refusal(.flowExpired)
+    case .tokenNameTaken, .tooManyTokens: refusal(.denied)
+    case .tokenGone: refusal(.notFound)
     }
   }
 }

@@ -17,6 +17,7 @@ extension FlowEngine {
         AccountExport(
           account: account, factors: try await store.factors(of: account.id), groups: try await store.memberships(of: account.id),
           sessions: try await store.sessions(of: account.id).filter { visit.now < $0.deadline },
+          tokens: try await store.accessTokens(of: account.id),
           events: try await store.events(about: account.id, traces: traces, limit: AccountExport.mostEvents))
       }
     }

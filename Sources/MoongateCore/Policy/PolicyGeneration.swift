@@ -10,6 +10,8 @@ package protocol PolicyGeneration: Sendable {
   var routes: RouteTable { get }
   var flows: [String: FlowDefinition] { get }
   var policies: [ProviderName: ProviderPolicy] { get }
+  /// `policies/token.lua`: how many wrong tokens are too many.
+  var tokenPolicy: ProviderPolicy { get }
   /// `accounts.lua`: what holds for an account whichever flow is used.
   var accounts: AccountRules { get }
   /// The files of `pages/`, sorted by name.
@@ -30,6 +32,7 @@ package protocol PolicyGeneration: Sendable {
 
 extension PolicyGeneration {
   package var pages: [PageFile] { [] }
+  package var tokenPolicy: ProviderPolicy { .tokens }
   package var registry: ProviderRegistry? { nil }
 }
 

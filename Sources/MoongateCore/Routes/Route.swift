@@ -16,6 +16,8 @@ package struct Route: Sendable {
   package let requirement: Requirement?
   /// The groups of which a requester must be in one: `require.group`. Judged before `requirement`.
   package let groups: GroupRequirement?
+  /// The tokens of programs that it takes besides the sessions of people; nil: none.
+  package let tokens: RouteTokens?
   package let decide: FunctionName?
   /// The longest silence of an upstream: connecting, before its head, inside its body.
   package let timeout: Duration
@@ -31,7 +33,7 @@ package struct Route: Sendable {
   package init(
     host: String?, path: PathPattern, methods: Set<String>?, upstreams: [Upstream], isOpen: Bool, flow: String, requirement: Requirement?,
     decide: FunctionName?, timeout: Duration, allowsUpgrade: Bool, headers: [(name: String, value: String)], bodyLimit: Int?,
-    bodyRate: BodyRate? = .standard, groups: GroupRequirement? = nil, location: SourceLocation
+    bodyRate: BodyRate? = .standard, groups: GroupRequirement? = nil, tokens: RouteTokens? = nil, location: SourceLocation
   ) {
     self.host = host
     self.path = path
@@ -41,6 +43,7 @@ package struct Route: Sendable {
     self.flow = flow
     self.requirement = requirement
     self.groups = groups
+    self.tokens = tokens
     self.decide = decide
     self.timeout = timeout
     self.allowsUpgrade = allowsUpgrade

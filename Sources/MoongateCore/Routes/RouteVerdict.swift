@@ -41,6 +41,8 @@ extension Route {
   ) -> RouteVerdict {
     if isOpen { return .pass }
     guard let session else { return .noSession }
+    // Attack: a token on a route for people. The data path does not look it up there; this holds even if it did.
+    if let token = session.token, tokens?.admits(token) != true { return .noSession }
     let known: Entitlements
     switch entitlements {
     case .success(let found): known = found

@@ -9,6 +9,7 @@ struct DerivedKeys: Sendable {
   let codes: HMAC<SHA256>
   let logs: HMAC<SHA256>
   let counters: HMAC<SHA256>
+  let accessTokens: HMAC<SHA256>
   let records: SymmetricKey
   let pepper: SymmetricKey
   /// Names the pepper in a hash that was made with it; says nothing about it.
@@ -27,6 +28,7 @@ struct DerivedKeys: Sendable {
     codes = HMAC(key: derive("code"))
     logs = HMAC(key: derive("log"))
     counters = HMAC(key: derive("counter"))
+    accessTokens = HMAC(key: derive("access token"))
     records = derive("record")
     pepper = derive("pepper")
     pepperName = derive("pepper name").withUnsafeBytes { Base64URL.encode($0.prefix(6)) }
@@ -56,6 +58,11 @@ struct DerivedKeys: Sendable {
   /// `KeyRing.codeMAC` under this key.
   func codeMAC(_ code: String, flow: TokenHash, provider: String, identifier: String, purpose: String) -> [UInt8] {
     codes.code(ofParts: [Array(code.utf8), flow.bytes, Array(provider.utf8), Array(identifier.utf8), Array(purpose.utf8)])
+  }
+
+  /// `KeyRing.accessTokenHash` under this key.
+  func accessTokenHash(_ secret: SecretText) -> AccessTokenHash {
+    AccessTokenHash(key: name, bytes: accessTokens.code(of: Array(secret.reveal().utf8)))
   }
 
   func seal(_ record: [UInt8], for owner: String) throws -> [UInt8] {

@@ -91,6 +91,14 @@ package final class KeyRing: Sendable {
     }
   }
 
+  // MARK: tokens of programs
+
+  /// The form in which the secret of a token is stored from now on.
+  package func accessTokenHash(_ secret: SecretText) -> AccessTokenHash { current.accessTokenHash(secret) }
+
+  /// All forms in which it may be stored: under each key of the ring, the current one first.
+  package func accessTokenHashes(_ secret: SecretText) -> [AccessTokenHash] { all.map { $0.accessTokenHash(secret) } }
+
   // MARK: what stays as long as the store
 
   /// What a log or an event may say of an identifier: the same person gives the same text, which tells nothing else.

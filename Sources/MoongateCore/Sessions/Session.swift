@@ -107,9 +107,12 @@ package struct PassedStep: Sendable, Equatable, Codable {
 package struct SessionSnapshot: Sendable, Equatable {
   package let session: Session
   package let account: Account
+  /// The token for programs that stands in place of a session; nil: a person is signed in.
+  package let token: AccessToken?
 
-  package init(session: Session, account: Account) {
+  package init(session: Session, account: Account, token: AccessToken? = nil) {
     self.session = session
     self.account = account
+    self.token = token
   }
 }

@@ -1,8 +1,8 @@
 import MoongateSDK
 
 /// All that a store must do: a few verbs, each of them atomic and durable when it returns.
-package protocol Store: LedgerStore, FlowStore, AccountStore, SessionStore, AuditStore, AuditSearch, NodeStore, ProviderValueStore, LeaseStore,
-  GroupStore
+package protocol Store: LedgerStore, FlowStore, AccountStore, SessionStore, AccessTokenStore, AuditStore, AuditSearch, NodeStore, ProviderValueStore,
+  LeaseStore, GroupStore
 {
   /// The latest moment that the store has recorded: the clock begins no earlier.
   func latestMoment() async throws(StoreFault) -> Timestamp
@@ -203,6 +203,14 @@ package enum Change: Sendable {
   /// Spends a code that is good once. Conflicts where it was spent before.
   /// - Parameter until: how long that is remembered, longer than the code is good.
   case spendCode(TokenHash, until: Timestamp)
+  /// Stores a new token. Conflicts where another one holds its name, where its owner is gone or locked, or has so many already.
+  case putAccessToken(AccessToken, most: Int? = nil)
+  /// Another secret takes the place of this one, which is good until then at most. Conflicts where it is gone, or was superseded before.
+  case supersedeAccessToken(String, until: Timestamp)
+  /// Removes a token. Conflicts where it is gone.
+  case endAccessToken(String)
+  /// Notes that people were told of the token's end. Conflicts where they were told before, or it is gone.
+  case noteAccessTokenExpired(String)
   /// A success clears the resend timer.
   case clearTimer([UInt8])
   case audit(AuditEvent)
@@ -226,6 +234,12 @@ package enum ApplyResult: Sendable, Equatable {
     case recordChanged
     /// The account has changed since it became known.
     case epochChanged
+    /// Another token holds the name.
+    case tokenNameTaken
+    /// The account has as many tokens as it may have.
+    case tooManyTokens
+    /// The token is gone.
+    case tokenGone
   }
 }
 

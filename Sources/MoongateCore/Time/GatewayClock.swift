@@ -1,3 +1,4 @@
+import Foundation
 import Synchronization
 
 /// The only source of time in the core.
@@ -68,14 +69,6 @@ package final class SystemClock: GatewayClock {
 
   /// The system's real-time clock.
   package static let systemWall: @Sendable () -> Timestamp = {
-    var time = timespec()
-    clock_gettime(CLOCK_REALTIME, &time)
-    return Timestamp(milliseconds: Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000)
+    Timestamp(milliseconds: Int64((Date().timeIntervalSince1970 * 1000).rounded(.down)))
   }
 }
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#endif

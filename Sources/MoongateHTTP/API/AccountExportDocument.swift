@@ -13,7 +13,8 @@ extension JSONValue {
       ]),
       "identifiers": .list(account.identifiers.map(identifier)), "factors": .list(export.factors.map(factor)),
       "groups": .list(export.groups.map { .members(["group": .text($0.group.rawValue), "added_at": .text($0.addedAt.text)]) }),
-      "sessions": .list(export.sessions.map(session)), "events": .list(export.events.map(event)),
+      "sessions": .list(export.sessions.map(session)), "tokens": .list(export.tokens.map { .personal($0) }),
+      "events": .list(export.events.map(event)),
     ])
   }
 

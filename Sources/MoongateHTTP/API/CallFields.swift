@@ -28,6 +28,23 @@ struct CallFields: Sendable {
     return text
   }
 
+  /// The texts of a list; empty where the field is missing or null.
+  /// - Throws: 422 with the field where it is anything but a list of texts.
+  func texts(_ name: String) throws(Refusal) -> [String] {
+    let wrong = { exchange.refusal(.invalidInput, detail: "\(name) must be a list of strings.", field: name) }
+    switch body[name] {
+    case nil, .null: return []
+    case .list(let items):
+      var texts: [String] = []
+      for item in items {
+        guard case .text(let text) = item else { throw wrong() }
+        texts.append(text)
+      }
+      return texts
+    default: throw wrong()
+    }
+  }
+
   /// All of them, as providers see them: null is as if the field were not there.
   var inputs: [String: InputValue] {
     guard case .object(let members) = body else { return [:] }

@@ -43,7 +43,7 @@ struct OpenAPICall: Sendable {
       "components": .members([
         "securitySchemes": .members(["session": .members(["type": .text("http"), "scheme": .text("bearer")])]),
         "schemas": .object(
-          (Array(Components.schemas) + Array(Components.export)).map { JSONMember(name: $0.key, value: $0.value) }
+          (Array(Components.schemas) + Array(Components.export) + Array(Components.tokens)).map { JSONMember(name: $0.key, value: $0.value) }
             + lists.map { JSONMember(name: $0.key, value: Schema.oneOf($0.value)) }),
       ]),
     ])

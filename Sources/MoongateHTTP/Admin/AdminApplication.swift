@@ -18,6 +18,7 @@ package struct AdminApplication: Service, CustomStringConvertible {
 
   /// - Parameters:
   ///   - accounts: what an operator does to people.
+  ///   - tokens: and to the tokens of programs.
   ///   - address: where it listens; nil: where gateway.lua says.
   ///   - nodes: the gateways that serve from the store; none while that is not known.
   ///   - reload: builds a generation from the folder and switches to it; gives the problems for which it was refused.
@@ -26,7 +27,8 @@ package struct AdminApplication: Service, CustomStringConvertible {
   ///   - metrics: what other parts have counted.
   ///   - onListening: called with the listening channel once there is one.
   package init(
-    store: any Store, accounts: AccountDesk, generations: ActiveGeneration, audit: AuditTrail, clock: any GatewayClock, random: any RandomSource,
+    store: any Store, accounts: AccountDesk, tokens: ServiceTokens, generations: ActiveGeneration, audit: AuditTrail, clock: any GatewayClock,
+    random: any RandomSource,
     pages: PageRenderer, address: ListenAddress? = nil, eventLoops: any EventLoopGroup, logger: Logger,
     nodes: @escaping @Sendable () -> [ServingNode] = { [] }, reload: @escaping @Sendable () async -> [ConfigurationProblem],
     outbox: @escaping @Sendable () -> [OutboxEntry],
@@ -40,7 +42,7 @@ package struct AdminApplication: Service, CustomStringConvertible {
       HealthCalls(store: store, entrance: entrance).endpoints, PolicyCalls(generations: generations, nodes: nodes, reload: reload).endpoints,
       MetricCalls(generations: generations, audit: audit, others: metrics).endpoints, LockCalls(store: store, audit: audit, clock: clock).endpoints,
       EventCalls(audit: audit).endpoints, AccountCalls(desk: accounts, reset: resetFactor).endpoints,
-      GroupCalls(desk: accounts).endpoints,
+      GroupCalls(desk: accounts).endpoints, TokenCalls(tokens: tokens).endpoints,
       OutboxCalls(entries: outbox, pages: pages).endpoints, pages.endpoints,
     ]
     responder = GatewayResponder(

@@ -95,11 +95,13 @@ struct AccountPage: Sendable {
     let places: [Place]
     /// Whether there are sessions besides this one.
     let hasOthers: Bool
+    /// What the person has made for programs; nil where no route takes such tokens.
+    let tokens: Tokens?
     var stressesSupport = false
   }
 
   /// What a page that leads back here may say was done.
-  private static let done: Set<String> = ["add_email", "ended", "ended_elsewhere", "confirmed", "renamed", "disconnected", "gone"]
+  private static let done: Set<String> = ["add_email", "ended", "ended_elsewhere", "confirmed", "renamed", "disconnected", "gone", "token_revoked"]
 
   var endpoints: [Endpoint] {
     [
@@ -124,6 +126,7 @@ struct AccountPage: Sendable {
         case "rename": return try await rename(form, exchange)
         case "connect": return try await connect(form, exchange)
         case "disconnect": return try await disconnect(form, exchange)
+        case "revoke_token": return try await revokeToken(form, exchange)
         default: break
         }
         let all = try await exchange.asking { () async throws(StoreFault) in try await driver.sessions.sessions(of: own.account) }
@@ -229,7 +232,8 @@ struct AccountPage: Sendable {
       isUnverified: email != nil && email?.verifiedAt == nil && verifying.map { offers($0, exchange) } ?? false,
       verify: verifying.map { Self.way(path(of: $0, exchange), $0) } ?? "", name: nameForm(account, shown: name, misnamed, words),
       rows: signInRows(account, words, exchange), factors: factors, hasFactors: !factors.isEmpty, language: words.language,
-      places: sessions.map { place($0, isCurrent: $0.id == found.session.id, words) }, hasOthers: sessions.count > 1)
+      places: sessions.map { place($0, isCurrent: $0.id == found.session.id, words) }, hasOthers: sessions.count > 1,
+      tokens: await tokens(words, exchange))
     return pages.page(
       model, title: words["account_page"], status: (misnamed?.refusal.code ?? refused?.code)?.httpStatus ?? .ok,
       at: misnamed == nil && refused == nil ? nil : "/auth/account", exchange)

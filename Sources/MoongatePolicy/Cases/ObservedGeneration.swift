@@ -11,6 +11,7 @@ struct ObservedGeneration: PolicyGeneration {
   var routes: RouteTable { observed.routes }
   var flows: [String: FlowDefinition] { observed.flows }
   var policies: [ProviderName: ProviderPolicy] { observed.policies }
+  var tokenPolicy: ProviderPolicy { observed.tokenPolicy }
   var accounts: AccountRules { observed.accounts }
   var pages: [PageFile] { observed.pages }
   var pads: Set<ProviderName> { observed.pads }

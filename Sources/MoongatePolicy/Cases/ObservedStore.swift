@@ -86,6 +86,17 @@ struct ObservedStore: Store {
   func sessions(of account: String) async throws(StoreFault) -> [Session] { try await observed.sessions(of: account) }
   func touch(_ seen: [TokenHash: Timestamp]) async throws(StoreFault) { try await observed.touch(seen) }
   func sessionChanges(after sequence: Int64) async throws(StoreFault) -> SessionChanges { try await observed.sessionChanges(after: sequence) }
+  func accessToken(hashed hashes: [[UInt8]]) async throws(StoreFault) -> FoundAccessToken? { try await observed.accessToken(hashed: hashes) }
+  func accessToken(_ id: String) async throws(StoreFault) -> FoundAccessToken? { try await observed.accessToken(id) }
+  func accessTokens(of account: String?) async throws(StoreFault) -> [AccessToken] { try await observed.accessTokens(of: account) }
+  func accessTokensByKey() async throws(StoreFault) -> [String: Int] { try await observed.accessTokensByKey() }
+  func rehashAccessToken(
+    _ id: String, from old: AccessTokenHash, to new: AccessTokenHash, at now: Timestamp
+  ) async throws(StoreFault) { try await observed.rehashAccessToken(id, from: old, to: new, at: now) }
+  func recordAccessTokenUses(_ uses: [AccessTokenUse]) async throws(StoreFault) { try await observed.recordAccessTokenUses(uses) }
+  func endedAccessTokens(at now: Timestamp, limit: Int) async throws(StoreFault) -> [AccessToken] {
+    try await observed.endedAccessTokens(at: now, limit: limit)
+  }
   func append(_ events: [AuditEvent]) async throws(StoreFault) { try await observed.append(events) }
   func events(limit: Int) async throws(StoreFault) -> [AuditEvent] { try await observed.events(limit: limit) }
   func event(_ id: DecisionID) async throws(StoreFault) -> AuditEvent? { try await observed.event(id) }

@@ -54,6 +54,7 @@ package struct EditorTypes: Sendable {
     if isProgram { lines.append("---@field [integer] string the program, then its arguments") }
     if shape.name == TableShape.step.name { lines.append("---@field [integer] string|moongate.AnyOf|moongate.Fallback the provider") }
     if shape.name == TableShape.signInRequirement.name { lines.append("---@field [integer] string|moongate.AnyOf the provider") }
+    if shape.name == TableShape.routeTokens.name { lines.append("---@field [integer] string the name of a service token") }
     if shape.name == TableShape.offer.name { lines.append("---@field [integer] string the provider") }
     // A policy lies over its provider's defaults, which have every field.
     let isLayer = shape.name == TableShape.policy.name

@@ -125,6 +125,7 @@ package struct ConfigurationLoader: Sendable {
     problems.add(pageProblems(files.pages, gateway))
 
     let policies = readPolicies(files, &lua, catalog, &functions, unreadable, problems)
+    let tokenPolicy = readTokenPolicy(files, &lua, problems)
     let flows = readFlows(files, &lua, catalog, &functions, problems)
     let flowNames = Self.flowNames(files, flows, problems)
     var accounts = AccountRules.standard
@@ -183,6 +184,7 @@ package struct ConfigurationLoader: Sendable {
     let configured = Set(gateway.providers.keys)
     var generation = Generation(
       id: files.digest, gateway: gateway, routes: RouteTable(routes: routes), flows: flows, policies: policies.filter { configured.contains($0.key) },
+      tokenPolicy: tokenPolicy ?? .tokens,
       accounts: accounts, guarantees: guarantees, pages: files.pages, warnings: [], functions: functions, sources: lua.sources,
       providers: configured,
       declaredFacts: catalog.facts, pads: catalog.pads.intersection(configured))
@@ -273,7 +275,7 @@ package struct ConfigurationLoader: Sendable {
     var broken: Set<String> = []
     for file in files.files(in: "policies") {
       let title = Self.title(of: file.name)
-      if catalog.broken.contains(title) { continue }
+      if catalog.broken.contains(title) || title == ProviderName.token.rawValue { continue }
       guard catalog.descriptor(title) != nil else {
         problems.add(
           SourceLocation(file: file.name, line: 0), "",
@@ -298,6 +300,16 @@ package struct ConfigurationLoader: Sendable {
       policies[descriptor.name] = reader.read(defaults: defaults[1], operator: bodies[descriptor.name.rawValue], functions: &functions)
     }
     return policies
+  }
+
+  private func readTokenPolicy(_ files: ConfigurationFiles, _ lua: inout LuaFiles, _ problems: Problems) -> ProviderPolicy? {
+    let title = ProviderName.token.rawValue
+    let own = files.files(in: "policies").first { Self.title(of: $0.name) == title }
+    let node = own.flatMap { body($0, "policy", title: title, &lua, problems) }
+    if own != nil, node == nil { return nil }
+    let file = ConfigurationFiles.File(TokenPolicyReader.defaults)
+    guard let defaults = lua.read(file, constructor: "policy", example: "policy \"\(title)\" { … }", count: 2) else { return nil }
+    return TokenPolicyReader(problems: problems).read(defaults: defaults[1], operator: node)
   }
 
   /// The flows that others may name: those that are there, and those that could not be read, so that a mistake is told once.

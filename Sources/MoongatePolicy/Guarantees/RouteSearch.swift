@@ -25,6 +25,12 @@ struct RouteSearch {
         session
         """
     }
+    if let taken = reached.first(where: { admitsToken(routes[$0.route]) }) {
+      return """
+        does not hold. The route at \(routes[taken.route].location) takes tokens of programs (`tokens`), and takes \(taken.request.text) from one: a \
+        token has passed nothing
+        """
+    }
     var pending: [SessionState] = []
     for door in sessions.doors {
       try sessions.open(door, KnownFacts()) { session in
@@ -51,6 +57,18 @@ struct RouteSearch {
       try sessions.grow(session) { pending.append($0) }
     }
     return nil
+  }
+
+  /// Whether the route may let a token through, which has passed no step.
+  private func admitsToken(_ route: Route) -> Bool {
+    guard let tokens = route.tokens else { return false }
+    switch route.requirement {
+    case nil: break
+    case .passed: return false
+    case .emailVerified: guard tokens.takesPersonal else { return false }
+    }
+    // What `decide` answers a token is not looked into: it may allow it.
+    return true
   }
 
   /// How a route lets a session through; nil where it does not.

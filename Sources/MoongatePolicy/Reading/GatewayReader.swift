@@ -82,21 +82,10 @@ struct GatewayReader {
       return []
     }
     return texts.enumerated().compactMap { index, item in
-      let parts = item.text.split(separator: "/", omittingEmptySubsequences: false)
-      let bytes = IPAddressText.parseV4(parts[0].utf8) ?? IPAddressText.parseV6(parts[0].utf8)
-      guard let bytes, parts.count <= 2, let bits = parts.count == 1 ? bytes.count * 8 : Int(parts[1]), (0...(bytes.count * 8)).contains(bits) else {
-        problems.add(
-          item.node.location, "trusted_proxies[\(index + 1)]", "\"\(item.text)\" is no address block, such as \"127.0.0.1/32\" or \"10.0.0.0/8\"")
-        return nil
-      }
-      return AddressBlock(network: Self.masked(bytes, bits), prefix: bits)
-    }
-  }
-
-  private static func masked(_ bytes: [UInt8], _ bits: Int) -> [UInt8] {
-    bytes.enumerated().map { index, byte in
-      let kept = min(8, max(0, bits - index * 8))
-      return kept == 8 ? byte : byte & ~(0xff >> UInt8(kept))
+      if let block = AddressBlock(item.text) { return block }
+      problems.add(
+        item.node.location, "trusted_proxies[\(index + 1)]", "\"\(item.text)\" is no address block, such as \"127.0.0.1/32\" or \"10.0.0.0/8\"")
+      return nil
     }
   }
 

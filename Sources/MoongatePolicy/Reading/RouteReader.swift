@@ -39,6 +39,7 @@ struct RouteReader {
     let isOpen = reader.flag("allow") ?? false
     let flow = readFlow(reader)
     let (requirement, groups) = readRequirement(reader)
+    let tokens = RouteTokensReader(problems: problems).read(reader)
     let decide = reader.function("decide").map { function in
       let name = FunctionName("\(path).decide")
       functions.add(name, function, for: .route)
@@ -50,13 +51,14 @@ struct RouteReader {
     let bodyLimit = reader.size("body")
     let bodyRate = BodyRateReader(problems: problems).read(reader, standard: gateway.map(\.connectionLimits.bodyRate) ?? .standard)
     if isOpen {
-      for name in ["flow", "require", "decide"] {
+      for name in ["flow", "require", "decide", "tokens"] {
         if let node = reader.said(name) {
           problems.add(node.location, reader.path(name), "a route that is open to all (allow = true) asks nothing of anybody: remove one of the two")
         }
       }
     }
-    if let host, !isOpen, let gateway, !Self.canHaveSession(host, gateway), let node = reader.said("host") {
+    if let tokens { warnOfUnmetRequirement(tokens, requirement, reader) }
+    if let host, !isOpen, tokens == nil, let gateway, !Self.canHaveSession(host, gateway), let node = reader.said("host") {
       problems.add(
         node.location, reader.path("host"),
         "no session can reach \(host): it is neither public_url's host (\(gateway.publicURL.host)) nor under \(Self.sessionDomains(gateway))"
@@ -65,8 +67,23 @@ struct RouteReader {
     guard problems.all.count == before, let pattern, let timeout, let flow else { return nil }
     return Route(
       host: host, path: pattern, methods: methods, upstreams: upstreams, isOpen: isOpen, flow: flow, requirement: requirement, decide: decide,
-      timeout: timeout, allowsUpgrade: allowsUpgrade, headers: headers, bodyLimit: bodyLimit, bodyRate: bodyRate, groups: groups,
+      timeout: timeout, allowsUpgrade: allowsUpgrade, headers: headers, bodyLimit: bodyLimit, bodyRate: bodyRate, groups: groups, tokens: tokens,
       location: node.location)
+  }
+
+  /// Tokens pass no step, and a service token has no address.
+  private func warnOfUnmetRequirement(_ tokens: RouteTokens, _ requirement: Requirement?, _ reader: TableReader) {
+    guard let node = reader.said("tokens") else { return }
+    switch requirement {
+    case .passed(let provider, _):
+      problems.warn(
+        node.location, reader.path("tokens"), "no token gets in: none has passed `\(provider)`, which `require` asks for. Remove one of the two")
+    case .emailVerified where !tokens.takesPersonal:
+      problems.warn(
+        node.location, reader.path("tokens"),
+        "no token gets in: a service token has no email address, which `require` asks for. Remove one of the two")
+    default: break
+    }
   }
 
   private static func canHaveSession(_ host: String, _ gateway: GatewaySettings) -> Bool {

@@ -8,6 +8,7 @@ struct Generation: PolicyGeneration {
   let routes: RouteTable
   let flows: [String: FlowDefinition]
   let policies: [ProviderName: ProviderPolicy]
+  let tokenPolicy: ProviderPolicy
   let accounts: AccountRules
   let guarantees: [Guarantee]
   let pages: [PageFile]

@@ -90,6 +90,7 @@ extension TableShape {
       .optional("allow", "boolean", "true: open to all", .flag(false)),
       .optional("flow", "string", "the name of a flow", .text("login")),
       .optional("require", "moongate.Requirement", "what a session must have"),
+      .optional("tokens", "boolean|moongate.RouteTokens", "the tokens of programs that it takes: true, { \"ci\" } or { personal = true }"),
       .optional("decide", "fun(f: moongate.RouteFacts): moongate.Decision", "a function of facts"),
       .optional("timeout", "moongate.Duration", Field.durationKind, .text("30s")),
       .optional("websocket", "boolean", "true or false", .flag(false)),
@@ -106,6 +107,10 @@ extension TableShape {
       .optional("within", "moongate.Duration", Field.durationKind),
       .optional("email_verified", "boolean", "true or false"),
     ])
+
+  static let routeTokens = TableShape(
+    name: "RouteTokens", summary: "The tokens that a route takes: service tokens by their names, and those that people have made.",
+    entries: [.optional("personal", "boolean", "true: the tokens that people have made on their account page", .flag(false))])
 
   static let accounts = TableShape(
     name: "Accounts", summary: "What holds for every account, whichever flow opens its session.",
@@ -142,7 +147,8 @@ extension TableShape {
   /// Every shape that does not depend on the providers of the program.
   static let all: [TableShape] = [
     .gateway, .admin, .tls, .brand, .connectionLimits, .addressLimits, .flowLimits, .program, .outbox, .smtp, .webhook, .twilio, .policy, .code,
-    .timers, .limit, .flow, .step, .session, .next, .route, .requirement, .accounts, .signInRequirement, .offer, .guarantee, .guaranteeAccount,
+    .timers, .limit, .flow, .step, .session, .next, .route, .routeTokens, .requirement, .accounts, .signInRequirement, .offer, .guarantee,
+    .guaranteeAccount,
     .guaranteeClient, .guaranteeSession, .caseAccount, .caseClient, .caseSend, .caseWrong, .caseWait, .caseRequest, .caseExpect,
   ]
 }

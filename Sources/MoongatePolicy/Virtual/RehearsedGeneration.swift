@@ -11,6 +11,7 @@ struct RehearsedGeneration: PolicyGeneration {
   var routes: RouteTable { base.routes }
   var flows: [String: FlowDefinition] { base.flows }
   var policies: [ProviderName: ProviderPolicy] { base.policies }
+  var tokenPolicy: ProviderPolicy { base.tokenPolicy }
   var accounts: AccountRules { base.accounts }
   var pages: [PageFile] { base.pages }
   var pads: Set<ProviderName> { base.pads }

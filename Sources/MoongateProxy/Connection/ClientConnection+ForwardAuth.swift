@@ -50,15 +50,29 @@ extension ClientConnection {
     }
     let route = plan.routes[index]
     exchange.place = route.place
+    exchange.takesTokens = route.route.tokens != nil
     let credentials = Credentials(head, bytes, cookieName: plan.cookieName)
     if credentials.isContradictory { return refuse(.badRequest, detail: detail(question, head, "more than one token")) }
     let monotonic = loop.now
     let time = loop.time(at: monotonic)
     var session: CachedSession?
-    switch find(credentials, bytes, time, answer) {
-    case .found(let found): session = found.flatMap { plan.accepts($0, at: question.host.host) ? $0 : nil }
-    case .storeIsSilent: if !route.route.isOpen { return refuse(.storeUnavailable, detail: detail(question, head, "the store does not answer")) }
-    case .unknown(let key): return look(up: key, for: head)
+    var storeIsSilent = false
+    let client = exchange.takesTokens && credentials.program != nil ? clientAddress(head, plan) : peer
+    let token = exchange.takesTokens ? findToken(credentials, on: route, from: client, time, answer) : .absent
+    switch token {
+    case .found(let found): session = found
+    case .refused(let refusal):
+      exchange.client = client
+      return refuse(refusal, detail(question, head, nil))
+    case .unknown(let key, let lookup): return look(up: key, in: loop.tokens.cache, by: lookup, for: head)
+    case .absent:
+      switch find(credentials, bytes, time, answer) {
+      case .found(let found): session = found.flatMap { plan.accepts($0, at: question.host.host) ? $0 : nil }
+      case .storeIsSilent:
+        guard route.route.isOpen else { return refuse(.storeUnavailable, detail: detail(question, head, "the store does not answer")) }
+        storeIsSilent = true
+      case .unknown(let key): return look(up: key, in: loop.sessions, by: loop.lookup(of: key), for: head)
+      }
     }
     let entitlements = entitlements(of: &session, on: route, plan, monotonic)
     if !route.admits(session, entitlements) || session != nil && !loop.proxy.returns.isEmpty {
@@ -87,15 +101,18 @@ extension ClientConnection {
       case .fail(let fault, let found):
         let notes = found.merging(detail(question, head, nil)) { mine, _ in mine }
         return refuse(.policyError, detail: notes, account: session?.snapshot.account.id, fault: fault)
-      case .pass: if let session { noteArrival(session, request, time.now) }
+      case .pass: if let session, session.snapshot.token == nil { noteArrival(session, request, time.now) }
       }
     }
-    guard let session else { return self.answer(plan.forwardAnswerForNobody) }
-    loop.sessions.used(session, now: time.now)
+    let drops = dropsAuthorization(credentials, hasSession: session != nil, storeIsSilent: storeIsSilent)
+    let authorization = dialect.authorization(head, bytes, isDropped: drops)
+    guard let session else { return self.answer(plan.forwardAnswerForNobody, and: authorization) }
+    noteUse(session, from: client, time.now)
     do {
       self.answer(
         try session.forwardAnswer(
-          by: loop.proxy.assertions, plan, (try? entitlements.get()) ?? .none, audience: route.route.host ?? question.host.host.name, now: time.now))
+          by: loop.proxy.assertions, plan, (try? entitlements.get()) ?? .none, audience: route.route.host ?? question.host.host.name, now: time.now),
+        and: authorization)
     } catch {
       refuse(.policyError, detail: detail(question, head, "the assertion cannot be signed: \(error)"))
     }

@@ -41,17 +41,25 @@ extension ClientConnection {
     let route = plan.routes[index]
     exchange.place = route.place
     if origin.address != peer { exchange.client = origin.address }
+    exchange.takesTokens = route.route.tokens != nil
     let credentials = Credentials(head, bytes, cookieName: plan.cookieName)
     if credentials.isContradictory { return refuse(.badRequest, detail: ["reason": "more than one token"], head: head) }
     let monotonic = loop.now
     let time = loop.time(at: monotonic)
     var session: CachedSession?
     var storeIsSilent = false
-    switch find(credentials, bytes, time, answer) {
-    // Attack: a token of one root domain, sent to a host of another.
-    case .found(let found): session = found.flatMap { plan.accepts($0, at: origin.host) ? $0 : nil }
-    case .storeIsSilent: storeIsSilent = true
-    case .unknown(let key): return look(up: key, for: head)
+    let token = exchange.takesTokens ? findToken(credentials, on: route, from: origin.address, time, answer) : .absent
+    switch token {
+    case .found(let found): session = found
+    case .refused(let refusal): return refuse(refusal, detail(head))
+    case .unknown(let key, let lookup): return look(up: key, in: loop.tokens.cache, by: lookup, for: head)
+    case .absent:
+      switch find(credentials, bytes, time, answer) {
+      // Attack: a token of one root domain, sent to a host of another.
+      case .found(let found): session = found.flatMap { plan.accepts($0, at: origin.host) ? $0 : nil }
+      case .storeIsSilent: storeIsSilent = true
+      case .unknown(let key): return look(up: key, in: loop.sessions, by: loop.lookup(of: key), for: head)
+      }
     }
     if storeIsSilent, !route.route.isOpen { return refuse(.storeUnavailable, head: head) }
     let entitlements = entitlements(of: &session, on: route, plan, monotonic)
@@ -90,12 +98,11 @@ extension ClientConnection {
       exchange.bodyLeft = limit
     }
     if let session {
-      loop.sessions.used(session, now: time.now)
-      if !loop.proxy.returns.isEmpty { noteArrival(session, facts(head, origin), time.now) }
+      noteUse(session, from: origin.address, time.now)
+      if !loop.proxy.returns.isEmpty, session.snapshot.token == nil { noteArrival(session, facts(head, origin), time.now) }
       exchange.account = session.snapshot.account.id
     }
-    // A Bearer that may be a session's, at a moment when nobody can say, goes nowhere.
-    let dropsAuthorization = credentials.isBearerUnjudged || credentials.isBearer && (session != nil || storeIsSilent)
+    let dropsAuthorization = dropsAuthorization(credentials, hasSession: session != nil, storeIsSilent: storeIsSilent)
     forward(
       head, bytes, to: route, plan, host: host, origin: origin, session: session, (try? entitlements.get()) ?? .none, now: time.now,
       dropsAuthorization: dropsAuthorization, hasOurCookies: credentials.hasOurCookies)
@@ -118,7 +125,7 @@ extension ClientConnection {
     return switch time.storeIsFresh ? answer ?? loop.sessions.known(key, now: time.now) : .unavailable {
     case .live(let session): .found(session)
     case .none: .found(nil)
-    case .unavailable: .storeIsSilent
+    case .unavailable, .locked: .storeIsSilent
     case .unknown: .unknown(key)
     }
   }
@@ -137,12 +144,20 @@ extension ClientConnection {
     return .success(.none)
   }
 
-  func look(up key: SessionKey, for head: RequestHead) {
+  /// Whether the service must not see Authorization: it names a session, or may at a moment when nobody can say; or it holds a token of a program, on
+  /// whatever route.
+  ///
+  /// Attack: a token that was sent to the wrong address of the gateway, where a service reads it that may not have it.
+  func dropsAuthorization(_ credentials: Credentials, hasSession: Bool, storeIsSilent: Bool) -> Bool {
+    credentials.isBearerUnjudged || credentials.isBearer && (hasSession || storeIsSilent) || credentials.program?.isToken ?? false
+  }
+
+  func look(up key: SessionKey, in cache: SessionCache, by lookup: @escaping SessionCache.Lookup, for head: RequestHead) {
     phase = .looking
     lastActivity = loop.now
     waitingHead = head
     let asked = serial
-    loop.sessions.ask(key) { [weak self] answer in
+    cache.ask(key, by: lookup) { [weak self] answer in
       guard let self, self.serial == asked, self.phase == .looking, let head = self.waitingHead else { return }
       self.waitingHead = nil
       self.receive(head, answer: answer)

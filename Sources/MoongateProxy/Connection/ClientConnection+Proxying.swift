@@ -296,7 +296,7 @@ extension ClientConnection {
   /// of that one nobody tells again, so a session that is not remembered any more is asked for.
   private func bind(_ session: CachedSession) {
     boundSession = session
-    sessionIsDoubted = !loop.sessions.holds(session)
+    sessionIsDoubted = !(session.snapshot.token == nil ? loop.sessions : loop.tokens.cache).holds(session)
   }
 
   /// Asks again for the session of a tunnel or an event stream that a change is about.
@@ -323,7 +323,9 @@ extension ClientConnection {
     isAskingForSession = true
     sessionIsDoubted = false
     let asked = serial
-    loop.sessions.ask(session.key) { [weak self] answer in
+    let token = session.snapshot.token
+    let cache = token == nil ? loop.sessions : loop.tokens.cache
+    cache.ask(session.key, by: token.map { loop.tokens.lookup(of: $0.id) } ?? loop.lookup(of: session.key)) { [weak self] answer in
       guard let self else { return }
       self.isAskingForSession = false
       guard self.serial == asked, self.boundSession != nil else { return }
@@ -338,7 +340,7 @@ extension ClientConnection {
         }
       case .none: self.endBound()
       // Asked again at the next tick.
-      case .unavailable, .unknown: self.sessionIsDoubted = true
+      case .unavailable, .unknown, .locked: self.sessionIsDoubted = true
       }
     }
   }

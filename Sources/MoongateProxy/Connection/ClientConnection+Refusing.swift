@@ -28,7 +28,10 @@ extension ClientConnection {
     if case .policyReason(let reason) = code { sentence = sentence ?? loop.currentPlan().generation.text(ofReason: reason) }
     let refusal = Refusal(code, decision: decision, detail: sentence, retryAfter: retryAfter, provider: provider, flow: flow, groups: groups)
     var fields: [(String, String)] = [("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff")]
-    if code == .unauthenticated { fields.append(("WWW-Authenticate", "Bearer")) }
+    // Routes for people ask for no credentials by HTTP: a browser would open a window for a password.
+    if code == .unauthenticated, exchange.takesTokens {
+      fields += [("WWW-Authenticate", "Bearer"), ("WWW-Authenticate", loop.currentPlan().basicChallenge)]
+    }
     if let seconds = refusal.retryAfterSeconds { fields.append(("Retry-After", String(seconds))) }
     if code == .methodNotAllowed { fields.append(("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")) }
     if let page = exchange.isBrowser ? loop.proxy.page?(refusal, visitor, exchange.languages) : nil {
@@ -98,14 +101,16 @@ extension ClientConnection {
   }
 
   /// Answers with a head that lies ready: without a body, and with the empty line at its end.
-  func answer(_ ready: ByteBuffer) {
+  /// - Parameter more: further lines.
+  func answer(_ ready: ByteBuffer, and more: [UInt8] = []) {
     prepareToAnswer(unread: false)
     exchange.status = 200
     exchange.outcome = .passed
     let date = loop.dateLine()
-    var out = context?.channel.allocator.buffer(capacity: ready.readableBytes + date.count + 32) ?? ByteBuffer()
+    var out = context?.channel.allocator.buffer(capacity: ready.readableBytes + more.count + date.count + 32) ?? ByteBuffer()
     out.writeImmutableBuffer(ready)
     out.moveWriterIndex(to: out.writerIndex - 2)
+    out.writeBytes(more)
     out.writeBytes(date)
     endHead(&out)
     context?.write(wrapOutboundOut(out), promise: nil)

@@ -31,6 +31,9 @@ struct Exchange {
   /// The window in which the body's rate is counted: when it began, and what has come in it.
   var bodyWindow = (began: NIODeadline.uptimeNanoseconds(0), bytes: 0)
 
+  /// Whether its route takes tokens of programs: a 401 says so.
+  var takesTokens = false
+
   // Proxying.
   var route: RoutePlan?
   var session: CachedSession?

@@ -34,4 +34,25 @@ enum ForwardDialect: CaseIterable {
     case .traefik, .caddy, .envoy, .haproxy: isSafe ? 302 : 303
     }
   }
+
+  /// What a yes says of the request's Authorization, as lines: whether the proxy passes it on.
+  ///
+  /// Envoy and the others are told to take it off where it is the gateway's own. Traefik takes off whatever the answer could have, and passes on what it
+  /// has: so it is handed back there where it may pass.
+  func authorization(_ head: RequestHead, _ bytes: Span<UInt8>, isDropped: Bool) -> [UInt8] {
+    if isDropped {
+      switch self {
+      case .nginx, .caddy, .haproxy: return Self.remove
+      case .envoy: return Self.removeByEnvoy
+      case .traefik: return []
+      }
+    }
+    guard self == .traefik, let field = head.first(.authorization) else { return [] }
+    var line = Array("Authorization: ".utf8)
+    for index in field.value { line.append(bytes[index]) }
+    return line + [0x0d, 0x0a]
+  }
+
+  private static let remove = Array("X-Moongate-Authorization: remove\r\n".utf8)
+  private static let removeByEnvoy = Array("X-Envoy-Auth-Headers-To-Remove: authorization\r\n".utf8)
 }

@@ -70,6 +70,8 @@ struct Credentials {
   var cookies = 0
   /// Whether some Cookie field holds a cookie of ours, which does not go upstream.
   var hasOurCookies = false
+  /// What Authorization holds for a program: a token, or what looks like one. Read only on routes that take tokens; it goes upstream nowhere.
+  var program: ProgramCredential?
 
   private static let tokenLength = 43
 
@@ -111,6 +113,7 @@ struct Credentials {
   private mutating func readAuthorization(_ bytes: Span<UInt8>, _ value: Range<Int>) {
     authorizations += 1
     bearer = Self.bearer(bytes, value)
+    program = ProgramCredential(bytes, value, bearer: bearer)
   }
 
   private mutating func judge(_ bytes: Span<UInt8>) {

@@ -21,7 +21,7 @@ struct RequestFactsSource {
   let path: () -> String
   let query: () -> String?
   /// Whether whoever asked can be led to a page: a browser's GET; every browser's request that a proxy asks about.
-  let mayRedirect: Bool
+  var mayRedirect: Bool
   /// Whether a proxy asks about it: where it leads is then told absolutely, both ways.
   let isForwarded: Bool
   let origin: RequestOrigin
@@ -42,6 +42,9 @@ struct Judge {
     _ route: RoutePlan, session: CachedSession?, _ entitlements: Result<Entitlements, PolicyFault>, request: RequestFactsSource
   ) -> Judgement {
     var detail: [String: String] = [:]
+    var request = request
+    // Nobody sits before a program: it is told what is missing, and can do nothing about it.
+    if session?.snapshot.token != nil { request.mayRedirect = false }
     let verdict = route.route.verdict(session?.snapshot, entitlements, at: now) { function, session, entitlements in
       ask(function, route, session, entitlements, request, &detail)
     }

@@ -58,6 +58,8 @@ final class GenerationPlan {
   let issuer: String
   /// Whether there are further root domains (`domains`), whose sessions have tokens of their own.
   let hasFurtherDomains: Bool
+  /// How a 401 asks programs for a user and a password (RFC 7617), on routes that take tokens.
+  let basicChallenge: String
   let trustedProxies: [AddressBlock]
   /// What every answer of the gateway's own says of https, as a line (RFC 6797 section 6.1); empty where it says nothing.
   let securityLine: [UInt8]
@@ -94,6 +96,7 @@ final class GenerationPlan {
     let settings = generation.gateway
     issuer = settings.publicURL.description
     hasFurtherDomains = settings.domains.count > 1
+    basicChallenge = "Basic realm=\"\(settings.publicURL.host)\", charset=\"UTF-8\""
     trustedProxies = settings.trustedProxies
     securityLine = settings.strictTransportSecurity.map { Array("Strict-Transport-Security: \($0)\r\n".utf8) } ?? []
     requestsPerSecondPerAddress = settings.connectionLimits.requestsPerSecondPerAddress

@@ -36,7 +36,7 @@ package struct AssertionSigner: Sendable {
     for snapshot: SessionSnapshot, _ entitlements: Entitlements = .none, issuer: String, audience: String, now: Timestamp
   ) throws -> String {
     let claims = Claims(
-      iss: issuer, aud: audience, sub: snapshot.account.id, amr: snapshot.session.passed.map(\.provider.rawValue),
+      iss: issuer, aud: audience, sub: snapshot.account.id, amr: snapshot.token == nil ? snapshot.session.passed.map(\.provider.rawValue) : ["token"],
       authTime: snapshot.session.authenticatedAt.seconds, emailVerified: snapshot.account.identifier(.email)?.verifiedAt != nil, iat: now.seconds,
       exp: now.seconds + Self.lifetime, groups: entitlements.groups.map(\.rawValue), claims: entitlements.claims)
     let encoder = JSONEncoder()

@@ -39,6 +39,8 @@ final class CachedSession {
   var lastSeenAt: Timestamp
   /// Until when uses need not be written down.
   var activityKnownUntil: Timestamp
+  /// Of a token: whose uses need not be written down until then.
+  var lastAddress = ClientAddress.unspecified
   private var assertions: [Signed] = []
 
   /// What is signed for one audience in one minute.

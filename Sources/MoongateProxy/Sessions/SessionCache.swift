@@ -2,7 +2,7 @@ import MoongateCore
 import MoongateSDK
 import NIOCore
 
-/// The sessions that one event loop remembers, so that a request costs no round trip to the store.
+/// The sessions, or the tokens of programs, that one event loop remembers, so that a request costs no round trip to the store.
 ///
 /// An entry is believed only while the store's changes are being heard (`SessionWatch.isFresh`); a change removes it. The
 /// number of entries and of questions at work is bounded, so that random tokens cost a bounded number of reads.
@@ -11,20 +11,35 @@ final class SessionCache {
   enum Answer {
     case live(CachedSession)
     case none
+    /// A wrong token, from an address that has sent too many: until then.
+    case locked(until: Timestamp)
     /// The store cannot be believed at the moment.
     case unavailable
     /// It has to be asked.
     case unknown
   }
 
+  /// What the store found.
+  enum Finding: Sendable {
+    case live(SessionSnapshot)
+    case absent
+    case locked(until: Timestamp)
+  }
+
+  /// Asks the store. Runs on any thread.
+  typealias Lookup = @Sendable () async throws -> Finding
+
   private static let most = 16_384
   private static let mostDead = 1024
   private static let mostAsking = 64
   private static let mostWaiting = 1024
 
-  private let dependencies: ProxyDependencies
   private let eventLoop: any EventLoop
+  /// Whether what is not there is remembered. A wrong token is not: each time that it comes, it is counted.
+  private let remembersDead: Bool
   private var live: [SessionKey: CachedSession] = [:]
+  /// By what changes are announced, where that is not the key: of tokens.
+  private var aliases: [SessionKey: SessionKey] = [:]
   private var dead: Set<SessionKey> = []
   private var asking: [SessionKey: Question] = [:]
   private var queue: [Question] = []
@@ -38,19 +53,21 @@ final class SessionCache {
   /// A question to the store, with those who wait for its answer.
   private final class Question {
     let key: SessionKey
+    let lookup: Lookup
     var callbacks: [(Answer) -> Void]
     /// `changes` when the store was asked; nil: not yet.
     var asked: UInt64?
 
-    init(_ key: SessionKey, _ callback: @escaping (Answer) -> Void) {
+    init(_ key: SessionKey, _ lookup: @escaping Lookup, _ callback: @escaping (Answer) -> Void) {
       self.key = key
+      self.lookup = lookup
       callbacks = [callback]
     }
   }
 
-  init(dependencies: ProxyDependencies, eventLoop: any EventLoop) {
-    self.dependencies = dependencies
+  init(eventLoop: any EventLoop, remembersDead: Bool) {
     self.eventLoop = eventLoop
+    self.remembersDead = remembersDead
   }
 
   /// How often it knew, and how much it holds.
@@ -68,7 +85,7 @@ final class SessionCache {
         return .live(session)
       }
       // It may have been used on another event loop or node since: only the store knows.
-      live[key] = nil
+      forget(key)
       return .unknown
     }
     guard dead.contains(key) else { return .unknown }
@@ -80,7 +97,8 @@ final class SessionCache {
   func holds(_ session: CachedSession) -> Bool { live[session.key] === session }
 
   /// Asks the store. The callback comes on the event loop, later.
-  func ask(_ key: SessionKey, _ callback: @escaping (Answer) -> Void) {
+  /// - Parameter lookup: how; of several that ask about one key at once, the first one's.
+  func ask(_ key: SessionKey, by lookup: @escaping Lookup, _ callback: @escaping (Answer) -> Void) {
     guard waiting < Self.mostWaiting else {
       counted.unavailable += 1
       return callback(.unavailable)
@@ -92,7 +110,7 @@ final class SessionCache {
       question.callbacks.append(callback)
       return
     }
-    let question = Question(key, callback)
+    let question = Question(key, lookup, callback)
     asking[key] = question
     guard working < Self.mostAsking else {
       queue.append(question)
@@ -106,24 +124,26 @@ final class SessionCache {
     let key = question.key
     let asked = changes
     question.asked = asked
-    let hash = key.tokenHash
-    let promise = eventLoop.makePromise(of: SessionSnapshot?.self)
-    let directory = dependencies.sessions
+    let promise = eventLoop.makePromise(of: Finding.self)
+    let lookup = question.lookup
     Task {
-      do { promise.succeed(try await directory.find(hash)) } catch { promise.fail(error) }
+      do { promise.succeed(try await lookup()) } catch { promise.fail(error) }
     }
     promise.futureResult.assumeIsolated().whenComplete { result in
       self.working -= 1
       let answer: Answer
       switch result {
-      case .success(let snapshot?):
+      case .success(.live(let snapshot)):
         let session = CachedSession(key: key, snapshot: snapshot)
         if asked == self.changes { self.keep(session) }
         answer = .live(session)
-      case .success(nil):
-        if self.dead.count >= Self.mostDead { self.dead.removeAll(keepingCapacity: true) }
-        if asked == self.changes { self.dead.insert(key) }
+      case .success(.absent):
+        if self.remembersDead {
+          if self.dead.count >= Self.mostDead { self.dead.removeAll(keepingCapacity: true) }
+          if asked == self.changes { self.dead.insert(key) }
+        }
         answer = .none
+      case .success(.locked(let until)): answer = .locked(until: until)
       case .failure:
         self.counted.unavailable += 1
         answer = .unavailable
@@ -139,9 +159,16 @@ final class SessionCache {
   private func keep(_ session: CachedSession) {
     if live.count >= Self.most {
       // The order of a dictionary is as good as random: an eighth goes, and comes back where it is still in use.
-      for key in live.keys.prefix(Self.most / 8) { live[key] = nil }
+      for key in Array(live.keys.prefix(Self.most / 8)) { forget(key) }
     }
     live[session.key] = session
+    let alias = SessionKey(session.snapshot.session.token)
+    if alias != session.key { aliases[alias] = session.key }
+  }
+
+  private func forget(_ key: SessionKey) {
+    guard let session = live.removeValue(forKey: key), !aliases.isEmpty else { return }
+    aliases[SessionKey(session.snapshot.session.token)] = nil
   }
 
   /// Notes that the session was used, and when that is to be written down.
@@ -166,16 +193,18 @@ final class SessionCache {
     changes &+= 1
     if changed.isIncomplete {
       live = [:]
+      aliases = [:]
       dead = []
       return
     }
     for token in changed.tokens {
-      let key = SessionKey(token)
-      live[key] = nil
+      let announced = SessionKey(token)
+      let key = aliases.isEmpty ? announced : aliases[announced] ?? announced
+      forget(key)
       dead.remove(key)
     }
     guard !changed.accounts.isEmpty else { return }
     let accounts = Set(changed.accounts)
-    for (key, session) in live where accounts.contains(session.snapshot.account.id) { live[key] = nil }
+    for (key, session) in live where accounts.contains(session.snapshot.account.id) { forget(key) }
   }
 }

@@ -130,6 +130,7 @@ enum AccountRows {
 
   static func raiseEpoch(of account: String, _ news: Announcements, _ rows: some SQLTransaction) throws {
     try rows.run("UPDATE account SET epoch = coalesce(epoch, 0) + 1 WHERE id = ?1", [.text(account)])
+    try AccessTokenRows.outdate(of: account, rows)
     news.add(account: account)
   }
 

@@ -98,6 +98,10 @@ struct PreparedChange: Sendable {
     case .spendCode(let code, let until): try SpentCodeRows.spend(code, until: until, rows)
     case .endSession(let token): try DomainTokenRows.endSession(token, news, rows)
     case .endSessions(let account, let except): try SessionRows.end(of: account, except: except, news, rows)
+    case .putAccessToken(let token, let most): try AccessTokenRows.put(token, most: most, rows)
+    case .supersedeAccessToken(let id, let until): try AccessTokenRows.supersede(id, until: until, news, rows)
+    case .endAccessToken(let id): try AccessTokenRows.end(id, news, rows)
+    case .noteAccessTokenExpired(let id): try AccessTokenRows.noteExpired(id, rows)
     case .clearTimer(let key): try rows.run("DELETE FROM timer WHERE key = ?1", [.bytes(key)])
     case .audit(let event): try EventRows.append(event, encoded: encoded, rows)
     }
@@ -123,7 +127,8 @@ struct PreparedChange: Sendable {
       holding.add(account: heir)
     case .putSession(let session), .replaceSession(_, let session): holding.add(account: session.account)
     case .putDomainToken(let new): holding.add(account: new.session.account)
-    case .putFlow, .deleteFlow, .createAccount, .endSession, .spendCode, .audit: break
+    case .putAccessToken(let token, _): if let owner = token.owner { holding.add(account: owner.id) }
+    case .putFlow, .deleteFlow, .createAccount, .endSession, .spendCode, .supersedeAccessToken, .endAccessToken, .noteAccessTokenExpired, .audit: break
     }
   }
 }

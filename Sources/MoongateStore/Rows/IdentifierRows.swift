@@ -85,6 +85,7 @@ enum IdentifierRows {
     }
     // Attack: an operator adds to a group whoever seems to be the owner of an address, and it is who claimed it first.
     try GroupRows.clear(account, rows)
+    try rows.run("DELETE FROM access_token WHERE account = ?1", [.text(account)])
     try SessionRows.end(of: account, except: nil, news, rows)
   }
 

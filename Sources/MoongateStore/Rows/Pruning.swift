@@ -39,6 +39,7 @@ final class Pruning: Sendable {
       """, [SQLValue(now - EventRows.memory)])
     let codes = try SpentCodeRows.prune(at: now, limit: Self.stretch, rows)
     let values = try ProviderValueRows.prune(at: now, limit: Self.stretch, rows)
+    let tokens = try AccessTokenRows.prune(at: now, limit: Self.stretch, rows)
     var place = place.withLock { $0 }
     // What is too old goes first: counting a quota takes milliseconds.
     let surplus = events < Self.stretch ? try dropSurplus(&place.surplus, rows) : 0
@@ -57,7 +58,7 @@ final class Pruning: Sendable {
       "timer", "key", from: &place.timer, dead: "resend_at <= ?3 AND sent_at <= ?4", [moment, SQLValue(now - ResendTimer.sequenceEnd)], rows)
     self.place.withLock { [place] in $0 = place }
     let isWalking = !(place.counter.isEmpty && place.pending.isEmpty && place.session.isEmpty && place.domainToken.isEmpty && place.timer.isEmpty)
-    return isWalking || [flows, changes, events, codes, values, surplus].contains { $0 >= Self.stretch }
+    return isWalking || [flows, changes, events, codes, values, tokens, surplus].contains { $0 >= Self.stretch }
   }
 
   /// Removes events beyond their quota. Which are too many is looked up when a walk begins.

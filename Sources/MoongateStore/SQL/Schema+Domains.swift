@@ -1,5 +1,5 @@
 extension Schema {
-  /// Step 10: sessions on several root domains, and codes that are good once.
+  /// Step 11: sessions on several root domains, and codes that are good once.
   ///
   /// An older gateway beside knows neither: `domains` is no setting of its configuration.
   static let domains = Step(

@@ -49,11 +49,17 @@ extension Schema {
       "token:bytes id:text account:text created_at expires_at idle last_seen_at passed:text user_agent:text"),
     table("group_member", since: 9, key: "name account", "name:text account:text added_at"),
     table(
-      "session_domain", since: 10, key: "token", "token:bytes account:text session:text domain:text issued_under:bytes passed:text"),
-    table("spent_code", since: 10, key: "code", "code:bytes expires_at"),
+      "session_domain", since: 11, key: "token", "token:bytes account:text session:text domain:text issued_under:bytes passed:text"),
+    table("spent_code", since: 11, key: "code", "code:bytes expires_at"),
     table("session_change", key: "number", "number at token:bytes account:text"),
     table("event", key: "number", "number id:text at event:bytes quota"),
     table("provider_value", since: 7, key: "provider key", "provider:text key:bytes sealed:bytes expires_at"),
+    table(
+      "access_token", since: 10, key: "id",
+      """
+      id:text hash:bytes master:text name:text account:text epoch member_of:text networks:text created_at expires_at is_superseded is_end_noted \
+      last_used_at last_used_from:text used_from:text
+      """),
     table("lease", since: 7, key: "name", "name:text holder:text fence held_until due_at"),
     table("node", since: 2, key: "id", "id:text generation:text seen_at keys:text"),
   ]

@@ -51,6 +51,20 @@ struct RetireKey: AsyncParsableCommand {
       """)
   }
 
+  /// Tokens of programs are hashed under a key, and move to the current one when they are used: nobody else knows their secrets.
+  private func release(tokensOf name: String, _ opened: OperatorStore, _ ring: KeyRing, _ source: KeySource) async throws {
+    guard let left = try await opened.store.accessTokensByKey()[name], left > 0 else { return }
+    let tokens = "\(left) token\(left == 1 ? "" : "s") of programs"
+    guard force else {
+      throw StartProblem(
+        """
+        \(name) stays: \(tokens) \(left == 1 ? "is" : "are") hashed under it. Each moves to \(ring.currentName) when it is used; rotate or revoke those \
+        that are not (`moongate token list`). When you can wait no longer, --force leaves them behind: they are wrong from then on.
+        """)
+    }
+    source.tell("Left behind: \(tokens), which are wrong from now on. Rotate them to get new ones.")
+  }
+
   private func release(_ opened: OperatorStore, _ masters: MasterKeys, _ left: MasterKeys, _ source: KeySource) async throws {
     let ring = KeyRing(masters)
     let isOldest = masters.oldest.name == name
@@ -74,6 +88,7 @@ struct RetireKey: AsyncParsableCommand {
         longer, --force removes them: their owners then sign in by a code and set new ones.
         """)
     }
+    try await release(tokensOf: name, opened, ring, source)
     if let left = census.sealed[name], left > 0 {
       throw StartProblem(
         "\(name) stays: \(records(left)) came under it meanwhile. Bring the key file to the gateways that still use it, then try again.")

@@ -90,7 +90,9 @@ struct Gateway {
     let proxy = Proxy(
       ProxyDependencies(
         generation: generations, sessions: SessionDirectory(store: store, clock: clock), watch: watch, activity: store, keys: key.keys,
-        clock: clock, random: random, audit: audit, logger: logger, policyFaults: policyFaults, providers: registry),
+        clock: clock, random: random, audit: audit, logger: logger, policyFaults: policyFaults, providers: registry,
+        tokens: AccessTokenDirectory(
+          store: store, generations: generations, keys: key.keys, clock: clock, random: random, logger: logger)),
       ownPrefixes: demo.map { [$0.path] } ?? [], accessLog: accessLog,
       page: { refusal, visitor, languages in
         pages.html(for: refusal, to: visitor, languages: languages, generation: generations.current)
@@ -105,7 +107,8 @@ struct Gateway {
       keySet: { proxy.keySet }, pages: pages, address: listen, server: server, mounts: demo.map { [$0] } ?? [], eventLoops: eventLoops,
       logger: logger, onListening: { _ in readiness.isListening(.gateway) })
     let adminApplication = AdminApplication(
-      store: store, accounts: AccountDesk(store: store, providers: registry, keys: key.keys, clock: clock, random: random), generations: generations,
+      store: store, accounts: AccountDesk(store: store, providers: registry, keys: key.keys, clock: clock, random: random),
+      tokens: ServiceTokens(store: store, keys: key.keys, clock: clock, random: random), generations: generations,
       audit: audit, clock: clock, random: random, pages: pages, address: admin, eventLoops: eventLoops, logger: logger,
       nodes: { heartbeat.nodes ?? [] }, reload: { await reload.reload()?.problems ?? [] }, outbox: { outbox.entries.map(OutboxEntry.init) },
       resetFactor: { provider, account, client throws(StoreFault) in
@@ -129,6 +132,7 @@ struct Gateway {
       MemoryRelease(),
       MaintenanceLoop(maintenance: Maintenance(engine, holder: heartbeat.id, jitter: { Double.random(in: 0..<1) })),
       UnverifiedAccountsLoop(store: store, generations: generations, clock: clock, random: random, logger: logger),
+      AccessTokenLoop(sweep: AccessTokenSweep(store: store, clock: clock, random: random), logger: logger),
       FileReload(reload: reload, watcher: watcher), SignalReload(reload: reload, accessLog: accessLog, logger: logger),
       CertificateReload(reload: reload), KeyReload(settings.key, keys: key.keys, logger: logger),
       Listener(name: "admin", address: admin, service: adminApplication),

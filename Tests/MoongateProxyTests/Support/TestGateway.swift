@@ -21,6 +21,8 @@ final class TestGateway: Sendable {
   let keys: KeyRing
   let active: ActiveGeneration
   let audit: AuditTrail
+  /// Where tokens of programs are.
+  let store: any Store
   let log = CapturedLog()
   private let channel: any Channel
   private let watching: Task<Void, Never>
@@ -39,10 +41,13 @@ final class TestGateway: Sendable {
     let watch = SessionWatch(store: sessions, logger: logger)
     keys = try KeyRing(master: Array(repeating: 7, count: 32))
     audit = AuditTrail(store: FakeAudit(), logger: logger)
+    store = try MemoryStore.make()
     proxy = Proxy(
       ProxyDependencies(
         generation: active, sessions: SessionDirectory(store: sessions, clock: clock), watch: watch, activity: sessions, keys: keys, clock: clock,
-        random: SeededRandom(), audit: audit, logger: logger, providers: try ProviderRegistry([StubPad(), StubMail()])), ownPrefixes: ownPrefixes,
+        random: SeededRandom(), audit: audit, logger: logger, providers: try ProviderRegistry([StubPad(), StubMail()]),
+        tokens: AccessTokenDirectory(store: store, generations: active, keys: keys, clock: clock, random: SystemRandom(), logger: logger)),
+      ownPrefixes: ownPrefixes,
       page: page)
     self.active = active
     self.clock = clock
@@ -67,6 +72,23 @@ final class TestGateway: Sendable {
   }
 
   deinit { watching.cancel() }
+
+  /// What an operator does to tokens.
+  var tokens: ServiceTokens { ServiceTokens(store: store, keys: keys, clock: clock, random: SystemRandom()) }
+
+  /// A new service token, as a program sends it.
+  func token(
+    _ name: String = "ci", groups: [String] = [], expires: String? = nil, networks: [String] = []
+  ) async throws -> (id: String, text: String) {
+    let made = try await tokens.create(
+      ServiceTokens.Wanted(name: name, groups: groups, expires: expires, networks: networks, rules: active.current.accounts))
+    return (made.token.id, made.secret.reveal())
+  }
+
+  /// A change of a token, as the store announces it.
+  func announce(_ id: String) async {
+    await proxy.forget(SessionChanges(latest: 0, tokens: [AccessToken.announcement(of: id)], accounts: [], isIncomplete: false))
+  }
 
   func stop() async {
     watching.cancel()
@@ -111,7 +133,7 @@ extension Route {
     _ path: String = "/**", host: String? = nil, methods: Set<String>? = nil, ports: [Int], open: Bool = false, requirement: Requirement? = nil,
     flow: String = "login", decide: FunctionName? = nil, timeout: Duration = .seconds(30), upgrade: Bool = false,
     headers: [(name: String, value: String)] = [], bodyLimit: Int? = nil,
-    bodyRate: BodyRate? = nil, groups: [String] = []
+    bodyRate: BodyRate? = nil, groups: [String] = [], tokens: RouteTokens? = nil
   ) -> Route {
     let parts = path.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
     return Route(
@@ -119,7 +141,7 @@ extension Route {
       upstreams: ports.map { Upstream(isSecure: false, host: "127.0.0.1", port: $0) }, isOpen: open, flow: flow, requirement: requirement,
       decide: decide, timeout: timeout, allowsUpgrade: upgrade, headers: headers, bodyLimit: bodyLimit, bodyRate: bodyRate,
       groups: groups.isEmpty ? nil : GroupRequirement(anyOf: groups.map(GroupName.init(test:))),
-      location: SourceLocation(file: "routes.lua", line: 1))
+      tokens: tokens, location: SourceLocation(file: "routes.lua", line: 1))
   }
 }
 

@@ -14,6 +14,10 @@ enum Estate {
     provider: provider, name: "verify", key: .identifier, counter: [0, 255, 7], max: 5, window: .seconds(600), counts: .failures,
     lock: [.seconds(900)], disables: false)
 
+  static let token = AccessToken(
+    id: "tk_1", name: "ci", owner: nil, groups: [GroupName(rawValue: "a, b")].compactMap(\.self), networks: [AddressBlock("10.0.0.0/8")].compactMap(\.self),
+    createdAt: now, expiresAt: nil, hash: AccessTokenHash(key: "k", bytes: [0, 255]))
+
   /// - Parameter rounds: of `Crash`; some 500 rows of a table are a page.
   static func fill(_ store: any Store, rounds: Int = 20) async throws {
     for number in 0..<rounds { try await Crash.act(number, on: store) }
@@ -30,6 +34,7 @@ enum Estate {
       [
         .settle(Settlement(reservation: settled, outcome: .failure, limits: [tries], timer: timer, now: now)), .createAccount(account),
         .putProviderRecord(account: account.id, provider, sealed: [0, 1, 2, 0, 255]), .endSession(TokenHash(of: "se_0".utf8)), .audit(event),
+        .putAccessToken(token),
       ], at: now)
     _ = try await store.putProviderValue(ProviderValue(place: place, sealed: [7, 0], expiresAt: now + .seconds(60)), ProviderValueRule(), at: now)
   }
@@ -41,6 +46,7 @@ enum Estate {
     let account = try await store.account(holding: phone)
     if account?.firstName != "Zoë" || account?.identifiers.map(\.identifier) != [phone, email] { missing.append("the account") }
     if try await store.providerRecord(of: "ac_zoe", for: provider) != [0, 1, 2, 0, 255] { missing.append("the record") }
+    if try await store.accessTokens(of: nil) != [token] { missing.append("the token") }
     if try await store.events(limit: 10).map(\.account) != ["ac_zoe"] { missing.append("the event") }
     if try await store.providerValue(at: place, at: now) != [7, 0] { missing.append("the provider's value") }
     let standing = try await store.standing([tries], timer, at: now)

@@ -42,6 +42,7 @@ extension Components {
           "id": Schema.text, "created_at": Schema.moment, "last_seen_at": Schema.moment, "expires_at": Schema.moment, "aal": Schema.count,
           "passed": Schema.list(of: Schema.named("PassedStep")), "user_agent": Schema.optionalText,
         ])),
+      "tokens": Schema.list(of: Schema.named("PersonalToken")),
       "events": Schema.list(
         of: Schema.answer([
           "id": Schema.text, "at": Schema.moment, "kind": Schema.text, "flow": Schema.optionalText, "provider": Schema.optionalText,

@@ -29,6 +29,12 @@ enum Schema {
   static let name: JSONValue = .members([
     "type": .text("string"), "minLength": .number(1), "maxLength": .number(100), "pattern": .text(anyText),
   ])
+  /// What a person calls a token (`PersonalTokenName`): it has to have a character that is seen.
+  static let tokenName: JSONValue = .members([
+    "type": .text("string"), "minLength": .number(1), "maxLength": .number(60), "pattern": .text("^[A-Za-z0-9][A-Za-z0-9 ._-]*$"),
+  ])
+  /// Days, 1 to 366.
+  static let tokenLifetime = input(pattern: "^([1-9][0-9]?|[12][0-9][0-9]|3[0-5][0-9]|36[0-6])d$")
   /// An id that an answer named.
   static let id = input(pattern: "^[A-Za-z0-9_-]{1,128}$")
   /// Behind a `?`: control characters are refused (`FormFields`).

@@ -1,6 +1,6 @@
 /// The pages, by their templates.
 enum PageTemplate: String, CaseIterable {
-  case account, choose, code, contact, delete, leave, login, logout, message, outbox, password, pin, step, wait
+  case account, choose, code, contact, delete, leave, login, logout, message, outbox, password, pin, step, token, wait
 
   /// What is shown by it.
   var model: any PageModel.Type {
@@ -18,6 +18,7 @@ enum PageTemplate: String, CaseIterable {
     case .password: PasswordForm.Model.self
     case .pin: PadPage.Model.self
     case .step: StepModel.self
+    case .token: TokenPage.Model.self
     case .wait: WaitModel.self
     }
   }

@@ -1,0 +1,92 @@
+import MoongateSDK
+
+// The tokens that people make for their own programs.
+
+extension FlowEngine {
+  /// The most tokens of one account, those that have expired and were not removed yet among them.
+  package static let mostPersonalTokens = 50
+  /// How long a token may live: a day to a year.
+  package static let tokenLifetimes: ClosedRange<Duration> = Duration.seconds(86_400)...Duration.seconds(366 * 86_400)
+
+  /// The gateway's time.
+  package var now: Timestamp { clock.now() }
+
+  /// The tokens of the session's account, by name.
+  package func personalTokens(client: ClientContext) async -> Result<[AccessToken], Refusal> {
+    await answer(client, flow: nil) { visit throws(Halt) in
+      guard let own = visit.client.session, own.isLive(at: visit.now) else { throw visit.refusal(.unauthenticated) }
+      let all = try await asking { () async throws(StoreFault) in try await store.accessTokens(of: own.account.id) }
+      return all.filter { $0.owner?.epoch == own.account.epoch }
+    }
+  }
+
+  /// Whether the session may make a token now, which needs a recent proof of something that the account holds.
+  package func mayMakeToken(client: ClientContext) async -> Result<Void, Refusal> {
+    await answer(client, flow: nil) { visit throws(Halt) in _ = try tokenOwner(visit) }
+  }
+
+  /// Makes a token for the session's account.
+  /// - Parameter lifetime: within `tokenLifetimes`.
+  /// - Returns: with the secret, which nobody can read again; 403 `denied` where no route takes such tokens; 422 `invalid_input` with the field.
+  package func makeToken(
+    named text: String, for lifetime: Duration, client: ClientContext
+  ) async -> Result<MadeAccessToken, Refusal> {
+    await answer(client, flow: nil) { visit throws(Halt) in
+      let account = try tokenOwner(visit)
+      guard let name = PersonalTokenName(text) else {
+        throw visit.refusal(.invalidInput, detail: "Please enter a name of at most 60 characters.", field: "name")
+      }
+      guard Self.tokenLifetimes.contains(lifetime) else {
+        throw visit.refusal(.invalidInput, detail: "A token lives for 1 to 366 days.", field: "expires")
+      }
+      let secret = AccessTokenSecret(from: random).text
+      let token = AccessToken(
+        id: AccessToken.newID(random), name: name.text, owner: AccountVersion(account), createdAt: visit.now, expiresAt: visit.now + lifetime,
+        hash: keys.accessTokenHash(secret))
+      let event = AuditEvent.about(token, .tokenCreated, at: visit.now, random, address: visit.client.address)
+      let changes: [Change] = [
+        .demandEpoch(AccountVersion(account)), .putAccessToken(token, most: Self.mostPersonalTokens), .audit(event),
+      ]
+      switch try await asking({ () async throws(StoreFault) in try await store.apply(changes, at: visit.now) }) {
+      case .applied: return MadeAccessToken(token: token, secret: secret)
+      case .conflict(.tokenNameTaken):
+        throw visit.refusal(.invalidInput, detail: "You have a token of this name already.", field: "name")
+      case .conflict(.tooManyTokens):
+        throw visit.refusal(.denied, detail: "You have \(Self.mostPersonalTokens) tokens already. Remove one first.")
+      case .conflict(let conflict): throw visit.refusal(conflict)
+      }
+    }
+  }
+
+  /// Ends a token of the session's account. Asks for no proof: who has lost a token wants it gone.
+  /// - Returns: 404 where the account has no such token; whether somebody else has is not told.
+  package func revokeToken(_ id: String, client: ClientContext) async -> Result<Void, Refusal> {
+    await answer(client, flow: nil) { visit throws(Halt) in
+      guard let own = visit.client.session, own.isLive(at: visit.now) else { throw visit.refusal(.unauthenticated) }
+      let all = try await asking { () async throws(StoreFault) in try await store.accessTokens(of: own.account.id) }
+      guard let token = all.first(where: { $0.id == id }) else { throw visit.refusal(.notFound) }
+      let event = AuditEvent.about(token, .tokenRevoked, at: visit.now, random, address: visit.client.address)
+      let result = try await asking { () async throws(StoreFault) in try await store.apply([.endAccessToken(id), .audit(event)], at: visit.now) }
+      guard case .applied = result else { throw visit.refusal(.notFound) }
+    }
+  }
+
+  /// The account that may make a token.
+  ///
+  /// Attack: a stolen session makes a token, and with it stays for a year.
+  private func tokenOwner(_ visit: Visit) throws(Halt) -> Account {
+    guard visit.client.session?.isLive(at: visit.now) ?? false else { throw visit.refusal(.unauthenticated) }
+    guard visit.generation.takesPersonalTokens else {
+      throw visit.refusal(.denied, detail: "No service here takes personal access tokens.")
+    }
+    return try held(visit)
+  }
+}
+
+extension PolicyGeneration {
+  /// The routes that take the tokens of people.
+  package var personalTokenRoutes: [Route] { routes.routes.filter { $0.tokens?.takesPersonal ?? false } }
+
+  /// Whether any route takes the tokens of people.
+  package var takesPersonalTokens: Bool { routes.routes.contains { $0.tokens?.takesPersonal ?? false } }
+}

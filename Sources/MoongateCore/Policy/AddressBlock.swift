@@ -1,0 +1,29 @@
+/// An address block such as 10.0.0.0/8.
+package struct AddressBlock: Sendable, Hashable, CustomStringConvertible {
+  /// 4 or 16 bytes, those beyond the prefix zero.
+  package let network: [UInt8]
+  /// Bits.
+  package let prefix: Int
+
+  package init(network: [UInt8], prefix: Int) {
+    self.network = network
+    self.prefix = prefix
+  }
+
+  /// Reads `10.0.0.0/8`; an address alone is a block of one. Bits beyond the prefix are made zero.
+  /// - Returns: nil where the text is no block.
+  package init?(_ text: String) {
+    let parts = text.split(separator: "/", omittingEmptySubsequences: false)
+    guard parts.count <= 2, let bytes = IPAddressText.parseV4(parts[0].utf8) ?? IPAddressText.parseV6(parts[0].utf8) else { return nil }
+    let width = bytes.count * 8
+    guard let prefix = parts.count == 1 ? width : Int(parts[1]), (0...width).contains(prefix) else { return nil }
+    let network = bytes.enumerated().map { index, byte in
+      let kept = min(8, max(0, prefix - index * 8))
+      return kept == 8 ? byte : byte & ~(0xff >> UInt8(kept))
+    }
+    self.init(network: network, prefix: prefix)
+  }
+
+  /// As it is written: `10.0.0.0/8`.
+  package var description: String { "\(ClientAddress.text(network))/\(prefix)" }
+}

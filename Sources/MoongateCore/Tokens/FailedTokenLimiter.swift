@@ -1,0 +1,127 @@
+import MoongateSDK
+import Synchronization
+
+extension ProviderName {
+  /// Under which the policy of tokens (`policies/token.lua`) and its locks are listed. No provider has this name.
+  package static let token: ProviderName = "token"
+}
+
+extension ProviderPolicy {
+  /// What holds for wrong tokens where the operator's folder says nothing else: the same as the shipped `policies/token.lua`.
+  package static let tokens = ProviderPolicy(
+    provider: .token, code: .none, resendAfter: [],
+    limits: [
+      Limit(
+        name: "wrong", action: .verify, key: .ip, max: .fixed(60), window: .fixed(.seconds(3600)), counts: .failures, lock: [.fixed(.seconds(900))],
+        disables: false, location: SourceLocation(file: "policies/token.lua", line: 0))
+    ], unknownAccount: .conceal, message: "", send: nil, verify: nil, locations: [:])
+}
+
+/// Counts wrong tokens by the address that they come from, in the ledger that all gateways of a store share.
+///
+/// A right token that the data path remembers costs no look into the ledger, so what is locked is remembered here: for a second, after which the ledger
+/// is asked again, so that a lock that an operator lifts ends at once.
+package final class FailedTokenLimiter: Sendable {
+  /// What is known of an address without asking.
+  package enum Standing: Sendable, Equatable {
+    case open
+    case locked(until: Timestamp)
+    /// It was locked a moment ago: the ledger has to be asked.
+    case unknown
+  }
+
+  private struct Lock {
+    let until: Timestamp
+    let checkedAt: Timestamp
+  }
+
+  private static let trust: Duration = .seconds(1)
+  private static let most = 10_000
+
+  private let store: any Store
+  private let generations: ActiveGeneration
+  private let keys: KeyRing
+  private let clock: any GatewayClock
+  private let random: any RandomSource
+  private let locks = Mutex<[ClientAddress: Lock]>([:])
+  private let hasLocks = Atomic<Bool>(false)
+
+  package init(store: any Store, generations: ActiveGeneration, keys: KeyRing, clock: any GatewayClock, random: any RandomSource) {
+    self.store = store
+    self.generations = generations
+    self.keys = keys
+    self.clock = clock
+    self.random = random
+  }
+
+  /// Does not wait.
+  package func standing(of address: ClientAddress, at now: Timestamp) -> Standing {
+    guard hasLocks.load(ordering: .acquiring) else { return .open }
+    return locks.withLock { locks in
+      guard let lock = locks[address] else { return .open }
+      guard now < lock.until else { return .open }
+      return now < lock.checkedAt + Self.trust ? .locked(until: lock.until) : .unknown
+    }
+  }
+
+  /// Asks the ledger whether tokens of the address are refused. Charges nothing.
+  /// - Returns: until when; nil: they are not.
+  package func lockedUntil(_ address: ClientAddress) async throws(StoreFault) -> Timestamp? {
+    let now = clock.now()
+    let limits = limits(for: address)
+    guard !limits.isEmpty else { return nil }
+    let until = try await store.counters(limits, at: now).filter { $0.isLocked(at: now) }.compactMap(\.lockedUntil).max()
+    note(address, until, at: now)
+    return until
+  }
+
+  /// Counts a wrong token.
+  /// - Returns: until when tokens of the address are refused; nil where this one was counted, and is refused for itself.
+  package func charge(_ address: ClientAddress) async throws(StoreFault) -> Timestamp? {
+    let now = clock.now()
+    let limits = limits(for: address)
+    guard !limits.isEmpty else { return nil }
+    let id = ReservationID(from: random)
+    switch try await store.reserve(ReservationRequest(id: id, now: now, limits: limits, timer: nil)) {
+    case .refused(let refusal):
+      let until: Timestamp
+      switch refusal.reason {
+      case .locked(let end), .full(let end), .timer(let end): until = end
+      case .disabled: until = now + .seconds(60)
+      }
+      note(address, until, at: now)
+      return until
+    case .filledByPending: return now + .seconds(1)
+    case .reserved:
+      let settlement = Settlement(reservation: id, outcome: .failure, limits: limits, timer: nil, now: now)
+      guard case .applied(let begun) = try await store.apply([.settle(settlement)], at: now) else { return nil }
+      if let until = begun.compactMap(\.until).max() {
+        note(address, until, at: now)
+        let event = AuditEvent(
+          id: DecisionID(from: random), at: now, kind: .locked, provider: .token, address: address.description,
+          detail: ["limit": begun[0].limit.name, "until": until.text])
+        try await store.append([event])
+      }
+      return nil
+    }
+  }
+
+  private func note(_ address: ClientAddress, _ until: Timestamp?, at now: Timestamp) {
+    locks.withLock { locks in
+      if locks.count >= Self.most { locks = locks.filter { now < $0.value.until } }
+      // Attack: locked addresses without end. Those that are forgotten are asked for in the ledger.
+      if locks.count >= Self.most { locks = [:] }
+      locks[address] = until.map { Lock(until: $0, checkedAt: now) }
+      hasLocks.store(!locks.isEmpty, ordering: .releasing)
+    }
+  }
+
+  private func limits(for address: ClientAddress) -> [ResolvedLimit] {
+    let subject = StepSubject(
+      provider: .token, identifier: nil, account: nil, conceals: false, flow: TokenHash(bytes: []), challenge: nil, address: address)
+    let resolved = try? generations.current.tokenPolicy.resolve(
+      .verify, for: subject, keys: keys, number: { number throws(PolicyFault) in number.fixedValue ?? 1 },
+      duration: { length throws(PolicyFault) in length.fixedValue ?? .seconds(3600) })
+    return resolved ?? []
+  }
+}

@@ -1,0 +1,108 @@
+import MoongateCore
+
+/// What a request's Authorization holds for a program: `Bearer mgt_…`, or `Basic` with such a token as its password (RFC 7617), for clients that know
+/// nothing else.
+enum ProgramCredential: Equatable {
+  /// A text of the form of our tokens.
+  case token([UInt8])
+  /// It begins like one, and is too short, too long, or holds other characters.
+  case malformedToken([UInt8])
+  /// Basic with a password that is no token of ours.
+  case otherPassword
+  /// Basic that cannot be read.
+  case malformedBasic(String)
+
+  /// Whether it is a token of ours, or somebody thought so: it goes nowhere.
+  var isToken: Bool {
+    switch self {
+    case .token, .malformedToken: true
+    case .otherPassword, .malformedBasic: false
+    }
+  }
+
+  /// The longest Basic that is read, in characters.
+  private static let longest = 1024
+
+  /// - Parameters:
+  ///   - value: of the Authorization field.
+  ///   - bearer: what stands behind `Bearer`, where that is its scheme.
+  /// - Returns: nil for another scheme, and for a Bearer that is no token of ours.
+  init?(_ bytes: Span<UInt8>, _ value: Range<Int>, bearer: Range<Int>?) {
+    if let bearer {
+      guard bearer.count >= Self.prefixLength,
+        ByteClass.equalCase(bytes, bearer.lowerBound..<bearer.lowerBound + Self.prefixLength, AccessTokenSecret.prefix)
+      else { return nil }
+      self.init(secret: bearer.map { bytes[$0] })
+      return
+    }
+    guard value.count >= 5, ByteClass.equal(bytes, value.lowerBound..<value.lowerBound + 5, "basic"),
+      value.count == 5 || bytes[value.lowerBound + 5] == 0x20
+    else { return nil }
+    var start = value.lowerBound + 5
+    while start < value.upperBound, bytes[start] == 0x20 { start += 1 }
+    guard value.upperBound - start <= Self.longest else {
+      self = .malformedBasic("it is longer than \(Self.longest) characters")
+      return
+    }
+    guard let pair = Base64.decode(bytes, start..<value.upperBound) else {
+      self = .malformedBasic("it is no base64")
+      return
+    }
+    guard let colon = pair.firstIndex(of: UInt8(ascii: ":")) else {
+      self = .malformedBasic("it has no colon between the user and the password")
+      return
+    }
+    // RFC 7617 section 2: neither may hold control characters.
+    guard !pair.contains(where: { $0 < 0x20 || $0 == 0x7f }) else {
+      self = .malformedBasic("it holds a control character")
+      return
+    }
+    let password = Array(pair[(colon + 1)...])
+    if password.starts(with: Self.prefix) { self.init(secret: password) } else { self = .otherPassword }
+  }
+
+  private static let prefix: [UInt8] = Array("\(AccessTokenSecret.prefix)".utf8)
+  private static let prefixLength = 4
+
+  private init(secret: [UInt8]) {
+    let isToken = secret.count == AccessTokenSecret.length && Credentials.isToken(secret.span, Self.prefixLength..<secret.count)
+    self = isToken ? .token(secret) : .malformedToken(Array(secret.prefix(64)))
+  }
+}
+
+/// Base64 as HTTP has it (RFC 4648 section 4): with its padding, in the one spelling of its bytes.
+enum Base64 {
+  /// - Returns: nil where the range holds anything else.
+  static func decode(_ bytes: Span<UInt8>, _ range: Range<Int>) -> [UInt8]? {
+    guard range.count.isMultiple(of: 4) else { return nil }
+    var end = range.upperBound
+    while end > range.lowerBound, range.upperBound - end < 2, bytes[end - 1] == UInt8(ascii: "=") { end -= 1 }
+    var decoded: [UInt8] = []
+    decoded.reserveCapacity(range.count / 4 * 3)
+    var pending: UInt32 = 0
+    var bits = 0
+    for index in range.lowerBound..<end {
+      guard let value = value(bytes[index]) else { return nil }
+      pending = pending << 6 | value
+      bits += 6
+      if bits >= 8 {
+        bits -= 8
+        decoded.append(UInt8(truncatingIfNeeded: pending >> UInt32(bits)))
+      }
+    }
+    // What is left over is zero, and as much padding is there as goes with it.
+    guard pending & (1 << UInt32(bits) - 1) == 0, range.upperBound - end == [0: 0, 2: 1, 4: 2][bits] else { return nil }
+    return decoded
+  }
+
+  private static func value(_ byte: UInt8) -> UInt32? {
+    switch byte {
+    case UInt8(ascii: "A")...UInt8(ascii: "Z"): UInt32(byte - UInt8(ascii: "A"))
+    case UInt8(ascii: "a")...UInt8(ascii: "z"): UInt32(byte - UInt8(ascii: "a")) + 26
+    case UInt8(ascii: "0")...UInt8(ascii: "9"): UInt32(byte - UInt8(ascii: "0")) + 52
+    case UInt8(ascii: "+"): 62
+    case UInt8(ascii: "/"): 63
+    default: nil
+    }
+  }
+}

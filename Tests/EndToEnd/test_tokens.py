@@ -1,0 +1,276 @@
+"""Tokens of programs: real clients reach services behind the gateway with one, and with nothing else."""
+
+import base64
+import http.server
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import threading
+import time
+
+import pytest
+import requests
+from house import BIN, House, problem, wait_for
+from processes import ROOT
+from test_accounts import tool
+
+GUIDE = (ROOT / "Documentation/guides/programs-without-a-person.md").read_text()
+ROUTES = """return routes {
+  { path = "/any/**", to = "http://127.0.0.1:3000", tokens = true },
+  { path = "/ci/**", to = "http://127.0.0.1:3000", tokens = { "ci" } },
+  { path = "/deploy/**", to = "http://127.0.0.1:3000", tokens = true, require = { group = "deployers" } },
+  { path = "/own/**", to = "http://127.0.0.1:3000", tokens = { personal = true } },
+  { path = "/**", to = "http://127.0.0.1:3000" },
+}
+"""
+
+
+class Service:
+    """What stands behind the gateway: files below /any/files, a small WebDAV below /any/dav, and everywhere else the head that reached it."""
+
+    def __init__(self, folder):
+        service = self
+        self.seen, self.folder = [], folder
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def answer(self, status, body=b"", **fields):
+                self.send_response(status)
+                for name, value in fields.items():
+                    self.send_header(name.replace("_", "-"), value)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                if self.command != "HEAD":
+                    self.wfile.write(body)
+
+            def handle_any(self):
+                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                service.seen.append((self.command, self.path, dict(self.headers)))
+                path = self.path.partition("?")[0]
+                file = folder / path.strip("/").replace("any/", "", 1)
+                if path.startswith("/any/dav"):
+                    return self.dav(path, file, body)
+                if path.startswith("/any/files"):
+                    return self.answer(200, file.read_bytes()) if file.is_file() else self.answer(404)
+                return self.answer(200, json.dumps({name.lower(): value for name, value in self.headers.items()}).encode())
+
+            def dav(self, path, file, body):
+                if self.command == "OPTIONS":
+                    return self.answer(200, DAV="1", Allow="OPTIONS, GET, HEAD, PUT, DELETE, PROPFIND, MKCOL")
+                if self.command == "PUT":
+                    file.write_bytes(body)
+                    return self.answer(201)
+                if not file.exists():
+                    return self.answer(404)
+                if self.command == "PROPFIND":
+                    entries = [(path, file)]
+                    if file.is_dir() and self.headers.get("Depth") == "1":
+                        entries += [(f"{path.rstrip('/')}/{inner.name}", inner) for inner in file.iterdir()]
+                    return self.answer(207, listing(entries), Content_Type="application/xml")
+                return self.answer(200, file.read_bytes())
+
+            do_GET = do_HEAD = do_PUT = do_POST = do_OPTIONS = do_PROPFIND = do_DELETE = handle_any
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.port = self.server.server_address[1]
+        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+
+    def end(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+def listing(entries):
+    lines = "".join(
+        f"<D:response><D:href>{path}{'/' if file.is_dir() and not path.endswith('/') else ''}</D:href><D:propstat><D:prop>"
+        f"<D:resourcetype>{'<D:collection/>' if file.is_dir() else ''}</D:resourcetype>"
+        f"<D:getcontentlength>{0 if file.is_dir() else file.stat().st_size}</D:getcontentlength></D:prop>"
+        "<D:status>HTTP/1.1 200 OK</D:status></D:propstat></D:response>" for path, file in entries)
+    return f'<?xml version="1.0"?><D:multistatus xmlns:D="DAV:">{lines}</D:multistatus>'.encode()
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tokens")
+    (folder / "files").mkdir()
+    (folder / "dav").mkdir()
+    service, house = Service(folder), House(folder)
+    house.edit("routes.lua", lambda _: ROUTES.replace("3000", str(service.port)))
+    house.edit("accounts.lua", lambda text: text.replace("return accounts {", "return accounts {\n  groups = { deployers = members(), staff = members() },", 1))
+    house.edit("policies/phone_otp.lua", lambda text: text.replace('"60s", "120s"', '"1s"'))
+    house.service = service
+    try:
+        yield house.start()
+    finally:
+        house.stop()
+        service.end()
+
+
+def create(house, name, *options):
+    status, text, complaint = tool(house, "token", "create", name, *options)
+    assert status == 0, complaint
+    assert re.fullmatch(r"mgt_[A-Za-z0-9_-]{43}\n", text), text
+    return text.strip()
+
+
+@pytest.fixture(scope="module")
+def token(place):
+    return create(place, "tools")
+
+
+def get(house, path, **options):
+    options.setdefault("timeout", 10)
+    return requests.get(house.url + path, allow_redirects=False, **options)
+
+
+def with_token(secret):
+    return {"headers": {"Authorization": f"Bearer {secret}"}}
+
+
+def run(*words, **options):
+    return subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=60, **options)
+
+
+def no_service_saw(house, secret):
+    told = json.dumps(house.service.seen)
+    pairs = {base64.b64encode(f"{user}:{secret}".encode()).decode() for user in ("any", "me", "login")}
+    return secret not in told and not any(pair in told for pair in pairs) and "mgt_" not in told
+
+
+def test_curl_by_basic_and_by_bearer(place, token):
+    for words in (["-u", f"any:{token}"], ["-H", f"Authorization: Bearer {token}"]):
+        done = run("curl", "-sS", "-i", *words, f"{place.url}/any/x")
+        assert done.returncode == 0 and done.stdout.startswith("HTTP/1.1 200"), done
+        assert '"remote-user": "token:tools"' in done.stdout
+    without = run("curl", "-sS", "-i", f"{place.url}/any/x").stdout
+    assert without.startswith("HTTP/1.1 401") and "WWW-Authenticate: Bearer\n" in without and 'WWW-Authenticate: Basic realm="' in without
+    people = run("curl", "-sS", "-i", "-u", f"any:{token}", f"{place.url}/people").stdout
+    assert people.startswith("HTTP/1.1 401") and "WWW-Authenticate" not in people
+    assert no_service_saw(place, token)
+
+
+def test_git_clones_by_basic(place, token, tmp_path):
+    if not shutil.which("git"):
+        pytest.skip("git is not installed")
+    work, bare = tmp_path / "work", place.service.folder / "files/tool.git"
+    identity = ["-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "init.defaultBranch=main"]
+    for words in (["init", work], ["-C", work, "commit", "--allow-empty", "-m", "the first"], ["clone", "--bare", work, bare],
+                  ["-C", bare, "update-server-info"]):
+        done = run("git", *identity, *words)
+        assert done.returncode == 0, done.stderr
+    env = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "GIT_TERMINAL_PROMPT": "0"}
+    address = place.url.replace("http://", f"http://any:{token}@") + "/any/files/tool.git"
+    done = run("git", "clone", address, tmp_path / "clone", env=env)
+    assert done.returncode == 0, done.stderr
+    assert "the first" in run("git", "-C", tmp_path / "clone", "log").stdout
+    refused = run("git", "clone", address.replace(token, token[:-1]), tmp_path / "none", env=env)
+    assert refused.returncode != 0 and not (tmp_path / "none").exists()
+    assert no_service_saw(place, token)
+
+
+def test_a_webdav_client_reads_and_writes(place, token, tmp_path):
+    if not shutil.which("cadaver"):
+        pytest.skip("cadaver is not installed")
+    netrc = tmp_path / ".netrc"
+    netrc.write_text(f"machine localhost login me password {token}\n")
+    netrc.chmod(0o600)
+    (tmp_path / "note.txt").write_text("a note")
+    script = f"put {tmp_path}/note.txt\nls\nget note.txt {tmp_path}/back.txt\nquit\n"
+    done = run("cadaver", f"{place.url}/any/dav/", input=script, env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "TERM": "dumb"}, cwd=tmp_path)
+    assert (tmp_path / "back.txt").exists() and (tmp_path / "back.txt").read_text() == "a note", done.stdout + done.stderr
+    assert (place.service.folder / "dav/note.txt").read_text() == "a note"
+    assert no_service_saw(place, token)
+
+
+def test_the_command_and_the_admin_api_tell_the_same(place):
+    made = tool(place, "token", "create", "same", "--expires", "90d", "--network", "127.0.0.0/8", "--group", "staff", "--group", "deployers", "--json")
+    assert made[0] == 0, made
+    made = json.loads(made[1])
+    assert made.pop("token").startswith("mgt_")
+    listed = json.loads(tool(place, "token", "list", "--json")[1])
+    answered = requests.get(f"{place.admin}/tokens", timeout=10).json()
+    assert listed == answered and next(entry for entry in listed if entry["name"] == "same") == made
+    assert made["groups"] == ["deployers", "staff"] and made["networks"] == ["127.0.0.0/8"]
+    other = requests.post(f"{place.admin}/tokens", json={"name": "by-admin", "groups": ["staff"]}, timeout=10)
+    assert other.status_code == 201 and set(other.json()) == set(made) | {"token"}
+    assert get(place, "/any/x", **with_token(other.json()["token"])).json()["remote-groups"] == "staff"
+    for words, sentence in ((("create", "same"), "There is a token same already"), (("create", "CI"), "is no name of a token"),
+                            (("create", "x", "--group", "stafff"), 'defines no group "stafff"'), (("revoke", "nobody"), "There is no token nobody"),
+                            (("rotate", "nobody"), "There is no token nobody"), (("create", "x", "--expires", "soon"), "is no length of time")):
+        status, text, complaint = tool(place, "token", *words)
+        assert status in (1, 2) and text == "" and sentence in complaint, complaint
+
+
+def test_groups_of_a_token(place, token):
+    with_group = create(place, "deployer", "--group", "deployers")
+    passed = get(place, "/deploy/x", **with_token(with_group))
+    assert passed.status_code == 200 and passed.json()["remote-groups"] == "deployers"
+    assertion = passed.json()["x-moongate-assertion"].split(".")[1]
+    claims = json.loads(base64.urlsafe_b64decode(assertion + "=" * (-len(assertion) % 4)))
+    assert claims["sub"] == "token:deployer" and claims["amr"] == ["token"] and claims["groups"] == ["deployers"]
+    problem(get(place, "/deploy/x", **with_token(token)), 403, "forbidden")
+    problem(get(place, "/ci/x", **with_token(token)), 403, "denied")
+
+
+@pytest.mark.alone
+def test_revoked_within_a_second_by_another_process(place):
+    secret = create(place, "brief")
+    assert get(place, "/any/x", **with_token(secret)).status_code == 200
+    rotated = json.loads(tool(place, "token", "rotate", "brief", "--overlap", "1h", "--json")[1])["token"]
+    assert get(place, "/any/x", **with_token(secret)).status_code == 200 and get(place, "/any/x", **with_token(rotated)).status_code == 200
+    assert tool(place, "token", "revoke", "brief")[0] == 0
+    revoked = time.monotonic()
+    wait_for(lambda: get(place, "/any/x", **with_token(secret)).status_code == 401, "the end of the old secret", 2)
+    wait_for(lambda: get(place, "/any/x", **with_token(rotated)).status_code == 401, "the end of the new secret", 2)
+    assert time.monotonic() - revoked < 1.5
+    events = [event["kind"] for event in requests.get(f"{place.admin}/events", timeout=10).json()]
+    assert {"token_created", "token_used", "token_rotated", "token_revoked"} <= set(events)
+
+
+def test_personal_tokens_are_their_owner(place, number):
+    person = place.register(number)
+    owner = with_token(person["session"]["token"])
+    made = place.api("POST", "/tokens", {"name": "laptop"}, **owner)
+    assert made.status_code == 201, made.text
+    secret = made.json()["token"]
+    seen = get(place, "/own/x", **with_token(secret))
+    assert seen.status_code == 200 and seen.json()["remote-user"] == person["account"]["id"] and seen.json()["remote-phone"] == number
+    problem(get(place, "/any/x", **with_token(secret)), 403, "denied")
+    problem(place.api("GET", "/session", **with_token(secret)), 401, "unauthenticated")
+    # Attack: a token beside somebody else's cookie.
+    both = {"headers": {"Authorization": f"Bearer {secret}", "Cookie": f"moongate={person['session']['token']}"}}
+    problem(get(place, "/own/x", **both), 400, "bad_request")
+    used = wait_for(lambda: place.api("GET", "/tokens", **owner).json()[0]["last_used_from"], "the last use", 5)
+    assert used == "127.0.0.0/24"
+    # Attack: a thief's token goes on after the owner has signed out everywhere else.
+    assert place.api("DELETE", "/sessions", **owner).status_code == 204
+    wait_for(lambda: get(place, "/own/x", **with_token(secret)).status_code == 401, "the token's end", 2)
+    assert place.api("GET", "/tokens", **owner).json() == []
+
+
+def test_the_guides_examples_are_right(empty_house):
+    """Documentation/guides/programs-without-a-person.md: its files load, and its commands do what they say."""
+    blocks = re.findall(r"^```lua\n-- (\S+)\n(.*?)^```$", GUIDE, re.M | re.S)
+    assert [name for name, _ in blocks] == ["routes.lua", "accounts.lua", "routes.lua", "routes.lua"]
+    for name, text in blocks:
+        (empty_house.config / name).write_text(text)
+        if name == "routes.lua" and "deployers" in text:
+            continue
+        checked = subprocess.run([BIN / "moongate", "check", "--config", empty_house.config], capture_output=True, text=True, timeout=120)
+        assert checked.returncode == 0, checked.stdout + checked.stderr
+    shown = subprocess.run([BIN / "moongate", "policy", "show", "token", "--config", empty_house.config], capture_output=True, text=True, timeout=60)
+    assert "limits.wrong.max" in shown.stdout and "60" in shown.stdout and "policies/token.lua" in shown.stdout
+    empty_house.start()
+    commands = [line for block in re.findall(r"^```sh\n(.*?)^```$", GUIDE, re.M | re.S) for line in block.splitlines() if line.startswith("moongate ")]
+    assert len(commands) == 4
+    for line in commands:
+        status, _, complaint = tool(empty_house, *line.partition(" > ")[0].split()[1:])
+        assert status == 0, f"{line}: {complaint}"
+    assert pathlib.Path(ROOT / "Documentation/README.md").read_text().count("guides/programs-without-a-person.md") == 1
