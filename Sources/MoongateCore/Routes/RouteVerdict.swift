@@ -21,7 +21,7 @@ extension RouteVerdict {
   package var isRefusal: Bool {
     switch self {
     case .pass, .noSession, .failed: false
-    case .emailNotVerified, .needs, .denied: true
+    case .emailNotVerified, .notInGroup, .needs, .denied: true
     }
   }
 }
