@@ -36,7 +36,8 @@ import Testing
     let found = try warnings(["hn"], languages: #"{ "en" }"#)
     #expect(
       found.first?.contains(
-        "nobody will see them: `languages` has en of the pages in en, hi; pages/hn.words adds one, and `languages` has to name it") == true, "\(found)")
+        "nobody will see them: `languages` has en of the pages in en, hi; pages/hn.words adds one, and `languages` has to name it") == true,
+      "\(found)")
   }
 
   @Test func anOperatorsOwnLanguageIsSeen() throws {
