@@ -161,6 +161,11 @@ final class Browser {
     return keep(try await client.send(.post, path, headers: headers, body: body), path)
   }
 
+  /// Calls the API, as a script of a page does.
+  func call(_ path: String, _ json: String) async throws -> Answer {
+    keep(try await client.call(.post, path, json, headers: [("Origin", origin)] + cookieHeader), address)
+  }
+
   /// Sends the page's form that has a field of this name, with its hidden fields, as a person would.
   @discardableResult
   func submit(_ fields: [String: String]) async throws -> Answer {

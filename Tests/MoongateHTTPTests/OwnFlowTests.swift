@@ -144,11 +144,9 @@ private struct Club: FullProvider {
     }
     try await gateway.run { client in
       let browser = try await Browser.owner(client)
-      let headers = browser.cookieHeader + [("Origin", "http://localhost:8080")]
-      let made = try await client.call(.post, "/api/auth/flows", #"{"flow":"password_set"}"#, headers: headers)
+      let made = try await browser.call("/api/auth/flows", #"{"flow":"password_set"}"#)
       let id = try #require(made["id"] as? String)
-      let set = try await client.call(
-        .post, "/api/auth/flows/\(id)/begin", #"{"provider":"password","password":"quiet pigeons at nine"}"#, headers: headers)
+      let set = try await browser.call("/api/auth/flows/\(id)/begin", #"{"provider":"password","password":"quiet pigeons at nine"}"#)
       #expect(set["status"] as? String == "complete", "\(set.text)")
       client.gateway.clock.advance(by: .seconds(1000))
       try await browser.visit("/auth/login?flow=step_up")

@@ -12,7 +12,9 @@ import Testing
     phone.words = StepWords(title: "Code by SMS", translations: Dictionary(uniqueKeysWithValues: tags.map { ($0, ["Code by SMS": "…"]) }))
     let providers = [phone] + TestFolder.providers.filter { $0.name != "phone_otp" }
     var files = pages.mapValues(Optional.some)
-    if let languages { files["gateway.lua"] = TestFolder.gateway.replacing("providers = {", with: "languages = \(languages),\n  providers = {") }
+    if let languages {
+      files["gateway.lua"] = TestFolder.gateway.replacing("providers = {", with: "languages = \(languages),\n  providers = {")
+    }
     let folder = try TestFolder(files)
     let loader = ConfigurationLoader(providers: providers.map(DescribedProvider.init), environment: [:], languages: ["en", "hi"])
     return try loader.load(folder: folder.scratch.path).get().warnings.map(\.description).filter { $0.contains("translated") }
@@ -34,7 +36,8 @@ import Testing
     let found = try warnings(["hn"], languages: #"{ "en" }"#)
     #expect(
       found.first?.contains(
-        "nobody will see them: `languages` has en of the pages in en, hi; pages/hn.words adds one, and `languages` has to name it") == true, "\(found)")
+        "nobody will see them: `languages` has en of the pages in en, hi; pages/hn.words adds one, and `languages` has to name it") == true,
+      "\(found)")
   }
 
   @Test func anOperatorsOwnLanguageIsSeen() throws {
