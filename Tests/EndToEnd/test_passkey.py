@@ -182,20 +182,20 @@ def test_too_late_and_tried_again(driver, tmp_path, number):
         house.stop()
 
 
-def test_a_device_that_verifies_nobody_is_one_factor(driver, tmp_path, number):
-    """User verification off: a security key with a touch and no PIN."""
+def test_a_device_that_verifies_nobody(driver, tmp_path, number):
+    """User verification off: a security key with a touch, no PIN and no memory. (That it is one factor is in PasskeyTests.)"""
     house = House(tmp_path)
     house.edit("policies/phone_otp.lua", many)
     house.edit("gateway.lua", lambda text: text.replace("passkey = {", 'passkey = { user_verification = "preferred",'))
     house.start()
     try:
         driver.execute_cdp_cmd("WebAuthn.enable", {})
-        Device(driver, transport="usb", hasUserVerification=False, isUserVerified=False)
+        Device(driver, transport="usb", hasResidentKey=False, hasUserVerification=False, isUserVerified=False)
         screen = Screen(driver, house).forget().belongs_to(number)
-        adds(screen, name="Touch only").forget()
-        screen.opens("/auth/step?flow=login&with=passkey&return_to=/home").at("/home")
+        adds(screen, name="Touch only").forget().belongs_to(number)
+        screen.opens("/auth/step?flow=passkey_unlock&return_to=/home").waits(lambda: screen.path == "/home", "the passkey, asked for on arrival")
         _, told = the_session(screen)
-        assert told.json()["session"]["aal"] == 1 and [step["provider"] for step in told.json()["session"]["passed"]] == ["passkey"], told.text
+        assert [step["provider"] for step in told.json()["session"]["passed"]] == ["phone_otp", "passkey"], told.text
     finally:
         driver.execute_cdp_cmd("WebAuthn.disable", {})
         house.stop()
@@ -462,7 +462,7 @@ def test_the_way_of_a_passkey(screen, key, language):
     assert listed(screen) == [] and not screen.all("a[href*='flow=passkey_disable']")
     if language == "en":
         screen.reads("Passkey removed. Your other devices are signed out.")
-        screen.waits(lambda: "A passkey was removed" in screen.house.outbox()[-1]["text"], "the notice")
+        screen.waits(lambda: any(entry["to"] == screen.number and "A passkey was removed" in entry["text"] for entry in screen.house.outbox()), "the notice")
 
 
 def test_in_hindi_and_by_keyboard(screen, key):

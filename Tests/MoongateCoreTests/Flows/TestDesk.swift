@@ -16,7 +16,7 @@ struct ToyCode: CodeProvider {
     ProviderDescriptor(
       name: name, beginFields: [InputField(name: "phone", kind: .phone)], submitFields: [InputField(name: "code", kind: .digits)],
       settings: [SettingField(name: "sms", kind: .messages(kind == .phone ? .sms : .mail), isRequired: true, help: "")],
-      policy: PolicySource(file: "toy.lua", text: ""), identifierKinds: [kind])
+      policy: PolicySource(file: "toy.lua", text: ""), identifierKinds: [kind], role: .provesIdentifier)
   }
 
   func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier {
