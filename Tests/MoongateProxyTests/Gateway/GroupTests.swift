@@ -81,16 +81,16 @@ import Testing
   }
 
   @Test func browserIsToldWhoIsSignedInAndWhereItWasGoing() async throws {
-    let seen = Mutex<RefusedVisitor?>(nil)
+    let seen = Seen()
     let gateway = try await TestGateway(
       routes: [.test(ports: [1], groups: ["ops"])],
       page: { refusal, visitor, _ in
-        seen.withLock { $0 = visitor }
+        seen.visitor.withLock { $0 = visitor }
         return "<p>\(refusal.code.name)</p>"
       }, change: Self.rules)
     let answer = try await gateway.talk(request("/ops/x?a=1", "Accept: text/html\r\n"))
     #expect(answer.hasPrefix("HTTP/1.1 403") && answer.contains("<p>forbidden</p>"))
-    let visitor = seen.withLock { $0 }
+    let visitor = seen.visitor.withLock { $0 }
     #expect(visitor?.account.id == TestGateway.account && visitor?.address == "http://localhost/ops/x?a=1")
     await gateway.stop()
   }
@@ -121,13 +121,13 @@ import Testing
       routes: [
         .test("/open/**", ports: [upstream.port], open: true), .test("/ops/**", ports: [upstream.port], groups: ["ops"]),
         .test(ports: [upstream.port]),
-      ]
-    ) { generation in
-      Self.rules(&generation)
-      generation.conditions[Self.function] = { _ throws(PolicyFault) in
-        throw PolicyFault(kind: .error, location: SourceLocation(file: "accounts.lua", line: 3), message: "no luck")
-      }
-    }
+      ],
+      change: { generation in
+        Self.rules(&generation)
+        generation.conditions[Self.function] = { _ throws(PolicyFault) in
+          throw PolicyFault(kind: .error, location: SourceLocation(file: "accounts.lua", line: 3), message: "no luck")
+        }
+      })
     gateway.sessions.put(TestGateway.token, TestGateway.snapshot(clock: gateway.clock, groups: [Self.ops]))
     for path in ["/ops/x", "/x"] {
       let answer = try await gateway.talk(request(path))
@@ -185,13 +185,15 @@ import Testing
   @Test func functionsCostNothingPerRequest() async throws {
     let upstream = try await RecordingUpstream()
     let counted = Counted()
-    let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], groups: ["staff"])]) { generation in
-      Self.rules(&generation)
-      generation.conditions[Self.function] = { _ in
-        counted.add()
-        return true
-      }
-    }
+    let gateway = try await TestGateway(
+      routes: [.test(ports: [upstream.port], groups: ["staff"])],
+      change: { generation in
+        Self.rules(&generation)
+        generation.conditions[Self.function] = { _ in
+          counted.add()
+          return true
+        }
+      })
     for _ in 0..<50 { #expect(try await gateway.talk(request()).hasPrefix("HTTP/1.1 200")) }
     #expect(counted.count <= ProcessInfo.processInfo.activeProcessorCount + 2)
     await gateway.stop()
@@ -220,6 +222,11 @@ import Testing
     let body = Data(Base64URL.decode(String(token.split(separator: ".")[1])) ?? [])
     return try #require(try JSONSerialization.jsonObject(with: body) as? [String: Any])
   }
+}
+
+/// What a page was told.
+private final class Seen: Sendable {
+  let visitor = Mutex<RefusedVisitor?>(nil)
 }
 
 /// Counts calls from any thread.
