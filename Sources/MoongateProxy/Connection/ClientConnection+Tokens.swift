@@ -50,7 +50,7 @@ extension ClientConnection {
     if credentials.cookies > 0 {
       return .refused(TokenRefusal(code: .badRequest, sentence: nil, reason: "a token beside a session's cookie"))
     }
-    let key = SessionKey(hashing: text.span, text.indices)
+    let key = SessionKey(hashing: text)
     let known = time.storeIsFresh ? answer ?? loop.tokens.known(key, from: address, now: time.now) : .unavailable
     switch known {
     case .live(let session): return admit(session, on: route, from: address, time.now)

@@ -14,6 +14,9 @@ struct SessionKey: Hashable {
     words = hash.finalize().withUnsafeBytes { $0.loadUnaligned(as: (UInt64, UInt64, UInt64, UInt64).self) }
   }
 
+  /// Hashes the token.
+  init(hashing token: [UInt8]) { self.init(hashing: token.span, token.indices) }
+
   init(_ hash: TokenHash) {
     words = hash.bytes.withUnsafeBytes { bytes in
       bytes.count == 32 ? bytes.loadUnaligned(as: (UInt64, UInt64, UInt64, UInt64).self) : (0, 0, 0, 0)
