@@ -1,5 +1,6 @@
-# make run    builds and starts the gateway, a demo service behind it and its outbox
-# make test   everything that has to hold, on a clean clone in one command
+# make run         builds and starts the gateway, a demo service behind it and its outbox
+# make test        everything that has to hold, on a clean clone in one command
+# make test-fast   while you work: style of what you changed, unit tests, a few end-to-end tests
 #
 # The debug build serves both: it is there in a few minutes on two cores and is built once. `make run CONFIGURATION=release`
 # takes about twice as long to build and is what to measure.
@@ -7,13 +8,18 @@ SHELL := /bin/bash
 .ONESHELL:
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: prove cluster check-guide check-removal bench-hash bench-policy fuzz fuzz-passkey fuzz-slice help deps test-deps build run test soak unit-test end-to-end bench format lint clean screenshots looks
+.PHONY: prove cluster check-guide check-removal bench-hash bench-policy bench-exec fuzz fuzz-passkey fuzz-slice help deps test-deps build moongate programs build-tests run test venv \
+  test-fast soak unit-test unit-test-beside unit-test-alone end-to-end end-to-end-beside end-to-end-alone bench format lint lint-changed clean screenshots looks
 
 CONFIGURATION ?= debug
 CONFIG ?= config
-# The check of who may import whom is part of every build, so that one build is shared by all targets. A debug build compiles a module at once, not
-# file by file: that takes two fifths less of the processor's time, since each file's compiler would read what the module's other files declare.
-SWIFT_BUILD := swift build -c $(CONFIGURATION) --explicit-target-dependency-import-check error $(if $(filter debug,$(CONFIGURATION)),-Xswiftc -wmo -Xswiftc -num-threads -Xswiftc 2)
+# Of a debug build: `make build DEBUG_INFO=dwarf` is for a debugger, and builds everything again.
+DEBUG_INFO ?= none
+# A debug build compiles a module at once, not file by file, since each file's compiler would read what the module's other files declare; it says what
+# the module declares in the same run, not in one of its own; and it keeps no index for editors and nothing for debuggers.
+DEBUG_FLAGS := --disable-index-store -debug-info-format $(DEBUG_INFO) -Xswiftc -wmo -Xswiftc -num-threads -Xswiftc 2 -Xswiftc -no-emit-module-separately-wmo
+# The check of who may import whom is part of every build, so that one build is shared by all targets.
+SWIFT_BUILD := swift build -c $(CONFIGURATION) --explicit-target-dependency-import-check error $(if $(filter debug,$(CONFIGURATION)),$(DEBUG_FLAGS))
 SWIFT_FILES := Sources Plugins Tests Package.swift
 
 BUILD_PACKAGES := liblua5.4-dev libsqlite3-dev libphonenumber-dev libargon2-dev libcrypt-dev libcurl4-openssl-dev libqrencode-dev libpq-dev libssl-dev zlib1g-dev
@@ -21,6 +27,8 @@ TEST_PACKAGES := curl openssl chromium chromium-driver fonts-lohit-deva fonts-no
 SOAK_PACKAGES := testssl.sh slowhttptest nghttp2-client
 BENCH_PACKAGES := wrk nginx postgresql
 VENV := .build-e2e/venv
+# Where a build puts the programs. Asking SwiftPM would wait for any build that is going on.
+BIN := $(CURDIR)/.build/$(CONFIGURATION)
 
 # $(call need,PACKAGES): installs what is missing of them, or prints the one command that does.
 define need
@@ -40,7 +48,7 @@ fi
 endef
 
 help:
-	@sed -n 's/^# //p' Makefile | head -2
+	@sed -n 's/^# //p' Makefile | head -3
 
 deps:
 	@command -v swift >/dev/null || { echo "Swift 6.3 or later is needed: https://www.swift.org/install" >&2; exit 1; }
@@ -53,7 +61,22 @@ build: deps
 	@echo "Building (the first time three to five minutes on two cores)"
 	$(SWIFT_BUILD)
 
-run: build
+# What runs, without the benches and what tests need.
+programs: moongate $(BIN)/demo-service
+
+moongate: deps
+	@echo "Building (the first time about three minutes on two cores)"
+	$(SWIFT_BUILD) --product moongate
+
+# Planning a build takes eight seconds of the processor's time, so this one is left out where nothing of the demo is new.
+$(BIN)/demo-service: $(wildcard Sources/demo-service/*.swift) Package.swift | moongate
+	$(SWIFT_BUILD) --product demo-service
+	touch $@
+
+build-tests: test-deps
+	@$(SWIFT_BUILD) --build-tests
+
+run: programs
 	@bin=$$($(SWIFT_BUILD) --show-bin-path)
 	set -m
 	"$$bin/demo-service" & demo=$$!
@@ -82,15 +105,50 @@ cluster: build
 	@$(call need,postgresql nginx python3)
 	MOONGATE_BIN=$$($(SWIFT_BUILD) --show-bin-path) exec python3 Tests/EndToEnd/cluster.py
 
-test: lint unit-test fuzz-slice end-to-end
+# Two cores have enough to do all the time: what needs no build goes on beside it, and the end-to-end tests begin as soon as the programs are there,
+# while the unit tests are still compiled at a lower priority. What measures time or memory comes last, with nothing beside it. What the parts say is
+# kept apart, and is printed as each ends.
+test: test-deps
+	@said=$$(mktemp -d); trap 'rm -rf "$$said"' EXIT
+	began=$$SECONDS
+	part() { if nice -n "$$1" $(MAKE) --no-print-directory $${@:2} >"$$said/log.$$2" 2>&1; then result=passed; else result=FAILED; touch "$$said/failed.$$2"; fi
+	  printf '\n== %s: %s after %s s\n' "$${*:2}" "$$result" "$$((SECONDS - began))" | cat "$$said/log.$$2" -; }
+	part 5 lint & part 5 venv & first=$$!
+	part 0 programs
+	wait $$first
+	if compgen -G "$$said/failed.*" >/dev/null; then wait; echo "Nothing was tested." >&2; exit 1; fi
+	part 0 end-to-end-beside & part 10 unit-test-beside & part 10 fuzz-slice & wait
+	part 0 unit-test-alone
+	part 0 end-to-end-alone
+	if compgen -G "$$said/failed.*" >/dev/null; then
+	  for failed in "$$said"/failed.*; do printf '\nFAILED: %s\n' "$${failed##*/failed.}"; tail -n 40 "$$said/log.$${failed##*/failed.}"; done >&2
+	  exit 1
+	fi
 
-unit-test: test-deps
-	@$(SWIFT_BUILD) --build-tests
-	# One at a time, since many of them measure time; but the store's, which wait for disks and databases, beside all others. Of thousands of lines
-	# those that tell what failed are said once more, at the end.
-	tests=$$($(SWIFT_BUILD) --show-bin-path)/moongatePackageTests.xctest
+# Less than two minutes where everything was built before: leaves out what kills stores and servers, plays all policies, or needs every page.
+FAST_SKIPS := ^MoongateStoreTests.*(Survival|Siege|Outage)|proverAgrees|$(TIMED)
+FAST_FILES := test_api test_forward test_signing_out test_limits
+test-fast: lint-changed build-tests $(VENV)/ready
+	@export MOONGATE_BIN=$(BIN)
+	$(VENV)/bin/python -m pytest $(FAST_FILES:%=Tests/EndToEnd/%.py) -q -m "not alone" -n 2 --dist loadfile & pages=$$!
+	$(MAKE) --no-print-directory unit-test-beside SKIPS='$(FAST_SKIPS)' BUILT=1
+	wait $$pages
+
+unit-test: unit-test-beside unit-test-alone
+
+# Whatever these suites measure needs a processor of their own.
+TIMED := ^CLuaTests.*KillTests
+SKIPS ?= $(TIMED)
+SHARDS := ^MoongateStoreTests ^MoongateHTTPTests
+empty :=
+both = $(subst $(empty) $(empty),|,$(SHARDS))
+
+# Store tests wait for disks and databases, and those of pages read all languages: each of them runs beside all others, and in each of these three
+# processes one test runs at a time. Of thousands of lines those that tell what failed are said once more, at the end.
+unit-test-beside: $(if $(BUILT),,build-tests)
+	@tests=$(BIN)/moongatePackageTests.xctest
 	said=$$(mktemp -d); trap 'rm -rf "$$said"' EXIT
-	run() { "$$tests" --testing-library swift-testing --no-parallel "$${@:2}" >"$$said/$$1" 2>&1 || again "$$1" || echo "$$?" >"$$said/$$1.failed"; }
+	run() { "$$tests" --testing-library swift-testing --no-parallel --skip '$(SKIPS)' "$${@:2}" >"$$said/$$1" 2>&1 || again "$$1" || echo "$$?" >"$$said/$$1.failed"; }
 	# A test that fails beside others on a busy machine gets one more try by itself, and is named. What crashes, or has no name to filter by, gets none.
 	again() {
 	  grep -qE '^✘ Test run with .* failed' "$$said/$$1" && ! grep -qE '^✘ Test "' "$$said/$$1" || return 1
@@ -98,10 +156,13 @@ unit-test: test-deps
 	  "$$tests" --testing-library swift-testing --no-parallel --filter "/($$(paste -sd'|' <<<"$$names"))\(" >"$$said/$$1.again" 2>&1 && grep -qE 'Test run with [1-9]' "$$said/$$1.again" || return 1
 	  echo "$$names" >>"$$said/second"
 	}
-	run stores --filter '^MoongateStoreTests' & run others --skip '^MoongateStoreTests' & wait
-	cat "$$said/stores" "$$said/others"
+	run stores --filter '^MoongateStoreTests' & run pages --filter '^MoongateHTTPTests' & run others --skip '$(both)' & wait
+	cat "$$said/stores" "$$said/pages" "$$said/others"
 	if compgen -G "$$said/*.failed" >/dev/null; then { printf '\nWhat failed:\n'; grep -hE '✘|error:|Fatal' "$$said"/*; exit 1; } >&2; fi
 	if [ -f "$$said/second" ]; then { printf '\nPassed at the second try only, which is a defect of the test:\n'; cat "$$said/second"; } >&2; fi
+
+unit-test-alone:
+	@$(BIN)/moongatePackageTests.xctest --testing-library swift-testing --no-parallel --filter '$(TIMED)'
 
 # Takes shipped providers, one after the other, out of a copy of the sources and builds the rest: PLUGIN="PIN TOTP", EmailCode unless said otherwise. Minutes,
 # so it is no part of `make test`; the copy keeps its build, so each one after the first costs little.
@@ -113,16 +174,27 @@ check-guide: test-deps $(VENV)/ready
 	@export MOONGATE_GUIDE=1 MOONGATE_NEW_PROVIDER=1 MOONGATE_BIN=$$($(SWIFT_BUILD) --show-bin-path)
 	$(VENV)/bin/python -m pytest Tests/EndToEnd/test_guide.py Tests/EndToEnd/test_provider_new.py -q
 
-# Drives the built programs: needs unit-test's (or any) build first. Most of the tests wait most of the time, so files run side by side; what
-# measures time or memory runs alone behind them.
-WORKERS ?= 4
-end-to-end: test-deps $(VENV)/ready
-	@export MOONGATE_BIN=$$($(SWIFT_BUILD) --show-bin-path)
-	run() { $(VENV)/bin/python -m pytest Tests/EndToEnd -q "$$@"; }
-	# What fails beside others on a busy machine gets one more try by itself, and is named: pytest leaves with 1 where tests failed, and only then.
-	again() { [ $$? = 1 ] && printf '\nOnce more, alone. What passes now is a defect of the test all the same:\n' && run -v --last-failed --last-failed-no-failures none; }
-	run -m "not alone" -n $(WORKERS) --dist loadfile || again
+# Drives the built programs, which any build makes. Most of the tests wait most of the time, so files run side by side, those that take longest first;
+# what measures time or memory runs alone behind them.
+WORKERS ?= 6
+end-to-end: end-to-end-beside end-to-end-alone
+
+# What fails beside others on a busy machine gets one more try by itself, and is named: pytest leaves with 1 where tests failed, and only then.
+define pytest
+export MOONGATE_BIN=$(BIN)
+run() { $(VENV)/bin/python -m pytest Tests/EndToEnd -q "$$@"; }
+again() { [ $$? = 1 ] && printf '\nOnce more, alone. What passes now is a defect of the test all the same:\n' && run -v --last-failed --last-failed-no-failures none; }
+endef
+
+end-to-end-beside: test-deps $(VENV)/ready
+	@$(pytest)
+	run -m "not alone" -n $(WORKERS) --dist loadfile --no-loadscope-reorder || again
+
+end-to-end-alone: test-deps $(VENV)/ready
+	@$(pytest)
 	run -m alone || again
+
+venv: $(VENV)/ready
 
 $(VENV)/ready: Tests/EndToEnd/requirements.txt
 	@$(call need,python3-venv)
@@ -208,6 +280,11 @@ format:
 
 lint:
 	@swift format lint --strict --parallel --recursive $(SWIFT_FILES)
+
+# Of what differs from the last commit.
+lint-changed:
+	@files=$$(git diff --name-only --diff-filter=d HEAD -- '*.swift'; git ls-files --others --exclude-standard -- '*.swift')
+	[ -z "$$files" ] || xargs swift format lint --strict --parallel <<<"$$files"
 
 clean:
 	@swift package clean

@@ -46,11 +46,10 @@ struct CompiledIn {
   /// - Parameters:
   ///   - uses: what it depends on besides MoongateSDK.
   ///   - shim: a system library, and the folder of the provider with the shim over it.
-  ///   - leavesOut: other files that are no sources.
-  ///   - embeds: what it embeds besides policy.lua and words/.
+  ///   - leavesOut: what it does not embed of the files that are no sources.
   ///   - testsUse: what its tests depend on besides all that.
   init(
-    _ name: String, uses: [Target.Dependency] = [], shim: (name: String, library: String)? = nil, leavesOut: [String] = [], embeds: [String] = [],
+    _ name: String, uses: [Target.Dependency] = [], shim: (name: String, library: String)? = nil, leavesOut: [String] = [],
     testsUse: [Target.Dependency] = []
   ) {
     dependency = .byName(name: name)
@@ -60,8 +59,7 @@ struct CompiledIn {
       shims.map { .target(name: $0.name, path: "\(folder)/\($0.name)", linkerSettings: [.linkedLibrary($0.library)]) } + [
         .target(
           name: name, dependencies: ["MoongateSDK"] + shims.map { .byName(name: $0.name) } + uses, path: folder,
-          exclude: ["README.md", "Tests"] + shims.map(\.name) + leavesOut,
-          resources: (["policy.lua", "words"] + embeds).map { .embedInCode($0) }, packageAccess: false, swiftSettings: strict),
+          exclude: ["README.md", "Tests"] + shims.map(\.name) + leavesOut, packageAccess: false, swiftSettings: strict, plugins: ["EmbedFiles"]),
         .testTarget(
           name: "\(name)Tests", dependencies: ["MoongateSDK", "MoongateConformance", .byName(name: name)] + uses + testsUse, path: "\(folder)/Tests",
           packageAccess: false, swiftSettings: strict),
@@ -71,13 +69,13 @@ struct CompiledIn {
 
 /// The compiled-in providers, a line each; Sources/moongate/Composition/Providers.swift lists them in the order in which they are offered.
 let providers = [
-  CompiledIn("PhoneOTP", shim: ("CPhoneNumber", library: "phonenumber"), embeds: ["cases.lua", "flows"]),
-  CompiledIn("EmailCode", embeds: ["cases.lua", "flows"]),
-  CompiledIn("PIN", leavesOut: ["subject.json"], embeds: ["cases.lua", "flows"]),
-  CompiledIn("Passkey", uses: [crypto, cryptoExtras, certificates, asn1], leavesOut: ["key.py", "subject.json"], embeds: ["cases.lua", "flows"]),
-  CompiledIn("Password", leavesOut: ["make-common.py"], embeds: ["common.bloom"]),
-  CompiledIn("GoogleOAuth", uses: [jwt, crypto], embeds: ["icon.svg", "cases.lua", "flows"], testsUse: [cryptoExtras]),
-  CompiledIn("TOTP", uses: [crypto], leavesOut: ["subject.json"], embeds: ["cases.lua", "flows"]),
+  CompiledIn("PhoneOTP", shim: ("CPhoneNumber", library: "phonenumber")),
+  CompiledIn("EmailCode"),
+  CompiledIn("PIN", leavesOut: ["subject.json"]),
+  CompiledIn("Passkey", uses: [crypto, cryptoExtras, certificates, asn1], leavesOut: ["key.py", "subject.json"]),
+  CompiledIn("Password", leavesOut: ["make-common.py"]),
+  CompiledIn("GoogleOAuth", uses: [jwt, crypto], testsUse: [cryptoExtras]),
+  CompiledIn("TOTP", uses: [crypto], leavesOut: ["subject.json"]),
 ]
 
 let package = Package(
@@ -111,6 +109,9 @@ let package = Package(
   targets: [
     // Who may import whom is in this list; `make test` builds with the explicit-import check, so it holds.
     .target(name: "MoongateSDK", swiftSettings: strict),
+    // What a target has besides its sources is compiled in, as `PackageResources`.
+    .plugin(name: "EmbedFiles", capability: .buildTool, dependencies: ["embed-files"], path: "Sources/EmbedFiles/Plugin"),
+    .executableTarget(name: "embed-files", path: "Sources/EmbedFiles/Tool", swiftSettings: strict),
     // The provider suite: as a stranger's tests see it, so it sees what a provider sees.
     .target(name: "MoongateConformance", dependencies: ["MoongateSDK"], packageAccess: false, swiftSettings: strict),
     .target(
@@ -144,7 +145,7 @@ let package = Package(
         "MoongateSDK", "MoongateCore", "MoongateProxy", "CQRCode", "CZlib", hummingbird, hummingbirdCore, mustache, nioCore, nioHTTPTypes, httpTypes,
         crypto, logging, lifecycle,
       ],
-      resources: [.embedInCode("Pages/Templates")], swiftSettings: strict),
+      exclude: ["Pages/Templates"], swiftSettings: strict, plugins: ["EmbedFiles"]),
     .target(
       name: "MoongateMockGoogle", dependencies: [hummingbird, httpTypes, nioCore, jwt, crypto, cryptoExtras], swiftSettings: strict),
     // The command, for `moongate` and for programs that have providers of their own. Its rules of import are those of `moongate`.
@@ -155,7 +156,7 @@ let package = Package(
         "MoongateMockGoogle", "MoongateExec", "CLinux", "CMalloc", jwt, arguments, lifecycle, unixSignals, logging, hummingbird,
         hummingbirdCore, nioCore, nioPosix, nioSSL, metrics,
       ] + providers.map(\.dependency),
-      path: "Sources/moongate", exclude: ["Main"], resources: [.embedInCode("Templates")], swiftSettings: strict),
+      path: "Sources/moongate", exclude: ["Main", "Templates"], swiftSettings: strict, plugins: ["EmbedFiles"]),
     .executableTarget(name: "moongate", dependencies: ["MoongateCommand"], path: "Sources/moongate/Main", swiftSettings: strict),
     .executableTarget(name: "demo-service", dependencies: [hummingbird, httpTypes, logging, arguments], swiftSettings: strict),
 

@@ -1,4 +1,5 @@
 import itertools
+import pathlib
 import zlib
 
 import pytest
@@ -96,9 +97,25 @@ def screen(driver, shipped, look):
     return screens.Screen(driver, shipped, look).forget()
 
 
-# The files that take longest, which begin first: the others fill the gaps beside them.
-LONG = ("test_pages_looks", "test_presentations_steps", "test_presentations", "test_reload", "test_pages_site", "test_pages_login", "test_attack_floods",
-        "test_pages_pin", "test_description", "test_postgres")
+# The files that take longest, which begin first, and the parts that they are run in: the others fill the gaps beside them.
+LONG = {
+    "test_pages_looks": 3, "test_languages": 3, "test_presentations": 2, "test_passkey": 2, "test_pages_site": 1, "test_presentations_steps": 1, "test_reload": 1,
+    "test_pages_pin": 1, "test_pages_account": 1, "test_pages_code": 1, "test_attack_floods": 1, "test_description": 1, "test_postgres": 1,
+    "test_pages_login": 1, "test_safe_configuration": 1, "test_start": 1, "test_exec": 1, "test_pages_layout": 1,
+}
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """A file's tests share houses and browsers, so one process runs them; of a long file, those of one part."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class LoadPartScheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            file, _, test = nodeid.partition("::")
+            return f"{file}, {zlib.crc32(test.encode()) % LONG.get(pathlib.Path(file).stem, 1)}"
+
+    return LoadPartScheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def pytest_collection_modifyitems(items):
