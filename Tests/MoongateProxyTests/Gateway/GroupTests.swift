@@ -24,6 +24,10 @@ import Testing
     generation.claims[claim] = { _ in .text("new") }
   }
 
+  @Sendable private static func fail(_ facts: Facts) throws(PolicyFault) -> Bool {
+    throw PolicyFault(kind: .error, location: SourceLocation(file: "accounts.lua", line: 3), message: "no luck")
+  }
+
   private func request(_ path: String = "/", _ more: String = "", token: String = TestGateway.token) -> String {
     "GET \(path) HTTP/1.1\r\nHost: localhost\r\nCookie: moongate=\(token)\r\n\(more)\r\n"
   }
@@ -124,9 +128,7 @@ import Testing
       ],
       change: { generation in
         Self.rules(&generation)
-        generation.conditions[Self.function] = { _ throws(PolicyFault) in
-          throw PolicyFault(kind: .error, location: SourceLocation(file: "accounts.lua", line: 3), message: "no luck")
-        }
+        generation.conditions[Self.function] = Self.fail
       })
     gateway.sessions.put(TestGateway.token, TestGateway.snapshot(clock: gateway.clock, groups: [Self.ops]))
     for path in ["/ops/x", "/x"] {
