@@ -24,10 +24,6 @@ import Testing
     generation.claims[claim] = { _ in .text("new") }
   }
 
-  @Sendable private static func fail(_ facts: Facts) throws(PolicyFault) -> Bool {
-    throw PolicyFault(kind: .error, location: SourceLocation(file: "accounts.lua", line: 3), message: "no luck")
-  }
-
   private func request(_ path: String = "/", _ more: String = "", token: String = TestGateway.token) -> String {
     "GET \(path) HTTP/1.1\r\nHost: localhost\r\nCookie: moongate=\(token)\r\n\(more)\r\n"
   }
@@ -120,6 +116,8 @@ import Testing
 
   /// Attack: a function that fails must neither let anybody in nor take a group away in silence: services refuse by groups as well.
   @Test func failingFunctionIs503AndNeverFewerGroups() async throws {
+    let fault = PolicyFault(kind: .error, location: SourceLocation(file: "accounts.lua", line: 3), message: "no luck")
+    @Sendable func failing(facts: Facts) throws(PolicyFault) -> Bool { throw fault }
     let upstream = try await RecordingUpstream()
     let gateway = try await TestGateway(
       routes: [
@@ -128,7 +126,7 @@ import Testing
       ],
       change: { generation in
         Self.rules(&generation)
-        generation.conditions[Self.function] = Self.fail
+        generation.conditions[Self.function] = failing
       })
     gateway.sessions.put(TestGateway.token, TestGateway.snapshot(clock: gateway.clock, groups: [Self.ops]))
     for path in ["/ops/x", "/x"] {
