@@ -7,7 +7,7 @@
 --   to         an upstream (scheme, host, port), or a list that is tried in turn
 --   allow      true: open to all, signed in or not
 --   flow       where someone without a session is led; "login" unless said otherwise
---   require    { passed = "phone_otp", within = "5m" } or { email_verified = true }
+--   require    { group = "ops" }, { passed = "phone_otp", within = "5m" } or { email_verified = true }; a group together with either
 --   decide     a function of facts, asked for each request: allow, deny "reason" or require_also "provider"
 --   timeout    the longest silence of the upstream; "30s" unless said otherwise
 --   websocket  true lets upgrades through

@@ -13,6 +13,7 @@
 ---@class (exact) moongate.Instance made by the name of a provider, as in phone_otp { … }
 ---@class (exact) moongate.Vary made by vary
 ---@class (exact) moongate.AnyOf made by any_of
+---@class (exact) moongate.Members made by members
 ---@class (exact) moongate.Fallback made by fallback
 ---@class (exact) moongate.Statement made by guarantee
 ---@class (exact) moongate.Case made by case
@@ -117,6 +118,7 @@
 ---@field message? string the text with {code} in it
 ---@field send? moongate.Decide a function of facts
 ---@field verify? moongate.Decide a function of facts
+---@field reasons? table<string, string> what people read of deny "reason", as in { country_not_served = "We do not serve this country yet." }
 
 ---What a code looks like and how long it lives.
 ---@class (exact) moongate.Code
@@ -188,8 +190,9 @@
 ---@field [integer] string the name of a service token
 ---@field personal? boolean true: the tokens that people have made on their account page (default: false)
 
----What a session must have: one of the two.
+---What a session must have: a group, a passed provider or a verified address; a group together with either.
 ---@class (exact) moongate.Requirement
+---@field group? string|moongate.AnyOf the name of a group, or any_of { … } of several
 ---@field passed? string the name of a provider
 ---@field within? moongate.Duration a duration, such as "15m"
 ---@field email_verified? boolean true or false
@@ -201,6 +204,8 @@
 ---@field change_within? moongate.Duration how recent a proof must be for a change of the account, such as "10m" (default: "10m")
 ---@field recovery_delay? moongate.Duration how long a new number or address cannot reset anything, such as "24h" (default: "24h")
 ---@field unverified_lifetime? moongate.Duration how long an account without a verified identifier is kept unused, such as "30d" (default: "30d")
+---@field groups? table<string, moongate.Members|fun(f: moongate.EntitlementFacts): boolean?> a table of groups, as in { ops = members() }
+---@field claims? table<string, fun(f: moongate.EntitlementFacts): string|number|boolean|nil> a table of functions, as in { plan = function(f) return "new" end }
 
 ---A provider, or a choice of them, that every session requires, perhaps with a condition.
 ---@class (exact) moongate.SignInRequirement
@@ -224,6 +229,7 @@
 ---@field passed? string|moongate.AnyOf a provider that a session has passed; with `route`
 ---@field factors? integer how many different providers a session has passed, from 1; with `route`
 ---@field within? moongate.Duration how long ago at most, such as "5m"; with `passed`
+---@field group? string|moongate.AnyOf a group that every requester is in, or any_of { … } of several; with `route`
 
 ---Facts of the account as the flow finds it, spelled as functions read them in f.account.
 ---@class (exact) moongate.GuaranteeAccount
@@ -258,6 +264,11 @@
 ---@field password? string the password that it has
 ---@field factors? table<string, string> the secrets that it has at other providers, as in { door_pin = "739154" }
 ---@field locked? boolean true: an operator locked it (default: false)
+
+---Adds the account to stored groups, or removes it with false.
+---@param names string|string[]|table<string, boolean>
+---@return moongate.Act
+function group(names) end
 
 ---Where requests come from, from here on.
 ---@class (exact) moongate.CaseClient
@@ -402,6 +413,11 @@
 ---@field passed table<string, integer?> by provider, when it was passed in Unix seconds
 ---@field age integer seconds since the session began
 ---@field aal integer 1: one factor; 2: two
+---@field groups table<string, true?> the groups of accounts.lua that the account is in
+---@field claims table<string, string|number|boolean|nil> the claims of accounts.lua about the account
+---@field email string? the account's verified address in lower case
+---@field phone string? the account's verified number with + and country code
+---@field email_verified boolean whether the account has a verified address
 
 ---@class (exact) moongate.Facts.providers.phone_otp
 ---@field country string? the number's country in two letters
@@ -495,6 +511,14 @@
 ---@field client moongate.Facts.client
 ---@field clock moongate.Facts.clock
 ---@field request moongate.Facts.request
+---@field session moongate.Facts.session
+
+---What functions of `groups` and `claims` are told.
+---@class (exact) moongate.EntitlementFacts
+---@field now integer Unix seconds
+---@field phone moongate.Facts.phone
+---@field email moongate.Facts.email
+---@field account moongate.Facts.account
 ---@field session moongate.Facts.session
 
 ---Lets through.
@@ -619,10 +643,14 @@ function wait(what) end
 ---@return moongate.Act
 function expect(what) end
 
----A step that any of these providers passes.
----@param providers string[]
+---A step that any of these providers passes, or any one of these groups.
+---@param names string[]
 ---@return moongate.AnyOf
-function any_of(providers) end
+function any_of(names) end
+
+---A group whose members `moongate group add` and `group remove` change.
+---@return moongate.Members
+function members() end
 
 ---A step whose code the first of these providers sends, and each next one where the one before it cannot deliver it.
 ---@param providers string[]

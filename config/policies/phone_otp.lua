@@ -47,4 +47,6 @@ return policy "phone_otp" {
   -- Two functions may be added, called with facts before a code is sent and before one is compared:
   --   send   = function(f) if f.phone.country ~= "IN" then return deny "country_not_served" end return allow end,
   --   verify = function(f) if f.client.network_changed then return require_also "pin" end return allow end,
+  -- and what people read where they deny:
+  --   reasons = { country_not_served = "We do not serve this country yet." },
 }

@@ -116,6 +116,8 @@ import Testing
 
   /// Attack: a function that fails must neither let anybody in nor take a group away in silence: services refuse by groups as well.
   @Test func failingFunctionIs503AndNeverFewerGroups() async throws {
+    let fault = PolicyFault(kind: .error, location: SourceLocation(file: "accounts.lua", line: 3), message: "no luck")
+    @Sendable func failing(facts: Facts) throws(PolicyFault) -> Bool { throw fault }
     let upstream = try await RecordingUpstream()
     let gateway = try await TestGateway(
       routes: [
@@ -124,9 +126,7 @@ import Testing
       ],
       change: { generation in
         Self.rules(&generation)
-        generation.conditions[Self.function] = { _ throws(PolicyFault) in
-          throw PolicyFault(kind: .error, location: SourceLocation(file: "accounts.lua", line: 3), message: "no luck")
-        }
+        generation.conditions[Self.function] = failing
       })
     gateway.sessions.put(TestGateway.token, TestGateway.snapshot(clock: gateway.clock, groups: [Self.ops]))
     for path in ["/ops/x", "/x"] {
