@@ -12,7 +12,7 @@ extension JSONValue {
         "language": .optional(account.language),
       ]),
       "identifiers": .list(account.identifiers.map(identifier)), "factors": .list(export.factors.map(factor)),
-      "sessions": .list(export.sessions.map(session)), "events": .list(export.events.map(event)),
+      "sessions": .list(export.sessions.map(session)), "events": .list(export.events.map(exportedEvent)),
     ])
   }
 
@@ -38,7 +38,7 @@ extension JSONValue {
   }
 
   /// What an event says of its decision, such as the line of a policy, is the operator's.
-  private static func event(_ event: AuditEvent) -> JSONValue {
+  private static func exportedEvent(_ event: AuditEvent) -> JSONValue {
     .members([
       "id": .text(event.id.text), "at": .text(event.at.text), "kind": .text(event.kind.rawValue), "flow": .optional(event.flow),
       "provider": .optional(event.provider?.rawValue), "address": .optional(event.address), "code": .optional(event.code),

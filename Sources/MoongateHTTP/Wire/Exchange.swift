@@ -42,8 +42,11 @@ struct Exchange: Sendable {
   }
 
   /// A refusal of this request, to be thrown: it is found under its decision id from now on.
-  func refusal(_ code: RefusalCode, detail: String? = nil, field: String? = nil, fault: String? = nil) -> Refusal {
-    recorder.record(Refusal(code, decision: decision, detail: detail, field: field), from: client.address, fault: fault)
+  func refusal(
+    _ code: RefusalCode, detail: String? = nil, field: String? = nil, retryAfter: Duration? = nil, fault: String? = nil
+  ) -> Refusal {
+    recorder.record(
+      Refusal(code, decision: decision, detail: detail, field: field, retryAfter: retryAfter), from: client.address, fault: fault)
   }
 
   /// One line for the operator about a refusal that the handler answers by itself.

@@ -30,6 +30,7 @@ struct GatewayReader {
     let limits = readLimits(reader)
     let origins = readOrigins(reader)
     let hsts = readHSTS(reader)
+    let audit = reader.take("audit").map { AuditReader(folder: folder, secrets: secrets, problems: problems).read($0, "audit") }
     if let publicURL, !publicURL.isSecure, !publicURL.isLoopback, let node = reader.said("public_url") {
       problems.warn(node.location, "public_url", "codes, PINs and cookies would travel unencrypted: use https outside this machine")
     }
@@ -41,6 +42,8 @@ struct GatewayReader {
       redirectHosts: redirectHosts, cookieDomain: cookieDomain, service: service, brand: brand, riskBudget: risk, providers: providers,
       connectionLimits: limits, corsOrigins: origins, adminToken: admin.token, hsts: hsts, locations: Self.locations(node))
     settings.languages = languages
+    settings.adminTokens = admin.tokens
+    settings.audit = audit ?? []
     return settings
   }
 

@@ -51,6 +51,10 @@ extension Schema {
     table("event", key: "number", "number id:text at event:bytes quota"),
     table("provider_value", since: 7, key: "provider key", "provider:text key:bytes sealed:bytes expires_at"),
     table("lease", since: 7, key: "name", "name:text holder:text fence held_until due_at"),
+    table(
+      "failed_attempt", since: 9, key: "counter at reservation",
+      "counter:bytes at reservation:bytes account:text identifier:text sealed:bytes"),
+    table("audit_cursor", since: 9, key: "sink", "sink:text number xact seen_at"),
     table("node", since: 2, key: "id", "id:text generation:text seen_at keys:text"),
   ]
 
