@@ -123,7 +123,8 @@ static const struct {
   {"accounts", take_table}, {"guarantees", take_table}, {"guarantee", take_title},
   {"webhook", take_table}, {"twilio", take_table}, {"smtp", take_table},    {"outbox", take_table_or_nothing},
   {"exec", take_table},
-  {"env", take_text},      {"file", take_text},    {"policy", take_title},  {"flow", take_title},
+  {"env", take_text},      {"file", take_text_or_table}, {"syslog", take_table_or_nothing},
+    {"policy", take_title},  {"flow", take_title},
   // The words of a case.
   {"case", take_title},    {"phone", take_text},   {"email", take_text},    {"provider", take_text},
   {"undeliverable", take_text},

@@ -26,6 +26,33 @@ package final class SpreadStore: Store {
     try await next.standing(limits, timer, at: now)
   }
   package func locks(at now: Timestamp) async throws(StoreFault) -> [LockRecord] { try await next.locks(at: now) }
+  package func locks(about traces: [String], at now: Timestamp) async throws(StoreFault) -> [LockRecord] {
+    try await next.locks(about: traces, at: now)
+  }
+  package func failedAttempts(at counters: [[UInt8]]) async throws(StoreFault) -> [FailedAttempt] {
+    try await next.failedAttempts(at: counters)
+  }
+  package func events(matching filter: AuditFilter, limit: Int) async throws(StoreFault) -> [AuditEvent] {
+    try await next.events(matching: filter, limit: limit)
+  }
+  package func auditCursor(of sink: String, at now: Timestamp) async throws(StoreFault) -> AuditPosition {
+    try await next.auditCursor(of: sink, at: now)
+  }
+  package func events(after position: AuditPosition, limit: Int) async throws(StoreFault) -> [PositionedEvent] {
+    try await next.events(after: position, limit: limit)
+  }
+  package func moveAuditCursor(
+    of sink: String, to position: AuditPosition, under lease: Lease, at now: Timestamp
+  ) async throws(StoreFault) -> Bool { try await next.moveAuditCursor(of: sink, to: position, under: lease, at: now) }
+  package func auditBacklog(after position: AuditPosition) async throws(StoreFault) -> AuditBacklog {
+    try await next.auditBacklog(after: position)
+  }
+  package func forgetAuditCursors(unusedSince moment: Timestamp, except sinks: [String], at now: Timestamp) async throws(StoreFault) {
+    try await next.forgetAuditCursors(unusedSince: moment, except: sinks, at: now)
+  }
+  package func renewLease(_ lease: Lease, for length: Duration, at now: Timestamp) async throws(StoreFault) -> Lease? {
+    try await next.renewLease(lease, for: length, at: now)
+  }
   package func liftLock(_ id: String, at now: Timestamp) async throws(StoreFault) -> Bool { try await next.liftLock(id, at: now) }
   package func flow(_ id: TokenHash) async throws(StoreFault) -> FlowRecord? { try await next.flow(id) }
   package func evictFlows(beyond bound: FlowBound, at now: Timestamp) async throws(StoreFault) -> Int {

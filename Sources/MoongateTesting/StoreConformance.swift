@@ -22,7 +22,8 @@ package struct StoreConformance: Sendable, CustomTestStringConvertible {
 
   /// All checks.
   package static let all: [StoreConformance] =
-    ledger + locks + timers + flows + accounts + changing + operated + sessions + trail + bounds + nodes + values + leases + groups + domains + tokens
+    ledger + locks + attempts + timers + flows + accounts + changing + operated + sessions + trail + audit + bounds + nodes + values + leases + groups
+    + domains + tokens
 
   /// - Parameter store: an empty one.
   package func run(on store: any Store) async throws { try await body(StoreBench(store: store)) }

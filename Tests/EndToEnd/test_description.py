@@ -30,3 +30,21 @@ def test_it_answers_as_it_says(house, number, choice):
     tested = re.search(r"Tested: (\d+)", told.stdout)
     assert tested and int(tested.group(1)) > 0, "nothing was tried: " + told.stdout[-3000:]
     assert house.gateway.process.poll() is None
+
+
+def test_the_admin_listener_answers_as_it_says(empty_house):
+    """With a token, as on an address that other machines reach. (Wrong tokens are bounded, so a stranger's program must not try some.)"""
+    house = empty_house
+    token = "0123456789abcdef-the-operators-token"
+    house.edit("gateway.lua", lambda text: re.sub(
+        r"\n  admin = .*", f'\n  admin = {{ address = "127.0.0.1:{house.ports[1]}", token = env "ADMIN" }},', text))
+    house.start(ADMIN=token)
+    told = subprocess.run(
+        [pathlib.Path(sys.executable).parent / "schemathesis", "--config-file", CONFIGURATION, "run", f"{house.admin}/openapi.json", "--url", house.admin,
+         "--seed", "1", "--phases", PHASES, "--max-examples", str(EXAMPLES), "--max-time", str(SECONDS), "--generation-database", "none", "--no-color",
+         "--exclude-checks", "ignored_auth", "-H", f"Authorization: Bearer {token}"],
+        cwd=house.config, capture_output=True, text=True, timeout=SECONDS + 120)
+    assert told.returncode == 0, told.stdout[-6000:] + told.stderr[-2000:]
+    tested = re.search(r"Tested: (\d+)", told.stdout)
+    assert tested and int(tested.group(1)) > 0, "nothing was tried: " + told.stdout[-3000:]
+    assert house.gateway.process.poll() is None

@@ -32,6 +32,7 @@ struct APIDescription: @unchecked Sendable {
     }
     guard let content = answer["content"] as? [String: [String: Any]] else { return body.isEmpty ? [] : ["a body where none is described"] }
     guard let type, let schema = content[type]?["schema"] else { return ["\(method) \(target) \(status) answers \(type ?? "no type")"] }
+    guard type.contains("json") else { return [] }
     guard let value = try? JSONSerialization.jsonObject(with: body, options: .fragmentsAllowed) else { return ["no JSON"] }
     return check(value, schema as? [String: Any] ?? [:], at: "\(method) \(target) \(status)")
   }

@@ -35,7 +35,8 @@ import Testing
         let flow = try #require(refused["id"] as? String)
         let begun = try await client.call(.post, "/api/auth/flows/\(flow)/begin", #"{"provider":"phone_otp","phone":"99999 99999"}"#)
         #expect(begun.status == 403 && begun["code"] as? String == "disabled")
-        #expect(try await admin.send(.post, "/accounts/\(id)/unlock").status == 204)
+        let unlocked = try await admin.send(.post, "/accounts/\(id)/unlock")
+        #expect(unlocked.status == 200 && unlocked["was_locked"] as? Bool == true && (unlocked["locks"] as? [Any])?.isEmpty == true)
         #expect(try await client.call(.post, "/api/auth/flows/\(flow)/begin", #"{"provider":"phone_otp","phone":"99999 99999"}"#).status == 200)
 
         _ = try await gateway.store.apply([.putProviderRecord(account: id, "pin", sealed: [1])], at: gateway.clock.now())

@@ -42,11 +42,14 @@ import Testing
             code: $0.message.code)
         }
       },
-      resetFactor: { provider, account, client throws(StoreFault) in
-        try await gateway.engine.resetFactor(provider, of: account, by: ["by": "admin listener"], client: client)
+      resetFactor: { provider, account, identity, client throws(StoreFault) in
+        try await gateway.engine.resetFactor(provider, of: account, by: identity, client: client)
       }
     ).application
-    try await application.test(.router) { client in try await body(Client(client: client, gateway: gateway)) }
+    try await application.test(.router) { client in
+      let description = try await client.execute(uri: "/openapi.json", method: .get)
+      try await body(Client(client: client, gateway: gateway, description: try APIDescription(String(buffer: description.body))))
+    }
   }
 
   static func gateway(store: (any Store)? = nil) throws -> TestGateway {
@@ -220,7 +223,7 @@ import Testing
       random: gateway.random,
       pages: try PageRenderer(logger: gateway.log.logger),
       eventLoops: MultiThreadedEventLoopGroup.singleton, logger: gateway.log.logger, reload: { [] }, outbox: { [] },
-      resetFactor: { _, _, _ in .unknown })
+      resetFactor: { _, _, _, _ in .unknown })
     for path in ["/outbox", "/policy", "/healthz", "/events"] {
       let request = Request(head: HTTPRequest(method: .get, scheme: "http", authority: host, path: path), body: .init(buffer: .init()))
       let response = try await application.responder.respond(to: request, context: ConnectionContext(source: .testing(gateway)))

@@ -29,7 +29,7 @@ import Testing
       clock: gateway.clock,
       random: gateway.random, pages: try PageRenderer(logger: gateway.log.logger), address: listen,
       eventLoops: MultiThreadedEventLoopGroup.singleton, logger: gateway.log.logger, reload: { [] }, outbox: { [] },
-      resetFactor: { _, _, _ in .unknown })
+      resetFactor: { _, _, _, _ in .unknown })
   }
 
   private func ask(
@@ -129,5 +129,79 @@ import Testing
     let application = try application(gateway, listen: ListenAddress(host: "127.0.0.1", port: 9901))
     #expect(try await ask(gateway, application, "/policy", host: "127.0.0.1:9901").status == .unauthorized)
     #expect(try await ask(gateway, application, "/policy", host: "127.0.0.1:9901", authorization: ["Bearer \(Self.token)"]).status == .ok)
+  }
+
+  private static let reading = "reading-0123456789abcdef"
+  private static let acting = "acting-0123456789abcdef"
+
+  private func named() throws -> TestGateway {
+    var generation = TestGeneration.gateway(for: [PhoneOTP()])
+    generation.gateway.adminTokens = [
+      AdminToken(name: "grafana", role: .read, secret: SecretText(Self.reading)),
+      AdminToken(name: "ravi", role: .act, secret: SecretText(Self.acting)),
+    ]
+    return try TestGateway(providers: [PhoneOTP()], generation: generation)
+  }
+
+  /// Attack: a dashboard's token unlocks an account, reads a code from the outbox, or takes out everything about a person.
+  @Test(arguments: [
+    (HTTPRequest.Method.post, "/policy/reload"), (.delete, "/locks/x"), (.delete, "/accounts/ac_x"), (.post, "/accounts/ac_x/lock"),
+    (.post, "/accounts/ac_x/unlock"), (.post, "/accounts/ac_x/disable"), (.delete, "/accounts/ac_x/sessions"),
+    (.delete, "/accounts/ac_x/factors/pin"), (.get, "/outbox"), (.get, "/outbox?x=1"), (.head, "/outbox"), (.get, "/accounts/ac_x/export"),
+  ]) func aTokenThatReadsDoesNotAct(_ method: HTTPRequest.Method, _ path: String) async throws {
+    let gateway = try named()
+    let application = try application(gateway)
+    let reading = try await ask(gateway, application, path, method, authorization: ["Bearer \(Self.reading)"])
+    #expect(reading.status == .forbidden)
+    let acting = try await ask(gateway, application, path, method, authorization: ["Bearer \(Self.acting)"])
+    #expect(acting.status != .forbidden && acting.status != .unauthorized, "\(acting.status)")
+  }
+
+  @Test func aTokenThatReadsReads() async throws {
+    let gateway = try named()
+    let application = try application(gateway)
+    for path in ["/policy", "/metrics", "/locks", "/events", "/accounts", "/openapi.json"] {
+      #expect(try await ask(gateway, application, path, authorization: ["Bearer \(Self.reading)"]).status == .ok, "\(path)")
+      #expect(try await ask(gateway, application, path).status == .unauthorized, "\(path)")
+    }
+  }
+
+  @Test func everyActIsToldWithTheTokensName() async throws {
+    let gateway = try named()
+    let application = try application(gateway)
+    let now = gateway.clock.now()
+    _ = try await gateway.store.apply([.createAccount(Account(id: "ac_1", createdAt: now, lastSeenAt: now))], at: now)
+    let acts: [(HTTPRequest.Method, String, AuditEvent.Kind)] = [
+      (.post, "/policy/reload", .reloadRequested), (.post, "/accounts/ac_1/lock", .accountLocked), (.post, "/accounts/ac_1/unlock", .accountUnlocked),
+      (.post, "/accounts/ac_1/disable", .accountDisabled), (.delete, "/accounts/ac_1/sessions", .sessionEnded),
+      (.get, "/accounts/ac_1/export", .accountExported), (.delete, "/accounts/ac_1", .accountDeleted),
+    ]
+    for (method, path, kind) in acts {
+      _ = try await ask(gateway, application, path, method, authorization: ["Bearer \(Self.acting)"])
+      let event = try #require(try await gateway.audit.events(limit: 1).first)
+      #expect(event.kind == kind && event.detail["operator"] == "ravi" && event.detail["by"] == "admin listener", "\(path): \(event)")
+    }
+  }
+
+  /// Attack: a program tries token after token. Beyond a bound its address learns nothing, not even that one was right; others go on.
+  @Test func wrongTokensAreBounded() async throws {
+    let gateway = try named()
+    let application = try application(gateway)
+    for _ in 0..<20 {
+      #expect(try await ask(gateway, application, "/policy", authorization: ["Bearer wrong-0123456789abcdef"]).status == .unauthorized)
+    }
+    let right = ["Bearer \(Self.acting)"]
+    let refused = try await ask(gateway, application, "/policy", authorization: right)
+    #expect(refused.status == .tooManyRequests && refused.headers[.retryAfter] == "60")
+    #expect(try await ask(gateway, application, "/healthz").status == .ok)
+    let metrics = AdminTokenFailuresProbe.names
+    gateway.clock.advance(by: .seconds(60))
+    let text = try await body(try await ask(gateway, application, "/metrics", authorization: right))
+    #expect(metrics.allSatisfy { text.contains($0) }, "counted")
+  }
+
+  /// Names of metrics, with what they count after the test above.
+  private enum AdminTokenFailuresProbe {
+    static let names = ["moongate_admin_wrong_tokens_total 20", "moongate_admin_turned_away_total 1"]
   }
 }

@@ -9,6 +9,7 @@
 ---@class (exact) moongate.File what a file returns
 ---@class (exact) moongate.Secret made by env or file
 ---@class (exact) moongate.Delivery made by outbox, smtp, webhook or twilio
+---@class (exact) moongate.AuditSink made by file, syslog or webhook
 ---@class (exact) moongate.Exec made by exec
 ---@class (exact) moongate.Instance made by the name of a provider, as in phone_otp { … }
 ---@class (exact) moongate.Vary made by vary
@@ -40,12 +41,36 @@
 ---@field languages? string[] the languages of pages and messages, such as { "en", "hi" }
 ---@field risk_budget? string a probability, such as "0.1% per 30d"
 ---@field limits? moongate.ConnectionLimits bounds on connections
+---@field audit? moongate.AuditSink[] where copies of the audit trail go, as in { file { path = "data/audit.log" } }
 ---@field providers moongate.Providers a table of providers, as in { phone_otp = { sms = outbox() } }
 
 ---An admin listener that other machines reach.
 ---@class (exact) moongate.Admin
 ---@field address string an address, such as "10.0.0.5:9901"
 ---@field token? moongate.Secret what each call must carry as Authorization: Bearer, as in env "MOONGATE_ADMIN_TOKEN"
+---@field tokens? moongate.AdminToken[] a list of tokens with names and roles, as in { { name = "grafana", role = "read", token = env "…" } }
+
+---A token of the admin listener, with the name by which the audit trail knows who acted.
+---@class (exact) moongate.AdminToken
+---@field name string a name, such as "grafana"
+---@field role "read"|"act" "read" or "act"
+---@field token moongate.Secret a secret, as in env "GRAFANA_TOKEN"
+
+---A file with an event a line.
+---@class (exact) moongate.AuditFile
+---@field path string a file, such as "data/audit.log"
+---@field rotate? string a size at which a new file is begun, such as "100MiB" (default: "100MiB")
+---@field keep? integer how many older files are kept (default: 10)
+
+---A syslog server.
+---@class (exact) moongate.AuditSyslog
+---@field address? string "/dev/log", or "tcp://logs.example.com:514" (default: "/dev/log")
+---@field facility? "auth"|"authpriv"|"daemon"|"local0"|"local1"|"local2"|"local3"|"local4"|"local5"|"local6"|"local7" a facility of syslog (default: "authpriv")
+
+---A site that takes events as JSON lines, signed.
+---@class (exact) moongate.AuditWebhook
+---@field url string where to post, such as "https://siem.example.com/moongate"
+---@field secret moongate.Secret the key of the signature, as in env "AUDIT_SECRET"
 
 ---The gateway's own certificate.
 ---@class (exact) moongate.TLS
@@ -674,19 +699,24 @@ function exec(program) end
 ---@return moongate.Secret
 function env(name) end
 
----A secret from a file.
----@param path string
----@return moongate.Secret
+---A secret from a file: file "path". In `audit`: a file with an event a line: file { path = "…" }.
+---@param path string|moongate.AuditFile
+---@return moongate.Secret|moongate.AuditSink
 function file(path) end
+
+---In `audit`: sends events to a syslog server.
+---@param settings? moongate.AuditSyslog
+---@return moongate.AuditSink
+function syslog(settings) end
 
 ---Sends nothing: keeps messages in memory and shows them on the admin listener.
 ---@param settings? moongate.Outbox
 ---@return moongate.Delivery
 function outbox(settings) end
 
----Posts messages to a site.
----@param settings moongate.Webhook
----@return moongate.Delivery
+---Posts messages to a site; in `audit`, events.
+---@param settings moongate.Webhook|moongate.AuditWebhook
+---@return moongate.Delivery|moongate.AuditSink
 function webhook(settings) end
 
 ---Sends SMS by Twilio.

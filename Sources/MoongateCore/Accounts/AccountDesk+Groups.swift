@@ -79,17 +79,13 @@ extension AccountDesk {
   }
 
   /// Adds an account to a group, or removes it. Open sessions follow within a second.
-  /// - Parameter address: of the operator, where known.
-  package func setMembership(
-    of account: String, in group: GroupName, _ isMember: Bool, by address: String? = nil
-  ) async throws(StoreFault) -> MembershipChange {
+  package func setMembership(of account: String, in group: GroupName, _ isMember: Bool) async throws(StoreFault) -> MembershipChange {
     guard let found = try await store.account(account) else { return .unknown }
     guard found.groups.contains(group) != isMember else { return .unchanged }
     let now = clock.now()
-    let event = AuditEvent(
-      id: DecisionID(from: random), at: now, kind: isMember ? .groupAdded : .groupRemoved, account: account, address: address,
-      detail: ["group": group.rawValue])
-    switch try await store.apply([.setGroupMembership(account: account, group, isMember), .audit(event)], at: now) {
+    var line = event(isMember ? .groupAdded : .groupRemoved, account, at: now)
+    line.detail["group"] = group.rawValue
+    switch try await store.apply([.setGroupMembership(account: account, group, isMember), .audit(line)], at: now) {
     case .applied: return .changed
     case .conflict: return .unknown
     }

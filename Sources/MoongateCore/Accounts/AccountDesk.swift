@@ -4,10 +4,12 @@ import MoongateSDK
 /// in the audit trail, and is seen by every process of the store within a second.
 package struct AccountDesk: Sendable {
   let store: any Store
-  private let providers: ProviderRegistry
-  private let keys: KeyRing
+  let providers: ProviderRegistry
+  let keys: KeyRing
   let clock: any GatewayClock
   let random: any RandomSource
+  /// Who acts.
+  private var actor: OperatorIdentity?
 
   package init(store: any Store, providers: ProviderRegistry, keys: KeyRing, clock: any GatewayClock, random: any RandomSource) {
     self.store = store
@@ -15,6 +17,13 @@ package struct AccountDesk: Sendable {
     self.keys = keys
     self.clock = clock
     self.random = random
+  }
+
+  /// The same, with what it does told to be an operator's.
+  package func acting(as identity: OperatorIdentity) -> AccountDesk {
+    var desk = self
+    desk.actor = identity
+    return desk
   }
 
   // MARK: looking
@@ -91,16 +100,21 @@ package struct AccountDesk: Sendable {
   /// Removes the account and all that tells of the person (`AccountDeletion`).
   package func delete(_ account: String) async throws(StoreFault) -> Outcome {
     guard let found = try await store.account(account) else { return .unknown }
-    return try await AccountDeletion(store: store, keys: keys, random: random).delete(found, at: clock.now()) ? .done : .unknown
+    let deletion = AccountDeletion(store: store, keys: keys, random: random, detail: actor?.detail ?? [:])
+    return try await deletion.delete(found, at: clock.now()) ? .done : .unknown
   }
 
   private func apply(_ changes: [Change], _ kind: AuditEvent.Kind, _ account: String) async throws(StoreFault) -> Outcome {
     let now = clock.now()
-    let event = AuditEvent(id: DecisionID(from: random), at: now, kind: kind, account: account, detail: [:])
-    switch try await store.apply(changes + [.audit(event)], at: now) {
+    switch try await store.apply(changes + [.audit(event(kind, account, at: now))], at: now) {
     case .applied: return .done
     case .conflict: return .unknown
     }
+  }
+
+  /// A line of the audit trail about what the operator does.
+  func event(_ kind: AuditEvent.Kind, _ account: String?, at now: Timestamp) -> AuditEvent {
+    AuditEvent(id: DecisionID(from: random), at: now, kind: kind, account: account, address: actor?.address, detail: actor?.detail ?? [:])
   }
 
   // MARK: locks of limits
@@ -112,7 +126,9 @@ package struct AccountDesk: Sendable {
   package func clearLock(_ id: String) async throws(StoreFault) -> Outcome {
     let now = clock.now()
     guard try await store.liftLock(id, at: now) else { return .unknown }
-    try await store.append([AuditEvent(id: DecisionID(from: random), at: now, kind: .lockLifted, detail: ["lock": id])])
+    var event = event(.lockLifted, nil, at: now)
+    event.detail["lock"] = id
+    try await store.append([event])
     return .done
   }
 }
@@ -153,8 +169,9 @@ extension AccountDesk {
       }
     }
     guard !changes.isEmpty else { return nil }
-    changes.append(
-      .audit(AuditEvent(id: DecisionID(from: random), at: now, kind: .accountsImported, detail: ["count": String(accounts.count)])))
+    var event = event(.accountsImported, nil, at: now)
+    event.detail["count"] = String(accounts.count)
+    changes.append(.audit(event))
     let all = changes
     switch try await store.apply(all, at: now) {
     case .applied: return nil

@@ -48,6 +48,8 @@ package struct AuditEvent: Sendable, Equatable, Codable {
     case accountUnlocked = "account_unlocked"
     case accountDisabled = "account_disabled"
     case accountDeleted = "account_deleted"
+    /// An operator took out all that is stored about a person.
+    case accountExported = "account_exported"
     /// The person changed the name. Neither name is part of the event.
     case accountRenamed = "account_renamed"
     case accountsImported = "accounts_imported"
@@ -72,6 +74,8 @@ package struct AuditEvent: Sendable, Equatable, Codable {
     case tokenExpired = "token_expired"
     case generationActive = "generation_active"
     case generationRefused = "generation_refused"
+    /// An operator asked for a reload.
+    case reloadRequested = "reload_requested"
     /// A page tells what only the browser knows (`client-events`); its name is in the detail.
     case client
 

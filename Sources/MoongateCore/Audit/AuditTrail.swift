@@ -89,6 +89,16 @@ package final class AuditTrail: Sendable {
     return state.withLock { state in events.map { $0.count == nil ? $0 : state.folds.fold($0.id) ?? $0 } }
   }
 
+  /// The events that a filter asks for, newest first, what is not written yet included.
+  /// - Parameter store: the one that the trail is in.
+  package func events(
+    matching filter: AuditFilter, limit: Int, in store: any AuditSearch
+  ) async throws(StoreFault) -> [AuditEvent] {
+    try await flush()
+    let events = try await store.events(matching: filter, limit: limit)
+    return state.withLock { state in events.map { $0.count == nil ? $0 : state.folds.fold($0.id) ?? $0 } }
+  }
+
   /// The event with this id, written or not: a client may ask as soon as it has the id, also while the store is at it.
   package func event(_ id: DecisionID) async throws(StoreFault) -> AuditEvent? {
     let known = state.withLock { state in

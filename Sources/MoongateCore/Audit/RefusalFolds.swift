@@ -47,6 +47,9 @@ struct RefusalFolds: Sendable {
     if seen[key] == nil, seen.count >= Self.mostKeys { key = Key(code: event.code, provider: nil, rule: nil, address: nil, isShared: true) }
     if let fold = folds[key] {
       folds[key]?.count = (fold.count ?? 1) + 1
+      // A flood that goes through many people is about none of them.
+      if fold.account != event.account { folds[key]?.account = nil }
+      if fold.identifier != event.identifier { folds[key]?.identifier = nil }
       return .counted(fold.id)
     }
     seen[key, default: 0] += 1

@@ -6,6 +6,10 @@ package struct GatewaySettings: Sendable {
   package var admin: ListenAddress
   /// What calls of the admin listener must carry as `Authorization: Bearer`; nil: it asks nobody who they are.
   package var adminToken: SecretText?
+  /// More of them, each with a name and a role.
+  package var adminTokens: [AdminToken] = []
+  /// Where copies of the audit trail go.
+  package var audit: [AuditSinkSettings] = []
   /// How people reach the gateway: decides the cookie's name and attributes and where redirects may go.
   package var publicURL: PublicURL
   /// Certificate and key, where the gateway itself speaks TLS.

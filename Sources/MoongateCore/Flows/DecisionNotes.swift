@@ -9,6 +9,8 @@ final class DecisionNotes: Sendable {
     var provider: ProviderName?
     /// `KeyRing.logHash`.
     var identifier: String?
+    /// The account's id.
+    var account: String?
   }
 
   private struct State {

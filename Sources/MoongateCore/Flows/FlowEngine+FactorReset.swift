@@ -13,38 +13,25 @@ package enum FactorReset: Sendable, Equatable {
 extension FlowEngine {
   /// Removes what a provider keeps for an account, for a person who has lost it: the record, and the attempts and locks that were counted for it. All
   /// sessions end, proofs of before are worth nothing, and the person is told by a message.
-  /// - Parameter origin: for the audit trail: who did it, and by what.
+  /// - Parameter identity: for the audit trail: who did it, and by what.
   package func resetFactor(
-    _ provider: ProviderName, of id: String, by origin: [String: String], client: ClientContext
+    _ provider: ProviderName, of id: String, by identity: OperatorIdentity, client: ClientContext
   ) async throws(StoreFault) -> FactorReset {
     let visit = Visit(client: client, now: clock.now(), generation: generations.current)
     guard let account = try await store.account(id) else { return .unknown }
     guard account.credentials.contains(provider) else { return .none(kept: account.credentials.sorted()) }
-    var event = AuditEvent(id: DecisionID(from: random), at: visit.now, kind: .factorRemoved, provider: provider, account: id, detail: origin)
+    var event = AuditEvent(
+      id: DecisionID(from: random), at: visit.now, kind: .factorRemoved, provider: provider, account: id, detail: identity.detail)
+    event.address = identity.address
     event.detail["reason"] = "reset by an operator"
     let changes: [Change] = [
-      .putProviderRecord(account: id, provider, sealed: nil), .clearCounters(countedPersonally(at: provider, account, visit)),
+      .putProviderRecord(account: id, provider, sealed: nil),
+      .clearCounters(
+        PersonalLimits(keys: keys, providers: providers).limits([.verify], of: account, at: provider, in: visit.generation)),
       .endSessions(account: id, except: nil), .raiseEpoch(account: id), .audit(event),
     ]
     guard case .applied = try await store.apply(changes, at: visit.now) else { return .unknown }
     tellOfRemoval(provider, account, visit)
     return .done
   }
-
-  /// The counters of attempts at the account's factor. Only their names count: by them they are cleared, whatever their numbers are.
-  private func countedPersonally(at provider: ProviderName, _ account: Account, _ visit: Visit) -> [ResolvedLimit] {
-    guard let policy = visit.generation.policies[provider] else { return [] }
-    let kinds = registry(visit).descriptor(provider)?.identifierKinds ?? []
-    let identifiers = account.identifiers.map(\.identifier).filter { kinds.contains($0.kind) }
-    var found: [ResolvedLimit] = []
-    for identifier in [nil] + identifiers.map(Optional.some) {
-      let subject = subject(policy, identifier, account: account.id, flow: TokenHash(of: [UInt8]()), visit)
-      let limits = (try? policy.resolve(.verify, for: subject, keys: keys, number: { _ in 1 }, duration: { _ in Self.longestWindow })) ?? []
-      for limit in limits where limit.key.isPersonal && !found.contains(where: { $0.counter == limit.counter }) { found.append(limit) }
-    }
-    return found
-  }
-
-  /// Longer than any window that counts.
-  private static let longestWindow: Duration = .seconds(400 * 86_400)
 }

@@ -126,7 +126,9 @@ extension FlowEngine {
   /// What a policy function is told of a step.
   func facts(_ record: FlowRecord, subject: StepSubject?, account: Account?, _ visit: Visit) -> Facts {
     visit.notes.about(
-      DecisionNotes.Subject(flow: record.name, provider: subject?.provider, identifier: subject?.identifier.map { keys.logHash($0.value) }))
+      DecisionNotes.Subject(
+        flow: record.name, provider: subject?.provider, identifier: subject?.identifier.map { keys.logHash($0.value) },
+        account: account?.id ?? subject?.account ?? record.account))
     return Facts(
       now: visit.now, provider: subject?.provider,
       flow: FlowFacts(name: record.name, passed: Set(record.passed.map(\.provider)), told: record.facts ?? [:]),

@@ -156,7 +156,9 @@ extension FlowEngine {
     _ charged: Charged, _ code: RefusalCode, _ step: StepRecord, _ machine: FlowMachine, isNew: Bool = false, id: FlowID, _ visit: Visit
   ) async throws(Halt) -> Halt {
     let record = machine.record
-    let settlement = Settlement(reservation: charged.id, outcome: .failure, limits: charged.limits, timer: nil, now: visit.now)
+    let settlement = Settlement(
+      reservation: charged.id, outcome: .failure, limits: charged.limits, timer: nil, now: visit.now,
+      attempts: attempts(charged.limits, step, record, visit))
     let locks = try await settleFailure(settlement, keeping: isNew ? record : nil, visit)
     for account in step.claimants?.map(\.id) ?? [step.account ?? record.account].compactMap(\.self) {
       try await tell(of: locks, account: account, visit)
@@ -192,6 +194,15 @@ extension FlowEngine {
       return oldest + window
     }
     return visit.refusal(.tooManyAttempts, until: until.max() ?? visit.now + .seconds(1))
+  }
+
+  /// What is remembered of a failed attempt, for the operator who looks at the lock that it may lead to.
+  private func attempts(_ limits: [ResolvedLimit], _ step: StepRecord, _ record: FlowRecord, _ visit: Visit) -> [FailedAttempt] {
+    let origin = AttemptOrigin(
+      identifier: step.identifier, account: counted(step.identifier, step.account ?? record.account, record),
+      address: visit.client.address.description)
+    // One that cannot be sealed is counted all the same: the lock then names nobody.
+    return limits.filter(\.remembersFailures).compactMap { try? origin.attempt(at: $0.counter, visit.now, by: keys) }
   }
 
   /// Settles a failure; a step that was opened by the same call stays open. A flow that only memory knows costs no write.

@@ -201,8 +201,8 @@ extension FlowEngine {
       refusal.decision = audit.record(
         AuditEvent(
           id: client.decision, at: visit.now, kind: .refused, flow: visit.notes.subject.flow, flowPrefix: flow?.prefix,
-          provider: visit.notes.subject.provider, identifier: visit.notes.subject.identifier, address: client.address.description,
-          code: refusal.code.name, detail: detail))
+          provider: visit.notes.subject.provider, account: visit.notes.subject.account ?? client.session?.account.id,
+          identifier: visit.notes.subject.identifier, address: client.address.description, code: refusal.code.name, detail: detail))
       return .failure(refusal)
     }
   }

@@ -134,12 +134,17 @@ package struct Settlement: Sendable {
   package let limits: [ResolvedLimit]
   package let timer: ResendTimer?
   package let now: Timestamp
+  /// Of a failure: what is remembered of it at some of the limits.
+  package let attempts: [FailedAttempt]
 
-  package init(reservation: ReservationID, outcome: Outcome, limits: [ResolvedLimit], timer: ResendTimer?, now: Timestamp) {
+  package init(
+    reservation: ReservationID, outcome: Outcome, limits: [ResolvedLimit], timer: ResendTimer?, now: Timestamp, attempts: [FailedAttempt] = []
+  ) {
     self.reservation = reservation
     self.outcome = outcome
     self.limits = limits
     self.timer = timer
     self.now = now
+    self.attempts = attempts
   }
 }

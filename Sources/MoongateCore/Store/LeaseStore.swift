@@ -3,6 +3,10 @@ package protocol LeaseStore: Sendable {
   /// Takes a lease that nobody holds, if it is due.
   /// - Parameter length: how long it is held at most. A holder that dies is replaced after it.
   func acquireLease(_ name: String, by holder: String, for length: Duration, at now: Timestamp) async throws(StoreFault) -> LeaseAnswer
+  /// Holds a lease for longer, if it is still held.
+  /// - Parameter length: from now on.
+  /// - Returns: nil where the lease has ended, or somebody else has it.
+  func renewLease(_ lease: Lease, for length: Duration, at now: Timestamp) async throws(StoreFault) -> Lease?
   /// Gives a lease back. Does nothing if somebody else holds it meanwhile.
   /// - Parameter due: nobody takes it before.
   func releaseLease(_ lease: Lease, dueAt due: Timestamp, at now: Timestamp) async throws(StoreFault)

@@ -1,8 +1,8 @@
 import MoongateSDK
 
 /// All that a store must do: a few verbs, each of them atomic and durable when it returns.
-package protocol Store: LedgerStore, FlowStore, AccountStore, SessionStore, AccessTokenStore, AuditStore, AuditSearch, NodeStore, ProviderValueStore,
-  LeaseStore, GroupStore
+package protocol Store: LedgerStore, FlowStore, AccountStore, SessionStore, AccessTokenStore, AuditStore, AuditSearch, AuditCursorStore, NodeStore,
+  ProviderValueStore, LeaseStore, GroupStore
 {
   /// The latest moment that the store has recorded: the clock begins no earlier.
   func latestMoment() async throws(StoreFault) -> Timestamp
@@ -24,6 +24,11 @@ package protocol LedgerStore: Sendable {
   func standing(_ limits: [ResolvedLimit], _ timer: ResendTimer?, at now: Timestamp) async throws(StoreFault) -> LedgerStanding
   /// The locks that stand.
   func locks(at now: Timestamp) async throws(StoreFault) -> [LockRecord]
+  /// The locks that stand and that failed attempts of a person led to, oldest first.
+  /// - Parameter traces: `FailedAttempt.account` and `FailedAttempt.identifier` of the person.
+  func locks(about traces: [String], at now: Timestamp) async throws(StoreFault) -> [LockRecord]
+  /// The failed attempts that are remembered at counters, for each of them newest first.
+  func failedAttempts(at counters: [[UInt8]]) async throws(StoreFault) -> [FailedAttempt]
   /// Ends a lock (or a disabling) now; its limit starts from zero.
   /// - Returns: false where there is no such lock.
   func liftLock(_ id: String, at now: Timestamp) async throws(StoreFault) -> Bool
@@ -128,6 +133,9 @@ package protocol AuditSearch: Sendable {
   ///   - traces: `KeyRing.logHash` of the identifiers.
   ///   - limit: at most so many, 1 or more.
   func events(about account: String, traces: [String], limit: Int) async throws(StoreFault) -> [AuditEvent]
+  /// The events that a filter asks for, newest first.
+  /// - Parameter limit: at most so many, 1 or more.
+  func events(matching filter: AuditFilter, limit: Int) async throws(StoreFault) -> [AuditEvent]
 }
 
 /// A store that could not do its work. Says what for the log; clients get 503 `store_unavailable`.
@@ -187,7 +195,7 @@ package enum Change: Sendable {
   /// change. Conflicts where the account is gone.
   case setGroupMembership(account: String, GroupName, Bool)
   /// Removes the account with identifiers, records, sessions, and the flows that name it. Events of it, or of one of the traces
-  /// (`KeyRing.logHash` of its identifiers), stay without account, identifier, address and facts. Conflicts where it is gone.
+  /// (`KeyRing.logHash` of its identifiers, `KeyRing.accountTrace`), stay without account, identifier, address and facts. Conflicts where it is gone.
   case deleteAccount(String, traces: [String])
   /// Conflicts where the account is gone or locked by an operator.
   case putSession(Session)
@@ -264,6 +272,9 @@ package struct LockRecord: Sendable, Equatable, Codable {
   package let since: Timestamp
   /// nil: until an operator lifts it.
   package let until: Timestamp?
+
+  /// The counter that `id` names.
+  package var counter: [UInt8] { Base64URL.decode(id).map(Array.init) ?? [] }
 
   package init(id: String, provider: ProviderName, limit: String, since: Timestamp, until: Timestamp?) {
     self.id = id

@@ -5,12 +5,21 @@ package struct ServiceTokens: Sendable {
   private let keys: KeyRing
   private let clock: any GatewayClock
   private let random: any RandomSource
+  /// Who acts.
+  private var actor: OperatorIdentity?
 
   package init(store: any Store, keys: KeyRing, clock: any GatewayClock, random: any RandomSource) {
     self.store = store
     self.keys = keys
     self.clock = clock
     self.random = random
+  }
+
+  /// The same, with what it does recorded as an operator's act.
+  package func acting(as identity: OperatorIdentity) -> ServiceTokens {
+    var tokens = self
+    tokens.actor = identity
+    return tokens
   }
 
   /// Why there is no token.
@@ -57,7 +66,7 @@ package struct ServiceTokens: Sendable {
     let now = clock.now()
     let made = make(
       wanted.name.text, groups: wanted.groups, networks: wanted.networks, expiresAt: wanted.lifetime.map { now + $0 }, at: now)
-    try await apply([.putAccessToken(made.token), .audit(.about(made.token, .tokenCreated, at: now, random))], at: now)
+    try await apply([.putAccessToken(made.token), .audit(event(.tokenCreated, made.token, at: now))], at: now)
     return made
   }
 
@@ -69,7 +78,7 @@ package struct ServiceTokens: Sendable {
     if old.isExpired(at: now) { throw .expired }
     let lifetime = old.expiresAt.map { $0 - old.createdAt }
     let made = make(name, groups: old.groups, networks: old.networks, expiresAt: lifetime.map { now + $0 }, at: now)
-    let event = AuditEvent.about(made.token, .tokenRotated, at: now, random, ["replaces": old.id, "overlap": overlap.asWritten])
+    let event = event(.tokenRotated, made.token, at: now, ["replaces": old.id, "overlap": overlap.asWritten])
     try await apply([.supersedeAccessToken(old.id, until: now + overlap), .putAccessToken(made.token), .audit(event)], at: now)
     return made
   }
@@ -80,7 +89,14 @@ package struct ServiceTokens: Sendable {
     let rows: [AccessToken]
     do { rows = try await store.accessTokens(of: nil).filter { $0.name == name } } catch { throw .store(error) }
     guard let token = rows.first(where: { !$0.isSuperseded }) else { throw .unknown }
-    try await apply(rows.map { Change.endAccessToken($0.id) } + [.audit(.about(token, .tokenRevoked, at: now, random))], at: now)
+    try await apply(rows.map { Change.endAccessToken($0.id) } + [.audit(event(.tokenRevoked, token, at: now))], at: now)
+  }
+
+  /// A line of the audit trail about what the operator does to a token.
+  private func event(_ kind: AuditEvent.Kind, _ token: AccessToken, at now: Timestamp, _ more: [String: String] = [:]) -> AuditEvent {
+    var event = AuditEvent.about(token, kind, at: now, random, more.merging(actor?.detail ?? [:]) { mine, _ in mine })
+    event.address = actor?.address
+    return event
   }
 
   private func current(_ name: String) async throws(Failure) -> AccessToken? {

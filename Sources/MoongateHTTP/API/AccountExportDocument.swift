@@ -14,7 +14,7 @@ extension JSONValue {
       "identifiers": .list(account.identifiers.map(identifier)), "factors": .list(export.factors.map(factor)),
       "groups": .list(export.groups.map { .members(["group": .text($0.group.rawValue), "added_at": .text($0.addedAt.text)]) }),
       "sessions": .list(export.sessions.map(session)), "tokens": .list(export.tokens.map { .personal($0) }),
-      "events": .list(export.events.map(event)),
+      "events": .list(export.events.map(exportedEvent)),
     ])
   }
 
@@ -40,7 +40,7 @@ extension JSONValue {
   }
 
   /// What an event says of its decision, such as the line of a policy, is the operator's.
-  private static func event(_ event: AuditEvent) -> JSONValue {
+  private static func exportedEvent(_ event: AuditEvent) -> JSONValue {
     .members([
       "id": .text(event.id.text), "at": .text(event.at.text), "kind": .text(event.kind.rawValue), "flow": .optional(event.flow),
       "provider": .optional(event.provider?.rawValue), "address": .optional(event.address), "code": .optional(event.code),

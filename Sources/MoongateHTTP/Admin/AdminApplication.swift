@@ -6,7 +6,7 @@ import MoongateSDK
 import NIOCore
 import ServiceLifecycle
 
-/// The operator's listener: health, policy, locks, events, outbox. Where gateway.lua names a token it asks for that; otherwise it asks
+/// The operator's listener: health, policy, locks, events, outbox. Where gateway.lua names tokens it asks for one; otherwise it asks
 /// nobody who they are, and listens on loopback alone.
 package struct AdminApplication: Service, CustomStringConvertible {
   /// Answers the operator's requests.
@@ -24,6 +24,7 @@ package struct AdminApplication: Service, CustomStringConvertible {
   ///   - reload: builds a generation from the folder and switches to it; gives the problems for which it was refused.
   ///   - outbox: the messages of the outbox, newest first.
   ///   - resetFactor: removes a factor of an account.
+  ///   - suggestion: what follows a word that is not known, such as "; did you mean `kind`?".
   ///   - metrics: what other parts have counted.
   ///   - onListening: called with the listening channel once there is one.
   package init(
@@ -32,19 +33,24 @@ package struct AdminApplication: Service, CustomStringConvertible {
     pages: PageRenderer, address: ListenAddress? = nil, eventLoops: any EventLoopGroup, logger: Logger,
     nodes: @escaping @Sendable () -> [ServingNode] = { [] }, reload: @escaping @Sendable () async -> [ConfigurationProblem],
     outbox: @escaping @Sendable () -> [OutboxEntry],
-    resetFactor: @escaping @Sendable (ProviderName, _ account: String, ClientContext) async throws(StoreFault) -> FactorReset,
+    resetFactor: @escaping FactorResetting, suggestion: @escaping @Sendable (_ word: String, _ known: [String]) -> String = { _, _ in "" },
     metrics: @escaping @Sendable () async -> [MetricFamily] = { [] }, onListening: @escaping @Sendable (any Channel) async -> Void = { _ in }
   ) {
     let address = address ?? generations.current.gateway.admin
     self.address = address
-    let entrance = AdminGuard(listen: address, startToken: generations.current.gateway.adminToken)
-    let endpoints: [[Endpoint]] = [
-      HealthCalls(store: store, entrance: entrance).endpoints, PolicyCalls(generations: generations, nodes: nodes, reload: reload).endpoints,
-      MetricCalls(generations: generations, audit: audit, others: metrics).endpoints, LockCalls(store: store, audit: audit, clock: clock).endpoints,
-      EventCalls(audit: audit).endpoints, AccountCalls(desk: accounts, reset: resetFactor).endpoints,
-      GroupCalls(desk: accounts).endpoints, TokenCalls(tokens: tokens).endpoints,
-      OutboxCalls(entries: outbox, pages: pages).endpoints, pages.endpoints,
+    let failures = AdminTokenFailures(clock: clock)
+    let entrance = AdminGuard(listen: address, startTokens: generations.current.gateway.allAdminTokens, failures: failures)
+    let calls: [[Endpoint]] = [
+      HealthCalls(store: store, entrance: entrance).endpoints,
+      PolicyCalls(generations: generations, nodes: nodes, reload: reload, audit: audit, clock: clock, entrance: entrance).endpoints,
+      MetricCalls(generations: generations, audit: audit, others: { await metrics() + failures.families }).endpoints,
+      LockCalls(desk: accounts, clock: clock, entrance: entrance).endpoints,
+      EventCalls(store: store, audit: audit, desk: accounts, clock: clock, suggestion: suggestion).endpoints,
+      AccountCalls(desk: accounts, clock: clock, entrance: entrance, suggestion: suggestion, reset: resetFactor).endpoints,
+      GroupCalls(desk: accounts, entrance: entrance).endpoints, TokenCalls(tokens: tokens, entrance: entrance).endpoints,
+      OutboxCalls(entries: outbox, pages: pages).endpoints,
     ]
+    let endpoints = calls + [AdminDescription(describing: calls.flatMap { $0 }).endpoints, pages.endpoints]
     responder = GatewayResponder(
       table: EndpointTable(endpoints.flatMap { $0 }), generations: generations, random: random,
       recorder: RefusalRecorder(audit: audit, clock: clock, logger: logger), reader: BodyReader(), pages: pages,

@@ -13,18 +13,24 @@ struct EventCalls: Sendable {
   /// How often a follower is told.
   private static let interval: Duration = .milliseconds(250)
 
+  let store: any AuditSearch
   let audit: AuditTrail
+  let desk: AccountDesk
+  let clock: any GatewayClock
+  let suggestion: AdminQuery.Suggestion
 
   var endpoints: [Endpoint] {
     [
-      Endpoint(.call, .get, "/events") { exchange throws(Refusal) in
-        let query = try exchange.query()
-        if query["follow"] == "1" { return follow() }
-        let limit = query["limit"].flatMap(Int.init).map { max(1, min(Self.most, $0)) } ?? Self.usual
-        let events = try await exchange.asking { () async throws(StoreFault) in try await audit.events(limit: limit) }
+      Endpoint(.call, .get, "/events", .events) { exchange throws(Refusal) in
+        let known = ["account", "identifier", "kind", "since", "decision", "limit", "follow"]
+        let query = try AdminQuery(exchange, known: known, suggestion: suggestion)
+        let limit = try query.count("limit", usual: Self.usual, most: Self.most)
+        let filter = try await filter(query, exchange)
+        if try query.flag("follow") { return follow(filter) }
+        let events = try await exchange.asking { () async throws(StoreFault) in try await audit.events(matching: filter, limit: limit, in: store) }
         return .json(.list(events.map { .event($0) }))
       },
-      Endpoint(.call, .get, "/decisions/{}") { exchange throws(Refusal) in
+      Endpoint(.call, .get, "/decisions/{}", .decision) { exchange throws(Refusal) in
         let id = DecisionID(text: exchange.parameters[0])
         guard let event = try await exchange.asking({ () async throws(StoreFault) in try await audit.event(id) }) else {
           throw exchange.refusal(.notFound, detail: "There is no such decision, or it is no longer kept.")
@@ -34,35 +40,40 @@ struct EventCalls: Sendable {
     ]
   }
 
+  private func filter(_ query: AdminQuery, _ exchange: Exchange) async throws(Refusal) -> AuditFilter {
+    var filter = AuditFilter(
+      kinds: try query.kinds("kind"), since: try query.since("since", before: clock.now()), decision: try query.decision("decision"))
+    if let name = query["account"] {
+      filter.people = try await exchange.asking { () async throws(StoreFault) in
+        try await desk.people(named: name, region: exchange.gateway.region)
+      }
+    }
+    if let name = query["identifier"] {
+      let traces = desk.traces(named: name, region: exchange.gateway.region)
+      // Both were given: the events of the account that are about this identifier.
+      filter.people = AuditFilter.People(traces: filter.people.map { $0.traces.intersection(traces) } ?? traces)
+    }
+    return filter
+  }
+
   /// Server-sent events (WHATWG HTML section 9.2), until the reader goes or we stop.
-  private func follow() -> Response {
+  private func follow(_ filter: AuditFilter) -> Response {
     var response = Response.plain(.ok, type: "text/event-stream", [])
     response.body = ResponseBody { [audit] writer in
-      var latest = try await audit.events(limit: 1).first?.id
+      // Not by the last one alone: a flood moves to the end of the trail when its count is known.
+      var told = Set(try await audit.events(limit: Self.usual).map(\.id))
       try await writer.write(ByteBuffer(string: ": following\n\n"))
       while !Task.isCancelled, !Task.isShuttingDownGracefully {
-        let events = try await audit.events(limit: Self.usual).prefix { $0.id != latest }
-        latest = events.first?.id ?? latest
-        for event in events.reversed() {
+        let events = try await audit.events(limit: Self.usual)
+        for event in events.reversed() where !told.contains(event.id) && filter.matches(event) {
           try await writer.write(ByteBuffer(bytes: "id: \(event.id)\ndata: ".utf8 + JSONValue.event(event).bytes + "\n\n".utf8))
         }
+        told = Set(events.map(\.id))
         try await Task.sleep(for: Self.interval)
       }
       try await writer.finish(nil)
     }
     response.headers[.contentLength] = nil
     return response
-  }
-}
-
-extension JSONValue {
-  fileprivate static func event(_ event: AuditEvent) -> JSONValue {
-    .members([
-      "id": .text(event.id.text), "at": .text(event.at.exactText), "kind": .text(event.kind.rawValue), "code": .optional(event.code),
-      "flow": .optional(event.flow), "flow_prefix": .optional(event.flowPrefix), "provider": .optional(event.provider?.rawValue),
-      "account": .optional(event.account), "identifier": .optional(event.identifier), "address": .optional(event.address),
-      "count": event.count.map { .number($0) } ?? .null,
-      "detail": .object(event.detail.sorted { $0.key < $1.key }.map { JSONMember(name: $0.key, value: .text($0.value)) }),
-    ])
   }
 }

@@ -10,15 +10,16 @@ struct GroupCalls: Sendable {
   private static let most = 1_000
 
   let desk: AccountDesk
+  let entrance: AdminGuard
 
   var endpoints: [Endpoint] {
     [
-      Endpoint(.call, .get, "/groups") { exchange throws(Refusal) in
+      Endpoint(.call, .get, "/groups", .groups) { exchange throws(Refusal) in
         let rules = exchange.generation.accounts
         let groups = try await exchange.asking { () async throws(StoreFault) in try await desk.groups(of: rules) }
         return .json(.list(groups.map { .summary($0) }))
       },
-      Endpoint(.call, .get, "/groups/{}") { exchange throws(Refusal) in
+      Endpoint(.call, .get, "/groups/{}", .groupMembers) { exchange throws(Refusal) in
         let name = try group(exchange)
         let after = try exchange.query()["after"]
         let rules = exchange.generation.accounts
@@ -34,14 +35,15 @@ struct GroupCalls: Sendable {
   }
 
   private func change(_ method: HTTPRequest.Method, isMember: Bool) -> Endpoint {
-    Endpoint(.call, method, "/groups/{}/members/{}") { exchange throws(Refusal) in
+    Endpoint(.call, method, "/groups/{}/members/{}", isMember ? .addGroupMember : .removeGroupMember) { exchange throws(Refusal) in
       let name = try group(exchange)
       if isMember, let problem = exchange.generation.accounts.problem(ofAddingTo: name) {
         throw exchange.refusal(.invalidInput, detail: problem, field: "group")
       }
       let account = try await account(exchange)
+      let desk = desk.acting(as: entrance.identity(exchange))
       let outcome = try await exchange.asking { () async throws(StoreFault) in
-        try await desk.setMembership(of: account.id, in: name, isMember, by: exchange.client.address.description)
+        try await desk.setMembership(of: account.id, in: name, isMember)
       }
       guard outcome != .unknown else { throw exchange.refusal(.notFound, detail: "There is no such account.") }
       return .json(

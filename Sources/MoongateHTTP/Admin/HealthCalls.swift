@@ -9,8 +9,8 @@ struct HealthCalls: Sendable {
   var endpoints: [Endpoint] {
     [
       // While the process lives.
-      Endpoint(.call, .get, "/healthz") { _ throws(Refusal) in .json(.members(["status": .text("ok")])) },
-      Endpoint(.call, .get, "/readyz") { exchange throws(Refusal) in
+      Endpoint(.call, .get, "/healthz", .healthz) { _ throws(Refusal) in .json(.members(["status": .text("ok")])) },
+      Endpoint(.call, .get, "/readyz", .readyz) { exchange throws(Refusal) in
         var reasons: [String] = []
         do throws(StoreFault) { _ = try await store.latestMoment() } catch {
           // Whoever asks without the token learns that something is wrong; the fault names hosts and databases.

@@ -1,36 +1,36 @@
+import Foundation
 import Hummingbird
 import MoongateCore
 import MoongateSDK
 
-/// `/locks`: those that stand, and lifting one.
+/// `/locks`: those that stand, with whom they are about, and lifting them.
 struct LockCalls: Sendable {
-  let store: any Store
-  let audit: AuditTrail
+  let desk: AccountDesk
   let clock: any GatewayClock
+  let entrance: AdminGuard
 
   var endpoints: [Endpoint] {
     [
-      Endpoint(.call, .get, "/locks") { exchange throws(Refusal) in
-        let locks = try await exchange.asking { () async throws(StoreFault) in try await store.locks(at: clock.now()) }
-        return .json(.list(locks.map(document)))
+      Endpoint(.call, .get, "/locks", .locks) { exchange throws(Refusal) in
+        let locks = try await exchange.asking { () async throws(StoreFault) in try await desk.namedLocks(in: exchange.generation) }
+        return .json(.list(locks.map { .lock($0, at: clock.now()) }))
       },
-      Endpoint(.call, .delete, "/locks/{}") { exchange throws(Refusal) in
-        let now = clock.now()
-        let id = exchange.parameters[0]
-        guard try await exchange.asking({ () async throws(StoreFault) in try await store.liftLock(id, at: now) }) else {
-          throw exchange.refusal(.notFound, detail: "There is no such lock.")
+      // A lock's id, or what a person would say: a number, an address, an account's id.
+      Endpoint(.call, .delete, "/locks/{}", .clearLock) { exchange throws(Refusal) in
+        guard let name = exchange.parameters[0].removingPercentEncoding else { throw none(exchange) }
+        let desk = desk.acting(as: entrance.identity(exchange))
+        let cleared = try await exchange.asking { () async throws(StoreFault) in
+          var count = 0
+          for lock in try await desk.locks(named: name, region: exchange.gateway.region, in: exchange.generation) {
+            if try await desk.clear(lock) == .done { count += 1 }
+          }
+          return count
         }
-        audit.record(
-          AuditEvent(id: exchange.decision, at: now, kind: .lockLifted, address: exchange.client.address.description, detail: ["lock": id]))
+        guard cleared > 0 else { throw none(exchange) }
         return .nothing
       },
     ]
   }
 
-  private func document(_ lock: LockRecord) -> JSONValue {
-    .members([
-      "id": .text(lock.id), "provider": .text(lock.provider.rawValue), "limit": .text(lock.limit), "since": .text(lock.since.text),
-      "until": .optional(lock.until?.text),
-    ])
-  }
+  private func none(_ exchange: Exchange) -> Refusal { exchange.refusal(.notFound, detail: "There is no such lock.") }
 }

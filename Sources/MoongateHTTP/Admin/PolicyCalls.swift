@@ -8,11 +8,17 @@ struct PolicyCalls: Sendable {
   let nodes: @Sendable () -> [ServingNode]
   /// Builds a generation from the folder and switches to it; gives the problems for which it was refused.
   let reload: @Sendable () async -> [ConfigurationProblem]
+  let audit: AuditTrail
+  let clock: any GatewayClock
+  let entrance: AdminGuard
 
   var endpoints: [Endpoint] {
     [
-      Endpoint(.call, .get, "/policy") { _ throws(Refusal) in .json(status) },
-      Endpoint(.call, .post, "/policy/reload") { _ throws(Refusal) in
+      Endpoint(.call, .get, "/policy", .policy) { _ throws(Refusal) in .json(status) },
+      Endpoint(.call, .post, "/policy/reload", .reloadPolicy) { exchange throws(Refusal) in
+        let identity = entrance.identity(exchange)
+        audit.record(
+          AuditEvent(id: exchange.decision, at: clock.now(), kind: .reloadRequested, address: identity.address, detail: identity.detail))
         let problems = await reload()
         return problems.isEmpty ? .json(status) : .json(.members(["problems": .problems(problems)]), status: .unprocessableContent)
       },

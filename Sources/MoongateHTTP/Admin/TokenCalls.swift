@@ -4,14 +4,15 @@ import MoongateCore
 /// `/tokens`: the tokens of programs. What `moongate token` does too, with the same fields.
 struct TokenCalls: Sendable {
   let tokens: ServiceTokens
+  let entrance: AdminGuard
 
   var endpoints: [Endpoint] {
     [
-      Endpoint(.call, .get, "/tokens") { exchange throws(Refusal) in
+      Endpoint(.call, .get, "/tokens", .serviceTokens) { exchange throws(Refusal) in
         let all = try await exchange.asking { () async throws(StoreFault) in try await tokens.list() }
         return .json(.list(all.map { .object(document($0)) }))
       },
-      Endpoint(.call, .post, "/tokens") { exchange throws(Refusal) in
+      Endpoint(.call, .post, "/tokens", .createServiceToken) { exchange throws(Refusal) in
         let fields = try await CallFields(exchange)
         let wanted: ServiceTokens.Wanted
         let (name, groups, expires, networks) = (
@@ -22,9 +23,9 @@ struct TokenCalls: Sendable {
         } catch {
           throw exchange.refusal(.invalidInput, detail: error.sentence, field: error.field)
         }
-        return .json(made(try await acting(exchange) { () async throws(ServiceTokens.Failure) in try await tokens.create(wanted) }), status: .created)
+        return .json(made(try await acting(exchange) { tokens throws(ServiceTokens.Failure) in try await tokens.create(wanted) }), status: .created)
       },
-      Endpoint(.call, .post, "/tokens/{}/rotate") { exchange throws(Refusal) in
+      Endpoint(.call, .post, "/tokens/{}/rotate", .rotateServiceToken) { exchange throws(Refusal) in
         let text = try await CallFields(exchange).optionalText("overlap")
         let overlap: Duration
         do throws(TokenInputProblem) {
@@ -34,21 +35,21 @@ struct TokenCalls: Sendable {
         }
         let name = exchange.parameters[0]
         return .json(
-          made(try await acting(exchange) { () async throws(ServiceTokens.Failure) in try await tokens.rotate(name, overlap: overlap) }, overlap))
+          made(try await acting(exchange) { tokens throws(ServiceTokens.Failure) in try await tokens.rotate(name, overlap: overlap) }, overlap))
       },
-      Endpoint(.call, .delete, "/tokens/{}") { exchange throws(Refusal) in
+      Endpoint(.call, .delete, "/tokens/{}", .revokeServiceToken) { exchange throws(Refusal) in
         let name = exchange.parameters[0]
-        try await acting(exchange) { () async throws(ServiceTokens.Failure) in try await tokens.revoke(name) }
+        try await acting(exchange) { tokens throws(ServiceTokens.Failure) in try await tokens.revoke(name) }
         return .nothing
       },
     ]
   }
 
   private func acting<Answer>(
-    _ exchange: Exchange, _ act: () async throws(ServiceTokens.Failure) -> Answer
+    _ exchange: Exchange, _ act: (_ tokens: ServiceTokens) async throws(ServiceTokens.Failure) -> Answer
   ) async throws(Refusal) -> Answer {
     do {
-      return try await act()
+      return try await act(tokens.acting(as: entrance.identity(exchange)))
     } catch {
       switch error {
       case .nameTaken:

@@ -48,8 +48,11 @@ struct Exchange: Sendable {
   /// - Parameters:
   ///   - detail: for the person, in place of the code's sentence.
   ///   - fault, reason: for the operator; a fault is logged as an error too.
-  func refusal(_ code: RefusalCode, detail: String? = nil, field: String? = nil, fault: String? = nil, reason: String? = nil) -> Refusal {
-    recorder.record(Refusal(code, decision: decision, detail: detail, field: field), from: client.address, fault: fault, reason: reason)
+  func refusal(
+    _ code: RefusalCode, detail: String? = nil, field: String? = nil, retryAfter: Duration? = nil, fault: String? = nil, reason: String? = nil
+  ) -> Refusal {
+    recorder.record(
+      Refusal(code, decision: decision, detail: detail, field: field, retryAfter: retryAfter), from: client.address, fault: fault, reason: reason)
   }
 
   /// One line for the operator about a refusal that the handler answers by itself.

@@ -26,6 +26,9 @@ struct FormFields: Sendable, Equatable {
   /// The field's value; nil where it is not there or empty.
   subscript(name: String) -> String? { values[name].flatMap { $0.isEmpty ? nil : $0 } }
 
+  /// The names of all fields, sorted.
+  var names: [String] { values.keys.sorted() }
+
   private static func decode(_ text: some Sequence<UInt8>) -> String? {
     var bytes: [UInt8] = []
     var rest = text.makeIterator()

@@ -34,6 +34,33 @@ struct ObservedStore: Store {
     try await observed.standing(limits, timer, at: now)
   }
   func locks(at now: Timestamp) async throws(StoreFault) -> [LockRecord] { try await observed.locks(at: now) }
+  func locks(about traces: [String], at now: Timestamp) async throws(StoreFault) -> [LockRecord] {
+    try await observed.locks(about: traces, at: now)
+  }
+  func failedAttempts(at counters: [[UInt8]]) async throws(StoreFault) -> [FailedAttempt] {
+    try await observed.failedAttempts(at: counters)
+  }
+  func events(matching filter: AuditFilter, limit: Int) async throws(StoreFault) -> [AuditEvent] {
+    try await observed.events(matching: filter, limit: limit)
+  }
+  func auditCursor(of sink: String, at now: Timestamp) async throws(StoreFault) -> AuditPosition {
+    try await observed.auditCursor(of: sink, at: now)
+  }
+  func events(after position: AuditPosition, limit: Int) async throws(StoreFault) -> [PositionedEvent] {
+    try await observed.events(after: position, limit: limit)
+  }
+  func moveAuditCursor(
+    of sink: String, to position: AuditPosition, under lease: Lease, at now: Timestamp
+  ) async throws(StoreFault) -> Bool { try await observed.moveAuditCursor(of: sink, to: position, under: lease, at: now) }
+  func auditBacklog(after position: AuditPosition) async throws(StoreFault) -> AuditBacklog {
+    try await observed.auditBacklog(after: position)
+  }
+  func forgetAuditCursors(unusedSince moment: Timestamp, except sinks: [String], at now: Timestamp) async throws(StoreFault) {
+    try await observed.forgetAuditCursors(unusedSince: moment, except: sinks, at: now)
+  }
+  func renewLease(_ lease: Lease, for length: Duration, at now: Timestamp) async throws(StoreFault) -> Lease? {
+    try await observed.renewLease(lease, for: length, at: now)
+  }
   func liftLock(_ id: String, at now: Timestamp) async throws(StoreFault) -> Bool { try await observed.liftLock(id, at: now) }
   func flow(_ id: TokenHash) async throws(StoreFault) -> FlowRecord? { try await observed.flow(id) }
   func evictFlows(beyond bound: FlowBound, at now: Timestamp) async throws(StoreFault) -> Int {

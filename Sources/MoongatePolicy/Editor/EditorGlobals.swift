@@ -66,11 +66,16 @@ enum EditorGlobals {
       "A number or duration that a function chooses between two bounds."),
     Function("exec", [("program", "moongate.Program")], "moongate.Exec", "A provider that is another program, in any language."),
     Function("env", [("name", "string")], "moongate.Secret", "A secret from the environment."),
-    Function("file", [("path", "string")], "moongate.Secret", "A secret from a file."),
+    Function(
+      "file", [("path", "string|moongate.AuditFile")], "moongate.Secret|moongate.AuditSink",
+      "A secret from a file: file \"path\". In `audit`: a file with an event a line: file { path = \"…\" }."),
+    Function("syslog", [("settings?", "moongate.AuditSyslog")], "moongate.AuditSink", "In `audit`: sends events to a syslog server."),
     Function(
       "outbox", [("settings?", "moongate.Outbox")], "moongate.Delivery",
       "Sends nothing: keeps messages in memory and shows them on the admin listener."),
-    Function("webhook", [("settings", "moongate.Webhook")], "moongate.Delivery", "Posts messages to a site."),
+    Function(
+      "webhook", [("settings", "moongate.Webhook|moongate.AuditWebhook")], "moongate.Delivery|moongate.AuditSink",
+      "Posts messages to a site; in `audit`, events."),
     Function("twilio", [("settings", "moongate.Twilio")], "moongate.Delivery", "Sends SMS by Twilio."),
     Function("smtp", [("settings", "moongate.SMTP")], "moongate.Delivery", "Sends mail by a mail server."),
     Function("deny", [("reason", "string")], "moongate.Decision", "Refuses; the reason, in snake case, reaches the log and the client."),

@@ -147,7 +147,8 @@ struct DeliveryReader {
   // MARK: what they share
 
   /// An address of another site. One that would be reached in the clear over a network is warned of.
-  private func site(_ node: LuaNode, _ path: String) -> String? {
+  /// - Parameter what: is sent there, for sentences.
+  func site(_ node: LuaNode, _ path: String, carrying what: String = "codes") -> String? {
     guard let text = Field.text(node, path, problems) else { return nil }
     let isSecure = text.hasPrefix("https://")
     let authority = text.dropFirst(isSecure ? 8 : 7).prefix { !"/?".contains($0) }
@@ -158,7 +159,7 @@ struct DeliveryReader {
       return nil
     }
     if !isSecure, !Loopback.contains(host.name) {
-      problems.warn(node.location, path, "codes would travel unencrypted: use https outside this machine")
+      problems.warn(node.location, path, "\(what) would travel unencrypted: use https outside this machine")
     }
     return text
   }

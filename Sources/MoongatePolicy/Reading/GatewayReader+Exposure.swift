@@ -5,30 +5,74 @@ extension GatewayReader {
   /// A token shorter than this can be guessed over a network, given time.
   private static let leastToken = 16
 
-  /// `admin = "127.0.0.1:9901"`, or `{ address = "…", token = env "…" }`.
+  /// Where the admin listener is, and whom it lets in.
+  typealias Admin = (address: ListenAddress, token: SecretText?, tokens: [AdminToken])
+
+  /// `admin = "127.0.0.1:9901"`, or `{ address = "…", token = env "…", tokens = { … } }`.
   ///
   /// Attack: `admin = "0.0.0.0:9901"`. Whoever reaches that port reads every code of the outbox, unlocks accounts and deletes them.
-  func readAdmin(_ reader: TableReader) -> (address: ListenAddress, token: SecretText?)? {
+  func readAdmin(_ reader: TableReader) -> Admin? {
     guard let node = reader.take("admin") else { return nil }
     guard case .table = node.value else {
       guard let address = address(reader, "admin") else { return nil }
-      return judge(address, token: nil, at: node)
+      return judge((address, nil, []), at: node)
     }
     guard let table = TableReader(node, .admin, path: "admin", problems: problems) else { return nil }
     let before = problems.all.count
     let address = address(table, "address")
     let token = table.take("token").flatMap { readToken($0, table.path("token")) }
+    let tokens = readTokens(table, unnamed: token)
     guard problems.all.count == before, let address else { return nil }
-    return judge(address, token: token, at: table.said("address") ?? node)
+    return judge((address, token, tokens), at: table.said("address") ?? node)
   }
 
-  private func judge(_ address: ListenAddress, token: SecretText?, at node: LuaNode) -> (address: ListenAddress, token: SecretText?) {
-    if address.isLoopback || token != nil { return (address, token) }
+  /// `tokens = { { name = "grafana", role = "read", token = env "…" } }`.
+  private func readTokens(_ table: TableReader, unnamed: SecretText?) -> [AdminToken] {
+    guard let node = table.take("tokens") else { return [] }
+    let path = table.path("tokens")
+    guard case .table(let list) = node.value, list.isList else {
+      problems.add(node.location, path, "must be a list of tokens, as in { { name = \"grafana\", role = \"read\", token = env \"GRAFANA_TOKEN\" } }")
+      return []
+    }
+    var tokens: [AdminToken] = []
+    for (index, item) in list.items.enumerated() {
+      let path = "\(path)[\(index + 1)]"
+      guard let reader = TableReader(item, .adminToken, path: path, problems: problems) else { continue }
+      let name = readTokenName(reader, among: tokens)
+      let role = reader.choice("role", AdminToken.Role.self)
+      let token = reader.take("token").flatMap { readToken($0, reader.path("token")) }
+      guard let name, let role, let token else { continue }
+      // Attack on ourselves: one token under two names. Nobody could say who acted.
+      if (tokens.map(\.secret) + [unnamed].compactMap(\.self)).contains(where: { $0.reveal() == token.reveal() }) {
+        problems.add(item.location, reader.path("token"), "is the same as another token: give each its own, as `openssl rand -hex 32` prints")
+        continue
+      }
+      tokens.append(AdminToken(name: name, role: role, secret: token))
+    }
+    return tokens
+  }
+
+  private func readTokenName(_ reader: TableReader, among tokens: [AdminToken]) -> String? {
+    guard let node = reader.take("name"), let name = Field.text(node, reader.path("name"), problems) else { return nil }
+    guard name.wholeMatch(of: /[A-Za-z0-9][A-Za-z0-9._@-]{0,63}/) != nil else {
+      problems.add(node.location, reader.path("name"), "\"\(name)\" is no name: letters, digits, dots, hyphens, underscores and @, at most 64")
+      return nil
+    }
+    guard name != AdminToken.unnamed, !tokens.contains(where: { $0.name == name }) else {
+      problems.add(node.location, reader.path("name"), "there is another token \"\(name)\": the audit trail could not tell them apart")
+      return nil
+    }
+    return name
+  }
+
+  private func judge(_ admin: Admin, at node: LuaNode) -> Admin {
+    let address = admin.address
+    if address.isLoopback || admin.token != nil || !admin.tokens.isEmpty { return admin }
     problems.addUnsafe(
       node.location, "admin",
       "other machines reach \(address), and the admin listener does whatever it is asked: listen on 127.0.0.1, or ask for a token, as in "
         + "{ address = \"\(address)\", token = env \"MOONGATE_ADMIN_TOKEN\" }")
-    return (address, token)
+    return admin
   }
 
   private func readToken(_ node: LuaNode, _ path: String) -> SecretText? {

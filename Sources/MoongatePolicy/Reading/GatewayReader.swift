@@ -30,6 +30,7 @@ struct GatewayReader {
     let limits = readLimits(reader)
     let origins = readOrigins(reader)
     let hsts = readHSTS(reader)
+    let audit = reader.take("audit").map { AuditReader(folder: folder, secrets: secrets, problems: problems).read($0, "audit") }
     if let publicURL, !publicURL.isSecure, !publicURL.isLoopback, let node = reader.said("public_url") {
       problems.warn(node.location, "public_url", "codes, PINs and cookies would travel unencrypted: use https outside this machine")
     }
@@ -42,6 +43,8 @@ struct GatewayReader {
       connectionLimits: limits, corsOrigins: origins, adminToken: admin.token, hsts: hsts, locations: Self.locations(node))
     settings.languages = languages
     settings.domains = domains.all
+    settings.adminTokens = admin.tokens
+    settings.audit = audit ?? []
     return settings
   }
 

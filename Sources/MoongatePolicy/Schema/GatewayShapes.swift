@@ -24,6 +24,7 @@ extension TableShape {
       .optional("languages", "string[]", "the languages of pages and messages, such as { \"en\", \"hi\" }"),
       .optional("risk_budget", "string", "a probability, such as \"0.1% per 30d\""),
       .optional("limits", "moongate.ConnectionLimits", "bounds on connections"),
+      .optional("audit", "moongate.AuditSink[]", "where copies of the audit trail go, as in { file { path = \"data/audit.log\" } }"),
       .required("providers", "moongate.Providers", "a table of providers, as in { phone_otp = { sms = outbox() } }"),
     ])
 
@@ -32,6 +33,41 @@ extension TableShape {
     entries: [
       .required("address", "string", "an address, such as \"10.0.0.5:9901\""),
       .optional("token", "moongate.Secret", "what each call must carry as Authorization: Bearer, as in env \"MOONGATE_ADMIN_TOKEN\""),
+      .optional(
+        "tokens", "moongate.AdminToken[]",
+        "a list of tokens with names and roles, as in { { name = \"grafana\", role = \"read\", token = env \"…\" } }"),
+    ])
+
+  static let adminToken = TableShape(
+    name: "AdminToken", summary: "A token of the admin listener, with the name by which the audit trail knows who acted.",
+    entries: [
+      .required("name", "string", "a name, such as \"grafana\""),
+      .required("role", "\"read\"|\"act\"", "\"read\" or \"act\""),
+      .required("token", "moongate.Secret", "a secret, as in env \"GRAFANA_TOKEN\""),
+    ])
+
+  static let auditFile = TableShape(
+    name: "AuditFile", summary: "A file with an event a line.",
+    entries: [
+      .required("path", "string", "a file, such as \"data/audit.log\""),
+      .optional("rotate", "string", "a size at which a new file is begun, such as \"100MiB\"", .text("100MiB")),
+      .optional("keep", "integer", "how many older files are kept", .integer(10)),
+    ])
+
+  static let auditSyslog = TableShape(
+    name: "AuditSyslog", summary: "A syslog server.",
+    entries: [
+      .optional("address", "string", "\"/dev/log\", or \"tcp://logs.example.com:514\"", .text("/dev/log")),
+      .optional(
+        "facility", SyslogSettings.Facility.allCases.map { "\"\($0.rawValue)\"" }.joined(separator: "|"), "a facility of syslog",
+        .text(SyslogSettings.Facility.authpriv.rawValue)),
+    ])
+
+  static let auditWebhook = TableShape(
+    name: "AuditWebhook", summary: "A site that takes events as JSON lines, signed.",
+    entries: [
+      .required("url", "string", "where to post, such as \"https://siem.example.com/moongate\""),
+      .required("secret", "moongate.Secret", "the key of the signature, as in env \"AUDIT_SECRET\""),
     ])
 
   static let tls = TableShape(

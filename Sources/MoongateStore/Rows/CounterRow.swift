@@ -89,6 +89,13 @@ struct CounterRow {
       lockedUntil: lockedUntil, lockLevel: lockLevel, isDisabled: disabledSince != nil)
   }
 
+  /// What failed before counts for no lock that may begin now.
+  var countsFrom: Timestamp {
+    let cutoff = limit.cutoff(at: now)
+    guard let lockedUntil, lockedUntil <= now else { return cutoff }
+    return max(cutoff, lockedUntil)
+  }
+
   /// Removes what has left the window and turns tries of dead processes into failures, so that they are met once.
   mutating func tidy(_ rows: some SQLTransaction) throws {
     guard expired > 0 || dead > 0 else { return }
@@ -147,6 +154,7 @@ struct CounterRow {
   mutating func forget(at now: Timestamp, _ rows: some SQLTransaction) throws {
     guard counted > 0 || live + dead > 0 || disabledSince != nil || (lockedUntil.map { now < $0 } ?? false) else { return }
     try clear(rows)
+    try FailedAttemptRows.forget(limit.counter, rows)
     disabledSince = nil
     if let until = lockedUntil, now < until { lockedUntil = now }
     try save(rows)
@@ -158,6 +166,7 @@ struct CounterRow {
     guard counted > 0 || dead > 0 || isOver else { return }
     try rows.run("DELETE FROM tally WHERE counter = ?1", [key])
     try rows.run("DELETE FROM pending WHERE counter = ?1 AND at <= ?2", [key, SQLValue(now - CounterState.patience)])
+    try FailedAttemptRows.forget(limit.counter, rows)
     counted = 0
     expired = 0
     dead = 0

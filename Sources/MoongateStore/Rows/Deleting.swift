@@ -10,6 +10,7 @@ enum Deleting {
     // Identifiers, records and sessions go with it (ON DELETE CASCADE).
     try rows.demand("DELETE FROM account WHERE id = ?1", [.text(account)], orElse: .accountUnavailable)
     news.add(account: account)
+    try FailedAttemptRows.forget(about: traces, rows)
     try Trail(account: account, traces: traces).blank(from: place, to: .max, rows)
   }
 

@@ -18,6 +18,14 @@ enum LeaseRows {
     return .notBefore(try max(other?.moment(0) ?? now, other?.moment(1) ?? now))
   }
 
+  static func renew(_ lease: Lease, for length: Duration, at now: Timestamp, _ rows: some SQLTransaction) throws -> Lease? {
+    let until = now + length
+    let held = try rows.changes(
+      "UPDATE lease SET held_until = ?1 WHERE name = ?2 AND fence = ?3 AND held_until > ?4",
+      [SQLValue(until), .text(lease.name), .integer(lease.fence), SQLValue(now)])
+    return held > 0 ? Lease(name: lease.name, fence: lease.fence, heldUntil: until) : nil
+  }
+
   static func release(_ lease: Lease, dueAt due: Timestamp, at now: Timestamp, _ rows: some SQLTransaction) throws {
     try rows.run(
       "UPDATE lease SET held_until = ?1, due_at = ?2 WHERE name = ?3 AND fence = ?4",

@@ -37,12 +37,14 @@ final class Pruning: Sendable {
       """
       DELETE FROM event WHERE number IN (SELECT number FROM event ORDER BY number LIMIT \(Self.stretch)) AND at <= ?1
       """, [SQLValue(now - EventRows.memory)])
+    if events > 0 { try AuditCursorRows.beginAnewWhereEmpty(rows) }
+    let attempts = try FailedAttemptRows.prune(at: now, limit: Self.stretch, rows)
     let codes = try SpentCodeRows.prune(at: now, limit: Self.stretch, rows)
     let values = try ProviderValueRows.prune(at: now, limit: Self.stretch, rows)
     let tokens = try AccessTokenRows.prune(at: now, limit: Self.stretch, rows)
     var place = place.withLock { $0 }
     // What is too old goes first: counting a quota takes milliseconds.
-    let surplus = events < Self.stretch ? try dropSurplus(&place.surplus, rows) : 0
+    let surplus = events < Self.stretch ? try dropSurplus(&place.surplus, at: now, rows) : 0
     // A counter that has neither events nor a lock to remember, or whose events and locks are all over.
     let dead = "(expires_at <= ?3 OR (counted = 0 AND locked_until IS NULL AND disabled_since IS NULL))"
     for counter in try walk("counter", "key", from: &place.counter, dead: dead, [moment], rows) {
@@ -58,16 +60,16 @@ final class Pruning: Sendable {
       "timer", "key", from: &place.timer, dead: "resend_at <= ?3 AND sent_at <= ?4", [moment, SQLValue(now - ResendTimer.sequenceEnd)], rows)
     self.place.withLock { [place] in $0 = place }
     let isWalking = !(place.counter.isEmpty && place.pending.isEmpty && place.session.isEmpty && place.domainToken.isEmpty && place.timer.isEmpty)
-    return isWalking || [flows, changes, events, codes, values, tokens, surplus].contains { $0 >= Self.stretch }
+    return isWalking || [flows, changes, events, codes, values, tokens, attempts, surplus].contains { $0 >= Self.stretch }
   }
 
   /// Removes events beyond their quota. Which are too many is looked up when a walk begins.
   /// - Returns: how many were removed of one quota, at most a stretch.
-  private func dropSurplus(_ surplus: inout [AuditQuota: Int64], _ rows: some SQLTransaction) throws -> Int {
+  private func dropSurplus(_ surplus: inout [AuditQuota: Int64], at now: Timestamp, _ rows: some SQLTransaction) throws -> Int {
     if surplus.isEmpty { for quota in AuditQuota.allCases { surplus[quota] = try EventRows.surplus(quota, rows) } }
     var most = 0
     for (quota, number) in surplus {
-      let removed = try EventRows.remove(quota, through: number, limit: Self.stretch, rows)
+      let removed = try EventRows.remove(quota, through: number, limit: Self.stretch, at: now, rows)
       if removed < Self.stretch { surplus[quota] = nil }
       most = max(most, removed)
     }

@@ -24,6 +24,9 @@ extension Settlement {
       try counter.tidy(rows)
       try counter.keep(reservation, at: moment, rows)
       guard case .failure = outcome else { continue }
+      if let attempt = attempts.first(where: { $0.counter == limit.counter }) {
+        try FailedAttemptRows.put(attempt, of: reservation, forgettingBefore: counter.countsFrom, rows)
+      }
       switch counter.state.afterFailure(limit, at: now) {
       case .lock(let lock):
         try counter.begin(lock, rows)

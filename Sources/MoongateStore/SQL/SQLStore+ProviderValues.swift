@@ -33,6 +33,10 @@ extension SQLStore {
     try await write(at: now) { rows in try LeaseRows.acquire(name, by: holder, for: length, at: now, rows) }
   }
 
+  package func renewLease(_ lease: Lease, for length: Duration, at now: Timestamp) async throws(StoreFault) -> Lease? {
+    try await write(at: now) { rows in try LeaseRows.renew(lease, for: length, at: now, rows) }
+  }
+
   package func releaseLease(_ lease: Lease, dueAt due: Timestamp, at now: Timestamp) async throws(StoreFault) {
     try await write(at: now) { rows in try LeaseRows.release(lease, dueAt: due, at: now, rows) }
   }

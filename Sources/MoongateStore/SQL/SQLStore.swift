@@ -150,6 +150,19 @@ extension SQLStore {
 
   package func locks(at now: Timestamp) async throws(StoreFault) -> [LockRecord] { try await read { rows in try LockRecord.all(at: now, rows) } }
 
+  package func locks(about traces: [String], at now: Timestamp) async throws(StoreFault) -> [LockRecord] {
+    try await read { rows in try LockRecord.about(traces, at: now, rows) }
+  }
+
+  package func failedAttempts(at counters: [[UInt8]]) async throws(StoreFault) -> [FailedAttempt] {
+    var found: [FailedAttempt] = []
+    for start in stride(from: 0, to: counters.count, by: FailedAttemptRows.stretch) {
+      let stretch = Array(counters[start..<min(counters.count, start + FailedAttemptRows.stretch)])
+      found += try await read { rows in try FailedAttemptRows.all(at: stretch, rows) }
+    }
+    return found
+  }
+
   package func liftLock(_ id: String, at now: Timestamp) async throws(StoreFault) -> Bool {
     try await write(at: now) { rows in try LockRecord.lift(id, at: now, rows) }
   }

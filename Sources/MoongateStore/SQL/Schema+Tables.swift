@@ -61,6 +61,10 @@ extension Schema {
       last_used_at last_used_from:text used_from:text
       """),
     table("lease", since: 7, key: "name", "name:text holder:text fence held_until due_at"),
+    table(
+      "failed_attempt", since: 12, key: "counter at reservation",
+      "counter:bytes at reservation:bytes account:text identifier:text sealed:bytes"),
+    table("audit_cursor", since: 12, key: "sink", "sink:text number xact seen_at"),
     table("node", since: 2, key: "id", "id:text generation:text seen_at keys:text"),
   ]
 

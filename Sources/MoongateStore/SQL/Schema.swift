@@ -15,7 +15,7 @@ enum Schema {
   /// What this program knows.
   static var version: Int { steps.count }
 
-  private static let steps = [first, second, third, fourth, fifth, sixth, seventh, eighth, ninth, accessTokens, domains]
+  private static let steps = [first, second, third, fourth, fifth, sixth, seventh, eighth, ninth, accessTokens, domains, operations]
 
   /// The statements of each step that a database lacks.
   /// - Parameter version: of the schema that it has, at most `Schema.version`.

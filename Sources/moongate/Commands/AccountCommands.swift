@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import MoongateCore
+import MoongateHTTP
 import MoongateSDK
 
 /// `moongate account`: what an operator does about people. Works on the store itself, whether a gateway runs on it or not.
@@ -12,9 +13,8 @@ struct AccountCommand: AsyncParsableCommand {
       Exits with 0, with 1 where there is no such account (or a file has bad lines), with 2 where there is no store.
       """,
     subcommands: [
-      ListAccounts.self, ShowAccount.self, LockAccount.self, UnlockAccount.self, DisableAccount.self, ResetAccount.self, DeleteAccount.self,
-      AccountSessions.self,
-      ImportAccounts.self, ExportAccounts.self,
+      ListAccounts.self, ShowAccount.self, AccountHistory.self, LockAccount.self, UnlockAccount.self, DisableAccount.self, ResetAccount.self,
+      DeleteAccount.self, AccountSessions.self, EndAccountSessions.self, ImportAccounts.self, ExportAccounts.self,
     ])
 }
 
@@ -58,8 +58,8 @@ struct ShowAccount: AsyncParsableCommand {
 
   func run() async throws {
     try await OperatorStore.with(configuration) { opened in
-      let account = AccountDocument(try await opened.account(named: name))
-      print(json ? try ToolJSON.text(account) : account.text)
+      let overview = try await opened.desk.overview(of: try await opened.account(named: name), in: opened.generation)
+      print(json ? try ToolJSON.text(OperatorDocument.overview(overview, at: opened.now)) : OverviewText(overview: overview, now: opened.now).text)
     }
   }
 }
@@ -70,14 +70,15 @@ struct AccountSessions: AsyncParsableCommand {
 
   @OptionGroup var configuration: ConfigurationOption
   @Argument(help: "An id, a number or an address.") var name: String
-  @Flag(help: "End all of them.") var end = false
+  @Flag(help: "End all of them, as `end-sessions` does.") var end = false
+  @OptionGroup var identity: OperatorOption
   @Flag(help: "Print JSON.") var json = false
 
   func run() async throws {
     try await OperatorStore.with(configuration) { opened in
       let account = try await opened.account(named: name)
       let sessions = try await opened.desk.sessions(of: account.id).map(SessionLine.init)
-      if end { _ = try await opened.desk.endSessions(of: account.id) }
+      if end { _ = try await opened.desk.acting(as: try identity.identity("moongate account sessions")).endSessions(of: account.id) }
       if json {
         print(try ToolJSON.text(sessions))
       } else {
@@ -96,17 +97,9 @@ struct LockAccount: AsyncParsableCommand {
   @OptionGroup var configuration: ConfigurationOption
   @OptionGroup var deed: Deed
 
-  func run() async throws { try await deed.carryOut(configuration, "locked") { desk, id throws(StoreFault) in try await desk.lock(id) } }
-}
-
-/// `moongate account unlock NAME`.
-struct UnlockAccount: AsyncParsableCommand {
-  static let configuration = CommandConfiguration(commandName: "unlock", abstract: "Let people sign in to a locked account again.")
-
-  @OptionGroup var configuration: ConfigurationOption
-  @OptionGroup var deed: Deed
-
-  func run() async throws { try await deed.carryOut(configuration, "unlocked") { desk, id throws(StoreFault) in try await desk.unlock(id) } }
+  func run() async throws {
+    try await deed.carryOut(configuration, "lock", done: "locked") { desk, id throws(StoreFault) in try await desk.lock(id) }
+  }
 }
 
 /// `moongate account disable NAME`.
@@ -118,24 +111,29 @@ struct DisableAccount: AsyncParsableCommand {
   @OptionGroup var configuration: ConfigurationOption
   @OptionGroup var deed: Deed
 
-  func run() async throws { try await deed.carryOut(configuration, "disabled") { desk, id throws(StoreFault) in try await desk.disable(id) } }
+  func run() async throws {
+    try await deed.carryOut(configuration, "disable", done: "disabled") { desk, id throws(StoreFault) in try await desk.disable(id) }
+  }
 }
 
 /// `moongate account delete NAME`.
 struct DeleteAccount: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "delete", abstract: "Remove an account and all that tells of the person. It cannot be undone.",
-    discussion: "Lines of the audit trail stay, without account, identifier and address. Locks stay: they name nobody.")
+    discussion: "Lines of the audit trail stay, without account, identifier and address. Locks stay; whom they are about is forgotten.")
 
   @OptionGroup var configuration: ConfigurationOption
   @OptionGroup var deed: Deed
 
-  func run() async throws { try await deed.carryOut(configuration, "deleted") { desk, id throws(StoreFault) in try await desk.delete(id) } }
+  func run() async throws {
+    try await deed.carryOut(configuration, "delete", done: "deleted") { desk, id throws(StoreFault) in try await desk.delete(id) }
+  }
 }
 
 /// One deed about one account.
 struct Deed: ParsableArguments {
   @Argument(help: "An id, a number or an address.") var name: String
+  @OptionGroup var identity: OperatorOption
   @Flag(help: "Print JSON.") var json = false
 
   private struct Done: Encodable {
@@ -143,12 +141,18 @@ struct Deed: ParsableArguments {
     let done: String
   }
 
+  /// - Parameters:
+  ///   - command: the word behind `moongate account`.
+  ///   - word: what is said when it is done.
   func carryOut(
-    _ configuration: ConfigurationOption, _ word: String, _ act: (AccountDesk, String) async throws(StoreFault) -> AccountDesk.Outcome
+    _ configuration: ConfigurationOption, _ command: String, done word: String,
+    _ act: (AccountDesk, String) async throws(StoreFault) -> AccountDesk.Outcome
   ) async throws {
     try await OperatorStore.with(configuration) { opened in
       let account = try await opened.account(named: name)
-      guard try await act(opened.desk, account.id) == .done else { throw StartProblem("There is no account \(name).") }
+      guard try await act(opened.desk.acting(as: try identity.identity("moongate account \(command)")), account.id) == .done else {
+        throw StartProblem("There is no account \(name).")
+      }
       print(json ? try ToolJSON.text(Done(account: account.id, done: word)) : "\(account.id) \(word)")
     }
   }

@@ -70,6 +70,35 @@ struct AccountDocument: Encodable {
   }
 }
 
+/// An account as `moongate account show` tells it.
+struct OverviewText {
+  let overview: AccountOverview
+  let now: Timestamp
+
+  var text: String {
+    var lines = [AccountDocument(overview.account).text]
+    lines += section("locks", overview.locks.map { LockText(named: $0, now: now).line })
+    lines += section(
+      "factors",
+      overview.factors.map { "\($0.provider)\($0.addedAt.map { "  since \($0.text)" } ?? "")\($0.changedAt.map { "  changed \($0.text)" } ?? "")" })
+    lines += section("devices", overview.devices.map { "\($0.userAgent ?? "unknown")  since \($0.createdAt.text)  last here \($0.lastSeenAt.text)" })
+    lines += section(
+      "sign-ins",
+      overview.signIns.map { event in
+        ([event.at.text] + [event.flow.map { "by \($0)" }, event.address.map { "from \($0)" }, event.id.text].compactMap(\.self)).joined(
+          separator: "  ")
+      })
+    return lines.joined(separator: "\n")
+  }
+
+  private func section(_ title: String, _ lines: [String]) -> [String] {
+    lines.enumerated().map { index, line in
+      let head = index == 0 ? title : ""
+      return "  \(head)\(String(repeating: " ", count: max(0, 11 - head.count)))\(line)"
+    }
+  }
+}
+
 /// A session as `moongate account sessions` tells it.
 struct SessionLine: Encodable {
   let id: String

@@ -30,6 +30,7 @@ struct ResetAccount: AsyncParsableCommand {
   @Argument(help: "An id, a number or an address.") var name: String
   @Option(help: "The provider whose record is removed, as gateway.lua names it: pin, password, totp, …") var provider: String
   @Flag(help: "Tell what would be done, and do nothing.") var dryRun = false
+  @OptionGroup var identity: OperatorOption
   @Flag(help: "Print JSON.") var json = false
 
   func run() async throws {
@@ -44,7 +45,7 @@ struct ResetAccount: AsyncParsableCommand {
         return try tell(.none, account, "\(account.id) has no \(provider): nothing to reset. It has these factors: \(has).")
       }
       if dryRun { return try tell(.wouldReset, account, "\(account.id): \(provider) would be removed, and its sessions would end") }
-      switch try await opened.resetFactor(provider, of: account.id) {
+      switch try await opened.resetFactor(provider, of: account.id, by: try identity.identity("moongate account reset")) {
       case .done: try tell(.reset, account, "\(account.id): \(provider) removed, all sessions ended")
       case .none: try tell(.none, account, "\(account.id) has no \(provider) any more: nothing to reset.")
       case .unknown: throw StartProblem("There is no account \(name).")
@@ -59,7 +60,7 @@ struct ResetAccount: AsyncParsableCommand {
 
 extension OperatorStore {
   /// Removes a factor as the admin listener of a gateway does, with the message to the person.
-  func resetFactor(_ provider: ProviderName, of account: String) async throws -> FactorReset {
+  func resetFactor(_ provider: ProviderName, of account: String, by identity: OperatorIdentity) async throws -> FactorReset {
     let logger = Logger(label: "account") { LineLog(label: $0, level: .notice) }
     let random = SystemRandom()
     let web = SiteClient()
@@ -69,7 +70,7 @@ extension OperatorStore {
       random: random, keys: keys, audit: AuditTrail(store: store, logger: logger), logger: logger)
     let client = ClientContext(
       decision: DecisionID(from: random), address: .unspecified, userAgent: nil, browser: nil, session: nil)
-    let outcome = try await engine.resetFactor(provider, of: account, by: ["by": "moongate account reset", "operator": NSUserName()], client: client)
+    let outcome = try await engine.resetFactor(provider, of: account, by: identity, client: client)
     // The message goes out before the command ends.
     await engine.deliveriesEnd()
     await web.end()

@@ -20,7 +20,7 @@ struct AdminClient {
   /// - Parameter gateway: says where it listens, and by what token it lets callers in.
   init(_ gateway: GatewaySettings) {
     address = gateway.admin
-    token = gateway.adminToken
+    token = gateway.allAdminTokens.first?.secret
   }
 
   /// One request of HTTP/1.1 on a connection of its own.
@@ -43,7 +43,7 @@ struct AdminClient {
       let status = head.split(separator: " ").dropFirst().first.flatMap({ Int($0) })
     else { throw StartProblem("What listens at \(address) does not answer.", status: .couldNotRun) }
     guard status != 401 else {
-      throw StartProblem("The admin listener at \(address) wants another token than the one that gateway.lua names.", status: .couldNotRun)
+      throw StartProblem("The admin listener at \(address) wants another token than those that gateway.lua names.", status: .couldNotRun)
     }
     return Answer(status: status, body: received[end.upperBound...])
   }

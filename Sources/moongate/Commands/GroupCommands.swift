@@ -41,6 +41,7 @@ struct RemoveGroupMember: AsyncParsableCommand {
 struct MembershipChange: ParsableArguments {
   @Argument(help: "The group, as accounts.lua calls it.") var group: String
   @Argument(help: "An id, a number or an address.") var names: [String]
+  @OptionGroup var identity: OperatorOption
   @Flag(help: "Print JSON.") var json = false
 
   private struct Done: Encodable {
@@ -53,12 +54,13 @@ struct MembershipChange: ParsableArguments {
   func carryOut(_ configuration: ConfigurationOption, isMember: Bool) async throws {
     try await OperatorStore.with(configuration) { opened in
       let name = try opened.group(named: group, toAdd: isMember)
+      let desk = opened.desk.acting(as: try identity.identity("moongate group \(isMember ? "add" : "remove")"))
       var accounts: [Account] = []
       // All of them, or none.
       for text in names { accounts.append(try await opened.holder(named: text)) }
       var done: [Done] = []
       for account in accounts {
-        let outcome = try await opened.desk.setMembership(of: account.id, in: name, isMember)
+        let outcome = try await desk.setMembership(of: account.id, in: name, isMember)
         guard outcome != .unknown else { throw StartProblem("There is no account \(account.id).") }
         done.append(Done(group: name.rawValue, account: account.id, member: isMember, changed: outcome == .changed))
       }

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import MoongateCore
+import MoongateHTTP
 import MoongateSDK
 
 /// `moongate account import FILE`: people from elsewhere, all of them or none.
@@ -96,17 +97,20 @@ struct ImportAccounts: AsyncParsableCommand {
   }
 }
 
-/// `moongate account export`: everyone as JSON lines, which an import reads.
+/// `moongate account export`: everyone as JSON lines, which an import reads; or all that is stored about one person.
 struct ExportAccounts: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "export", abstract: "Print all accounts as JSON lines.",
+    commandName: "export", abstract: "Print all accounts as JSON lines, or all that is stored about one person.",
     discussion: """
-      What it prints is personal data. Hashes that this gateway made have its pepper in them: they work under the same master keys only. --records adds \
+      With a NAME: everything that is stored about that person, as JSON, for a request under data-protection law. The audit trail says who took it out. \
+      Without: accounts as `account import` takes them in. What it prints is personal data. Hashes that this gateway made have its pepper in them: they work under the same master keys only. --records adds \
       all that providers keep (PINs, passwords, authenticator keys), sealed with the current master key, or with the key of --key. A gateway that has \
       the key takes them in by `account import --records`.
       """)
 
   @OptionGroup var configuration: ConfigurationOption
+  @Argument(help: "An id, a number or an address: all that is stored about this person.") var name: String?
+  @OptionGroup var identity: OperatorOption
   @Flag(help: "With the hashes of PINs and passwords. Keep the output secret.") var hashes = false
   @OptionGroup var records: RecordOptions
 
@@ -114,6 +118,7 @@ struct ExportAccounts: AsyncParsableCommand {
     if hashes, records.isWanted {
       throw StartProblem("Say --records or --hashes: the records have the hashes in them.", status: .couldNotRun)
     }
+    if let name { return try await exportPerson(name) }
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
     try await OperatorStore.with(configuration) { opened in
@@ -135,6 +140,17 @@ struct ExportAccounts: AsyncParsableCommand {
         guard let next = page.last?.id else { return }
         last = next
       }
+    }
+  }
+  private func exportPerson(_ name: String) async throws {
+    guard !hashes, !records.isWanted else {
+      throw StartProblem("--hashes and --records are for accounts that move: leave out \(name), or them.", status: .couldNotRun)
+    }
+    try await OperatorStore.with(configuration) { opened in
+      let account = try await opened.account(named: name)
+      let desk = opened.desk.acting(as: try identity.identity("moongate account export"))
+      guard let export = try await desk.export(account.id) else { throw StartProblem("There is no account \(name).") }
+      print(try ToolJSON.text(OperatorDocument.export(export)))
     }
   }
 }

@@ -1,52 +1,46 @@
 import ArgumentParser
 import MoongateCore
+import MoongateHTTP
 import MoongateSDK
 
 /// `moongate locks`: the locks of limits. Works on the store itself, whether a gateway runs on it or not.
 struct LocksCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "locks", abstract: "List and lift the locks of limits.",
-    discussion:
-      "Exits with 0, with 1 where there is no such lock, with 2 where there is no store. An account is unlocked by `moongate account unlock`.",
+    discussion: """
+      Exits with 0, with 1 where there is no such lock, with 2 where there is no store. `moongate account unlock` ends everything that stands between \
+      a person and a sign-in.
+      """,
     subcommands: [ListLocks.self, ClearLocks.self])
 }
 
 /// `moongate locks list`.
 struct ListLocks: AsyncParsableCommand {
-  static let configuration = CommandConfiguration(commandName: "list", abstract: "List the locks that stand, oldest first.")
+  static let configuration = CommandConfiguration(
+    commandName: "list", abstract: "List the locks that stand, oldest first, with whom they are about.")
 
   @OptionGroup var configuration: ConfigurationOption
   @Flag(help: "Print JSON.") var json = false
 
-  /// As `GET /locks` tells it.
-  private struct Line: Encodable {
-    let id: String
-    let provider: String
-    let limit: String
-    let since: String
-    let until: String?
-  }
-
   func run() async throws {
     try await OperatorStore.with(configuration) { opened in
-      let locks = try await opened.desk.locks().map {
-        Line(id: $0.id, provider: $0.provider.rawValue, limit: $0.limit, since: $0.since.text, until: $0.until?.text)
-      }
-      if json { return print(try ToolJSON.text(locks)) }
-      for lock in locks { print("\(lock.id)  \(lock.provider) \(lock.limit)  since \(lock.since)  \(lock.until.map { "until \($0)" } ?? "off")") }
+      let locks = try await opened.desk.namedLocks(in: opened.generation)
+      if json { return print(try ToolJSON.text(OperatorDocument.locks(locks, at: opened.now))) }
+      for lock in locks { print(LockText(named: lock, now: opened.now).line) }
       if locks.isEmpty { print("no locks") }
     }
   }
 }
 
-/// `moongate locks clear ID…`.
+/// `moongate locks clear NAME…`.
 struct ClearLocks: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "clear", abstract: "Lift locks, and turn on again what a limit turned off.")
 
   @OptionGroup var configuration: ConfigurationOption
-  @Argument(help: "The locks, as `moongate locks list` names them.") var ids: [String] = []
+  @Argument(help: "Whose locks: a number in any spelling, an address, an account's id; or a lock's id.") var names: [String] = []
   @Flag(help: "All that stand.") var all = false
+  @OptionGroup var identity: OperatorOption
   @Flag(help: "Print JSON.") var json = false
 
   private struct Cleared: Encodable {
@@ -55,17 +49,30 @@ struct ClearLocks: AsyncParsableCommand {
   }
 
   func run() async throws {
-    guard all != !ids.isEmpty else { throw StartProblem("Name locks, or say --all.", status: .couldNotRun) }
+    guard all != !names.isEmpty else { throw StartProblem("Name locks, or say --all.", status: .couldNotRun) }
     try await OperatorStore.with(configuration) { opened in
-      var cleared: [String] = []
+      let desk = opened.desk.acting(as: try identity.identity("moongate locks clear"))
+      var cleared: [NamedLock] = []
       var unknown: [String] = []
-      for id in all ? try await opened.desk.locks().map(\.id) : ids {
-        if try await opened.desk.clearLock(id) == .done { cleared.append(id) } else { unknown.append(id) }
+      for name in all ? [nil] : names.map(Optional.some) {
+        let found =
+          if let name {
+            try await desk.locks(named: name, region: opened.gateway.region, in: opened.generation)
+          } else {
+            try await desk.namedLocks(in: opened.generation)
+          }
+        var count = 0
+        for lock in found where try await desk.clear(lock) == .done {
+          cleared.append(lock)
+          count += 1
+        }
+        if let name, count == 0 { unknown.append(name) }
       }
       if json {
-        print(try ToolJSON.text(Cleared(cleared: cleared, unknown: unknown)))
+        print(try ToolJSON.text(Cleared(cleared: cleared.map(\.lock.id), unknown: unknown)))
       } else {
-        for id in unknown { print("There is no lock \(id).") }
+        for name in unknown { print("There is no lock \(name).") }
+        if !all { for lock in cleared { print(LockText(named: lock, now: opened.now).line) } }
         print("\(cleared.count) lock\(cleared.count == 1 ? "" : "s") lifted")
       }
       if !unknown.isEmpty { throw ExitCode(ExitStatus.found.rawValue) }

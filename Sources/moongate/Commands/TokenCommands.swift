@@ -109,6 +109,7 @@ struct CreateToken: AsyncParsableCommand {
   @Option(help: "How long it is good for, such as 90d. Without it, it does not expire.") var expires: String?
   @Option(name: .customLong("network"), help: "Where it may be used from, such as 10.0.0.0/8. May be given more than once. Without it: everywhere.")
   var networks: [String] = []
+  @OptionGroup var identity: OperatorOption
   @Flag(help: "Print JSON.") var json = false
 
   func run() async throws {
@@ -120,7 +121,8 @@ struct CreateToken: AsyncParsableCommand {
       } catch {
         throw StartProblem(error.sentence, status: .couldNotRun)
       }
-      let made = try await acting(on: name) { () async throws(ServiceTokens.Failure) in try await opened.tokens.create(wanted) }
+      let tokens = opened.tokens.acting(as: try identity.identity("moongate token create"))
+      let made = try await acting(on: name) { () async throws(ServiceTokens.Failure) in try await tokens.create(wanted) }
       try tell(made, ServiceToken(token: made.token, previousUntil: nil, isExpired: false), json: json)
     }
   }
@@ -162,6 +164,7 @@ struct RotateToken: AsyncParsableCommand {
   @OptionGroup var configuration: ConfigurationOption
   @Argument(help: "The token's name.") var name: String
   @Option(help: "How long the old secret goes on, such as 24h; 0s ends it at once. (default: 24h)") var overlap: String?
+  @OptionGroup var identity: OperatorOption
   @Flag(help: "Print JSON.") var json = false
 
   func run() async throws {
@@ -170,7 +173,8 @@ struct RotateToken: AsyncParsableCommand {
       throw StartProblem(error.sentence, status: .couldNotRun)
     }
     try await OperatorStore.with(configuration) { opened in
-      let made = try await acting(on: name) { () async throws(ServiceTokens.Failure) in try await opened.tokens.rotate(name, overlap: overlap) }
+      let tokens = opened.tokens.acting(as: try identity.identity("moongate token rotate"))
+      let made = try await acting(on: name) { () async throws(ServiceTokens.Failure) in try await tokens.rotate(name, overlap: overlap) }
       let found = try await opened.tokens.list().first { $0.token.id == made.token.id }
       try tell(made, found ?? ServiceToken(token: made.token, previousUntil: nil, isExpired: false), json: json)
     }
@@ -184,6 +188,7 @@ struct RevokeToken: AsyncParsableCommand {
 
   @OptionGroup var configuration: ConfigurationOption
   @Argument(help: "The token's name.") var name: String
+  @OptionGroup var identity: OperatorOption
   @Flag(help: "Print JSON.") var json = false
 
   private struct Revoked: Encodable {
@@ -192,7 +197,8 @@ struct RevokeToken: AsyncParsableCommand {
 
   func run() async throws {
     try await OperatorStore.with(configuration) { opened in
-      try await acting(on: name) { () async throws(ServiceTokens.Failure) in try await opened.tokens.revoke(name) }
+      let tokens = opened.tokens.acting(as: try identity.identity("moongate token revoke"))
+      try await acting(on: name) { () async throws(ServiceTokens.Failure) in try await tokens.revoke(name) }
       print(json ? try ToolJSON.text(Revoked(revoked: name)) : "\(name) is revoked")
     }
   }

@@ -33,7 +33,7 @@ struct Gateway {
     /// What a configuration that is safe where gateway.lua listens would open to other machines where this gateway does.
     func problems(of gateway: GatewaySettings) -> [ConfigurationProblem] {
       var problems = GoogleDemo.problems(of: gateway, listen: listen ?? gateway.listen)
-      if let admin, !admin.isLoopback, gateway.adminToken == nil {
+      if let admin, !admin.isLoopback, gateway.allAdminTokens.isEmpty {
         let location = gateway.locations["admin"] ?? SourceLocation(file: "gateway.lua", line: 0)
         let message =
           "other machines reach \(admin) (--admin), and the admin listener does whatever it is asked: give it a token, as in "
@@ -101,6 +101,8 @@ struct Gateway {
     let eventLoops = MultiThreadedEventLoopGroup.singleton
     let server = PublicServer.builder(proxy: proxy, tls: tls)
     let heartbeat = Heartbeat(store: store, generations: generations, keys: key.keys, address: listen, clock: clock, random: random)
+    let auditSending = AuditSending(
+      store: store, generations: generations, web: web, clock: clock, holder: heartbeat.id, logger: Logger(label: "audit"))
     let readiness = Readiness(publicURL: settings.publicURL, listen: listen, admin: admin, generation: generation.id, logger: logger)
     let publicApplication = PublicApplication(
       engine: engine, store: store, generations: generations, providers: registry, clock: clock, random: random, audit: audit,
@@ -111,11 +113,12 @@ struct Gateway {
       tokens: ServiceTokens(store: store, keys: key.keys, clock: clock, random: random), generations: generations,
       audit: audit, clock: clock, random: random, pages: pages, address: admin, eventLoops: eventLoops, logger: logger,
       nodes: { heartbeat.nodes ?? [] }, reload: { await reload.reload()?.problems ?? [] }, outbox: { outbox.entries.map(OutboxEntry.init) },
-      resetFactor: { provider, account, client throws(StoreFault) in
-        try await engine.resetFactor(provider, of: account, by: ["by": "admin listener"], client: client)
+      resetFactor: { provider, account, identity, client throws(StoreFault) in
+        try await engine.resetFactor(provider, of: account, by: identity, client: client)
       },
+      suggestion: { Suggestion.phrase(for: $0, among: $1) },
       metrics: {
-        await proxy.metrics() + metrics.families + engine.providerMetrics.families + heartbeat.families + opened.families()
+        await proxy.metrics() + metrics.families + engine.providerMetrics.families + heartbeat.families + auditSending.families + opened.families()
       },
       onListening: { _ in readiness.isListening(.admin) })
     self.store = store
@@ -130,6 +133,7 @@ struct Gateway {
       PruneLoop(store: store, clock: clock, logger: logger),
       FlowEviction(store: store, generations: generations, clock: clock, logger: logger),
       MemoryRelease(),
+      auditSending,
       MaintenanceLoop(maintenance: Maintenance(engine, holder: heartbeat.id, jitter: { Double.random(in: 0..<1) })),
       UnverifiedAccountsLoop(store: store, generations: generations, clock: clock, random: random, logger: logger),
       AccessTokenLoop(sweep: AccessTokenSweep(store: store, clock: clock, random: random), logger: logger),

@@ -13,7 +13,7 @@ import Testing
   }
 
   private func reset(_ desk: TestDesk, _ account: String, _ provider: ProviderName = "pin") async throws -> FactorReset {
-    let outcome = try await desk.engine.resetFactor(provider, of: account, by: ["by": "test"], client: desk.client())
+    let outcome = try await desk.engine.resetFactor(provider, of: account, by: OperatorIdentity(name: "ravi", tool: "test"), client: desk.client())
     await desk.engine.deliveriesEnd()
     return outcome
   }
@@ -38,7 +38,7 @@ import Testing
     let told = desk.delivery.notices.dropFirst(messages)
     #expect(told.filter { $0.text.contains("turned off") }.map(\.to) == ["+911111"], "\(told)")
     let event = try #require(try await desk.store.events(limit: 20).first { $0.kind == .factorRemoved })
-    #expect(event.account == own.account.id && event.provider == "pin" && event.detail["by"] == "test")
+    #expect(event.account == own.account.id && event.provider == "pin" && event.detail["by"] == "test" && event.detail["operator"] == "ravi")
 
     // The person sets a new one, which is not locked.
     desk.clock.advance(by: .seconds(1000))

@@ -32,7 +32,10 @@ enum Estate {
     event.account = account.id
     _ = try await store.apply(
       [
-        .settle(Settlement(reservation: settled, outcome: .failure, limits: [tries], timer: timer, now: now)), .createAccount(account),
+        .settle(
+          Settlement(
+            reservation: settled, outcome: .failure, limits: [tries], timer: timer, now: now,
+            attempts: [FailedAttempt(counter: tries.counter, at: now, account: "trace", identifier: nil, sealed: [3, 0])])), .createAccount(account),
         .putProviderRecord(account: account.id, provider, sealed: [0, 1, 2, 0, 255]), .endSession(TokenHash(of: "se_0".utf8)), .audit(event),
         .putAccessToken(token),
       ], at: now)
@@ -51,6 +54,7 @@ enum Estate {
     if try await store.providerValue(at: place, at: now) != [7, 0] { missing.append("the provider's value") }
     let standing = try await store.standing([tries], timer, at: now)
     if standing.counters[0].settled != 1 || standing.counters[0].pending != 1 { missing.append("the tries") }
+    if try await store.failedAttempts(at: [tries.counter]).map(\.sealed) != [[3, 0]] { missing.append("the failed attempt") }
     if standing.resendAt != now + .seconds(60) { missing.append("the timer") }
     // Numbers go on after those that came along.
     let before = try await store.sessionChanges(after: .max).latest

@@ -33,7 +33,7 @@ import Testing
     try await fill(rounds: 620)
     var copied: [CopiedTable] = []
     try vault(source).copy(to: vault(target)) { copied.append($0) }
-    #expect(copied.map(\.name) == Schema.tables.map(\.name).filter { !["node", "lease"].contains($0) })
+    #expect(copied.map(\.name) == Schema.tables.map(\.name).filter { !["node", "lease", "audit_cursor"].contains($0) })
     #expect(copied.allSatisfy { $0.digest.count == 64 && $0.rows > 0 }, "\(copied)")
     #expect(try rows(target) == rows(source))
     #expect(try vault(target).check().findings == [])

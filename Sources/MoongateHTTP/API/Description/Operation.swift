@@ -8,6 +8,8 @@ struct Operation: Sendable {
   enum Content: Sendable {
     case nothing
     case json(JSONValue)
+    /// Of a media type.
+    case text(String)
   }
 
   /// One field of the query.
@@ -32,8 +34,14 @@ struct Operation: Sendable {
   let content: Content
   /// Whether it is nothing without a session.
   var needsSession = false
+  /// Whether a call of the admin listener asks for no token.
+  var isOpen = false
   /// What it may be refused with, besides what everything may.
   var refusals: [RefusalCode] = []
+  /// Answers of other statuses that are no refusals.
+  var otherAnswers: [Int: JSONValue] = [:]
+  /// Media types in which it answers as well, where the request asks for them.
+  var otherTypes: [String] = []
 
   enum Tag: String, Sendable, CaseIterable {
     case flows = "Flows"
@@ -41,6 +49,14 @@ struct Operation: Sendable {
     case account = "Account"
     case apps = "Calls for apps"
     case more = "More"
+    // Of the admin listener.
+    case people = "People and locks"
+    case programs = "Tokens of programs"
+    case trail = "Audit trail"
+    case operation = "Operation"
+
+    static let ofAPI: [Tag] = [.flows, .sessions, .account, .apps, .more]
+    static let ofAdmin: [Tag] = [.people, .programs, .trail, .operation]
   }
 
   /// Everything that it may be refused with.

@@ -1,0 +1,122 @@
+import MoongateSDK
+
+/// A lock with all that an operator wants to know of it.
+package struct NamedLock: Sendable, Equatable {
+  /// From where attempts came.
+  package struct Source: Sendable, Equatable {
+    package let address: String
+    package let count: Int
+
+    package init(address: String, count: Int) {
+      self.address = address
+      self.count = count
+    }
+  }
+
+  package let lock: LockRecord
+  /// What was typed in the last attempt; nil: nothing, or it is not known.
+  package let identifier: Identifier?
+  /// The account that the last attempt was about; nil: none, or it is not known.
+  package let account: String?
+  /// By what the limit counts; nil: the policy has no such limit any more.
+  package let key: LimitKey?
+  /// Where the limit stands; nil as well then.
+  package let location: SourceLocation?
+  /// How many failed attempts are remembered, `FailedAttempt.most` at the most.
+  package let failures: Int
+  /// Where they came from, the address with the most first.
+  package let sources: [Source]
+
+  /// - Parameter attempts: those at the lock's counter, newest first.
+  init(_ lock: LockRecord, _ attempts: [FailedAttempt], by keys: KeyRing, in generation: any PolicyGeneration) {
+    self.lock = lock
+    let limit = generation.policies[lock.provider]?.limits.first { $0.name == lock.limit }
+    key = limit?.key
+    location = limit?.location
+    // What was sealed under a key that is gone names nobody.
+    let origins = attempts.compactMap { try? AttemptOrigin(opening: $0, by: keys) }
+    identifier = origins.first { $0.identifier != nil }?.identifier
+    account = origins.first { $0.account != nil }?.account
+    failures = attempts.count
+    let counts = Dictionary(grouping: origins, by: \.address).mapValues(\.count)
+    sources = counts.map { Source(address: $0.key, count: $0.value) }.sorted { ($1.count, $0.address) < ($0.count, $1.address) }
+  }
+}
+
+// MARK: - What an operator does about locks
+
+extension AccountDesk {
+  /// The locks that stand, oldest first, with whom they are about.
+  package func namedLocks(in generation: any PolicyGeneration) async throws(StoreFault) -> [NamedLock] {
+    try await name(try await locks(), in: generation)
+  }
+
+  /// The locks that stand and that are about a person, oldest first.
+  package func locks(of account: Account, in generation: any PolicyGeneration) async throws(StoreFault) -> [NamedLock] {
+    let now = clock.now()
+    let traces = [keys.accountTrace(account.id)] + account.identifiers.map { keys.logHash($0.identifier.value) }
+    var locks = try await store.locks(about: traces, at: now)
+    // A lock that an older gateway began has no attempts that name anybody: its counter says whose it is.
+    let counters = Set(PersonalLimits(keys: keys, providers: providers).limits(of: account, in: generation).map(\.counter))
+    for lock in try await store.locks(at: now) where counters.contains(lock.counter) && !locks.contains(where: { $0.id == lock.id }) {
+      locks.append(lock)
+    }
+    return try await name(locks.sorted { ($0.since, $0.id) < ($1.since, $1.id) }, in: generation)
+  }
+
+  /// The locks that a text names: by a lock's id, an account's id, a number or an address in any spelling.
+  /// - Parameter region: ISO 3166-1 alpha-2, for numbers without `+`.
+  package func locks(named text: String, region: String, in generation: any PolicyGeneration) async throws(StoreFault) -> [NamedLock] {
+    let now = clock.now()
+    let all = try await store.locks(at: now)
+    if let lock = all.first(where: { $0.id == text }) { return try await name([lock], in: generation) }
+    var found: [NamedLock] = []
+    for account in try await accounts(named: text, region: region) {
+      for lock in try await locks(of: account, in: generation) where !found.contains(lock) { found.append(lock) }
+    }
+    // Nobody's account: a number that somebody only guessed at.
+    let traces = identifiers(named: text, region: region).map { keys.logHash($0.value) }
+    let others = try await store.locks(about: traces, at: now).filter { lock in !found.contains { $0.lock.id == lock.id } }
+    return found + (try await name(others, in: generation))
+  }
+
+  /// Ends a lock, or turns on again what a limit turned off.
+  package func clear(_ lock: NamedLock) async throws(StoreFault) -> Outcome {
+    let now = clock.now()
+    guard try await store.liftLock(lock.lock.id, at: now) else { return .unknown }
+    var event = event(.lockLifted, lock.account, at: now)
+    event.identifier = lock.identifier.map { keys.logHash($0.value) }
+    event.detail["lock"] = lock.lock.id
+    event.detail["limit"] = "\(lock.lock.provider)/\(lock.lock.limit)"
+    try await store.append([event])
+    return .done
+  }
+
+  private func name(_ locks: [LockRecord], in generation: any PolicyGeneration) async throws(StoreFault) -> [NamedLock] {
+    let attempts = Dictionary(grouping: try await store.failedAttempts(at: locks.map(\.counter)), by: \.counter)
+    return locks.map { NamedLock($0, attempts[$0.counter] ?? [], by: keys, in: generation) }
+  }
+}
+
+/// What ended when an account was unlocked.
+package struct Unlocking: Sendable, Equatable {
+  /// Whether an operator had locked the account.
+  package let wasLocked: Bool
+  /// The locks of limits that ended.
+  package let locks: [NamedLock]
+
+  /// Whether nothing stood between the person and a sign-in.
+  package var isNothing: Bool { !wasLocked && locks.isEmpty }
+}
+
+extension AccountDesk {
+  /// Ends everything that stands between a person and a sign-in: the lock of an operator, and the locks of limits.
+  /// - Returns: nil where there is no such account.
+  package func unlock(_ id: String, in generation: any PolicyGeneration) async throws(StoreFault) -> Unlocking? {
+    guard let account = try await store.account(id) else { return nil }
+    if account.isLocked, try await unlock(id) == .unknown { return nil }
+    var ended: [NamedLock] = []
+    for lock in try await locks(of: account, in: generation) { if try await clear(lock) == .done { ended.append(lock) } }
+    return Unlocking(wasLocked: account.isLocked, locks: ended)
+  }
+}

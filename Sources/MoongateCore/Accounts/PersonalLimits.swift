@@ -1,0 +1,37 @@
+import MoongateSDK
+
+/// The limits that count attempts of one person, whatever device they come from. Only the counters' names count: their numbers are no policy's.
+package struct PersonalLimits: Sendable {
+  let keys: KeyRing
+  let providers: ProviderRegistry
+
+  /// Longer than any window that counts.
+  private static let longestWindow: Duration = .seconds(400 * 86_400)
+
+  /// The limits of a provider's policy.
+  /// - Parameter actions: what the limits count.
+  func limits(
+    _ actions: [LimitAction], of account: Account, at provider: ProviderName, in generation: any PolicyGeneration
+  ) -> [ResolvedLimit] {
+    guard let policy = generation.policies[provider] else { return [] }
+    let registry = generation.registry ?? providers
+    let kinds = registry.descriptor(provider)?.identifierKinds ?? []
+    let identifiers = account.identifiers.map(\.identifier).filter { kinds.contains($0.kind) }
+    var found: [ResolvedLimit] = []
+    for identifier in [nil] + identifiers.map(Optional.some) {
+      let subject = StepSubject(
+        provider: provider, identifier: identifier, account: account.id, conceals: policy.unknownAccount == .conceal,
+        flow: TokenHash(of: [UInt8]()), challenge: nil, address: .unspecified)
+      for action in actions {
+        let limits = (try? policy.resolve(action, for: subject, keys: keys, number: { _ in 1 }, duration: { _ in Self.longestWindow })) ?? []
+        for limit in limits where limit.key.isPersonal && !found.contains(where: { $0.counter == limit.counter }) { found.append(limit) }
+      }
+    }
+    return found
+  }
+
+  /// The limits of all policies.
+  func limits(of account: Account, in generation: any PolicyGeneration) -> [ResolvedLimit] {
+    generation.policies.keys.sorted().flatMap { limits(LimitAction.allCases, of: account, at: $0, in: generation) }
+  }
+}

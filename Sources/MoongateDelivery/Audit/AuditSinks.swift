@@ -1,0 +1,14 @@
+import MoongateCore
+import MoongateSDK
+
+extension AuditSinkSettings {
+  /// The sink of these settings.
+  /// - Parameter web: reaches other sites.
+  package func sink(web: any WebClient) -> any AuditSink {
+    switch self {
+    case .file(let settings): AuditFile(settings)
+    case .syslog(let settings): SyslogServer(settings)
+    case .webhook(let settings): AuditWebhook(settings, web: web)
+    }
+  }
+}

@@ -1,0 +1,18 @@
+import ArgumentParser
+import MoongateCore
+import MoongateHTTP
+import MoongateSDK
+
+/// `moongate account end-sessions NAME`.
+struct EndAccountSessions: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "end-sessions", abstract: "Sign a person out everywhere. Signing in again stays as it is.")
+
+  @OptionGroup var configuration: ConfigurationOption
+  @OptionGroup var deed: Deed
+
+  func run() async throws {
+    try await deed.carryOut(configuration, "end-sessions", done: "sessions ended") { desk, id throws(StoreFault) in try await desk.endSessions(of: id)
+    }
+  }
+}

@@ -1,0 +1,74 @@
+import ArgumentParser
+import MoongateCore
+import MoongateHTTP
+import MoongatePolicy
+import MoongateSDK
+
+/// `moongate account history NAME`.
+struct AccountHistory: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "history", abstract: "Tell what happened to a person, newest first.",
+    discussion: """
+      Sign-ins, refusals, messages, changes and what operators did, as far back as the audit trail goes: 7 days, or the newest 100,000 of a sort. \
+      `moongate policy explain` tells more of a decision.
+      """)
+
+  @OptionGroup var configuration: ConfigurationOption
+  @Argument(help: "An id, a number or an address. A number or address that nobody has is found too.") var name: String
+  @Option(help: "From when on: 90s, 30m, 12h, 7d, or a moment such as 2026-11-20T12:15:00Z.") var since: String?
+  @Option(help: "Only these kinds of events, with commas between them.") var kind: String?
+  @Option(help: "At most so many.") var limit = 1_000
+  @Flag(help: "Print JSON.") var json = false
+
+  func run() async throws {
+    guard limit > 0 else { throw StartProblem("--limit is 1 or more.", status: .couldNotRun) }
+    let kinds = try kinds()
+    try await OperatorStore.with(configuration) { opened in
+      var filter = AuditFilter(
+        people: try await opened.desk.people(named: name, region: opened.gateway.region), kinds: kinds)
+      if let since {
+        guard let moment = Timestamp(since: since, before: opened.now) else {
+          throw StartProblem("--since is \(Timestamp.sinceForms).", status: .couldNotRun)
+        }
+        filter.since = moment
+      }
+      let events = try await opened.desk.events(matching: filter, limit: limit)
+      if json { return print(try ToolJSON.text(OperatorDocument.events(events))) }
+      for event in events { print(EventText(event: event).line) }
+      if events.isEmpty {
+        if try await opened.desk.accounts(named: name, region: opened.gateway.region).isEmpty {
+          throw StartProblem("There is no account \(name), and the audit trail tells nothing of it.")
+        }
+        print("nothing happened")
+      }
+    }
+  }
+
+  private func kinds() throws -> Set<AuditEvent.Kind>? {
+    guard let kind else { return nil }
+    return Set(
+      try kind.split(separator: ",").map { word in
+        guard let kind = AuditEvent.Kind(rawValue: String(word)) else {
+          let phrase = Suggestion.phrase(for: String(word), among: AuditEvent.Kind.allCases.map(\.rawValue))
+          throw StartProblem("There is no kind of event \(word)\(phrase)", status: .couldNotRun)
+        }
+        return kind
+      })
+  }
+}
+
+/// An event in a line.
+struct EventText {
+  let event: AuditEvent
+
+  var line: String {
+    var parts = ["\(event.at.text)  \(event.kind.rawValue)\(event.code.map { " \($0)" } ?? "")"]
+    if let count = event.count { parts.append("\(count) times") }
+    parts += [event.flow, event.provider?.rawValue].compactMap(\.self)
+    for name in ["limit", "reason", "rule"] { if let value = event.detail[name] { parts.append("\(name) \(value)") } }
+    if let address = event.address { parts.append("from \(address)") }
+    if let name = event.detail["operator"] { parts.append("by \(name)\(event.detail["by"].map { " (\($0))" } ?? "")") }
+    parts.append(event.id.text)
+    return parts.joined(separator: " · ")
+  }
+}

@@ -1,0 +1,36 @@
+import ArgumentParser
+import MoongateCore
+import MoongateHTTP
+import MoongateSDK
+
+/// `moongate account unlock NAME`.
+struct UnlockAccount: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "unlock", abstract: "End every lock that stands between a person and a sign-in.",
+    discussion: """
+      Ends the lock of an operator (`account lock`, `account disable`) and the locks of limits, also those that turned a credential off, and says which. \
+      Exits with 1 where nothing was locked.
+      """)
+
+  @OptionGroup var configuration: ConfigurationOption
+  @Argument(help: "An id, a number or an address.") var name: String
+  @OptionGroup var identity: OperatorOption
+  @Flag(help: "Print JSON.") var json = false
+
+  func run() async throws {
+    try await OperatorStore.with(configuration) { opened in
+      let desk = opened.desk.acting(as: try identity.identity("moongate account unlock"))
+      let account = try await opened.account(named: name)
+      guard let ended = try await desk.unlock(account.id, in: opened.generation) else { throw StartProblem("There is no account \(name).") }
+      if json {
+        print(try ToolJSON.text(OperatorDocument.unlocking(ended, of: account.id, at: opened.now)))
+      } else if ended.isNothing {
+        print("\(account.id): nothing was locked")
+      } else {
+        if ended.wasLocked { print("\(account.id) unlocked") }
+        for lock in ended.locks { print("lifted: \(LockText(named: lock, now: opened.now).line)") }
+      }
+      if ended.isNothing { throw ExitCode(ExitStatus.found.rawValue) }
+    }
+  }
+}

@@ -1,0 +1,98 @@
+import Logging
+import MoongateCore
+import MoongateDelivery
+import MoongateSDK
+import ServiceLifecycle
+import Synchronization
+
+/// Sends the audit trail to the sinks of the active configuration, each by a sender on a thread of its own: a sink that hangs holds up no other, and no
+/// request.
+final class AuditSending: Service {
+  private struct Running {
+    let sender: AuditSender
+    let task: Task<Void, Never>
+  }
+
+  private static let look: Duration = .seconds(1)
+  /// A sink that no gateway has named for so long is forgotten, with how far it had got.
+  private static let forgetting: Duration = .seconds(3600)
+
+  private let store: any Store
+  private let generations: ActiveGeneration
+  private let web: any WebClient
+  private let clock: any GatewayClock
+  private let holder: String
+  private let logger: Logger
+  private let running = Mutex<[AuditSinkSettings: Running]>([:])
+
+  /// - Parameter holder: names this gateway among those of the store.
+  init(store: any Store, generations: ActiveGeneration, web: any WebClient, clock: any GatewayClock, holder: String, logger: Logger) {
+    self.store = store
+    self.generations = generations
+    self.web = web
+    self.clock = clock
+    self.holder = holder
+    self.logger = logger
+  }
+
+  func run() async throws {
+    try? await cancelWhenGracefulShutdown {
+      var forgottenAt = self.clock.now()
+      while !Task.isCancelled {
+        await self.follow(self.generations.current.gateway)
+        let now = self.clock.now()
+        if now - forgottenAt >= Self.forgetting {
+          forgottenAt = now
+          let names = self.generations.current.gateway.audit.map(\.name)
+          try? await self.store.forgetAuditCursors(unusedSince: now - Self.forgetting, except: names, at: now)
+        }
+        try await Task.sleep(for: Self.look)
+      }
+    }
+    await end(except: [])
+  }
+
+  /// Begins with sinks that are new, and ends with those that are gone.
+  private func follow(_ gateway: GatewaySettings) async {
+    let wanted = Set(gateway.audit)
+    await end(except: wanted)
+    running.withLock { running in
+      for settings in gateway.audit where running[settings] == nil {
+        let sender = AuditSender(
+          settings, sink: settings.sink(web: web), store: store, clock: clock, holder: holder, service: gateway.service, logger: logger)
+        running[settings] = Running(sender: sender, task: Task { await OwnThread.run(at: nil) { await sender.run() } })
+      }
+    }
+  }
+
+  private func end(except wanted: Set<AuditSinkSettings>) async {
+    let ended = running.withLock { running in
+      let ended = running.filter { !wanted.contains($0.key) }
+      for settings in ended.keys { running[settings] = nil }
+      return ended.values.map(\.task)
+    }
+    for task in ended { task.cancel() }
+    for task in ended { await task.value }
+  }
+
+  /// Nothing of sinks that there are not.
+  var families: [MetricFamily] {
+    let all = running.withLock { $0.values.map(\.sender) }.sorted { $0.label < $1.label }
+    if all.isEmpty { return [] }
+    let samples = all.map { (label: [("sink", $0.label)], values: $0.samples) }
+    return [
+      MetricFamily(
+        "moongate_audit_events_sent_total", .counter, "Events of the audit trail that this gateway has sent, by sink.",
+        samples.map { MetricFamily.Sample($0.label, Double($0.values.sent)) }),
+      MetricFamily(
+        "moongate_audit_failures_total", .counter, "Attempts to send events of the audit trail that failed, by sink.",
+        samples.map { MetricFamily.Sample($0.label, Double($0.values.failures)) }),
+      MetricFamily(
+        "moongate_audit_backlog_events", .gauge, "Events of the audit trail that a sink does not have yet, 100,000 at the most.",
+        samples.compactMap { sample in sample.values.backlog.map { MetricFamily.Sample(sample.label, Double($0)) } }),
+      MetricFamily(
+        "moongate_audit_lag_seconds", .gauge, "Age of the oldest event of the audit trail that a sink does not have yet.",
+        samples.compactMap { sample in sample.values.lag.map { MetricFamily.Sample(sample.label, $0) } }),
+    ]
+  }
+}

@@ -1,0 +1,194 @@
+"""An operator's day: whose lock it is, what happened to a person, who did it, and where copies of the audit trail go."""
+
+import hashlib
+import hmac
+import http.server
+import json
+import os
+import re
+import signal
+import threading
+import time
+
+import pytest
+import requests
+
+from house import problem, wait_for, wrong
+from test_accounts import tool
+
+ACT = "the-token-of-ravi-0123456789abcdef"
+READ = "the-token-of-grafana-0123456789abcdef"
+
+
+def lock_out(house, number):
+    """Five wrong codes."""
+    flow = house.flow("login")
+    begun = house.begin(flow, number)
+    assert begun.status_code == 200, begun.text
+    code = house.code(number)
+    for _ in range(5):
+        house.submit(flow, wrong(code))
+    return flow, code
+
+
+def events(house, query="", **options):
+    answer = requests.get(f"{house.admin}/events?{query}", timeout=10, **options)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_a_lock_names_the_person(house, number):
+    account = house.register(number)["account"]["id"]
+    flow, code = lock_out(house, number)
+    status, line, error = tool(house, "locks", "list")
+    assert status == 0, error
+    assert re.fullmatch(
+        rf"phone \{number[:3]} [\d ]+ · account {account} · phone_otp/verify · until (\d{{4}}-\d\d-\d\d )?\d\d:\d\d \(in 15 min\)"
+        r" · by policies/phone_otp\.lua:\d+ · 5 of 5 failures from 127\.0\.0\.1 · lock \S+\n", line), line
+    listed = json.loads(tool(house, "locks", "list", "--json")[1])
+    served = requests.get(f"{house.admin}/locks", timeout=10).json()
+    drop = lambda locks: [{name: value for name, value in lock.items() if name != "remaining"} for lock in locks]
+    assert drop(listed) == drop(served) and len(served) == 1, "identical fields"
+    assert served[0]["account"] == account and served[0]["identifier"] == {"kind": "phone", "value": number}
+
+    shown = json.loads(tool(house, "account", "show", number, "--json")[1])
+    asked = requests.get(f"{house.admin}/accounts/{account}", timeout=10).json()
+    assert shown.keys() == asked.keys() >= {"locks", "factors", "devices", "sign_ins"}
+    assert len(shown["locks"]) == len(shown["sign_ins"]) == len(shown["devices"]) == 1
+    assert "phone_otp/verify" in tool(house, "account", "show", number)[1]
+
+    assert tool(house, "locks", "clear", "+919000000001")[0] == 1
+    spelled = f"{number[3:8]} {number[8:]}"
+    status, text, _ = tool(house, "locks", "clear", spelled, "--as", "ravi")
+    assert status == 0 and text.endswith("1 lock lifted\n"), text
+    assert house.submit(flow, code).json()["status"] == "complete"
+    lifted = events(house, "kind=lock_lifted")[0]
+    assert lifted["account"] == account and lifted["operator"] == "ravi" and lifted["detail"]["by"] == "moongate locks clear"
+
+
+def test_unlocking_ends_everything_that_stands_in_the_way(house, number):
+    account = house.register(number)["account"]["id"]
+    flow, code = lock_out(house, number)
+    assert tool(house, "account", "lock", number, "--as", "ravi")[0] == 0
+    status, text, _ = tool(house, "account", "unlock", number)
+    assert status == 0 and text.startswith(f"{account} unlocked\nlifted: phone {number[:3]} "), text
+    assert tool(house, "account", "unlock", number)[:2] == (1, f"{account}: nothing was locked\n")
+    assert house.begin(house.flow("login"), number).status_code in (200, 429), "no lock stands"
+    assert json.loads(tool(house, "locks", "list", "--json")[1]) == []
+
+    # What happened, and who did it.
+    status, text, _ = tool(house, "account", "history", number, "--since", "1h", "--json")
+    kinds = [event["kind"] for event in json.loads(text)]
+    acts = [kind for kind in kinds if kind in ("lock_lifted", "account_unlocked", "account_locked")]
+    assert status == 0 and acts == ["lock_lifted", "account_unlocked", "account_locked"] and kinds.count("refused") >= 5
+    assert all(event["account"] == account for event in json.loads(text) if event["kind"] == "refused")
+    assert "account_locked · by ravi (moongate account lock)" in tool(house, "account", "history", number)[1]
+    assert tool(house, "account", "history", number, "--since", "yesterday")[0] == 2
+    assert "did you mean `locked`" in tool(house, "account", "history", number, "--kind", "lockd")[2]
+    assert tool(house, "account", "history", "+919000000002")[0] == 1
+
+    # Out of the house: what is stored about the person, and their sessions.
+    status, text, _ = tool(house, "account", "export", number, "--as", "ravi")
+    export = json.loads(text)
+    assert status == 0 and export["account"]["id"] == account and len(export["events"]) > 5
+    served = requests.get(f"{house.admin}/accounts/{account}/export", timeout=10).json()
+    assert served.keys() == export.keys()
+    assert [event["operator"] for event in events(house, "kind=account_exported")] == [None, "ravi"]
+    assert tool(house, "account", "end-sessions", number)[:2] == (0, f"{account} sessions ended\n")
+    assert requests.get(f"{house.admin}/accounts/{account}/sessions", timeout=10).json() == []
+    problem(requests.get(f"{house.admin}/events?acount={account}", timeout=10), 400, "bad_request")
+    assert "did you mean `account`" in requests.get(f"{house.admin}/events?acount=1", timeout=10).json()["detail"]
+
+
+def test_tokens_with_names_and_roles(empty_house, number):
+    house = empty_house
+    value = (f'{{ address = "127.0.0.1:{house.ports[1]}", tokens = {{ {{ name = "grafana", role = "read", token = env "READ" }}, '
+             '{ name = "ravi", role = "act", token = env "ACT" } } }')
+    house.edit("gateway.lua", lambda text: re.sub(r"\n  admin = .*", f"\n  admin = {value},", text))
+    house.start(READ=READ, ACT=ACT)
+    acts, reads = ({"Authorization": f"Bearer {token}"} for token in (ACT, READ))
+    assert requests.get(f"{house.admin}/policy", timeout=10).status_code == 401
+    assert requests.get(f"{house.admin}/metrics", headers=reads, timeout=10).status_code == 200
+    problem(requests.post(f"{house.admin}/policy/reload", headers=reads, timeout=10), 403, "denied")
+    problem(requests.get(f"{house.admin}/outbox", headers=reads, timeout=10), 403, "denied")
+    assert requests.post(f"{house.admin}/policy/reload", headers=acts, timeout=10).status_code == 200
+    assert [event["operator"] for event in events(house, "kind=reload_requested", headers=reads)] == ["ravi"]
+    # Attack: token after token. The address learns nothing any more, whatever it sends.
+    for _ in range(20):
+        requests.get(f"{house.admin}/policy", headers={"Authorization": "Bearer no"}, timeout=10)
+    refused = requests.get(f"{house.admin}/policy", headers=acts, timeout=10)
+    problem(refused, 429, "rate_limited")
+    assert 0 < int(refused.headers["Retry-After"]) <= 60
+    assert ACT not in house.log and READ not in house.log
+
+
+class Receiver:
+    """A site that takes events, verifies their signature, and answers as it is told."""
+
+    def __init__(self, secret):
+        self.lines, self.status = [], 500
+        receiver = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                time_, code = re.fullmatch(r"t=(\d+),v1=([0-9a-f]{64})", self.headers["Moongate-Signature"]).groups()
+                right = hmac.new(secret.encode(), time_.encode() + b"." + body, hashlib.sha256).hexdigest()
+                assert hmac.compare_digest(code, right) and abs(time.time() - int(time_)) < 60
+                # It may die between taking in and answering, as anything may.
+                receiver.lines += [json.loads(line) for line in body.splitlines()]
+                self.send_response(receiver.status)
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.url = f"http://127.0.0.1:{self.server.server_port}/in"
+
+
+def test_the_audit_trail_goes_out(empty_house, other_number):
+    """One sink is a full disk, one is down at first; the gateway is killed in between. Nothing is lost, nothing invented, and all of it in order."""
+    house = empty_house
+    secret = "the-key-of-the-signature"
+    receiver = Receiver(secret)
+    sinks = (f'audit = {{ file {{ path = "data/audit.log", rotate = "1GiB" }}, file {{ path = "/dev/full" }}, '
+             f'webhook {{ url = "{receiver.url}", secret = env "SECRET" }} }},')
+    (house.config / "data").mkdir(exist_ok=True)
+    house.edit("gateway.lua", lambda text: re.sub(r"\n  admin = ", f"\n  {sinks}\n  admin = ", text))
+    house.start(SECRET=secret)
+    for _ in range(3):
+        house.register(other_number())
+    wait_for(lambda: receiver.lines, "the site to be asked")
+    # What the site took in without saying so comes again.
+    house.gateway.end(signal.SIGKILL)
+    receiver.status = 200
+    before = len(receiver.lines)
+    house.start(SECRET=secret)
+    house.register(other_number())
+    # The store's own, without what comes while it is read.
+    stored = [event["id"] for event in reversed(events(house, "limit=100000"))]
+
+    def at_least_once(ids):
+        """Whether each is there, the first of each in the order of the trail."""
+        firsts = list(dict.fromkeys(ids))
+        return [id for id in firsts if id in set(stored)] == stored
+
+    # The lease of the gateway that was killed ends by itself.
+    wait_for(lambda: at_least_once(line["metadata"]["uid"] for line in receiver.lines[before:]), "all events at the site", 60)
+    log = house.config / "data/audit.log"
+    wait_for(lambda: at_least_once(json.loads(line)["metadata"]["uid"] for line in log.read_text().splitlines()), "all events in the file", 60)
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert os.stat(log).st_mode & 0o777 == 0o600
+    assert {line["class_uid"] for line in lines} == {3002} and all(line["time"] for line in lines)
+    signed_in = [line for line in lines if line["activity_name"] == "session_started"]
+    assert len({line["metadata"]["uid"] for line in signed_in}) == 4 and all(line["user"]["uid"].startswith("ac_") for line in signed_in)
+    known = set(stored) | {event["id"] for event in events(house, "limit=100000")}
+    assert {line["metadata"]["uid"] for line in lines} <= known, "none is invented"
+    assert house.log.count("the audit trail cannot be sent") <= 4 and "No space left on device" in house.log
+    metrics = requests.get(f"{house.admin}/metrics", timeout=10).text
+    for sink, failures in (("file .*audit.log", "0"), ("file /dev/full", r"[1-9]\d*"), (f"webhook {re.escape(receiver.url)}", "0")):
+        assert re.search(rf'^moongate_audit_failures_total{{sink="{sink}"}} {failures}$', metrics, re.M), metrics
+    assert re.search(r'^moongate_audit_backlog_events{sink="file /dev/full"} [1-9]', metrics, re.M)
+    assert secret not in house.log and secret not in metrics

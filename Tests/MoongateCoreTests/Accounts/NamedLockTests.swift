@@ -1,0 +1,134 @@
+import MoongateSDK
+import MoongateStore
+import MoongateTesting
+import Testing
+
+@testable import MoongateCore
+
+/// What an operator learns of a lock, and what somebody does who has the database alone.
+@Suite struct NamedLockTests {
+  private func locked(_ desk: TestDesk) async throws -> (operators: AccountDesk, account: String) {
+    let account = try await desk.registered().id
+    let id = try await desk.begun()
+    for _ in 0..<5 { _ = await desk.submit(id, desk.wrong) }
+    let operators = AccountDesk(
+      store: desk.store, providers: try ProviderRegistry([ToyCode(name: TestDesk.phone)]), keys: desk.keys, clock: desk.clock, random: SystemRandom())
+    return (operators, account)
+  }
+
+  @Test func aLockNamesThePersonTheAddressAndThePolicy() async throws {
+    let desk = try await TestDesk()
+    let (operators, account) = try await locked(desk)
+    let generation = desk.generations.current
+    let lock = try #require(try await operators.namedLocks(in: generation).first)
+    #expect(lock.identifier?.value == "+919999999999" && lock.account == account)
+    #expect(lock.failures == 5 && lock.sources.map(\.count) == [5])
+    #expect(lock.key == .identifier && lock.location != nil)
+    for name in [lock.lock.id, account, "919999999999", "+91 99999-99999"] {
+      #expect(try await operators.locks(named: name, region: "IN", in: generation) == [lock], "\(name)")
+    }
+    for name in ["912222222222", "ac_nobody", "a@example.com"] {
+      #expect(try await operators.locks(named: name, region: "IN", in: generation).isEmpty, "\(name)")
+    }
+  }
+
+  @Test func aLockOfANumberThatNobodyHasIsFoundByTheNumber() async throws {
+    let desk = try await TestDesk()
+    let (operators, _) = try await locked(desk)
+    let limit = ResolvedLimit(
+      provider: TestDesk.phone, name: "verify", key: .identifier, counter: [1, 2, 3], max: 1, window: .seconds(60), counts: .failures,
+      lock: [.seconds(900)], disables: false)
+    let guessed = Identifier(kind: .phone, value: "+913333333333", display: "+91 33333 33333", attributes: [:])
+    try await fail(limit, AttemptOrigin(identifier: guessed, account: nil, address: "203.0.113.9"), desk)
+    let found = try await operators.locks(named: "913333333333", region: "IN", in: desk.generations.current)
+    #expect(found.map(\.identifier) == [guessed] && found.map(\.account) == [nil])
+    #expect(found.first?.sources == [NamedLock.Source(address: "203.0.113.9", count: 1)])
+  }
+
+  @Test func unlockingEndsEveryLockAndSaysWhich() async throws {
+    let desk = try await TestDesk()
+    let (desks, account) = try await locked(desk)
+    let operators = desks.acting(as: OperatorIdentity(name: "ravi", tool: "test"))
+    let generation = desk.generations.current
+    _ = try await operators.lock(account)
+    let ended = try #require(try await operators.unlock(account, in: generation))
+    #expect(ended.wasLocked && ended.locks.map(\.lock.limit) == ["verify"] && !ended.isNothing)
+    #expect(try await desk.store.locks(at: desk.clock.now()).isEmpty)
+    #expect(try await desk.store.account(account)?.isLocked == false)
+    #expect(try await operators.unlock(account, in: generation)?.isNothing == true)
+    #expect(try await operators.unlock("ac_nobody", in: generation) == nil)
+    // Who did it is told, and about whom.
+    let lines = try await desk.store.events(limit: 50).filter { $0.kind == .lockLifted || $0.kind == .accountUnlocked }
+    #expect(lines.count == 2 && lines.allSatisfy { $0.account == account && $0.detail["operator"] == "ravi" && $0.detail["by"] == "test" })
+  }
+
+  /// A gateway of before, beside this one, begins locks without failed attempts.
+  @Test func aLockWithoutANameIsTheirsByItsCounter() async throws {
+    let desk = try await TestDesk()
+    let (operators, account) = try await locked(desk)
+    let traces = [desk.keys.accountTrace(account), desk.keys.logHash("+919999999999")]
+    for lock in try await desk.store.locks(at: desk.clock.now()) {
+      #expect(try await desk.store.liftLock(lock.id, at: desk.clock.now()))
+    }
+    desk.clock.advance(by: .seconds(1))
+    let person = try #require(try await desk.store.account(account))
+    let limits = PersonalLimits(keys: desk.keys, providers: try ProviderRegistry([ToyCode(name: TestDesk.phone)]))
+      .limits([.verify], of: person, at: TestDesk.phone, in: desk.generations.current)
+    let limit = try #require(limits.first)
+    let same = ResolvedLimit(
+      provider: limit.provider, name: limit.name, key: limit.key, counter: limit.counter, max: 1, window: .seconds(60), counts: .failures,
+      lock: [.seconds(900)], disables: false)
+    try await fail(same, nil, desk)
+    #expect(try await desk.store.locks(about: traces, at: desk.clock.now()).isEmpty)
+    let found = try await operators.locks(of: person, in: desk.generations.current)
+    #expect(found.map(\.lock.limit) == [limit.name] && found.first?.identifier == nil)
+  }
+
+  /// Attack: a copy of the database. Of whom a lock is, and from where the attempts came, it tells nothing.
+  @Test func theDatabaseAloneTellsNobody() async throws {
+    let desk = try await TestDesk()
+    let (_, account) = try await locked(desk)
+    let lock = try #require(try await desk.store.locks(at: desk.clock.now()).first)
+    let attempts = try await desk.store.failedAttempts(at: [lock.counter])
+    #expect(attempts.count == 5)
+    for attempt in attempts {
+      let texts = [attempt.account ?? "", attempt.identifier ?? "", String(decoding: attempt.sealed, as: UTF8.self)]
+      for secret in [account, "9999999999", "192.0.2", "phone"] { #expect(!texts.contains { $0.contains(secret) }, "\(secret)") }
+    }
+    #expect(Set(attempts.map(\.sealed.count)).count == 1, "nor by its length")
+    let others = try KeyRing(master: Array(repeating: 9, count: 32))
+    #expect(throws: (any Error).self) { try AttemptOrigin(opening: attempts[0], by: others) }
+    // The lock is listed all the same.
+    let nameless = NamedLock(lock, attempts, by: others, in: desk.generations.current)
+    #expect(nameless.identifier == nil && nameless.account == nil && nameless.failures == 5 && nameless.sources.isEmpty)
+  }
+
+  /// Attack: somebody who writes to the database puts the name of one lock at another, so that the operator lifts the wrong one.
+  @Test func aNameThatWasMovedDoesNotOpen() throws {
+    let keys = try KeyRing(master: Array(repeating: 7, count: 32))
+    let origin = AttemptOrigin(identifier: nil, account: "ac_1", address: "192.0.2.1")
+    let attempt = try origin.attempt(at: [1], Timestamp(milliseconds: 5), by: keys)
+    #expect(try AttemptOrigin(opening: attempt, by: keys) == origin)
+    let moved = FailedAttempt(counter: [2], at: attempt.at, account: attempt.account, identifier: nil, sealed: attempt.sealed)
+    #expect(throws: (any Error).self) { try AttemptOrigin(opening: moved, by: keys) }
+  }
+
+  @Test func aKeyThatWasRotatedStillOpens() throws {
+    let old = [UInt8](repeating: 7, count: 32)
+    let before = try KeyRing(master: old)
+    let attempt = try AttemptOrigin(identifier: nil, account: "ac_1", address: "192.0.2.1").attempt(at: [1], Timestamp(milliseconds: 5), by: before)
+    let rotated = try MasterKeys(only: old).adding([UInt8](repeating: 8, count: 32)).rotated()
+    let after = KeyRing(try #require(rotated))
+    #expect(try AttemptOrigin(opening: attempt, by: after).account == "ac_1")
+    #expect(after.accountTrace("ac_1") == attempt.account, "and is found")
+  }
+
+  private func fail(_ limit: ResolvedLimit, _ origin: AttemptOrigin?, _ desk: TestDesk) async throws {
+    let id = ReservationID(from: SystemRandom())
+    let now = desk.clock.now()
+    _ = try await desk.store.reserve(ReservationRequest(id: id, now: now, limits: [limit], timer: nil))
+    let attempts = try origin.map { [try $0.attempt(at: limit.counter, now, by: desk.keys)] } ?? []
+    _ = try await desk.store.apply(
+      [.settle(Settlement(reservation: id, outcome: .failure, limits: [limit], timer: nil, now: now, attempts: attempts))], at: now)
+  }
+}
