@@ -20,6 +20,20 @@ package struct AccountExport: Sendable, Equatable {
   package static let mostEvents = 10_000
 }
 
+extension AccountExport {
+  /// Reads everything that is stored about the account's person.
+  /// - Parameters:
+  ///   - keys: by which the audit trail names the account's identifiers.
+  ///   - now: sessions that have ended by then are left out.
+  init(of account: Account, in store: any Store, keys: KeyRing, at now: Timestamp) async throws(StoreFault) {
+    let traces = account.identifiers.filter { $0.verifiedAt != nil }.map { keys.logHash($0.identifier.value) }
+    self.init(
+      account: account, factors: try await store.factors(of: account.id), groups: try await store.memberships(of: account.id),
+      sessions: try await store.sessions(of: account.id).filter { now < $0.deadline }, tokens: try await store.accessTokens(of: account.id),
+      events: try await store.events(about: account.id, traces: traces, limit: Self.mostEvents))
+  }
+}
+
 /// A PIN, a password or another factor, without what it is.
 package struct StoredFactor: Sendable, Equatable {
   package let provider: ProviderName

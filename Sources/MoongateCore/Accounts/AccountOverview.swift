@@ -9,6 +9,8 @@ package struct AccountOverview: Sendable {
   package let factors: [StoredFactor]
   /// The devices that are signed in: its sessions, newest first. (A device that is known and signed out carries its own token, and is stored nowhere.)
   package let devices: [Session]
+  /// The tokens that the person has made for programs, without their secrets.
+  package let tokens: [AccessToken]
   /// The last sign-ins, newest first.
   package let signIns: [AuditEvent]
 
@@ -22,7 +24,8 @@ extension AccountDesk {
     let filter = AuditFilter(people: .init(accounts: [account.id]), kinds: [.sessionStarted])
     return AccountOverview(
       account: account, locks: try await locks(of: account, in: generation), factors: try await store.factors(of: account.id),
-      devices: try await sessions(of: account.id), signIns: try await store.events(matching: filter, limit: AccountOverview.signInsTold))
+      devices: try await sessions(of: account.id),
+      tokens: try await store.accessTokens(of: account.id), signIns: try await store.events(matching: filter, limit: AccountOverview.signInsTold))
   }
 
   /// Whom a text names in the audit trail: accounts, and identifiers that nobody has.
@@ -51,11 +54,9 @@ extension AccountDesk {
   /// - Returns: nil where there is no such account.
   package func export(_ id: String) async throws(StoreFault) -> AccountExport? {
     guard let account = try await store.account(id) else { return nil }
-    let traces = account.identifiers.filter { $0.verifiedAt != nil }.map { keys.logHash($0.identifier.value) }
-    let export = AccountExport(
-      account: account, factors: try await store.factors(of: id), sessions: try await sessions(of: id),
-      events: try await store.events(about: id, traces: traces, limit: AccountExport.mostEvents))
-    try await store.append([event(.accountExported, id, at: clock.now())])
+    let now = clock.now()
+    let export = try await AccountExport(of: account, in: store, keys: keys, at: now)
+    try await store.append([event(.accountExported, id, at: now)])
     return export
   }
 }

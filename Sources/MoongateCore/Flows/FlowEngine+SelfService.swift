@@ -12,13 +12,8 @@ extension FlowEngine {
       // Attack: exports without end: each looks through the whole audit trail.
       guard exports.enter() else { throw visit.refusal(.busy) }
       defer { exports.leave() }
-      let traces = account.identifiers.filter { $0.verifiedAt != nil }.map { keys.logHash($0.identifier.value) }
       return try await asking { () async throws(StoreFault) in
-        AccountExport(
-          account: account, factors: try await store.factors(of: account.id), groups: try await store.memberships(of: account.id),
-          sessions: try await store.sessions(of: account.id).filter { visit.now < $0.deadline },
-          tokens: try await store.accessTokens(of: account.id),
-          events: try await store.events(about: account.id, traces: traces, limit: AccountExport.mostEvents))
+        try await AccountExport(of: account, in: store, keys: keys, at: visit.now)
       }
     }
   }

@@ -47,6 +47,7 @@ extension JSONValue {
                 "provider": .text($0.provider.rawValue), "added_at": .optional($0.addedAt?.text), "changed_at": .optional($0.changedAt?.text),
               ])
             })), JSONMember(name: "devices", value: .list(overview.devices.map { .operated($0) })),
+        JSONMember(name: "tokens", value: .list(overview.tokens.map { .personal($0) })),
         JSONMember(
           name: "sign_ins",
           value: .list(

@@ -147,7 +147,7 @@ extension Components {
         "factors": Schema.list(
           of: Schema.answer([
             "provider": Schema.text, "added_at": Schema.nullable(Schema.moment), "changed_at": Schema.nullable(Schema.moment),
-          ])), "devices": Schema.list(of: Schema.named("OperatedSession")),
+          ])), "devices": Schema.list(of: Schema.named("OperatedSession")), "tokens": Schema.list(of: Schema.named("PersonalToken")),
         "sign_ins": Schema.list(
           of: Schema.answer(["id": Schema.text, "at": Schema.moment, "flow": Schema.optionalText, "address": Schema.optionalText])),
       ]),
