@@ -14,7 +14,7 @@ actor IssuerDirectory {
   /// An operator changes issuers now and then: so many are remembered.
   private static let mostIssuers = 4
 
-  private struct Kept<Value: Sendable>: Sendable {
+  private struct CachedDocument<Value: Sendable>: Sendable {
     let value: Value
     let at: Int64
 
@@ -22,8 +22,8 @@ actor IssuerDirectory {
   }
 
   private struct Entry {
-    var metadata: Kept<IssuerMetadata>?
-    var keys: Kept<KeySet>?
+    var metadata: CachedDocument<IssuerMetadata>?
+    var keys: CachedDocument<KeySet>?
     var refetches: [Int64] = []
     /// Fetches at work: who comes meanwhile waits for them.
     var fetchingMetadata: Fetch<IssuerMetadata>?
@@ -51,7 +51,7 @@ actor IssuerDirectory {
     if entries[issuer]?.fetchingMetadata == nil { entries[issuer]?.fetchingMetadata = fetch }
     do {
       let fetched = try await wait(for: fetch, at: \.fetchingMetadata, of: issuer)
-      entries[issuer]?.metadata = Kept(value: fetched, at: now)
+      entries[issuer]?.metadata = CachedDocument(value: fetched, at: now)
       return fetched
     } catch {
       if !Task.isCancelled, let kept, kept.isGood(at: now, for: Self.patience) { return kept.value }
@@ -79,7 +79,7 @@ actor IssuerDirectory {
     if entries[issuer]?.fetchingKeys == nil { entries[issuer]?.fetchingKeys = fetch }
     do {
       let fetched = try await wait(for: fetch, at: \.fetchingKeys, of: issuer)
-      entries[issuer]?.keys = Kept(value: fetched, at: now)
+      entries[issuer]?.keys = CachedDocument(value: fetched, at: now)
       return fetched
     } catch {
       if !Task.isCancelled, let kept, kept.isGood(at: now, for: Self.patience) { return kept.value }

@@ -17,21 +17,21 @@ public enum Conformance {
     trace: ConformanceTrace = .off
   ) async -> ConformanceReport {
     let descriptor = provider.descriptor
-    let stage = Stage(
+    let harness = ConformanceHarness(
       descriptor, subject ?? ConformanceSubject(of: descriptor), patience: patience, rules: rules, trace: trace,
       watched: provider as? any WatchedProvider)
-    let declaration = DescriptorRules(stage: stage, provider: provider)
+    let declaration = DescriptorRules(harness: harness, provider: provider)
     await declaration.run()
     switch provider {
-    case let code as any CodeProvider: await CodeRules(stage: stage, provider: code).run()
-    case let full as any FullProvider: await FullRules(stage: stage, provider: full).run()
+    case let code as any CodeProvider: await CodeRules(harness: harness, provider: code).run()
+    case let full as any FullProvider: await FullRules(harness: harness, provider: full).run()
     default:
-      stage.finds(
+      harness.finds(
         .descriptor, "The provider is neither a CodeProvider nor a FullProvider.", "Conform to one of the two: the core knows no other shape.")
     }
-    await stage.judgeStragglers()
+    await harness.judgeStragglers()
     await declaration.judgeAgain()
-    await stage.judgeLeavings()
-    return stage.report
+    await harness.judgeLeavings()
+    return harness.report
   }
 }

@@ -115,7 +115,7 @@ enum TracedCall {
   static func bytes(_ bytes: [UInt8]) -> String { String(validating: bytes, as: UTF8.self).map { "\"\($0)\"" } ?? Hex.text(bytes) }
 
   /// An answer, as the provider's author writes it.
-  static func text(_ answer: Rehearsal.Heard.Answer) -> String {
+  static func text(_ answer: DryRun.CallResult.Answer) -> String {
     switch answer {
     case .opened(let opened): "← \(text(opened))"
     case .proved(let proof): "← .proved(record: \(text(proof.record)), proved: \(proof.proved.map(\.value)))"
@@ -126,7 +126,7 @@ enum TracedCall {
     }
   }
 
-  private static func text(_ opened: Rehearsal.Opened) -> String {
+  private static func text(_ opened: DryRun.Opened) -> String {
     if let site = opened.redirect { return ".redirect(to: \"\(site)\", state: \(bytes(opened.state)))" }
     let fields = opened.fields.map { "\($0.name) (\($0.kind)\($0.isRequired ? "" : ", optional"))" }
     return ".ask(\(fields), state: \(bytes(opened.state)), showing: \(opened.shown))"

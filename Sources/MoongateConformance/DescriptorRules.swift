@@ -2,28 +2,30 @@ import MoongateSDK
 
 /// The rule of the declaration.
 struct DescriptorRules: Sendable {
-  let stage: Stage
+  let harness: ConformanceHarness
   let provider: any Provider
 
   func run() async {
-    stage.judges(.descriptor)
-    let descriptor = stage.descriptor
-    for mistake in descriptor.mistakes { stage.finds(.descriptor, "Of the declaration: \(mistake).", "A gateway does not start with it: change it.") }
+    harness.judges(.descriptor)
+    let descriptor = harness.descriptor
+    for mistake in descriptor.mistakes {
+      harness.finds(.descriptor, "Of the declaration: \(mistake).", "A gateway does not start with it: change it.")
+    }
     for _ in 0..<3 { judgeSame(provider.descriptor) }
     for setting in descriptor.settings where setting.help.isEmpty {
-      stage.finds(.descriptor, "The setting `\(setting.name)` has no help.", "Say in a sentence what an operator writes there.")
+      harness.finds(.descriptor, "The setting `\(setting.name)` has no help.", "Say in a sentence what an operator writes there.")
     }
     for fact in descriptor.facts where fact.help.isEmpty {
-      stage.finds(.descriptor, "The fact `\(fact.name)` has no help.", "Say in a few words what it is.")
+      harness.finds(.descriptor, "The fact `\(fact.name)` has no help.", "Say in a few words what it is.")
     }
     if provider is any CodeProvider {
       if descriptor.submitFields.map(\.name) != ["code"] {
-        stage.finds(
+        harness.finds(
           .descriptor, "A code provider asks at submit for \(descriptor.submitFields.map(\.name)).",
           "Ask for `code` and nothing else: the core compares it.")
       }
       if descriptor.identifierKinds.isEmpty || !descriptor.beginFields.contains(where: \.isRequired) {
-        stage.finds(
+        harness.finds(
           .descriptor, "A code provider declares no identifier, or requires no field that names it.",
           "Declare what kind of identifier it reads, and mark the field that names it as required.")
       }
@@ -38,20 +40,20 @@ struct DescriptorRules: Sendable {
   ///
   /// Attack: a provider passes all checks, and then is another: it asks for other fields, declares a refusal as no failure, or takes other settings.
   func judgeAgain() async {
-    guard stage.wants(.descriptor) else { return }
+    guard harness.wants(.descriptor) else { return }
     judgeSame(provider.descriptor)
-    switch await stage.watched?.declaredAgain() {
+    switch await harness.watched?.declaredAgain() {
     case .success(let again)?: judgeSame(again, isRestarted: true)
     case .failure(let problem)?:
-      stage.finds(
+      harness.finds(
         .descriptor, "A second start of the program fails: \(problem.sentence).", "Answer `hello` at every start, whatever the one before has left.")
     case nil: break
     }
   }
 
   private func judgeSame(_ other: ProviderDescriptor, isRestarted: Bool = false) {
-    guard let part = other.difference(from: stage.descriptor) else { return }
-    stage.finds(
+    guard let part = other.difference(from: harness.descriptor) else { return }
+    harness.finds(
       .descriptor,
       isRestarted
         ? "The answer to `hello` changes: at the second start \(part) is another." : "The descriptor changes: \(part) is another at the next call.",
@@ -64,11 +66,11 @@ struct DescriptorRules: Sendable {
   private func judgePresentation(_ descriptor: ProviderDescriptor) {
     switch (descriptor.presentation, provider is any CodeProvider) {
     case (.codeEntry?, false):
-      stage.finds(
+      harness.finds(
         .descriptor, "It is shown by boxes for a code that was sent, and sends none.",
         "Choose a pad of digits or a form: `codeEntry` is for code providers.")
     case (.digitPad?, true), (.externalSite?, true):
-      stage.finds(
+      harness.finds(
         .descriptor, "It sends codes, and is shown by something else than boxes for a code.", "Choose `codeEntry`, or leave `presentation` out.")
     default: break
     }
@@ -77,7 +79,7 @@ struct DescriptorRules: Sendable {
   /// Words in a language that there is not are shown to nobody.
   private func judgeLanguages(_ descriptor: ProviderDescriptor) {
     for tag in (descriptor.words?.translations ?? [:]).keys.sorted() where !Languages.isKnown(tag) {
-      stage.finds(
+      harness.finds(
         .descriptor, "Its words are translated to `\(tag.prefix(40))`, which is no language.",
         "Write the code of ISO 639, as in `hi` or `pt-BR`.")
     }
@@ -93,22 +95,22 @@ struct DescriptorRules: Sendable {
     for flow in descriptor.flows {
       let text = PolicyText(flow.text)
       guard let name = text.flow else {
-        stage.finds(.descriptor, "Its flow `\(flow.name)` is no flow.", "It is a text such as `return flow \"\(flow.name)\" { … }`.")
+        harness.finds(.descriptor, "Its flow `\(flow.name)` is no flow.", "It is a text such as `return flow \"\(flow.name)\" { … }`.")
         continue
       }
       if name != flow.name {
-        stage.finds(.descriptor, "Its flow `\(flow.name)` calls itself `\(name)`.", "Give the flow and its file one name.")
+        harness.finds(.descriptor, "Its flow `\(flow.name)` calls itself `\(name)`.", "Give the flow and its file one name.")
       }
       if let purpose = text.value(of: "purpose"), ["sign_in", "register", "step_up", "join", "unlock"].contains(purpose),
         text.value(of: "provider") == nil, !isConnection(purpose, text, of: descriptor)
       {
-        stage.finds(
+        harness.finds(
           .descriptor, "Its flow `\(flow.name)` has the purpose `\(purpose)`, and is not about its own factor.",
           "Bring flows that set, change, disable or reset your own factor, or verify and change identifiers of yours. Who gets in, the operator decides."
         )
       }
       if let other = text.value(of: "provider"), other != descriptor.name.rawValue {
-        stage.finds(
+        harness.finds(
           .descriptor, "Its flow `\(flow.name)` is about the factor of `\(other.prefix(48))`, which is another provider's.",
           "Write `provider = \"\(descriptor.name)\"`: a person who passes this provider must not replace another provider's secret.")
       }
@@ -118,7 +120,7 @@ struct DescriptorRules: Sendable {
   private func judgePolicy(_ descriptor: ProviderDescriptor) {
     let policy = PolicyText(descriptor.policy.text)
     if policy.name != descriptor.name.rawValue {
-      stage.finds(
+      harness.finds(
         .descriptor, "Its default policy is \(policy.name.map { "of `\($0)`" } ?? "no policy").",
         "\(descriptor.policy.file) returns policy \"\(descriptor.name)\" { limits = { … } }.")
       return
@@ -127,12 +129,12 @@ struct DescriptorRules: Sendable {
     // An identity that is proved elsewhere has nothing here to be guessed.
     let isGuessable = !descriptor.identifierKinds.contains(.federated) || descriptor.hashesSecrets
     if isGuessable, policy.limits(on: "verify").isDisjoint(with: personal) {
-      stage.finds(
+      harness.finds(
         .descriptor, "Its default policy has no limit on verify per identifier or account.",
         "Without one, codes can be guessed: verify = { on = \"verify\", per = \"identifier\", max = 5, window = \"24h\", lock = \"15m\" }.")
     }
     if provider is any CodeProvider, policy.limits(on: "send").isDisjoint(with: personal) {
-      stage.finds(
+      harness.finds(
         .descriptor, "Its default policy has no limit on send per identifier.",
         "Without one, anybody floods anybody with messages: send = { on = \"send\", per = \"identifier\", max = 4, window = \"15m\" }.")
     }

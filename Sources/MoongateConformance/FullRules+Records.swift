@@ -4,28 +4,28 @@ import MoongateSDK
 
 extension FullRules {
   /// What is disabled is removed.
-  func judgeRemoval(_ person: Rehearsal) async {
-    guard stage.wants(.cleanup), subject.setsUp, let person = await prepared(person.fresh(subject)), let opened = await opened(person, .disable),
+  func judgeRemoval(_ person: DryRun) async {
+    guard harness.wants(.cleanup), subject.setsUp, let person = await prepared(person.fresh(subject)), let opened = await opened(person, .disable),
       case .proved(let proof)? = await carried(person, opened)
     else { return }
     if case .remove = proof.record { return }
-    stage.finds(.cleanup, "A step of the purpose `disable` leaves the record in place.", "Answer `.proved(Proof(record: .remove))`.")
+    harness.finds(.cleanup, "A step of the purpose `disable` leaves the record in place.", "Answer `.proved(Proof(record: .remove))`.")
   }
 
   /// A secret that is set is not set again by a person who does not know it.
-  func judgeSetOnce(_ person: Rehearsal) async {
-    guard stage.wants(.proof), subject.setsUp, let person = await prepared(person.fresh(subject)), person.record != nil,
+  func judgeSetOnce(_ person: DryRun) async {
+    guard harness.wants(.proof), subject.setsUp, let person = await prepared(person.fresh(subject)), person.record != nil,
       let opened = await opened(person, .set), case .proved? = await carried(person, opened)
     else { return }
-    stage.finds(
+    harness.finds(
       .proof, "A step of the purpose `set` is proved though there is a secret already, and nobody asked for it.",
       "Refuse with `already_set` where `account.record` is there: a session that was left open makes itself a secret of its own otherwise. "
         + "`change` asks for the old one, and in a flow of the purpose `reset` something else was proved first.")
   }
 
   /// A change is judged as a set is, by the check of every proof. Not every provider has one.
-  func judgeChange(_ person: Rehearsal) async {
-    guard stage.wants(.once), subject.setsUp, let person = await prepared(person.fresh(subject)), let opened = await opened(person, .change) else {
+  func judgeChange(_ person: DryRun) async {
+    guard harness.wants(.once), subject.setsUp, let person = await prepared(person.fresh(subject)), let opened = await opened(person, .change) else {
       return
     }
     _ = await carried(person, opened)
@@ -34,25 +34,25 @@ extension FullRules {
   // MARK: hashing
 
   /// Attack: who reads the database, or a backup of it, looks up a plain hash in a table, or sees that two accounts have the same secret.
-  func judgeHashing(_ person: Rehearsal) async {
+  func judgeHashing(_ person: DryRun) async {
     guard subject.setsUp else {
-      stage.passesOver(.hashing, because: "no secret is set by a step of the purpose `set`")
+      harness.passesOver(.hashing, because: "no secret is set by a step of the purpose `set`")
       return
     }
-    guard stage.wants(.hashing) else { return }
+    guard harness.wants(.hashing) else { return }
     var one = person.fresh(subject)
     one.accountID = "ac_suite_1"
     var two = one
     two.accountID = "ac_suite_2"
     guard let first = await set(one), let second = await set(two) else { return }
-    stage.judges(.hashing)
+    harness.judges(.hashing)
     let salts =
-      [("the account's id", one.accountID), ("the provider's name", stage.descriptor.name.rawValue)]
+      [("the account's id", one.accountID), ("the provider's name", harness.descriptor.name.rawValue)]
       + (one.named.map { [("the identifier", $0.value)] } ?? [])
     let search = HashSearch(first.record, guessable: salts)
     for (text, isChosen) in first.chosen.map({ ($0, true) }) + first.shown.prefix(2).map({ ($0, false) }) {
       guard let found = search.find(text, isChosen: isChosen) else { continue }
-      stage.finds(
+      harness.finds(
         .hashing,
         found.isSalted
           ? "A secret is kept under a fast hash: the record has its \(found.digest.name) with a salt, and a graphics card tries billions of those a second."
@@ -67,7 +67,7 @@ extension FullRules {
     for other in [Choice.wrong, .altered] {
       guard let third = await set(one, other), Set(third.chosen) != Set(first.chosen) else { continue }
       if shared.subtracting(third.words).isEmpty { return }
-      return stage.finds(
+      return harness.finds(
         .hashing, "The same secret of two accounts makes the same record, so it is hashed without a salt of its own.",
         "Keep what `tools.hasher` makes of it.")
     }
@@ -97,7 +97,7 @@ extension FullRules {
     }
   }
 
-  private func chosen(_ choice: Choice, _ opened: Rehearsal.Opened) async -> [String: InputValue]? {
+  private func chosen(_ choice: Choice, _ opened: DryRun.Opened) async -> [String: InputValue]? {
     if choice == .wrong, !opened.fields.isEmpty { return await wrong(opened) }
     let right = await right(opened)
     guard choice == .altered else { return right }
@@ -108,10 +108,10 @@ extension FullRules {
   }
 
   /// Sets a secret.
-  private func set(_ person: Rehearsal, _ choice: Choice = .right) async -> MadeRecord? {
+  private func set(_ person: DryRun, _ choice: Choice = .right) async -> MadeRecord? {
     await subject.reset()
-    stage.forget()
-    stage.turn(to: subject.start)
+    harness.forget()
+    harness.turn(to: subject.start)
     guard var opened = await opened(person, .set) else { return nil }
     var (chosen, shown): ([String], [String]) = ([], [])
     for _ in 0..<Self.mostRounds {
@@ -123,7 +123,7 @@ extension FullRules {
         }
       }
       guard let fields = await self.chosen(choice, opened) else { return nil }
-      chosen += Rehearsal.secrets(fields.filter { opened.asks(for: $0.key) }, opened)
+      chosen += DryRun.secrets(fields.filter { opened.asks(for: $0.key) }, opened)
       switch await person.submit(opened, fields).answer {
       case .opened(let next): opened = next
       case .proved(let proof):

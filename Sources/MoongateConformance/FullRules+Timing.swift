@@ -14,21 +14,21 @@ extension FullRules {
   ///
   /// What is lent (hashes, requests, messages) is counted by the rule `unknown`. Here it is time: the fastest calls and the medians both have to differ, in
   /// each of several measurements, so that a busy machine is no finding.
-  func judgeTiming(_ person: Rehearsal) async {
+  func judgeTiming(_ person: DryRun) async {
     guard conceals(person) else {
-      stage.passesOver(.timing, because: Self.reveals)
+      harness.passesOver(.timing, because: Self.reveals)
       return
     }
-    guard !stage.isBroken(.unknown) else {
-      stage.passesOver(.timing, because: "other work is done already, which the rule `unknown` tells")
+    guard !harness.isBroken(.unknown) else {
+      harness.passesOver(.timing, because: "other work is done already, which the rule `unknown` tells")
       return
     }
-    guard stage.wants(.timing), let known = await prepared(person.fresh(subject)) else { return }
+    guard harness.wants(.timing), let known = await prepared(person.fresh(subject)) else { return }
     guard let opened = await opened(known), let wrong = await wrong(opened) else {
-      stage.passesOver(.timing, because: "the subject knows no wrong answer")
+      harness.passesOver(.timing, because: "the subject knows no wrong answer")
       return
     }
-    stage.judges(.timing)
+    harness.judges(.timing)
     for (who, whose) in [(known.asNobody, "unknown"), (known.asWithoutRecord, "that of an account without a record")] {
       var last: (Times, Times)?
       for _ in 0..<Self.measurements {
@@ -40,7 +40,7 @@ extension FullRules {
         last = times
       }
       guard let (one, other) = last else { continue }
-      stage.finds(
+      harness.finds(
         .timing,
         "For an identifier that is \(whose), an answer takes \(other.median.inMilliseconds) ms, and \(one.median.inMilliseconds) ms for a known one.",
         "Do the same work for everybody: `hasher.verify(typed, against: nil)` takes as long as with a hash.")
@@ -48,7 +48,7 @@ extension FullRules {
   }
 
   /// Times of a `begin` and a wrong answer, of two people in turns.
-  private func measured(_ one: Rehearsal, _ other: Rehearsal, _ wrong: [String: InputValue]) async -> (Times, Times) {
+  private func measured(_ one: DryRun, _ other: DryRun, _ wrong: [String: InputValue]) async -> (Times, Times) {
     var times = (Times(), Times())
     for call in 0..<Self.calls {
       for isOne in call.isMultiple(of: 2) ? [true, false] : [false, true] {

@@ -2,32 +2,32 @@ import MoongateSDK
 
 /// The rules of reading an identifier, for both shapes.
 struct IdentifierRules: Sendable {
-  let stage: Stage
+  let harness: ConformanceHarness
   /// nil where the input names nobody.
   let read: @Sendable (ProviderInput) throws(InputProblem) -> Identifier?
 
   /// Whom the subject's first spelling names.
   func run() async -> Identifier? {
-    await stage.subject.reset()
+    await harness.subject.reset()
     let first = judgeSpellings()
     judgeMalformed()
     return first
   }
 
   private func judgeSpellings() -> Identifier? {
-    let subject = stage.subject
+    let subject = harness.subject
     guard let typed = subject.spellings.first else {
-      stage.passesOver(.spelling, .facts, because: "it reads no identifier")
+      harness.passesOver(.spelling, .facts, because: "it reads no identifier")
       return nil
     }
     guard let first = identifier(typed, .spelling, "one of the subject's spellings") else { return nil }
-    stage.judges(.spelling)
-    stage.judges(.facts)
-    stage.people.add([first.value, first.display])
+    harness.judges(.spelling)
+    harness.judges(.facts)
+    harness.people.add([first.value, first.display])
     for spelling in subject.spellings.dropFirst() {
       guard let same = identifier(spelling, .spelling, "another spelling of one person") else { continue }
       if same != first {
-        stage.finds(
+        harness.finds(
           .spelling, "Two spellings of one person are two identifiers.",
           "Give one canonical `value`, whatever was typed: limits count by it, and each spelling is a fresh budget of guesses.")
       }
@@ -35,13 +35,13 @@ struct IdentifierRules: Sendable {
     for other in subject.others {
       guard let another = identifier(other, .spelling, "another person") else { continue }
       if another == first {
-        stage.finds(
+        harness.finds(
           .spelling, "Two people are one identifier.", "Keep in `value` all that tells people apart: a code for one would be good for the other.")
       }
     }
     // What the core shows and stores is read again now and then.
     if identifier(typed, .spelling, "the same text") != first {
-      stage.finds(.spelling, "The same text is another identifier at the second reading.", "Read without clock, randomness or memory.")
+      harness.finds(.spelling, "The same text is another identifier at the second reading.", "Read without clock, randomness or memory.")
     }
     return first
   }
@@ -49,76 +49,76 @@ struct IdentifierRules: Sendable {
   private func identifier(_ fields: [String: InputValue], _ rule: ConformanceRule, _ what: String) -> Identifier? {
     judgeAsked(fields)
     do throws(InputProblem) {
-      guard let identifier = try read(stage.input(stage.declared(fields))) else {
-        stage.finds(rule, "No identifier is read of \(what).", "Read the field that names the person in `readIdentifier`.")
+      guard let identifier = try read(harness.input(harness.declared(fields))) else {
+        harness.finds(rule, "No identifier is read of \(what).", "Read the field that names the person in `readIdentifier`.")
         return nil
       }
       judge(identifier)
       return identifier
     } catch {
-      stage.finds(rule, "It takes \(what) for malformed: \(error.detail)", "Take whatever a person would type, or give the suite other spellings.")
+      harness.finds(rule, "It takes \(what) for malformed: \(error.detail)", "Take whatever a person would type, or give the suite other spellings.")
       return nil
     }
   }
 
   /// Fields that the descriptor does not declare change nothing: the core drops them.
   private func judgeAsked(_ fields: [String: InputValue]) {
-    let declared = stage.declared(fields)
+    let declared = harness.declared(fields)
     guard declared.count < fields.count else { return }
-    stage.judges(.askedFields)
-    let (all, own) = (try? read(stage.input(fields)), try? read(stage.input(declared)))
+    harness.judges(.askedFields)
+    let (all, own) = (try? read(harness.input(fields)), try? read(harness.input(declared)))
     guard all != own, let field = fields.keys.sorted().first(where: { declared[$0] == nil }) else { return }
-    stage.finds(
+    harness.finds(
       .askedFields, "The field `\(field)` is read, and `beginFields` does not declare it: without it another identifier is read, or none.",
       "Declare it in `beginFields`, or do not read it: the core passes on only what was asked for.", field: field)
   }
 
   /// Its kind and its attributes.
   private func judge(_ identifier: Identifier) {
-    let descriptor = stage.descriptor
+    let descriptor = harness.descriptor
     if !descriptor.identifierKinds.contains(identifier.kind) {
-      stage.finds(
+      harness.finds(
         .spelling, "It reads an identifier of the kind `\(identifier.kind.rawValue)`, which it does not declare.",
         "Name the kind in `identifierKinds`.")
     }
     if identifier.value.isEmpty || identifier.value.utf8.count > 512
       || identifier.value.unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7f })
     {
-      stage.finds(
+      harness.finds(
         .spelling, "An identifier's value is empty, has control characters, or is over 512 bytes.",
         "Make it a short line: it goes into messages, logs (hashed) and headers.")
     }
-    stage.judgeFacts(of: identifier)
+    harness.judgeFacts(of: identifier)
   }
 
   // MARK: malformed
 
   private func judgeMalformed() {
-    let descriptor = stage.descriptor
-    stage.judges(.malformed)
-    for fields in stage.subject.malformedBegins {
+    let descriptor = harness.descriptor
+    harness.judges(.malformed)
+    for fields in harness.subject.malformedBegins {
       do throws(InputProblem) {
-        if try read(stage.input(fields)) != nil {
-          stage.finds(
+        if try read(harness.input(fields)) != nil {
+          harness.finds(
             .malformed, "It reads an identifier of what nobody can be called.",
             "Throw an InputProblem for what cannot be one: it is answered 422 and not counted.")
         }
       } catch {
-        stage.judge(error)
+        harness.judge(error)
       }
     }
     // Typed throws: nothing but a problem can come out; what is looked for is a crash, and a problem that cannot be told.
     for field in descriptor.beginFields {
-      for value in Oddities.values {
-        do throws(InputProblem) { _ = try read(stage.input([field.name: value])) } catch { stage.judge(error) }
+      for value in Anomalies.values {
+        do throws(InputProblem) { _ = try read(harness.input([field.name: value])) } catch { harness.judge(error) }
       }
     }
-    do throws(InputProblem) { _ = try read(stage.input([:])) } catch { stage.judge(error) }
+    do throws(InputProblem) { _ = try read(harness.input([:])) } catch { harness.judge(error) }
   }
 }
 
 /// What clients send that no person would.
-enum Oddities {
+enum Anomalies {
   static let texts: [String] = [
     "", " ", "\u{0}", "a\r\nX-Admin: 1", "\u{202E}drow", "\u{1F468}\u{200D}\u{1F469}\u{200D}\u{1F467}", "\u{0661}\u{0662}\u{0663}", "%00%0a",
     "'; DROP TABLE account; --",
@@ -128,7 +128,7 @@ enum Oddities {
   static let values: [InputValue] = [.flag(true), .flag(false), .other] + texts.map { .text($0) }
 }
 
-extension Stage {
+extension ConformanceHarness {
   func input(_ fields: [String: InputValue]) -> ProviderInput { ProviderInput(fields: fields, defaultRegion: "IN") }
 
   /// Whether a problem can be told to a person.
@@ -192,10 +192,10 @@ extension Stage {
   }
 
   /// What a call left with the suite.
-  func judge(_ loan: Loan, typed: some Sequence<String>) {
-    let use = loan.use
+  func judge(_ capabilities: RecordedCapabilities, typed: some Sequence<String>) {
+    let use = capabilities.use
     for line in use.lines { judgeLine(line, typed: typed) }
-    judgeLate(loan)
+    judgeLate(capabilities)
   }
 
   /// A line for the operator.
@@ -207,9 +207,9 @@ extension Stage {
     }
   }
 
-  func judgeLate(_ loan: Loan) {
+  func judgeLate(_ capabilities: RecordedCapabilities) {
     judges(.cleanup)
-    if let tool = loan.use.late.first {
+    if let tool = capabilities.use.late.first {
       finds(
         .cleanup, "The lent \(tool) was used after the call had ended.",
         "Tools are lent for one call: end what you have begun before you answer, and keep none of them.")

@@ -2,9 +2,9 @@ import MoongateSDK
 
 // What holds for every answer of a full provider, whichever rule it was given for.
 
-extension Stage {
+extension ConformanceHarness {
   /// Whether a round can be asked, and its page can show it.
-  func judgeRound(_ opened: Rehearsal.Opened) {
+  func judgeRound(_ opened: DryRun.Opened) {
     judges(.rounds)
     for mistake in InputField.mistakes(inRound: opened.fields) {
       finds(

@@ -64,12 +64,12 @@ public struct Sightings: Sendable {
   }
 }
 
-extension Stage {
+extension ConformanceHarness {
   /// Notes what was seen of a provider that runs elsewhere while the call was under way.
-  func look(_ loan: Loan) {
+  func look(_ capabilities: RecordedCapabilities) {
     guard let watched else { return }
     let seen = watched.sightings()
-    loan.saw(seen)
+    capabilities.saw(seen)
     note(seen)
   }
 

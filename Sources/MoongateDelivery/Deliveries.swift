@@ -43,12 +43,12 @@ package final class Deliveries: DeliveryService {
   }
 
   /// nil for the outbox.
-  private func carrier(for settings: DeliverySettings) -> (any Carrier)? {
+  private func carrier(for settings: DeliverySettings) -> (any MessageTransport)? {
     switch settings {
     case .outbox: nil
-    case .smtp(let settings): MailCarrier(settings, clock: clock, random: random)
-    case .webhook(let settings): WebhookCarrier(settings: settings, web: web)
-    case .twilio(let settings): TwilioCarrier(settings: settings, web: web)
+    case .smtp(let settings): MailTransport(settings, clock: clock, random: random)
+    case .webhook(let settings): WebhookTransport(settings: settings, web: web)
+    case .twilio(let settings): TwilioTransport(settings: settings, web: web)
     }
   }
 }

@@ -59,7 +59,7 @@ package final class Proxy: Sendable {
   let dependencies: ProxyDependencies
   let assertions: AssertionKeys
   let addresses = AddressTable()
-  let returns = SignInReturns()
+  let returns = RedirectLoopDetector()
   let page: RefusalPage?
   let ownPrefixes: [String]
   let accessLog: AccessLog?
@@ -104,7 +104,7 @@ package final class Proxy: Sendable {
 
   /// What all event loops have counted since the start.
   package func metrics() async -> [MetricFamily] {
-    var numbers = LoopNumbers()
+    var numbers = EventLoopMetrics()
     for bound in loops.withLock({ Array($0.values) }) {
       if let more = try? await bound.eventLoop.submit({ bound.value.currentNumbers() }).get() { numbers.merge(more) }
     }

@@ -16,7 +16,7 @@ final class ProxyLoop {
   let tokens: TokenCache
   /// An array for the fields of heads, handed from one decoder to the next.
   var spareFields: [HeadField] = []
-  var numbers = LoopNumbers()
+  var numbers = EventLoopMetrics()
   var traceIDs: TraceIDs
   /// Lines that wait for the access log.
   var lines = AccessLines()
@@ -148,12 +148,12 @@ final class ProxyLoop {
   }
 
   /// What this loop has counted so far.
-  func currentNumbers() -> LoopNumbers {
+  func currentNumbers() -> EventLoopMetrics {
     var now = numbers
     now.cache = sessions.numbers
     now.cache.merge(tokens.cache.numbers)
     for (upstream, target) in targets {
-      now.upstreams["\(upstream.isSecure ? "https" : "http")://\(upstream.host):\(upstream.port)", default: LoopNumbers.Upstream()].merge(
+      now.upstreams["\(upstream.isSecure ? "https" : "http")://\(upstream.host):\(upstream.port)", default: EventLoopMetrics.Upstream()].merge(
         target.numbers)
     }
     return now

@@ -19,7 +19,7 @@ package enum StoreRefusal: Error, Sendable, Equatable, CustomStringConvertible {
   /// Tables of another program, under names of ours.
   case foreignTables(name: String, table: String)
   /// What keeps us out of a PostgreSQL database.
-  case obstacle(name: String, PostgresObstacle)
+  case obstacle(name: String, PostgresErrorClassification)
   /// Anything else that the database says.
   case fault(path: String, reason: String)
 
@@ -60,7 +60,7 @@ package enum StoreRefusal: Error, Sendable, Equatable, CustomStringConvertible {
   /// Whether the same start may succeed a little later, with nothing changed by anybody here.
   package var mayPass: Bool { if case .obstacle(_, let obstacle) = self { obstacle.mayPass } else { false } }
 
-  private static func sentence(_ name: String, _ obstacle: PostgresObstacle) -> String {
+  private static func sentence(_ name: String, _ obstacle: PostgresErrorClassification) -> String {
     switch obstacle {
     case .unreachable: "Nobody listens at \(name). Start PostgreSQL there, or correct host and port of `store` in gateway.lua."
     case .unknownHost: "The host of \(name) has no address. Correct it in `store` of gateway.lua, or look at the name server."
@@ -111,7 +111,7 @@ package enum StoreRefusal: Error, Sendable, Equatable, CustomStringConvertible {
     }
   }
 
-  private static func sentence(_ name: String, _ certificate: PostgresObstacle.Certificate) -> String {
+  private static func sentence(_ name: String, _ certificate: PostgresErrorClassification.Certificate) -> String {
     switch certificate {
     case .untrusted:
       """

@@ -41,7 +41,7 @@ package struct TestGateway: Sendable {
   }
 
   /// What an operator does to people.
-  package var desk: AccountDesk { AccountDesk(store: store, providers: providers, keys: keys, clock: clock, random: random) }
+  package var desk: AccountAdministration { AccountAdministration(store: store, providers: providers, keys: keys, clock: clock, random: random) }
 
   /// What an operator does to the tokens of programs.
   package var serviceTokens: ServiceTokens { ServiceTokens(store: store, keys: keys, clock: clock, random: random) }

@@ -59,7 +59,7 @@ def test_the_message(shared, number):
      ("9999999999;ext=1", "IN", "phone", "invalid_phone"), ("😀", "IN", "phone", "invalid_phone"),
      ("99999 99999", "ZZ", "region", "invalid_input"), ("99999 99999", 7, "region", "invalid_input"), (9999999999, "IN", "phone", "invalid_input"),
      (None, "IN", "phone", "invalid_input"), (["9999999999"], "IN", "phone", "invalid_input")])
-def test_numbers_that_are_none(shared, phone, region, field, code):
+def test_metrics_that_are_none(shared, phone, region, field, code):
     refusal = problem(shared.begin(shared.flow(), phone, region=region), 422, code)
     assert refusal["field"] == field
     if code == "invalid_phone":

@@ -108,7 +108,7 @@ def test_every_page_is_whole(driver, world, number, tag):
     assert screen.errors() == []
 
 
-def test_numbers_run_from_left_to_right_in_arabic(driver, world, number):
+def test_metrics_run_from_left_to_right_in_arabic(driver, world, number):
     screen = Screen(driver, world).forget().looks(PHONE).opens("/auth/login?language=ar")
     # The field of a number, as it is read: the country's code, then the number.
     country, field = (screen.js("return document.querySelector(arguments[0]).getBoundingClientRect().left", one) for one in (".country", "#phone"))

@@ -10,7 +10,7 @@ import requests
 
 from house import House, wait_for
 from test_http2 import routed
-from test_numbers import metrics, value
+from test_metrics import metrics, value
 from wire import Upstream
 
 pytestmark = pytest.mark.alone

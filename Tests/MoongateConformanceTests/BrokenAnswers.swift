@@ -212,7 +212,7 @@ extension BrokenProvidersTests {
 
 /// A declaration that changes when the provider was called once.
 private struct LateShifter: CodeProvider {
-  let count = Kept(0)
+  let count = SharedValue(0)
 
   var descriptor: ProviderDescriptor { ToyChannel.described(presentation: count.value > 0 ? .codeEntry : nil) }
 

@@ -74,8 +74,8 @@ import Testing
     Broken(what: what, rule: .descriptor, provider: ToyChannel(descriptor: descriptor))
   }
 
-  private static let stale = Kept<StepTools?>(nil)
-  private static let deliveries = Kept(0)
+  private static let stale = SharedValue<StepTools?>(nil)
+  private static let deliveries = SharedValue(0)
 
   private static let channels: [Broken] = [
     described(
@@ -188,9 +188,9 @@ import Testing
     Broken(what: what, rule: rule, provider: ToyWord(begins: begins))
   }
 
-  private static let state = Kept<[UInt8]>([])
-  private static let tries = Kept(0)
-  private static let working = Kept(0)
+  private static let state = SharedValue<[UInt8]>([])
+  private static let tries = SharedValue(0)
+  private static let working = SharedValue(0)
 
   private static let words: [Broken] = [
     opening("proves in begin", .proof) { step, _ in step.purpose == .prove ? .proved(Proof()) : .ask([ToyWord.word], state: []) },
@@ -322,7 +322,7 @@ import Testing
 
 /// Another declaration at each call.
 private struct Shifty: CodeProvider {
-  let count = Kept(0)
+  let count = SharedValue(0)
 
   var descriptor: ProviderDescriptor { ToyChannel.described(help: "For the \(count.change { $0 + 1 })th time.") }
 

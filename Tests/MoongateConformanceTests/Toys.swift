@@ -147,7 +147,7 @@ struct ToyTick: FullProvider {
 }
 
 /// Something that is remembered from one call to the next.
-final class Kept<Value: Sendable>: Sendable {
+final class SharedValue<Value: Sendable>: Sendable {
   private let state: Mutex<Value>
 
   init(_ value: Value) { state = Mutex(value) }

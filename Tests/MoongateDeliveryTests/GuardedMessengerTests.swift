@@ -9,7 +9,7 @@ import Testing
 
 @Suite("A guarded way for messages") struct GuardedMessengerTests {
   /// Fails as it is told, and holds messages back until it is told to let go.
-  final class TestCarrier: Carrier {
+  final class TestCarrier: MessageTransport {
     let site = "https://sms.example.com"
     let most = 2
     let fault = Mutex<CarryFault?>(nil)

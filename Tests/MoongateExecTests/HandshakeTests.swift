@@ -7,7 +7,7 @@ import Testing
 
 /// Programs that are refused before anybody is judged by them: with one sentence that says what to do.
 @Suite struct HandshakeTests {
-  private func sentences(_ specification: ProgramSpecification, _ desk: Desk) -> [String] {
+  private func sentences(_ specification: ProgramSpecification, _ desk: ProgramFixture) -> [String] {
     switch desk.programs.introduce([specification])[0] {
     case .success: []
     case .failure(let problem): problem.sentences
@@ -95,13 +95,13 @@ import Testing
   ]
 
   @Test(arguments: answers) func aMisfitIsTold(_ answer: (introduction: String, words: String)) throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     let told = sentences(try desk.write("def introduce(params): return \(answer.introduction)"), desk)
     #expect(told.contains { $0.contains(answer.words) }, "\(told)")
   }
 
   @Test func whatCannotBeRunIsTold() throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     #expect(sentences(try desk.script("#!/bin/sh\n", mode: 0o644), desk)[0].contains("chmod +x"))
     #expect(sentences(try desk.script("#!/no/such/interpreter\n"), desk)[0].contains("interpreter that its first line names"))
     #expect(sentences(try desk.script("just text"), desk)[0].contains("first line must be such as"))
@@ -114,14 +114,14 @@ import Testing
   }
 
   @Test func oneThatSaysNothingIsNotWaitedForLong() throws {
-    let desk = try Desk { $0.handshake = .milliseconds(300) }
+    let desk = try ProgramFixture { $0.handshake = .milliseconds(300) }
     let started = ContinuousClock.now
     #expect(sentences(try desk.script("#!/bin/sh\nexec sleep 100\n"), desk)[0].contains("did not answer `hello` within 300ms"))
     #expect(ContinuousClock.now - started < .seconds(5))
   }
 
   @Test func settingsThatItRefusesAreTold() throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     let specification = try desk.write(
       #"""
       old = say
@@ -140,7 +140,7 @@ import Testing
   }
 
   @Test func anEntryThatDidNotChangeKeepsItsProgram() async throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     let specification = try desk.write(#"def answer(method, params): return {"ask": {"fields": [], "state": str(os.getpid())}}"#)
     let first = try desk.start(specification, values: ["a": 1])
     let same = try desk.start(specification, values: ["a": 1])
@@ -150,7 +150,7 @@ import Testing
   }
 
   @Test func aReplacedProgramEndsWhenNobodyUsesIt() async throws {
-    let desk = try Desk { $0.linger = .milliseconds(200) }
+    let desk = try ProgramFixture { $0.linger = .milliseconds(200) }
     let tells = #"def answer(method, params): return {"ask": {"fields": [], "state": str(os.getpid())}}"#
     let old = try #require(try desk.start(try desk.write(tells, as: "old.py")) as? any FullProvider)
     let new = try #require(try desk.start(try desk.write("", as: "new.py")) as? any FullProvider)

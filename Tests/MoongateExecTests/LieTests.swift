@@ -8,7 +8,9 @@ import Testing
 /// Programs that do what they may not. Each denies its own step, is told of in a line, and hurts nothing else.
 @Suite struct LieTests {
   /// - Returns: the fault of one submit.
-  private func fault(of body: String, step: StepContext = .some(), desk: Desk, timeout: Duration = .seconds(5)) async throws -> ProgramFault? {
+  private func fault(of body: String, step: StepContext = .some(), desk: ProgramFixture, timeout: Duration = .seconds(5)) async throws
+    -> ProgramFault?
+  {
     let provider = try desk.full(body, timeout: timeout)
     do {
       _ = try await provider.judge("open", step)
@@ -39,25 +41,25 @@ import Testing
   ]
 
   @Test(arguments: lies) func aLieIsAFault(_ lie: (body: String, words: String)) async throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     let fault = try await fault(of: "def answer(method, params): return \(lie.body)", desk: desk)
     #expect("\(try #require(fault))".contains(lie.words), "\(String(describing: fault))")
     #expect(desk.log.lines.contains { $0.contains("misbehaves") && $0.contains("provider=word") })
   }
 
   @Test func beginProvesNobody() async throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     let provider = try desk.full(#"def answer(method, params): return {"proved": {}}"#)
     await #expect(throws: ProgramFault.broken("it proves somebody where nobody has tried yet")) { try await provider.begin(.some(), .words([:])) }
   }
 
   @Test func nobodyIsProvedWhereNobodyIsMeant() async throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     #expect(try await fault(of: "", step: .some(identifier: nil), desk: desk) == .broken("it proves nobody"))
   }
 
   @Test func itsOwnIdentitiesItMayProve() async throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     let provider = try desk.full(
       #"""
       old = introduce
@@ -84,7 +86,7 @@ import Testing
 
   /// Attack: the right person, with an appearance and attributes of the program's choosing, which policies would read.
   @Test func whoIsProvedIsSpelledByTheGateway() async throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     let phone = Identifier(kind: .phone, value: "+919999999999", display: "+91 99999 99999", attributes: ["country": "IN"])
     let provider = try desk.full(
       Self.federated
@@ -114,7 +116,7 @@ import Testing
 
   /// What it declared policies may ask; what it did not, or what the gateway reads itself, it cannot tell.
   @Test func whatItDeclaredItMayTellOfWhomItProves() async throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     let provider = try desk.full(
       Self.telling
         + #"""
@@ -136,7 +138,7 @@ import Testing
 
   /// Attack: who was an administrator when the account was made, and is none any more, is still one to the policies of a step-up.
   @Test func whatItTellsOfItsOwnIsWhatIsTrueNow() async throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     let provider = try desk.full(
       Self.telling
         + #"""
@@ -153,7 +155,7 @@ import Testing
   }
 
   @Test(arguments: [#""x" * 301"#, #""\x1b[2J""#]) func aFactIsAShortPlainText(_ badge: String) async throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     let body =
       #"def answer(method, params): return {"proved": {"identifiers": [{"kind": "federated", "value": "word 7", "attributes": {"badge": \#(badge)}}]}}"#
     let told = "\(try #require(try await fault(of: Self.telling + body, desk: desk)))"
@@ -161,13 +163,13 @@ import Testing
   }
 
   @Test(arguments: [#""display": "\x1b[2J""#, #""display": "\u009b2J""#]) func anIdentityOfItsOwnIsPlain(_ dress: String) async throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     let body = #"def answer(method, params): return {"proved": {"identifiers": [{"kind": "federated", "value": "word 7", \#(dress)}]}}"#
     #expect("\(try #require(try await fault(of: Self.federated + body, desk: desk)))".contains("not plain"))
   }
 
   @Test func anothersAnswerIsNobodys() async throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     // The next call's number can be guessed; it has not been asked yet.
     let fault = try await fault(
       of: #"def take(message): say({"jsonrpc": "2.0", "id": message["id"] + 1, "result": {"proved": {}}})"#, desk: desk, timeout: .milliseconds(300))
@@ -176,7 +178,7 @@ import Testing
   }
 
   @Test func theSecondAnswerIsNotLookedAt() async throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     let provider = try desk.full(
       #"""
       def take(message):
@@ -188,7 +190,7 @@ import Testing
   }
 
   @Test func anAnswerThatComesTooLateIsNotLookedAt() async throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     let provider = try desk.full(
       #"""
       held = []
@@ -209,7 +211,7 @@ import Testing
     #"{"jsonrpc": "2.0", "id": 3.5, "result": {}}"#, "\u{fffd}\u{1}",
   ])
   func rubbishIsToldOfAndTheRestIsHeard(_ rubbish: String) async throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     let provider = try desk.full(
       """
       old = take
@@ -222,7 +224,7 @@ import Testing
   }
 
   @Test func deepNestingEndsNothing() async throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     let provider = try desk.full(
       """
       old = take
@@ -235,7 +237,7 @@ import Testing
   }
 
   @Test func requestsOfItsOwnAreAnsweredWithNo() async throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     let provider = try desk.full(
       #"""
       old = take
@@ -251,7 +253,7 @@ import Testing
 
   /// Attack: a program that asks and does not read fills the gateway's memory with refusals.
   @Test func whoAsksAndDoesNotReadIsEnded() async throws {
-    let desk = try Desk { $0.unread = 2_000 }
+    let desk = try ProgramFixture { $0.unread = 2_000 }
     let provider = try desk.full(
       #"""
       old = take
@@ -263,7 +265,7 @@ import Testing
   }
 
   @Test func whatIsCutIsRedactedFirst() async throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     let provider = try desk.full(
       #"""
       def take(message):
@@ -279,7 +281,7 @@ import Testing
   }
 
   @Test func whatItSaysOfAFailureIsRedacted() async throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     let provider = try desk.full(
       #"def take(message): say({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32000, "message": "no " + message["params"]["fields"]["word"]}})"#
     )

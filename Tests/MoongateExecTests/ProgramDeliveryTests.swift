@@ -19,7 +19,7 @@ import Testing
       """#
   }
 
-  private func deliver(_ version: Int, _ answer: String, _ desk: Desk) async throws -> DeliveryFault? {
+  private func deliver(_ version: Int, _ answer: String, _ desk: ProgramFixture) async throws -> DeliveryFault? {
     let code = try #require(try desk.start(try desk.write(Self.sender(version, answer))) as? any CodeProvider)
     let message = CodeMessage(code: "123456", text: "123456", domainBoundLine: "@host #123456", service: "Ours")
     let identifier = Identifier(kind: .email, value: "ann@example.com", display: "ann@example.com")
@@ -32,19 +32,19 @@ import Testing
   }
 
   @Test func declaredReasonArrives() async throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     let fault = try #require(try await deliver(2, #"{"failed": "not_on_chat"}"#, desk))
     #expect(fault == DeliveryFault("not_on_chat", "it answered `not_on_chat`"))
   }
 
   @Test func emptyAnswerIsADelivery() async throws {
-    #expect(try await deliver(2, "{}", try Desk()) == nil)
-    #expect(try await deliver(2, #"{"failed": None}"#, try Desk()) == nil)
+    #expect(try await deliver(2, "{}", try ProgramFixture()) == nil)
+    #expect(try await deliver(2, #"{"failed": None}"#, try ProgramFixture()) == nil)
   }
 
   /// Attack: a program tells a person, through the gateway's page, whatever it likes.
   @Test(arguments: ["no_such_reason", "Not a reason!", "too_many_attempts"]) func undeclaredReasonIsAFault(_ reason: String) async throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     let fault = try #require(try await deliver(2, #"{"failed": "\#(reason)"}"#, desk))
     #expect(fault.declared == nil && fault.reason.contains("did not declare"))
     #expect(desk.log.lines.contains { $0.contains("is not to be believed") })
@@ -52,12 +52,12 @@ import Testing
 
   /// Version 1 stays as it was: what else its answer holds is not looked at.
   @Test func versionOneKnowsNoReasons() async throws {
-    #expect(try await deliver(1, #"{"failed": "not_on_chat"}"#, try Desk()) == nil)
+    #expect(try await deliver(1, #"{"failed": "not_on_chat"}"#, try ProgramFixture()) == nil)
   }
 
   @Test func declarationIsChecked() throws {
     func problems(_ hello: String) throws -> [String] {
-      let desk = try Desk()
+      let desk = try ProgramFixture()
       let specification = try desk.write("old = introduce\ndef introduce(params): return {**old(params), \(hello)}")
       guard case .failure(let problem)? = desk.programs.introduce([specification]).first else { return [] }
       return problem.sentences
@@ -93,7 +93,7 @@ import Testing
     """#
   }
 
-  private func proved(_ version: Int, _ facts: String, _ desk: Desk) async throws -> [String: String] {
+  private func proved(_ version: Int, _ facts: String, _ desk: ProgramFixture) async throws -> [String: String] {
     let provider = try desk.full(Self.teller(version, facts))
     let ann = Identifier(kind: .email, value: "ann@example.com", display: "ann@example.com")
     guard case .proved(let proof) = try await provider.judge("open", .some(account: StepAccount(id: "ac_1", record: nil, identifiers: [ann]))) else {
@@ -105,14 +105,14 @@ import Testing
   /// Attack: a program tells what the gateway's own reader tells, or what it has not declared.
   @Test func declaredFactsOfAProofArrive() async throws {
     let facts = #"{"length": 7, "rare": True, "domain": "bank.example", "made_up": "x"}"#
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     #expect(try await proved(2, facts, desk) == ["length": "7", "rare": "true"])
     #expect(desk.log.lines.contains { $0.contains("tells `domain` of a proof, which `facts` does not declare: it is left out") })
-    #expect(try await proved(1, facts, try Desk()) == [:])
+    #expect(try await proved(1, facts, try ProgramFixture()) == [:])
   }
 
   @Test func longFactIsAFault() async throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     await #expect(throws: ProgramFault.broken("its fact `length` is longer than 300 bytes")) { try await proved(2, #"{"length": "x" * 301}"#, desk) }
   }
 }

@@ -52,7 +52,7 @@ import Testing
   private static func store() -> MemoryKeyValueStore { MemoryKeyValueStore(clock: StepClock { 1_000 }) }
 
   @Test func aProgramUsesItsStore() async throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     let provider = try desk.full(
       Self.asking + #"""
         def answer(method, params):
@@ -78,7 +78,7 @@ import Testing
   }
 
   @Test func aProgramHashesAndVerifies() async throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     let provider = try desk.full(
       Self.asking + #"""
         def answer(method, params):
@@ -97,7 +97,7 @@ import Testing
   }
 
   @Test func refusalsSayWhatToDo() async throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     let provider = try desk.full(
       Self.asking + #"""
         def answer(method, params):
@@ -128,7 +128,7 @@ import Testing
 
   /// Attack: work of the hashing threads that no attempt was charged for.
   @Test func nothingIsHashedOutsideSubmit() async throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     let provider = try desk.full(
       Self.asking + #"""
         def answer(method, params):
@@ -141,7 +141,7 @@ import Testing
 
   /// Attack: a program that goes on working with the gateway's tools when nobody has asked it anything.
   @Test func nothingIsGrantedBetweenCalls() async throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     let provider = try desk.full(
       Self.asking + #"""
         def take(message):
@@ -156,7 +156,7 @@ import Testing
 
   /// Attack: a request that looks like the answer to somebody else's call, by its number, or by saying both.
   @Test func aRequestIsNoAnswer() async throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     let provider = try desk.full(
       Self.asking + #"""
         def take(message):
@@ -175,7 +175,7 @@ import Testing
 
   /// Attack: a program that asks without end.
   @Test func aFloodOfRequestsEndsTheProgram() async throws {
-    let desk = try Desk { limits in limits.requestRate = ProgramLimits.Rate(burst: 50, perSecond: 1) }
+    let desk = try ProgramFixture { limits in limits.requestRate = ProgramLimits.Rate(burst: 50, perSecond: 1) }
     let provider = try desk.full(
       Self.asking + #"""
         def answer(method, params):
@@ -188,7 +188,7 @@ import Testing
 
   /// Attack: ten megabytes for a value.
   @Test func aValueOfTenMegabytesEndsTheProgram() async throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     let provider = try desk.full(
       Self.asking + #"""
         def answer(method, params):
@@ -200,7 +200,7 @@ import Testing
   }
 
   @Test func requestsBeyondThoseUnderWayAreRefusedAtOnce() async throws {
-    let desk = try Desk { $0.requests = 2 }
+    let desk = try ProgramFixture { $0.requests = 2 }
     let provider = try desk.full(
       Self.asking + #"""
         def answer(method, params):
@@ -214,7 +214,7 @@ import Testing
   }
 
   @Test func aProgramOfVersion1IsAnsweredAsBefore() async throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     let provider = try desk.full(
       #"""
       def take(message):
@@ -228,7 +228,7 @@ import Testing
 
   /// A value of control characters is six times as long in JSON. The program hears so, and does not wait in vain.
   @Test func anAnswerThatIsTooLongIsRefused() async throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     let provider = try desk.full(
       Self.asking + #"""
         def answer(method, params):
@@ -242,7 +242,7 @@ import Testing
   }
 
   @Test func whatAProgramKeepsIsTakenOutOfItsLog() async throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     let provider = try desk.full(
       Self.asking + #"""
         def answer(method, params):

@@ -8,7 +8,7 @@ import Testing
 /// A program that does everything right.
 @Suite struct StepTests {
   @Test func aFullProviderAsksRefusesAndProves() async throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     let provider = try desk.full("")
     #expect(provider.descriptor.name == "word")
     #expect(provider.descriptor.beginFields == [InputField(name: "email", kind: .email)])
@@ -32,7 +32,7 @@ import Testing
   }
 
   @Test func aCodeProviderDelivers() async throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     let provider = try desk.start(
       try desk.write(
         #"""
@@ -57,7 +57,7 @@ import Testing
   }
 
   @Test func settingsComeOnceAndSecretsDoNotPrint() async throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     let specification = try desk.write(
       #"""
       got = {}
@@ -84,7 +84,7 @@ import Testing
   }
 
   @Test func whatAPersonSentIsRedacted() async throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     let provider = try desk.full(
       #"""
       def answer(method, params):
@@ -97,7 +97,7 @@ import Testing
   }
 
   @Test func aThousandStepsAtOnce() async throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     let provider = try desk.full(
       #"""
       def run():
@@ -123,7 +123,7 @@ import Testing
   }
 
   @Test func whoeverIsBeyondTheQueueIsToldAtOnce() async throws {
-    let desk = try Desk { $0.outstanding = 8 }
+    let desk = try ProgramFixture { $0.outstanding = 8 }
     let provider = try desk.full("def take(message): pass", timeout: .seconds(2))
     let faults = await withTaskGroup(of: ProgramFault?.self) { group in
       for _ in 0..<20 {
@@ -140,7 +140,7 @@ import Testing
   }
 
   @Test func whoGoesAwayIsToldToTheProgram() async throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     let provider = try desk.full(
       #"""
       def run():
@@ -170,7 +170,7 @@ import Testing
     """#
 
   @Test func programMayWait() async throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     let provider = try desk.full("POLL = 60000\n" + Self.push)
     #expect(provider.descriptor.submitFields == [])
     guard case .wait(let poll, let state, let shown) = try await provider.begin(.some(), .words([:])) else {
@@ -186,7 +186,7 @@ import Testing
   }
 
   @Test(arguments: [999, 60_001, -1]) func pollOutOfBoundsIsAFault(_ poll: Int) async throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     let provider = try desk.full("POLL = \(poll)\n" + Self.push)
     await #expect(throws: ProgramFault.broken("it wants to be polled after \(poll) milliseconds: `poll` is from 1000 to 60000")) {
       try await provider.submit(.some(state: Array("prompt 7".utf8)), .words([:]))
@@ -195,7 +195,7 @@ import Testing
 
   /// The answer to a later round that asks for nothing, such as "I have kept my codes", reaches a program whose declared fields are required.
   @Test func roundThatAsksForNothingIsAnsweredWithNothing() async throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     let provider = try desk.full("")
     let word = InputField(name: "word", kind: .text)
     #expect(throws: InputProblem(field: "word", reason: .invalidInput, detail: "word is missing.")) {
@@ -206,7 +206,7 @@ import Testing
   }
 
   @Test func aProgramUpgradesItsOlderRecords() async throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     let provider = try desk.full(
       #"""
       old = introduce
@@ -226,7 +226,7 @@ import Testing
   }
 
   @Test func onlyVersion2CountsItsRecords() throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     let program = try desk.write("old = introduce\ndef introduce(params): return {**old(params), \"record_version\": 2}")
     #expect(throws: ProgramProblem.self) { try desk.start(program) }
     let wrong = try desk.write("old = introduce\ndef introduce(params): return {**old(params), \"protocol\": 2, \"record_version\": 0}", as: "b.py")
@@ -236,7 +236,7 @@ import Testing
   }
 
   @Test func aProgramIsMaintained() async throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     let provider = try desk.full(
       #"""
       old = introduce
@@ -256,7 +256,7 @@ import Testing
 
   /// A maintenance that hangs has its own time: calls beside it end at theirs.
   @Test func aMaintenanceThatHangsIsCancelledAndHoldsUpNoCall() async throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     let provider = try desk.full(
       #"""
       import threading

@@ -12,7 +12,7 @@ import Testing
   @Test func aProgramHasThePriorityOfTheGateway() async throws {
     let which = __priority_which_t(PRIO_PROCESS.rawValue)
     let own = getpriority(which, 0)
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     let specification = try desk.write(
       """
       def answer(method, params):
@@ -44,7 +44,7 @@ import Testing
     ("print('x' * 100_000_000)", "longer than 65536 bytes"), ("print('x\\n' * 100_000, flush=True)", "floods the gateway"),
   ])
   func aProgramThatBreaksDeniesItsCallAndComesBack(_ how: (body: String, words: String)) async throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     let provider = try desk.full(
       """
       old = take
@@ -65,7 +65,7 @@ import Testing
   }
 
   @Test func aProgramThatHangsIsReplaced() async throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     let provider = try desk.full(
       """
       old = take
@@ -82,7 +82,7 @@ import Testing
   }
 
   @Test func aSlowProgramIsNotTakenForOneThatHangs() async throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     let provider = try desk.full(
       """
       old = take
@@ -96,7 +96,7 @@ import Testing
   }
 
   @Test func aFloodOfErrorsIsBoundedAndHurtsNothing() async throws {
-    let desk = try Desk { $0.errorBytes = 4_096 }
+    let desk = try ProgramFixture { $0.errorBytes = 4_096 }
     let provider = try desk.full(
       """
       import threading
@@ -109,7 +109,7 @@ import Testing
   }
 
   @Test func fewLinesOfAProgramReachTheLog() async throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     let provider = try desk.full(
       """
       old = take
@@ -122,7 +122,7 @@ import Testing
   }
 
   @Test func itsGroupGoesWithIt() async throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     var provider: (any FullProvider)? = try desk.full(
       """
       import subprocess
@@ -156,7 +156,7 @@ import Testing
   }
 
   @Test func itHoldsNothingOfTheGateways() async throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     // Without O_CLOEXEC, as a careless library opens them.
     let leaked = open("/dev/null", O_RDONLY)
     defer { close(leaked) }
@@ -175,7 +175,7 @@ import Testing
   @Test func nothingIsLeftBehind() async throws {
     func descriptors() -> Int { (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count) ?? 0 }
     func children() -> String { (try? String(contentsOfFile: "/proc/self/task/\(getpid())/children", encoding: .utf8)) ?? "" }
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     let specification = try desk.write("")
     _ = try desk.programs.introduce([specification]).first?.get()
     desk.programs.end()
@@ -191,15 +191,15 @@ import Testing
 
   @Test func delaysGrowAndAreNeverAlike() {
     var delays = RestartDelays(ProgramLimits())
-    let grown = (0..<12).map { _ in delays.next(afterRunning: .seconds(1), dice: 0.5) }
+    let grown = (0..<12).map { _ in delays.next(afterRunning: .seconds(1), jitter: 0.5) }
     #expect(grown.prefix(4) == [.milliseconds(100), .milliseconds(200), .milliseconds(400), .milliseconds(800)])
     #expect(grown.suffix(2) == [.seconds(30), .seconds(30)])
-    #expect(delays.next(afterRunning: .seconds(61), dice: 0) == .milliseconds(80))
-    #expect((.milliseconds(239) ... .milliseconds(241)).contains(delays.next(afterRunning: nil, dice: 1)))
+    #expect(delays.next(afterRunning: .seconds(61), jitter: 0) == .milliseconds(80))
+    #expect((.milliseconds(239) ... .milliseconds(241)).contains(delays.next(afterRunning: nil, jitter: 1)))
   }
 
   @Test func aProgramThatComesBackAsAnotherIsNotTaken() async throws {
-    let desk = try Desk { $0.firstDelay = .milliseconds(10) }
+    let desk = try ProgramFixture { $0.firstDelay = .milliseconds(10) }
     let provider = try desk.full(
       """
       old_introduce = introduce
@@ -215,7 +215,7 @@ import Testing
   }
 
   @Test func whoLoadsItAgainGetsWhatItIsNow() async throws {
-    let desk = try Desk { $0.firstDelay = .milliseconds(10) }
+    let desk = try ProgramFixture { $0.firstDelay = .milliseconds(10) }
     let specification = try desk.write(
       """
       old_introduce = introduce

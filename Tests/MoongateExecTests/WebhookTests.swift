@@ -16,7 +16,7 @@ import Testing
 
   private let tools = StepTools(randomBytes: { [UInt8](repeating: 7, count: $0) }, web: NoWeb(), clock: StepClock { 1_000 })
 
-  private func receive(_ body: String, _ webhook: WebhookRequest, _ desk: Desk) async throws -> WebhookAnswer {
+  private func receive(_ body: String, _ webhook: WebhookRequest, _ desk: ProgramFixture) async throws -> WebhookAnswer {
     let provider = try desk.full(Self.frame + body)
     #expect(provider.descriptor.receivesWebhooks && provider.descriptor.callbackFields.map(\.name) == ["user"])
     return try await (try #require(provider as? any WebhookReceiver)).receive(webhook, with: tools)
@@ -29,7 +29,7 @@ import Testing
   @Test func programIsToldWhatWasSent() async throws {
     let answer = try await receive(
       "def answer(method, params): return {\"accepted\": {\"text\": method + json.dumps(params, sort_keys=True)}}",
-      request(Array("{\"id\": \"ü\"}".utf8), [("vendor", "a"), ("vendor", "b"), ("id", "7")]), try Desk())
+      request(Array("{\"id\": \"ü\"}".utf8), [("vendor", "a"), ("vendor", "b"), ("id", "7")]), try ProgramFixture())
     #expect(
       answer
         == .accepted(
@@ -39,32 +39,32 @@ import Testing
   @Test func bodyThatIsNoTextComesInBase64() async throws {
     let answer = try await receive(
       "def answer(method, params): return {\"accepted\": {\"text\": str(params.get(\"body\")) + params[\"body_base64\"]}}",
-      request([0xff, 0x00]), try Desk())
+      request([0xff, 0x00]), try ProgramFixture())
     #expect(answer == .accepted(text: "None/wA="))
   }
 
   @Test(arguments: WebhookAnswer.Refusal.allCases) func programRefuses(_ refusal: WebhookAnswer.Refusal) async throws {
     let answer = try await receive(
-      "def answer(method, params): return {\"refused\": \"\(refusal.rawValue)\"}", request([]), try Desk())
+      "def answer(method, params): return {\"refused\": \"\(refusal.rawValue)\"}", request([]), try ProgramFixture())
     #expect(answer == .refused(refusal))
   }
 
   @Test func bodyThatIsLongerThanALineIsRefused() async throws {
     let body = [UInt8](repeating: 1, count: 20_000)
-    #expect(try await receive("", request(body), try Desk()) == .refused(.tooLarge), "each byte takes six on the line")
+    #expect(try await receive("", request(body), try ProgramFixture()) == .refused(.tooLarge), "each byte takes six on the line")
   }
 
   @Test(arguments: [
     #"{}"#, #"{"accepted": {}, "refused": "malformed"}"#, #"{"refused": "made_up"}"#, #"{"refused": None}"#, #""yes""#,
     #"{"proved": {}}"#,
   ]) func oddAnswerIsAFault(_ answer: String) async throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     await #expect(throws: ProgramFault.self) { try await receive("def answer(method, params): return \(answer)", request([]), desk) }
   }
 
   /// Attack: what a vendor tells of people, in the operator's log.
   @Test func bodyIsRedacted() async throws {
-    let desk = try Desk()
+    let desk = try ProgramFixture()
     _ = try await receive(
       "def answer(method, params):\n    print(\"got \" + params[\"body\"], file=sys.stderr, flush=True)\n    return {\"accepted\": {}}",
       request(Array("private-approval".utf8)), desk)

@@ -8,7 +8,7 @@ import Testing
 /// What a transaction takes hold of before it looks, and in which order.
 @Suite struct HoldingTests {
   /// A transaction that writes down what it is told, and finds what the test says.
-  private final class Told: SQLTransaction {
+  private final class RecordingTransaction: SQLTransaction {
     struct Nothing: SQLRow {
       func optionalInteger(_ column: Int) throws -> Int64? { nil }
       func optionalText(_ column: Int) throws -> String? { nil }
@@ -41,7 +41,7 @@ import Testing
   @Test func countersTheTimerAndAccountsAreLockedInOrder() throws {
     var holding = Holding([Self.limit([9]), Self.limit([1, 255]), Self.limit([1])], Self.timer)
     for account in ["ac_b", "ac_a", "ac_b"] { holding.add(account: account) }
-    let rows = Told(.postgres)
+    let rows = RecordingTransaction(.postgres)
     try holding.take(rows)
     let keys: [SQLValue] = [.bytes([1]), .bytes([1, 255]), .bytes([2]), .bytes([9])]
     #expect(rows.trips.isEmpty && rows.ran.count == 2, "locking goes with what is read next")
@@ -52,7 +52,7 @@ import Testing
   }
 
   @Test func nothingIsTakenWhereThereIsNothing() throws {
-    let rows = Told(.postgres)
+    let rows = RecordingTransaction(.postgres)
     try Holding().take(rows)
     #expect(rows.trips.isEmpty && rows.ran.isEmpty)
   }
@@ -60,24 +60,24 @@ import Testing
   @Test func sqliteLocksNothing() throws {
     var holding = Holding([Self.limit([1])], Self.timer)
     holding.add(account: "ac_a")
-    let rows = Told(.sqlite)
+    let rows = RecordingTransaction(.sqlite)
     try holding.take(rows)
     #expect(rows.ran.isEmpty && rows.trips.isEmpty)
   }
 
   /// Changes of sessions get their numbers at the very end, and once for each token and account.
   @Test func announcementsAreWrittenTogether() throws {
-    let news = Announcements()
+    let news = ChangeNotifications()
     news.add(account: "ac_a")
     news.add(token: [1])
     news.add(token: [1])
     news.add(account: "ac_a")
-    let rows = Told(.postgres)
+    let rows = RecordingTransaction(.postgres)
     try news.write(at: Timestamp(milliseconds: 5), rows)
     #expect(rows.ran.map(\.arguments) == [[.integer(5), .bytes([1]), .null], [.integer(5), .null, .text("ac_a")]])
     #expect(rows.ran.allSatisfy { $0.sql.contains("UPDATE session_number SET number = number + 1") })
-    let quiet = Told(.postgres)
-    try Announcements().write(at: Timestamp(milliseconds: 5), quiet)
+    let quiet = RecordingTransaction(.postgres)
+    try ChangeNotifications().write(at: Timestamp(milliseconds: 5), quiet)
     #expect(quiet.ran.isEmpty)
   }
 }

@@ -74,7 +74,7 @@ import Testing
     }
     while try await store.prune(at: now) {}
     #expect(try await database.read { db in try Int.fetchAll(db, sql: "SELECT number FROM session_change ORDER BY 1") } == [3, 4, 5])
-    #expect(try StoreVault(.sqlite(path: path)).check().findings == [])
+    #expect(try StoreCopier(.sqlite(path: path)).check().findings == [])
     while try await store.prune(at: now + .seconds(1)) {}
     #expect(try await database.read { db in try Int.fetchAll(db, sql: "SELECT number FROM session_change") } == [5])
   }

@@ -21,7 +21,7 @@ import Testing
     try await DatabaseQueue(path: path).write { db in
       try db.execute(sql: "INSERT INTO meta VALUES (1, x'01', 5); INSERT INTO account VALUES ('ac_1', 'Asha', NULL, 1, 2, 0)")
     }
-    let vault = try StoreVault(.sqlite(path: path))
+    let vault = try StoreCopier(.sqlite(path: path))
     #expect(try vault.version() == 1)
     #expect(try vault.migrate() == 1)
     #expect(try vault.version() == Schema.version && vault.migrate() == Schema.version)

@@ -24,7 +24,7 @@ import Testing
     try scratch.write(program, to: "toy.py")
     try scratch.write(subject, to: "subject.json")
     try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: scratch.path("toy.py"))
-    let file = try SubjectFile(path: scratch.path("subject.json"))
+    let file = try ConformanceSubjectFile(path: scratch.path("subject.json"))
     let tried = try TriedProgram(scratch.path("toy.py"), file)
     defer { tried.end() }
     var told = ConformanceSubject(of: tried.provider.descriptor)

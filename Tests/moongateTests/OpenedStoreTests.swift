@@ -59,7 +59,7 @@ import Testing
     await #expect(throws: refusal) { _ = try await OpenedStore(location, keys) }
     #expect(try server.sql("SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace", in: name) == "0")
     // Made by `moongate store migrate`, and nobody's yet.
-    _ = try StoreVault(location).migrate()
+    _ = try StoreCopier(location).migrate()
     await #expect(throws: refusal) { _ = try await OpenedStore(location, keys) }
     #expect(try server.sql("SELECT count(*) FROM meta", in: name) == "0")
     try await OpenedStore(location, keys, purpose: .serving).store.close()
@@ -77,9 +77,9 @@ import Testing
     await #expect(throws: refusal) { _ = try await OpenedStore(.sqlite(path: path), keys) }
     #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path(".")) == ["moongate.db"])
     #expect(FileManager.default.contents(atPath: path) == Data())
-    _ = try StoreVault(.sqlite(path: path)).migrate()
+    _ = try StoreCopier(.sqlite(path: path)).migrate()
     await #expect(throws: refusal) { _ = try await OpenedStore(.sqlite(path: path), keys) }
-    #expect(try StoreVault(.sqlite(path: path)).fingerprint() == nil)
+    #expect(try StoreCopier(.sqlite(path: path)).fingerprint() == nil)
     try await OpenedStore(.sqlite(path: path), keys, purpose: .serving).store.close()
     try await OpenedStore(.sqlite(path: path), keys).store.close()
   }
@@ -111,7 +111,7 @@ import Testing
   }
 
   @Test func aPauseIsOverWhenThereIsSomethingToSee() {
-    let pause = LookPause()
+    let pause = PollInterval()
     pause.end()
     pause.end()
     let began = ContinuousClock.now

@@ -92,7 +92,7 @@ import Testing
     let scratch = try ScratchFolder()
     let folder = scratch.path("secret_phrase")
     try ProviderTemplate.program(NewProvider(name: "secret_phrase", shape: .full, moongate: nil), in: .python).write(to: folder)
-    let file = try SubjectFile(path: folder + "/subject.json")
+    let file = try ConformanceSubjectFile(path: folder + "/subject.json")
     let tried = try TriedProgram(folder + "/secret_phrase.py", file)
     defer { tried.end() }
     var subject = ConformanceSubject(of: tried.provider.descriptor)

@@ -86,7 +86,7 @@ import X509
     let file = FileManager.default.temporaryDirectory.appendingPathComponent("roots-\(UUID().uuidString).pem")
     try Data(maker.root.serializeAsPEM().pemString.utf8).write(to: file)
     defer { try? FileManager.default.removeItem(at: file) }
-    var desk = PasskeyDesk()
+    var desk = PasskeyFixture()
     desk.settings = ["attestation": "packed", "attestation_roots": .text(file.path)]
     return try await desk.registration(key)
   }

@@ -28,10 +28,10 @@ import Testing
     let attestation: String?
   }
 
-  private func shape(_ open: PasskeyDesk.Open) throws -> Shape { try JSONDecoder().decode(Shape.self, from: Data(try open.options.utf8)) }
+  private func shape(_ open: PasskeyFixture.Open) throws -> Shape { try JSONDecoder().decode(Shape.self, from: Data(try open.options.utf8)) }
 
   @Test func optionsSayWhatIsAskedOfTheDevice() async throws {
-    var desk = PasskeyDesk()
+    var desk = PasskeyFixture()
     let first = try shape(try await desk.begin(.set))
     #expect(first.rp?.id == "auth.example.com" && first.rp?.name == "Shop" && first.user?.name == "a@example.com")
     #expect(first.user?.id == Base64URL.encode("ac_1".utf8) && first.timeout == 120_000 && first.attestation == "none")
@@ -55,7 +55,7 @@ import Testing
   }
 
   @Test func aPasskeyIsAddedNamedAndProved() async throws {
-    var desk = PasskeyDesk()
+    var desk = PasskeyFixture()
     let key = SoftAuthenticator()
     try await desk.add(key, name: "  My  phone ")
     #expect(try desk.kept.credentials.map(\.name) == ["My phone"])
@@ -87,7 +87,7 @@ import Testing
 
   /// Attack: two copies of an authenticator that counts answer at once, each in a flow of its own. Both are judged by the same count.
   @Test func ofTwoFlowsJudgedByOneCountOneCompletes() async throws {
-    var desk = PasskeyDesk()
+    var desk = PasskeyFixture()
     var key = SoftAuthenticator()
     key.count = 1
     try await desk.add(key)
@@ -106,7 +106,7 @@ import Testing
 
   /// Attack: an answer that was seen is given once more, in the same step.
   @Test func aChallengeIsGoodForOneAnswer() async throws {
-    var desk = PasskeyDesk()
+    var desk = PasskeyFixture()
     let key = SoftAuthenticator()
     try await desk.add(key)
     let begun = try await desk.begin(.prove)
@@ -117,7 +117,7 @@ import Testing
       Issue.record("not refused")
       return
     }
-    let next = PasskeyDesk.Open(fields: round.fields, state: round.state, shown: round.shown)
+    let next = PasskeyFixture.Open(fields: round.fields, state: round.state, shown: round.shown)
     #expect(try shape(next).challenge != (try shape(begun).challenge))
     // The right answer to the first challenge comes too late.
     guard case .refusedAndAsked("invalid_passkey", _) = try await desk.submit(.prove, next, ["credential": try key.get(try begun.options)]) else {
@@ -131,7 +131,7 @@ import Testing
   }
 
   @Test func aChallengeLivesTwoMinutes() async throws {
-    var desk = PasskeyDesk()
+    var desk = PasskeyFixture()
     let key = SoftAuthenticator()
     try await desk.add(key)
     let begun = try await desk.begin(.prove)
@@ -148,7 +148,7 @@ import Testing
 
   /// Attack: the challenge of a sign-in is answered where a passkey is removed.
   @Test func aChallengeIsForOnePurpose() async throws {
-    var desk = PasskeyDesk()
+    var desk = PasskeyFixture()
     let key = SoftAuthenticator()
     try await desk.add(key)
     let begun = try await desk.begin(.prove)
@@ -161,9 +161,9 @@ import Testing
 
   /// Attack: the attacker's own passkey, for the victim's account.
   @Test func anotherAccountsPasskeyProvesNothing() async throws {
-    var victim = PasskeyDesk()
+    var victim = PasskeyFixture()
     try await victim.add(SoftAuthenticator())
-    var thief = PasskeyDesk()
+    var thief = PasskeyFixture()
     thief.account = "ac_2"
     var key = SoftAuthenticator()
     key.userHandle = Base64URL.encode("ac_2".utf8)
@@ -177,7 +177,7 @@ import Testing
   }
 
   @Test func nobodyHasNone() async throws {
-    var desk = PasskeyDesk()
+    var desk = PasskeyFixture()
     let refused = try await desk.provider.begin(desk.step(.prove), ProviderInput(fields: [:], defaultRegion: "IN"))
     #expect(try desk.outcome(of: refused) == "no_passkey")
     // Where it is not known whose step it is, a ceremony is shown all the same, and nothing answers it.
@@ -190,13 +190,13 @@ import Testing
 
   @Test(arguments: ["{}", "[]", "", "{", #"{"id":"x"}"#, #"{"id":1,"rawId":"x","type":"public-key","response":{"clientDataJSON":""}}"#])
   func whatIsNoAnswerIsMalformed(_ text: String) async throws {
-    let desk = PasskeyDesk()
+    let desk = PasskeyFixture()
     let begun = try await desk.begin(.set)
     #expect(try desk.outcome(of: try await desk.submit(.set, begun, ["credential": text])) == "malformed")
   }
 
   @Test func anAnswerOf64KiBIsRefused() async throws {
-    let desk = PasskeyDesk()
+    let desk = PasskeyFixture()
     let begun = try await desk.begin(.set)
     var key = SoftAuthenticator()
     key.attestationObject = [UInt8](repeating: 0x81, count: 40_000)
@@ -206,7 +206,7 @@ import Testing
   // MARK: several
 
   @Test func anAccountHasTwentyAtMost() async throws {
-    var desk = PasskeyDesk()
+    var desk = PasskeyFixture()
     for _ in 0..<20 { try await desk.add(SoftAuthenticator()) }
     #expect(try desk.kept.credentials.count == 20)
     #expect(try #require(desk.record).count < 65_536)
@@ -215,7 +215,7 @@ import Testing
   }
 
   @Test func theOneThatIsUsedIsRenamed() async throws {
-    var desk = PasskeyDesk()
+    var desk = PasskeyFixture()
     let keys = [SoftAuthenticator(), SoftAuthenticator()]
     for key in keys { try await desk.add(key) }
     let begun = try await desk.begin(.change)
@@ -230,7 +230,7 @@ import Testing
   }
 
   @Test func oneOfSeveralIsRemoved() async throws {
-    var desk = PasskeyDesk()
+    var desk = PasskeyFixture()
     let keys = [SoftAuthenticator(), SoftAuthenticator(), SoftAuthenticator()]
     for key in keys { try await desk.add(key) }
     let begun = try await desk.begin(.disable)
@@ -250,7 +250,7 @@ import Testing
   }
 
   @Test func theOnlyOneIsRemovedByItself() async throws {
-    var desk = PasskeyDesk()
+    var desk = PasskeyFixture()
     let key = SoftAuthenticator()
     try await desk.add(key)
     let begun = try await desk.begin(.disable)
@@ -266,7 +266,7 @@ import Testing
 
   /// Any passkey of the account proves who asks; the one that was chosen on the account page goes.
   @Test func theChosenOneIsRemovedAndNoOther() async throws {
-    var desk = PasskeyDesk()
+    var desk = PasskeyFixture()
     let keys = [SoftAuthenticator(), SoftAuthenticator(), SoftAuthenticator()]
     for key in keys { try await desk.add(key) }
     let begun = try await desk.begin(.disable, item: Base64URL.encode(keys[1].id))
@@ -281,7 +281,7 @@ import Testing
   }
 
   @Test func theChosenOneThatIsTheLastLeavesNoRecord() async throws {
-    var desk = PasskeyDesk()
+    var desk = PasskeyFixture()
     let key = SoftAuthenticator()
     try await desk.add(key)
     let begun = try await desk.begin(.disable, item: Base64URL.encode(key.id))
@@ -294,7 +294,7 @@ import Testing
   }
 
   @Test func theChosenOneIsRenamed() async throws {
-    var desk = PasskeyDesk()
+    var desk = PasskeyFixture()
     let keys = [SoftAuthenticator(), SoftAuthenticator()]
     for key in keys { try await desk.add(key) }
     let begun = try await desk.begin(.change, item: Base64URL.encode(keys[1].id))
@@ -308,7 +308,7 @@ import Testing
 
   /// Attack: the item alone, or another account's passkey, removes one.
   @Test func theChosenOneStaysWithoutAProof() async throws {
-    var desk = PasskeyDesk()
+    var desk = PasskeyFixture()
     let key = SoftAuthenticator()
     try await desk.add(key)
     let item = Base64URL.encode(key.id)
@@ -328,7 +328,7 @@ import Testing
   }
 
   @Test func whatWasRemovedAlreadyIsSaid() async throws {
-    var desk = PasskeyDesk()
+    var desk = PasskeyFixture()
     let keys = [SoftAuthenticator(), SoftAuthenticator()]
     for key in keys { try await desk.add(key) }
     let item = Base64URL.encode(keys[1].id)
@@ -347,7 +347,7 @@ import Testing
 
   /// A reset proves something else before this step, so the lost passkey is not asked for.
   @Test func aLostOneIsRemovedByAReset() async throws {
-    var desk = PasskeyDesk()
+    var desk = PasskeyFixture()
     let keys = [SoftAuthenticator(), SoftAuthenticator()]
     for key in keys { try await desk.add(key) }
     let asked = try await desk.begin(.set, flow: .reset)
@@ -362,14 +362,14 @@ import Testing
 
   /// Attack: a step that only asks for a passkey is given the fields of the round that removes one.
   @Test func nothingIsRemovedBeforeAPasskeyWasProved() async throws {
-    var desk = PasskeyDesk()
+    var desk = PasskeyFixture()
     try await desk.add(SoftAuthenticator())
     let begun = try await desk.begin(.disable)
     #expect(try desk.outcome(of: try await desk.submit(.disable, begun, ["passkey": "all"])) == "malformed")
   }
 
   @Test func eachIsListedWithItsKind() async throws {
-    var desk = PasskeyDesk()
+    var desk = PasskeyFixture()
     var stick = SoftAuthenticator()
     stick.aaguid = [0xfb, 0xfc, 0x30, 0x07, 0x15, 0x4e, 0x4e, 0xcc, 0x8c, 0x0b, 0x6e, 0x02, 0x05, 0x57, 0xd7, 0xbd]
     try await desk.add(SoftAuthenticator(), name: "Phone")
@@ -386,7 +386,7 @@ import Testing
   }
 
   @Test func whatTheOperatorDoesNotAcceptIsSaidSo() async throws {
-    var desk = PasskeyDesk()
+    var desk = PasskeyFixture()
     desk.settings = ["attestation": "packed", "aaguids": ["FBFC3007-154E-4ECC-8C0B-6E020557D7BD"]]
     var key = SoftAuthenticator()
     #expect(try await desk.registration(key) == "passkey_not_accepted")
@@ -397,7 +397,7 @@ import Testing
   }
 
   @Test func furtherOriginsAreThoseThatTheOperatorNames() async throws {
-    var desk = PasskeyDesk()
+    var desk = PasskeyFixture()
     var key = SoftAuthenticator()
     key.origin = "https://app.example.org"
     #expect(try await desk.registration(key) == "invalid_passkey")

@@ -9,10 +9,10 @@ private struct NoWeb: WebClient {
 }
 
 /// Someone with an authenticator app, and the provider alone: no core, no store.
-private struct Desk {
+private struct AuthenticatorFixture {
   static let start: Int64 = 1_795_176_000_000
   let provider = TOTP()
-  var now = Desk.start
+  var now = AuthenticatorFixture.start
   /// nil: there is no account.
   var record: [UInt8]?
   var hasAccount = true
@@ -82,7 +82,7 @@ extension ProviderInput {
 
 @Suite("The authenticator app") struct TOTPTests {
   @Test("is shown as a picture and a key, and counts only when its code was right") func settingUp() async throws {
-    var desk = Desk()
+    var desk = AuthenticatorFixture()
     let begun = try desk.asked(try await desk.provider.begin(desk.step(.set), .typed([:])))
     #expect(begun.fields.map(\.name) == ["code"] && begun.fields[0].isRequired)
     let key = try #require(try TOTPState(bytes: begun.state).key)
@@ -102,7 +102,7 @@ extension ProviderInput {
   }
 
   @Test("takes a code once") func replay() async throws {
-    var desk = Desk()
+    var desk = AuthenticatorFixture()
     _ = try await desk.setUp()
     let code = try desk.code()
     #expect(try await desk.prove(["code": "\(code.prefix(3)) \(code.suffix(3))"]) == nil)
@@ -117,7 +117,7 @@ extension ProviderInput {
 
   @Test("forgives a clock as much as it was told to", arguments: [(0.0, 0), (1.0, 1)]) func drift(drift: Double, steps: Int64) async throws {
     for offset in -2...2 {
-      var desk = Desk()
+      var desk = AuthenticatorFixture()
       _ = try await desk.setUp()
       desk.now += 300_000
       desk.drift = drift
@@ -126,7 +126,7 @@ extension ProviderInput {
   }
 
   @Test("is gone round by a recovery code, once") func recovery() async throws {
-    var desk = Desk()
+    var desk = AuthenticatorFixture()
     let codes = try await desk.setUp()
     #expect(try await desk.prove(["recovery_code": codes[3].lowercased()]) == nil)
     #expect(try await desk.prove(["recovery_code": codes[3]]) == .invalidCode)
@@ -134,7 +134,7 @@ extension ProviderInput {
   }
 
   @Test("gives new recovery codes, and the old ones end") func regeneration() async throws {
-    var desk = Desk()
+    var desk = AuthenticatorFixture()
     let codes = try await desk.setUp()
     let shown = try desk.asked(try await desk.provider.submit(desk.step(.change), .typed(["code": try desk.code()])))
     guard case .list(let new)? = shown.shown.last,
@@ -150,7 +150,7 @@ extension ProviderInput {
   }
 
   @Test("is removed by a code only") func removal() async throws {
-    var desk = Desk()
+    var desk = AuthenticatorFixture()
     _ = try await desk.setUp()
     #expect(try await desk.prove(["code": "000000"], .disable) == .invalidCode)
     #expect(try await desk.prove(["code": try desk.code()], .disable) == nil)
@@ -162,7 +162,7 @@ extension ProviderInput {
   }
 
   @Test("asks somebody who is not there for the same, and takes nothing") func nobody() async throws {
-    var desk = Desk()
+    var desk = AuthenticatorFixture()
     _ = try await desk.setUp()
     let known = try desk.asked(try await desk.provider.begin(desk.step(.prove), .typed([:])))
     desk.hasAccount = false
@@ -181,7 +181,7 @@ extension ProviderInput {
       ["code": "123456", "recovery_code": "ABCDE-FGHIJ"],
     ] as [[String: String]])
   func malformed(fields: [String: String]) async throws {
-    var desk = Desk()
+    var desk = AuthenticatorFixture()
     _ = try await desk.setUp()
     #expect(throws: InputProblem.self) { try desk.provider.check(desk.step(.prove), .typed(fields)) }
     guard case .malformed = try await desk.provider.submit(desk.step(.prove), .typed(fields)) else {
@@ -196,7 +196,7 @@ extension ProviderInput {
 
   /// A sentence that is changed in English alone would be shown in English to everybody.
   @Test("says in Hindi all that it says, and nothing else") func hindi() async throws {
-    var desk = Desk()
+    var desk = AuthenticatorFixture()
     var said: Set<String> = []
     let begun = try desk.asked(try await desk.provider.begin(desk.step(.set), .typed([:])))
     let key = try #require(try TOTPState(bytes: begun.state).key)

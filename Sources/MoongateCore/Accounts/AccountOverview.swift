@@ -18,7 +18,7 @@ package struct AccountOverview: Sendable {
   package static let signInsTold = 5
 }
 
-extension AccountDesk {
+extension AccountAdministration {
   /// All that is known of an account.
   package func overview(of account: Account, in generation: any PolicyGeneration) async throws(StoreFault) -> AccountOverview {
     let filter = AuditFilter(people: .init(accounts: [account.id]), kinds: [.sessionStarted])

@@ -45,7 +45,7 @@ package struct NamedLock: Sendable, Equatable {
 
 // MARK: - What an operator does about locks
 
-extension AccountDesk {
+extension AccountAdministration {
   /// The locks that stand, oldest first, with whom they are about.
   package func namedLocks(in generation: any PolicyGeneration) async throws(StoreFault) -> [NamedLock] {
     try await name(try await locks(), in: generation)
@@ -109,7 +109,7 @@ package struct Unlocking: Sendable, Equatable {
   package var isNothing: Bool { !wasLocked && locks.isEmpty }
 }
 
-extension AccountDesk {
+extension AccountAdministration {
   /// Ends everything that stands between a person and a sign-in: the lock of an operator, and the locks of limits.
   /// - Returns: nil where there is no such account.
   package func unlock(_ id: String, in generation: any PolicyGeneration) async throws(StoreFault) -> Unlocking? {

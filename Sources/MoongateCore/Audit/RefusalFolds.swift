@@ -31,7 +31,7 @@ struct RefusalFolds: Sendable {
   private var stored = 0
 
   /// What becomes of a refusal.
-  enum Fate: Equatable {
+  enum Disposition: Equatable {
     /// It is stored by itself.
     case single
     /// It is the first of a flood: this event is stored, and counts from now on.
@@ -41,7 +41,7 @@ struct RefusalFolds: Sendable {
   }
 
   /// Takes a refusal in. `end(before:)` comes first.
-  mutating func take(_ event: AuditEvent) -> Fate {
+  mutating func take(_ event: AuditEvent) -> Disposition {
     var key = Key(
       code: event.code, provider: event.provider, rule: event.detail["rule"] ?? event.detail["reason"], address: event.address.map(Self.counted))
     if seen[key] == nil, seen.count >= Self.mostKeys { key = Key(code: event.code, provider: nil, rule: nil, address: nil, isShared: true) }

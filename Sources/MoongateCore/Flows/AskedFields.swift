@@ -102,48 +102,50 @@ extension FlowEngine {
   ///
   /// Attack: `{"code": "1", "is_admin": true}`: a field that nobody asked for reaches a provider that reads it all the same.
   /// - Throws: 422 where a field that it asked for is missing. It is not called then.
-  func answer(_ input: ProviderInput, to step: StepRecord, by descriptor: ProviderDescriptor, _ visit: Visit) throws(Halt) -> ProviderInput {
+  func answer(_ input: ProviderInput, to step: StepRecord, by descriptor: ProviderDescriptor, _ request: RequestContext) throws(FlowError)
+    -> ProviderInput
+  {
     let asked = step.asked(descriptor)
     if let missing = asked.first(where: { $0.isRequired && input.fields[$0.name] == nil }) {
-      throw visit.refusal(InputProblem(field: missing.name, reason: .invalidInput, detail: "\(missing.name) is missing."))
+      throw request.refusal(InputProblem(field: missing.name, reason: .invalidInput, detail: "\(missing.name) is missing."))
     }
     return input.only(asked.map(\.name)).withText(ofObjects: asked)
   }
 
   /// Refuses values that do not fit the fields that were asked for. The provider's own `check` comes first: it says more precisely what is wrong.
-  func demandFit(_ input: ProviderInput, to step: StepRecord, by descriptor: ProviderDescriptor, _ visit: Visit) throws(Halt) {
-    try demandFit(input, to: step.asked(descriptor), visit)
+  func demandFit(_ input: ProviderInput, to step: StepRecord, by descriptor: ProviderDescriptor, _ request: RequestContext) throws(FlowError) {
+    try demandFit(input, to: step.asked(descriptor), request)
   }
 
   /// The same of the fields with which a step is begun. What names a person the provider has read already, and said more precisely what is wrong with it.
   ///
   /// Attack: `{"word": …}` of a megabyte or of the wrong type for a provider whose `begin` expects a short text.
-  func demandBeginning(_ input: ProviderInput, by descriptor: ProviderDescriptor, _ visit: Visit) throws(Halt) {
+  func demandBeginning(_ input: ProviderInput, by descriptor: ProviderDescriptor, _ request: RequestContext) throws(FlowError) {
     let fields = descriptor.beginFields
     // Whom a step is for may be known without being named.
     if let missing = fields.first(where: { $0.isRequired && ![.phone, .email, .region].contains($0.kind) && input.fields[$0.name] == nil }) {
-      throw visit.refusal(InputProblem(field: missing.name, reason: .invalidInput, detail: "\(missing.name) is missing."))
+      throw request.refusal(InputProblem(field: missing.name, reason: .invalidInput, detail: "\(missing.name) is missing."))
     }
-    try demandFit(input, to: fields, visit)
+    try demandFit(input, to: fields, request)
   }
 
-  private func demandFit(_ input: ProviderInput, to fields: [InputField], _ visit: Visit) throws(Halt) {
+  private func demandFit(_ input: ProviderInput, to fields: [InputField], _ request: RequestContext) throws(FlowError) {
     for field in fields {
       guard let value = input.fields[field.name], let problem = field.problem(with: value) else { continue }
-      throw visit.refusal(problem)
+      throw request.refusal(problem)
     }
   }
 
   /// What a provider asks for can be asked for. Otherwise the provider is at fault: 503, logged, and the try is given back.
-  func demandAskable(_ fields: [InputField], showing shown: [Shown], by provider: ProviderName, _ visit: Visit) throws(Halt) {
+  func demandAskable(_ fields: [InputField], showing shown: [Shown], by provider: ProviderName, _ request: RequestContext) throws(FlowError) {
     if !InputField.mistakes(inRound: fields).isEmpty {
       // Not what is wrong with them: their names could be anything.
-      throw flaw("a provider asks for a field twice, for a field without a proper name, or for more than 16 fields", of: provider, visit)
+      throw flaw("a provider asks for a field twice, for a field without a proper name, or for more than 16 fields", of: provider, request)
     }
     if Shown.fit(shown, fields) { return }
     throw flaw(
       "a provider shows a ceremony without options or without its one field of kind json, or asks for such a field without a ceremony",
-      of: provider, visit)
+      of: provider, request)
   }
 
   // MARK: - Refusals that are not counted
@@ -155,15 +157,15 @@ extension FlowEngine {
   ///
   /// Attack: a provider declares the refusal of a wrong answer as one that is not counted, by mistake, and its secret can be guessed without end. So of
   /// such refusals only the first are given back, for each account, or else identifier, or else flow.
-  func isGivenBack(_ step: StepRecord, _ policy: ProviderPolicy, _ record: FlowRecord, _ visit: Visit) async throws(Halt) -> Bool {
-    let subject = subject(of: step, policy, record, visit)
+  func isGivenBack(_ step: StepRecord, _ policy: ProviderPolicy, _ record: FlowRecord, _ request: RequestContext) async throws(FlowError) -> Bool {
+    let subject = subject(of: step, policy, record, request)
     let key = [LimitKey.account, .identifier, .flow].first { subject.value(of: $0) != nil } ?? .flow
     let counted = ["uncounted", policy.provider.rawValue, key.rawValue].map { Array($0.utf8) } + [subject.value(of: key) ?? []]
     let limit = ResolvedLimit(
       provider: policy.provider, name: "uncounted", key: key, counter: keys.counterKey(counted), max: Self.mostUncounted, window: .seconds(86_400),
       counts: .all, lock: [], disables: false)
-    if case .reserved = try await count(limit, visit) { return true }
-    visit.decided(by: limit, used: limit.max, lockedUntil: nil)
+    if case .reserved = try await count(limit, request) { return true }
+    request.decided(by: limit, used: limit.max, lockedUntil: nil)
     return false
   }
 }

@@ -1,7 +1,7 @@
 import Synchronization
 
 /// So many may be in here at once, and no more.
-final class Places: Sendable {
+final class ConcurrencyLimit: Sendable {
   private let most: Int
   private let taken = Atomic<Int>(0)
 
@@ -22,7 +22,7 @@ final class Places: Sendable {
 
 /// Deliveries that go on after the answer, as `conceal` wants it. Bounded: a delivery that finds no place is a failed one.
 struct BackgroundDeliveries: Sendable {
-  private let places = Places(1_000)
+  private let places = ConcurrencyLimit(1_000)
 
   /// Waits until none is under way.
   func end() async { while !places.isEmpty { await Task.yield() } }

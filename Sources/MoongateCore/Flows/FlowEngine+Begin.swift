@@ -6,49 +6,49 @@ extension FlowEngine {
   /// Opens a step. A full provider is judged at once where the input holds all that it asks for.
   /// - Parameter provider: nil where the client names none: the step has one choice, or one that the fields fit.
   package func begin(_ id: FlowID, provider: String?, fields: [String: InputValue], client: ClientContext) async -> Result<FlowView, Refusal> {
-    await answer(client, flow: id) { visit throws(Halt) in
-      visit.notes.note("act", LimitAction.send.rawValue)
-      let sent = ProviderInput(fields: fields, defaultRegion: visit.generation.gateway.region)
-      let named = provider.flatMap(ProviderName.init(rawValue:)).flatMap { registry(visit)[$0] }
+    await answer(client, flow: id) { request throws(FlowError) in
+      request.notes.note("act", LimitAction.send.rawValue)
+      let sent = ProviderInput(fields: fields, defaultRegion: request.generation.gateway.region)
+      let named = provider.flatMap(ProviderName.init(rawValue:)).flatMap { registry(request)[$0] }
       var input = named.map { sent.declared(by: $0.descriptor) } ?? sent
-      let (machine, said) = try await load(id, for: named, input, visit)
-      try demandChangeProof(machine.record, visit)
-      guard case .offer = machine.next, let due = machine.due else { throw visit.refusal(.stepNotOpen) }
-      let choices = beginnable(due, visit)
-      let chosen = provider == nil ? meant(of: choices, input, visit) : named
-      guard let chosen, let policy = visit.generation.policies[chosen.descriptor.name] else { throw visit.refusal(.stepNotOpen) }
-      if let code = chosen as? any CodeProvider, let step = machine.record.step, isSwitch(to: policy.provider, from: step, machine.record, visit) {
-        return try await switchSender(to: code, policy, said, step, machine, id: id, visit)
+      let (machine, said) = try await load(id, for: named, input, request)
+      try demandChangeProof(machine.record, request)
+      guard case .offer = machine.next, let due = machine.due else { throw request.refusal(.stepNotOpen) }
+      let choices = beginnable(due, request)
+      let chosen = provider == nil ? meant(of: choices, input, request) : named
+      guard let chosen, let policy = request.generation.policies[chosen.descriptor.name] else { throw request.refusal(.stepNotOpen) }
+      if let code = chosen as? any CodeProvider, let step = machine.record.step, isSwitch(to: policy.provider, from: step, machine.record, request) {
+        return try await switchSender(to: code, policy, said, step, machine, id: id, request)
       }
-      guard choices.contains(policy.provider) else { throw visit.refusal(.stepNotOpen) }
+      guard choices.contains(policy.provider) else { throw request.refusal(.stepNotOpen) }
       input = sent.declared(by: chosen.descriptor)
       if let code = chosen as? any CodeProvider {
-        let own = try await loadOwn(machine.record, visit)
-        let identifier = try recipient(of: code, said, input, machine.record, own, visit)
-        return try await send(code, to: identifier, policy, machine, of: own, isBegin: true, id: id, visit)
+        let own = try await loadOwn(machine.record, request)
+        let identifier = try recipient(of: code, said, input, machine.record, own, request)
+        return try await send(code, to: identifier, policy, machine, of: own, isBegin: true, id: id, request)
       }
-      guard let full = chosen as? any FullProvider else { throw visit.refusal(.stepNotOpen) }
-      return try await open(full, input, policy, machine, id: id, visit)
+      guard let full = chosen as? any FullProvider else { throw request.refusal(.stepNotOpen) }
+      return try await open(full, input, policy, machine, id: id, request)
     }
   }
 
   /// Sends another code for the open step; the one before it is dead.
   package func resend(_ id: FlowID, client: ClientContext) async -> Result<FlowView, Refusal> {
-    await answer(client, flow: id) { visit throws(Halt) in
-      visit.notes.note("act", LimitAction.send.rawValue)
-      let machine = try await load(id, visit)
-      guard let step = machine.record.step, let identifier = step.identifier, let policy = visit.generation.policies[step.provider],
-        let provider = registry(visit)[step.provider] as? any CodeProvider
-      else { throw visit.refusal(.stepNotOpen) }
-      try demandChangeProof(machine.record, visit)
-      let own = try await loadOwn(machine.record, visit)
-      return try await send(provider, to: identifier, policy, machine, of: own, id: id, visit)
+    await answer(client, flow: id) { request throws(FlowError) in
+      request.notes.note("act", LimitAction.send.rawValue)
+      let machine = try await load(id, request)
+      guard let step = machine.record.step, let identifier = step.identifier, let policy = request.generation.policies[step.provider],
+        let provider = registry(request)[step.provider] as? any CodeProvider
+      else { throw request.refusal(.stepNotOpen) }
+      try demandChangeProof(machine.record, request)
+      let own = try await loadOwn(machine.record, request)
+      return try await send(provider, to: identifier, policy, machine, of: own, id: id, request)
     }
   }
 
   /// The provider that is meant where none is named: the only choice, or the only one that the input has something for.
-  private func meant(of choices: [ProviderName], _ input: ProviderInput, _ visit: Visit) -> (any Provider)? {
-    let able = choices.compactMap { registry(visit)[$0] }
+  private func meant(of choices: [ProviderName], _ input: ProviderInput, _ request: RequestContext) -> (any Provider)? {
+    let able = choices.compactMap { registry(request)[$0] }
     if able.count == 1 { return able[0] }
     let fitting = able.filter { provider in provider.descriptor.beginFields.contains { $0.isRequired && input.fields[$0.name] != nil } }
     return fitting.count == 1 ? fitting[0] : nil
@@ -56,98 +56,98 @@ extension FlowEngine {
 
   /// The flow, and whom the input names. Malformed comes before all else (exact.md, order of checks): it says nothing about the flow.
   private func load(
-    _ id: FlowID, for named: (any Provider)?, _ input: ProviderInput, _ visit: Visit
-  ) async throws(Halt) -> (FlowMachine, said: Identifier?) {
+    _ id: FlowID, for named: (any Provider)?, _ input: ProviderInput, _ request: RequestContext
+  ) async throws(FlowError) -> (FlowMachine, said: Identifier?) {
     if let full = named as? any FullProvider {
-      do throws(InputProblem) { _ = try full.readIdentifier(input) } catch { throw visit.refusal(error) }
+      do throws(InputProblem) { _ = try full.readIdentifier(input) } catch { throw request.refusal(error) }
     }
-    guard let code = named as? any CodeProvider else { return (try await load(id, visit), nil) }
-    let said = code.isNamed(in: input) ? try read(code, input, visit) : nil
+    guard let code = named as? any CodeProvider else { return (try await load(id, request), nil) }
+    let said = code.isNamed(in: input) ? try read(code, input, request) : nil
     do {
-      return (try await load(id, visit), said)
+      return (try await load(id, request), said)
     } catch {
       // Whom a code is for may be left unsaid in an account's own flow, and only there.
-      if case .refused(let refusal) = error, refusal.code != .unauthenticated { _ = try read(code, input, visit) }
+      if case .refused(let refusal) = error, refusal.code != .unauthenticated { _ = try read(code, input, request) }
       throw error
     }
   }
 
-  private func read(_ provider: any CodeProvider, _ input: ProviderInput, _ visit: Visit) throws(Halt) -> Identifier {
+  private func read(_ provider: any CodeProvider, _ input: ProviderInput, _ request: RequestContext) throws(FlowError) -> Identifier {
     let identifier: Identifier
-    do { identifier = try provider.readIdentifier(input) } catch { throw visit.refusal(error) }
-    try demandBeginning(input, by: provider.descriptor, visit)
-    try demandDeclared([identifier], by: provider.descriptor.name, visit)
+    do { identifier = try provider.readIdentifier(input) } catch { throw request.refusal(error) }
+    try demandBeginning(input, by: provider.descriptor, request)
+    try demandDeclared([identifier], by: provider.descriptor.name, request)
     return identifier
   }
 
   /// Whom a code is for: who was named; where nobody was, the account's own address or number, or the one that the flow was told before.
   /// - Parameter said: who was named, where that has been read already.
   private func recipient(
-    of provider: any CodeProvider, _ said: Identifier?, _ input: ProviderInput, _ record: FlowRecord, _ own: Account?, _ visit: Visit
-  ) throws(Halt) -> Identifier {
+    of provider: any CodeProvider, _ said: Identifier?, _ input: ProviderInput, _ record: FlowRecord, _ own: Account?, _ request: RequestContext
+  ) throws(FlowError) -> Identifier {
     if let said { return said }
     let kinds = provider.descriptor.identifierKinds
     let isGiven = record.purpose.newIdentifier.map(kinds.contains) ?? false
-    if isGiven || provider.isNamed(in: input) { return try read(provider, input, visit) }
+    if isGiven || provider.isNamed(in: input) { return try read(provider, input, request) }
     if let own {
       // What was said in this flow before: an address that another site has attested is confirmed at that very address.
       let said = record.proved.last { proved in
         kinds.contains(proved.kind) && own.identifiers.contains { $0.identifier == proved && $0.verifiedAt != nil && record.purpose.accepts($0) }
       }
       if let said { return said }
-      if let meant = meant(of: kinds, in: own, for: record.purpose, visit) { return meant }
-      throw nothingToProve(kinds, own, record.purpose, visit)
+      if let meant = meant(of: kinds, in: own, for: record.purpose, request) { return meant }
+      throw nothingToProve(kinds, own, record.purpose, request)
     }
     if let claimed = record.gathered.claimed.first(where: { kinds.contains($0.kind) }) { return claimed }
-    return try read(provider, input, visit)
+    return try read(provider, input, request)
   }
 
   /// The account has nothing of these kinds that could be proved here.
-  private func nothingToProve(_ kinds: [IdentifierKind], _ own: Account, _ purpose: FlowPurpose, _ visit: Visit) -> Halt {
-    if purpose.isReset { return resetRefusal(kinds, own, visit) }
+  private func nothingToProve(_ kinds: [IdentifierKind], _ own: Account, _ purpose: FlowPurpose, _ request: RequestContext) -> FlowError {
+    if purpose.isReset { return resetRefusal(kinds, own, request) }
     return own.identifiers.contains { kinds.contains($0.identifier.kind) && $0.verifiedAt != nil }
-      ? visit.refusal(.alreadySet, detail: "This is verified already.")
-      : visit.refusal(.denied, detail: "There is no address or number here that a code could go to.")
+      ? request.refusal(.alreadySet, detail: "This is verified already.")
+      : request.refusal(.denied, detail: "There is no address or number here that a code could go to.")
   }
 
   /// Attack: a second step passed with an identifier of the attacker's own. A step of a known account is for what it holds, except for
   /// the one that it is to be given; a step beside a claimed address is for that one.
-  func demandRight(to identifier: Identifier, of own: Account?, _ record: FlowRecord, _ visit: Visit) throws(Halt) {
+  func demandRight(to identifier: Identifier, of own: Account?, _ record: FlowRecord, _ request: RequestContext) throws(FlowError) {
     guard let own else {
       let claimed = record.gathered.claimed.filter { $0.kind == identifier.kind }
-      guard claimed.isEmpty || claimed.contains(identifier) else { throw visit.refusal(.denied) }
+      guard claimed.isEmpty || claimed.contains(identifier) else { throw request.refusal(.denied) }
       return
     }
     let held = own.identifiers.first { $0.identifier == identifier }
     switch record.purpose {
     case .join(let kind) where identifier.kind == kind:
       if own.identifiers.contains(where: { $0.identifier.kind == kind && $0.verifiedAt != nil }) {
-        throw visit.refusal(.alreadySet, detail: "There is a phone number here already. Change it instead.")
+        throw request.refusal(.alreadySet, detail: "There is a phone number here already. Change it instead.")
       }
     case .change(let kind) where identifier.kind == kind: break
     default:
-      guard let held else { throw visit.refusal(.denied) }
+      guard let held else { throw request.refusal(.denied) }
       // Attack: a factor that the account requires, passed by a code to an address that was only claimed.
       guard record.purpose.accepts(held), record.due?.requirement == nil || held.verifiedAt != nil else {
-        throw nothingToProve([identifier.kind], own, record.purpose, visit)
+        throw nothingToProve([identifier.kind], own, record.purpose, request)
       }
-      if record.purpose.isReset, let until = own.isTooNewUntil(held, visit.generation.accounts, at: visit.now) {
-        throw visit.refusal(.identifierTooNew, until: until)
+      if record.purpose.isReset, let until = own.isTooNewUntil(held, request.generation.accounts, at: request.now) {
+        throw request.refusal(.identifierTooNew, until: until)
       }
     }
   }
 
   /// Refuses with what tells who is registered: so it costs the address that asks.
   func revealing(
-    _ code: RefusalCode, _ provider: ProviderName, _ limits: [ResolvedLimit], _ action: LimitAction, _ visit: Visit
-  ) async throws(Halt) -> Halt {
-    visit.decided(by: "unknown_account", of: provider)
+    _ code: RefusalCode, _ provider: ProviderName, _ limits: [ResolvedLimit], _ action: LimitAction, _ request: RequestContext
+  ) async throws(FlowError) -> FlowError {
+    request.decided(by: "unknown_account", of: provider)
     let perAddress = limits.filter { $0.key == .ip }
-    let reservation = try await charge(perAddress, for: action, timer: nil, visit)
+    let reservation = try await charge(perAddress, for: action, timer: nil, request)
     // A limit of failures counts it too: to ask who is registered is a try that went wrong.
     let outcome: Settlement.Outcome = action == .send ? .success : .failure
-    try await settle([.settle(Settlement(reservation: reservation.id, outcome: outcome, limits: perAddress, timer: nil, now: visit.now))], visit)
-    return visit.refusal(code)
+    try await settle([.settle(Settlement(reservation: reservation.id, outcome: outcome, limits: perAddress, timer: nil, now: request.now))], request)
+    return request.refusal(code)
   }
 }
 

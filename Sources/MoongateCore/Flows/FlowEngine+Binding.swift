@@ -21,7 +21,7 @@ extension FlowEngine {
   ///
   /// Attack: the attacker creates such a flow, registers the victim's address with a password of their own by the API, and sends the link; the victim
   /// types the genuine code. So a browser gets only a flow in which nothing was typed or proved before it came.
-  func bound(_ record: FlowRecord, to client: ClientContext, for use: FlowUse, _ visit: Visit) async throws(Halt) -> FlowRecord? {
+  func bound(_ record: FlowRecord, to client: ClientContext, for use: FlowUse, _ request: RequestContext) async throws(FlowError) -> FlowRecord? {
     if let browser = record.browser {
       // A flow that is over takes no verb from anybody, and may say so.
       let isAppOutside = record.app != nil && client.entryPoint == .api && (use == .look || record.status != .pending)
@@ -29,18 +29,18 @@ extension FlowEngine {
     }
     guard client.entryPoint == .page else { return record }
     guard record.app != nil, record.isUntouched, let browser = client.browser else { return nil }
-    guard let bound = try await bind(record, to: browser, visit), bound.browser == browser else { return nil }
+    guard let bound = try await bind(record, to: browser, request), bound.browser == browser else { return nil }
     return bound
   }
 
   /// Binds a flow to the browser that opens it, over the version that was read: of two browsers at once the first one has it.
-  private func bind(_ record: FlowRecord, to browser: TokenHash, _ visit: Visit) async throws(Halt) -> FlowRecord? {
+  private func bind(_ record: FlowRecord, to browser: TokenHash, _ request: RequestContext) async throws(FlowError) -> FlowRecord? {
     if let waiting = pending.bind(record.id, to: browser) { return waiting }
     var bound = record
     bound.bind(to: browser)
     let changed = bound
     // Whichever browser it was, the store has it now.
-    _ = try await asking { () async throws(StoreFault) in try await store.apply([.putFlow(changed)], at: visit.now) }
+    _ = try await asking { () async throws(StoreFault) in try await store.apply([.putFlow(changed)], at: request.now) }
     return try await asking { () async throws(StoreFault) in try await store.flow(record.id) }
   }
 }

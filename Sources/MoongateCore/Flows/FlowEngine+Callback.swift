@@ -10,10 +10,10 @@ extension FlowEngine {
   static let longestReturn = Duration.seconds(120)
 
   /// Where another site sends the person of the flow back to.
-  func callback(_ provider: ProviderName, id: FlowID, _ visit: Visit) throws(Halt) -> Callback {
+  func callback(_ provider: ProviderName, id: FlowID, _ request: RequestContext) throws(FlowError) -> Callback {
     do {
       let sealed = try keys.seal(Array(id.secret.reveal().utf8), for: "\(Self.callbackOwner) \(provider)")
-      return Callback(address: "\(visit.generation.gateway.publicURL)/auth/callback/\(provider)", state: Base64URL.encode(sealed))
+      return Callback(address: "\(request.generation.gateway.publicURL)/auth/callback/\(provider)", state: Base64URL.encode(sealed))
     } catch {
       throw .store(StoreFault("the state of a redirect could not be sealed"))
     }
@@ -29,20 +29,20 @@ extension FlowEngine {
   package func flow(
     ofCallback state: String, provider: ProviderName, returned handle: String? = nil, client: ClientContext
   ) async -> Result<CalledBack, Refusal> {
-    await answer(client, flow: nil) { visit throws(Halt) in
-      let id = try flowID(ofCallback: state, provider, visit)
-      var machine = try await load(id, visit)
-      guard machine.record.browser != nil || machine.record.app != nil else { throw visit.refusal(.flowNotFound) }
+    await answer(client, flow: nil) { request throws(FlowError) in
+      let id = try flowID(ofCallback: state, provider, request)
+      var machine = try await load(id, request)
+      guard machine.record.browser != nil || machine.record.app != nil else { throw request.refusal(.flowNotFound) }
       var called = CalledBack(id: id, returnTo: machine.record.returnTo, app: machine.record.app)
       guard let handle else { return called }
       guard let step = machine.record.step, step.provider == provider, let held = step.returned, held.handle == TokenHash(of: handle.utf8),
-        visit.now < held.expiresAt
-      else { throw visit.refusal(.stepNotOpen) }
+        request.now < held.expiresAt
+      else { throw request.refusal(.stepNotOpen) }
       machine.holds(nil)
       let taken = machine.record
       // Of two that come for it, one wins.
-      let result = try await asking { () async throws(StoreFault) in try await store.apply([.putFlow(taken)], at: visit.now) }
-      guard case .applied = result else { throw visit.refusal(.stepNotOpen) }
+      let result = try await asking { () async throws(StoreFault) in try await store.apply([.putFlow(taken)], at: request.now) }
+      guard case .applied = result else { throw request.refusal(.stepNotOpen) }
       called.returned = try open(held, for: provider, id: id)
       return called
     }
@@ -60,36 +60,36 @@ extension FlowEngine {
   package func hold(
     _ fields: [String: InputValue], ofCallback state: String, provider: ProviderName, client: ClientContext
   ) async -> Result<SecretText, Refusal> {
-    await answer(client, flow: nil) { visit throws(Halt) in
-      let id = try flowID(ofCallback: state, provider, visit)
+    await answer(client, flow: nil) { request throws(FlowError) in
+      let id = try flowID(ofCallback: state, provider, request)
       var found = pending.find(id.hash)
       if found == nil { found = try await asking { () async throws(StoreFault) in try await store.flow(id.hash) } }
-      guard let record = found, record.browser != nil || record.app != nil else { throw visit.refusal(.flowNotFound) }
+      guard let record = found, record.browser != nil || record.app != nil else { throw request.refusal(.flowNotFound) }
       var machine = FlowMachine(record)
-      guard machine.closed(at: visit.now) == nil, let step = record.step, step.provider == provider, step.redirectTo != nil,
-        let descriptor = registry(visit).descriptor(provider)
-      else { throw visit.refusal(.stepNotOpen) }
+      guard machine.closed(at: request.now) == nil, let step = record.step, step.provider == provider, step.redirectTo != nil,
+        let descriptor = registry(request).descriptor(provider)
+      else { throw request.refusal(.stepNotOpen) }
       let input = ProviderInput(fields: fields, defaultRegion: "").only(descriptor.callbackFields.map(\.name))
-      try demandFit(input, to: step, by: descriptor, visit)
+      try demandFit(input, to: step, by: descriptor, request)
       let handle = SecretText(Base64URL.encode(random.bytes(32)))
       machine.holds(
         HeldReturn(
-          handle: TokenHash(of: handle.reveal().utf8), fields: try seal(input, for: provider, id: id), expiresAt: visit.now + Self.longestReturn))
+          handle: TokenHash(of: handle.reveal().utf8), fields: try seal(input, for: provider, id: id), expiresAt: request.now + Self.longestReturn))
       let held = machine.record
-      let result = try await asking { () async throws(StoreFault) in try await store.apply([.putFlow(held)], at: visit.now) }
-      guard case .applied = result else { throw visit.refusal(.stepNotOpen) }
+      let result = try await asking { () async throws(StoreFault) in try await store.apply([.putFlow(held)], at: request.now) }
+      guard case .applied = result else { throw request.refusal(.stepNotOpen) }
       return handle
     }
   }
 
-  private func flowID(ofCallback state: String, _ provider: ProviderName, _ visit: Visit) throws(Halt) -> FlowID {
+  private func flowID(ofCallback state: String, _ provider: ProviderName, _ request: RequestContext) throws(FlowError) -> FlowID {
     guard state.utf8.count <= 1024, let sealed = Base64URL.decode(state),
       let text = try? keys.open(sealed, for: "\(Self.callbackOwner) \(provider)")
-    else { throw visit.refusal(.flowNotFound) }
+    else { throw request.refusal(.flowNotFound) }
     return FlowID(text: String(decoding: text, as: UTF8.self))
   }
 
-  private func seal(_ input: ProviderInput, for provider: ProviderName, id: FlowID) throws(Halt) -> SealedBytes {
+  private func seal(_ input: ProviderInput, for provider: ProviderName, id: FlowID) throws(FlowError) -> SealedBytes {
     let texts = input.fields.compactMapValues { if case .text(let text) = $0 { text } else { nil } }
     do {
       return SealedBytes(try keys.seal(Array(try JSONEncoder().encode(texts)), for: "returned \(owner(provider, id))"))
@@ -98,7 +98,7 @@ extension FlowEngine {
     }
   }
 
-  private func open(_ held: HeldReturn, for provider: ProviderName, id: FlowID) throws(Halt) -> [String: InputValue] {
+  private func open(_ held: HeldReturn, for provider: ProviderName, id: FlowID) throws(FlowError) -> [String: InputValue] {
     do {
       let bytes = try keys.open(held.fields.bytes, for: "returned \(owner(provider, id))")
       return try JSONDecoder().decode([String: String].self, from: Data(bytes)).mapValues { .text($0) }

@@ -10,7 +10,9 @@ extension FlowEngine {
   /// account that there is not, or that has nothing of the provider, is judged by no record, and refused as a wrong answer is.
   ///
   /// Attack: an answer of the attacker's own credential with the victim's user handle. It is judged by the victim's record, in which the credential is not.
-  func identified(_ step: StepRecord, by provider: any FullProvider, _ input: ProviderInput, _ record: FlowRecord) async throws(Halt) -> StepRecord {
+  func identified(_ step: StepRecord, by provider: any FullProvider, _ input: ProviderInput, _ record: FlowRecord) async throws(FlowError)
+    -> StepRecord
+  {
     let descriptor = provider.descriptor
     guard descriptor.role.contains(.findsAccount), record.account == nil, step.account == nil, record.stepPurpose(of: descriptor.name) == .prove,
       let field = step.asked(descriptor).first(where: { $0.kind == .json }), case .text(let answer)? = input.fields[field.name],

@@ -8,12 +8,12 @@ extension FlowEngine {
   /// - Parameters:
   ///   - before: the account as it was; nil where it was made.
   ///   - after: the account as it is.
-  func changeEvents(_ record: FlowRecord, before: Account?, after: Account, id: FlowID, _ visit: Visit) -> [Change] {
+  func changeEvents(_ record: FlowRecord, before: Account?, after: Account, id: FlowID, _ request: RequestContext) -> [Change] {
     guard let before else { return [] }
-    return (identifierEvents(record, before, after, id, visit) + factorEvents(record, before, after, id, visit)).map { .audit($0) }
+    return (identifierEvents(record, before, after, id, request) + factorEvents(record, before, after, id, request)).map { .audit($0) }
   }
 
-  private func identifierEvents(_ record: FlowRecord, _ before: Account, _ after: Account, _ id: FlowID, _ visit: Visit) -> [AuditEvent] {
+  private func identifierEvents(_ record: FlowRecord, _ before: Account, _ after: Account, _ id: FlowID, _ request: RequestContext) -> [AuditEvent] {
     let verified = { (account: Account) in account.identifiers.filter { $0.verifiedAt != nil }.map(\.identifier) }
     // Two accounts have become one: what the first held is new to the other.
     let old = before.id == after.id ? verified(before) : []
@@ -22,22 +22,24 @@ extension FlowEngine {
     var events: [AuditEvent] = []
     for added in new where !old.contains(added) {
       let replaced = gone.firstIndex { $0.kind == added.kind }.map { gone.remove(at: $0) }
-      var event = line(replaced == nil ? .identifierAdded : .identifierChanged, about: added, record, id, visit)
+      var event = line(replaced == nil ? .identifierAdded : .identifierChanged, about: added, record, id, request)
       event.detail["before"] = replaced.map { keys.logHash($0.value) }
       events.append(event)
     }
-    return events + gone.map { line(.identifierRemoved, about: $0, record, id, visit) }
+    return events + gone.map { line(.identifierRemoved, about: $0, record, id, request) }
   }
 
-  private func line(_ kind: AuditEvent.Kind, about identifier: Identifier, _ record: FlowRecord, _ id: FlowID, _ visit: Visit) -> AuditEvent {
-    var event = event(kind, visit, record: record, id: id)
+  private func line(_ kind: AuditEvent.Kind, about identifier: Identifier, _ record: FlowRecord, _ id: FlowID, _ request: RequestContext)
+    -> AuditEvent
+  {
+    var event = event(kind, request, record: record, id: id)
     event.identifier = keys.logHash(identifier.value)
     event.detail["identifier_kind"] = identifier.kind.rawValue
-    event.provider = registry(visit).prover(of: identifier)
+    event.provider = registry(request).prover(of: identifier)
     return event
   }
 
-  private func factorEvents(_ record: FlowRecord, _ before: Account, _ after: Account, _ id: FlowID, _ visit: Visit) -> [AuditEvent] {
+  private func factorEvents(_ record: FlowRecord, _ before: Account, _ after: Account, _ id: FlowID, _ request: RequestContext) -> [AuditEvent] {
     let written = Set(record.gathered.records.keys.filter { record.purpose.step(of: $0) != .prove })
     // What was only proved may have been written anew (at another cost, with the last code's time), and is what it was.
     return written.union(before.credentials).union(after.credentials).sorted().compactMap { provider in
@@ -49,7 +51,7 @@ extension FlowEngine {
         case (false, false): nil
         }
       guard let kind else { return nil }
-      var event = event(kind, visit, record: record, id: id)
+      var event = event(kind, request, record: record, id: id)
       event.provider = provider
       return event
     }

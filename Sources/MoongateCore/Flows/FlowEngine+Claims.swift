@@ -21,7 +21,7 @@ struct IdentifierOwners: Sendable {
 struct Candidate: Sendable {
   /// The step as if it were about this account alone.
   let step: StepRecord
-  let lent: LentStep
+  let lent: StepCapabilities
   /// What its policy demands besides.
   let also: ProviderName?
 }
@@ -33,18 +33,18 @@ extension FlowEngine {
   private static let mostOfASort = 4
 
   /// The accounts that an identifier leads to by a provider that keeps a secret for them.
-  func owners(of identifier: Identifier, claimedWith provider: ProviderName, _ visit: Visit) async throws(Halt) -> IdentifierOwners {
+  func owners(of identifier: Identifier, claimedWith provider: ProviderName, _ request: RequestContext) async throws(FlowError) -> IdentifierOwners {
     if let holder = try await holder(of: identifier) { return IdentifierOwners(holder: holder) }
-    return IdentifierOwners(claimants: try await claimants(of: identifier, having: provider, visit))
+    return IdentifierOwners(claimants: try await claimants(of: identifier, having: provider, request))
   }
 
   /// The accounts whose forgotten factor, such as a password, a code to the identifier may replace in a flow that recovers it.
   ///
   /// Attack: someone makes an account that they can open otherwise, claims a stranger's address on it, and waits until the stranger recovers
   /// "their" password there. An account that holds something else verified is not given to whoever proves an address that it only claims.
-  func recoverable(by identifier: Identifier, in purpose: FlowPurpose, _ visit: Visit) async throws(Halt) -> IdentifierOwners {
+  func recoverable(by identifier: Identifier, in purpose: FlowPurpose, _ request: RequestContext) async throws(FlowError) -> IdentifierOwners {
     guard let provider = purpose.recoveredProvider else { return .none }
-    var owners = try await owners(of: identifier, claimedWith: provider, visit)
+    var owners = try await owners(of: identifier, claimedWith: provider, request)
     owners.claimants.removeAll { !$0.isRecoverable(by: identifier) }
     return owners
   }
@@ -53,11 +53,11 @@ extension FlowEngine {
   ///
   /// Attack: so many claims on an address that its first owner is not among those whose password is compared any more. The oldest keep their
   /// place whatever comes after them; a newer one keeps it on the device on which it was made.
-  private func claimants(of identifier: Identifier, having provider: ProviderName, _ visit: Visit) async throws(Halt) -> [Account] {
+  private func claimants(of identifier: Identifier, having provider: ProviderName, _ request: RequestContext) async throws(FlowError) -> [Account] {
     let ids = try await asking { () async throws(StoreFault) in
       try await store.accounts(claiming: identifier, having: provider, limit: 2 * Self.mostClaims)
     }
-    let known = ids.filter { keys.knows(visit.device, $0, by: provider) }
+    let known = ids.filter { keys.knows(request.device, $0, by: provider) }
     let considered = Set(known.suffix(Self.mostOfASort) + ids.prefix(Self.mostOfASort) + ids.suffix(Self.mostOfASort))
     var accounts: [Account] = []
     for id in ids where considered.contains(id) { if let account = try await loadAccount(id) { accounts.append(account) } }
@@ -68,7 +68,7 @@ extension FlowEngine {
   ///
   /// Attack: claims on one address without end, which every try at a password there looks through.
   /// - Throws: 403 `email_not_verified` where nothing would be left of a person but such a claim.
-  func admittedClaims(_ record: FlowRecord, _ visit: Visit) async throws(Halt) -> [Identifier] {
+  func admittedClaims(_ record: FlowRecord, _ request: RequestContext) async throws(FlowError) -> [Identifier] {
     var admitted: [Identifier] = []
     for claimed in record.gathered.claimed where !record.proved.contains(claimed) {
       let claims = try await asking { () async throws(StoreFault) in
@@ -77,7 +77,7 @@ extension FlowEngine {
       if claims.count < Self.mostClaims {
         admitted.append(claimed)
       } else if record.proved.isEmpty, record.account == nil {
-        throw visit.refusal(.emailNotVerified, detail: "This address was registered too often without being verified. Verify it by a code.")
+        throw request.refusal(.emailNotVerified, detail: "This address was registered too often without being verified. Verify it by a code.")
       }
     }
     return admitted
@@ -103,9 +103,9 @@ extension FlowEngine {
   /// to pass a policy that would refuse the other. All claimants have one counter, and each is judged by the policy for itself.
   func admitClaimants(
     _ provider: any FullProvider, _ input: ProviderInput, _ step: StepRecord, _ policy: ProviderPolicy, _ before: FlowMachine, id: FlowID,
-    _ visit: Visit
-  ) async throws(Halt) -> (limits: StepLimits, candidates: [Candidate]) {
-    let subject = subject(of: step, policy, before.record, visit)
+    _ request: RequestContext
+  ) async throws(FlowError) -> (limits: StepLimits, candidates: [Candidate]) {
+    let subject = subject(of: step, policy, before.record, request)
     var accounts: [Account] = []
     for version in step.claimants ?? [] {
       // One who has lost the address since, or has changed, is not meant any more.
@@ -115,15 +115,15 @@ extension FlowEngine {
       accounts.append(account)
     }
     let only = accounts.count == 1 ? accounts[0] : nil
-    let limits = try limits(policy, subject, facts: facts(before.record, subject: subject, account: only, visit), expiredAt: nil, visit)
+    let limits = try limits(policy, subject, facts: facts(before.record, subject: subject, account: only, request), expiredAt: nil, request)
     var candidates: [Candidate] = []
-    var refused: Halt?
+    var refused: FlowError?
     for account in accounts {
       let own = step.of(AccountVersion(account))
-      do throws(Halt) {
-        let facts = facts(before.record, subject: subject, account: account, visit)
-        let also = try await judge(.verify, by: policy, limits, facts: facts, account: account, visit)
-        candidates.append(Candidate(step: own, lent: try await lend(provider, own, input, before.record, id: id, visit), also: also))
+      do throws(FlowError) {
+        let facts = facts(before.record, subject: subject, account: account, request)
+        let also = try await judge(.verify, by: policy, limits, facts: facts, account: account, request)
+        candidates.append(Candidate(step: own, lent: try await lend(provider, own, input, before.record, id: id, request), also: also))
       } catch {
         guard case .refused = error else { throw error }
         refused = refused ?? error
@@ -131,10 +131,10 @@ extension FlowEngine {
     }
     if !candidates.isEmpty { return (limits, candidates) }
     if let refused { throw refused }
-    let facts = facts(before.record, subject: subject, account: nil, visit)
-    let also = try await judge(.verify, by: policy, limits, facts: facts, account: nil, visit)
+    let facts = facts(before.record, subject: subject, account: nil, request)
+    let also = try await judge(.verify, by: policy, limits, facts: facts, account: nil, request)
     let nobody = step.of(nil)
-    return (limits, [Candidate(step: nobody, lent: try await lend(provider, nobody, input, before.record, id: id, visit), also: also)])
+    return (limits, [Candidate(step: nobody, lent: try await lend(provider, nobody, input, before.record, id: id, request), also: also)])
   }
 
   /// Charges a try at a step that several accounts may be about.
@@ -142,38 +142,39 @@ extension FlowEngine {
   /// A device that has passed the provider for one of them has counters of its own, and those are no tries at the others. Where all are meant, a try
   /// is charged against both; where strangers have used up theirs, the device's own accounts are still judged.
   func charge(
-    _ limits: [ResolvedLimit], _ candidates: [Candidate], _ step: StepRecord, _ policy: ProviderPolicy, _ before: FlowMachine, _ visit: Visit
-  ) async throws(Halt) -> (Charged, [Candidate]) {
+    _ limits: [ResolvedLimit], _ candidates: [Candidate], _ step: StepRecord, _ policy: ProviderPolicy, _ before: FlowMachine,
+    _ request: RequestContext
+  ) async throws(FlowError) -> (Charged, [Candidate]) {
     let hides = hides(policy, before.record)
-    let known = candidates.filter { keys.knows(visit.device, $0.step.account, by: policy.provider) }
+    let known = candidates.filter { keys.knows(request.device, $0.step.account, by: policy.provider) }
     guard step.claimants != nil, known.count < candidates.count else {
-      return (try await charge(limits, for: .verify, timer: nil, hidesDisabled: hides, visit), candidates)
+      return (try await charge(limits, for: .verify, timer: nil, hidesDisabled: hides, request), candidates)
     }
-    var subject = subject(of: step, policy, before.record, visit)
+    var subject = subject(of: step, policy, before.record, request)
     subject.isOwnDevice = false
     let strangers = try self.limits(
-      policy, subject, facts: facts(before.record, subject: subject, account: nil, visit), expiredAt: nil, visit
+      policy, subject, facts: facts(before.record, subject: subject, account: nil, request), expiredAt: nil, request
     ).verify
-    if known.isEmpty { return (try await charge(strangers, for: .verify, timer: nil, hidesDisabled: hides, visit), candidates) }
+    if known.isEmpty { return (try await charge(strangers, for: .verify, timer: nil, hidesDisabled: hides, request), candidates) }
     let both = limits + strangers.filter { stranger in !limits.contains { $0.counter == stranger.counter } }
-    do throws(Halt) {
-      let charged = try await charge(both, for: .verify, timer: nil, hidesDisabled: hides, visit)
+    do throws(FlowError) {
+      let charged = try await charge(both, for: .verify, timer: nil, hidesDisabled: hides, request)
       if !charged.isOff { return (charged, candidates) }
-      try await settle([charged.settled(.refund, visit)], visit)
+      try await settle([charged.settled(.refund, request)], request)
     } catch {
       guard case .refused = error else { throw error }
     }
-    return (try await charge(limits, for: .verify, timer: nil, hidesDisabled: hides, visit), known)
+    return (try await charge(limits, for: .verify, timer: nil, hidesDisabled: hides, request), known)
   }
 
   /// Lets a provider judge one candidate after the other, until it accepts one or asks for more.
   func ask(
-    _ provider: any FullProvider, _ input: ProviderInput, about candidates: [Candidate], with slot: (any SecretHasher)?, _ visit: Visit
-  ) async throws(Halt) -> (StepAnswer, Candidate) {
+    _ provider: any FullProvider, _ input: ProviderInput, about candidates: [Candidate], with slot: (any SecretHasher)?, _ request: RequestContext
+  ) async throws(FlowError) -> (StepAnswer, Candidate) {
     var refused: (StepAnswer, Candidate)?
     for candidate in candidates {
       let lent = candidate.lent.lending(slot)
-      let answer = try await fulfil(.submit, of: candidate.step.provider, lent, visit) { () async throws in
+      let answer = try await fulfil(.submit, of: candidate.step.provider, lent, request) { () async throws in
         try await provider.submit(lent.context, input)
       }
       switch answer {
@@ -185,7 +186,7 @@ extension FlowEngine {
       }
       refused = refused ?? (answer, candidate)
     }
-    guard let refused else { throw visit.refusal(.stepNotOpen) }
+    guard let refused else { throw request.refusal(.stepNotOpen) }
     return refused
   }
 }

@@ -24,24 +24,24 @@ private struct Outcome: Sendable {
 
 extension FlowEngine {
   /// Goes on after a step was passed or skipped: to the next one, or to the end.
-  func carryOn(_ machine: inout FlowMachine, id: FlowID, _ visit: Visit, changes: [Change]) async throws(Halt) -> FlowView {
-    guard try await advance(&machine, visit) == .complete else {
+  func carryOn(_ machine: inout FlowMachine, id: FlowID, _ request: RequestContext, changes: [Change]) async throws(FlowError) -> FlowView {
+    guard try await advance(&machine, request) == .complete else {
       // Where it was hidden until now. No further step is begun for them.
-      if machine.record.startedIn == nil { try demandUnlocked(try await loadAccount(machine.record.account), visit) }
-      return try await store(machine, changes, id: id, visit)
+      if machine.record.startedIn == nil { try demandUnlocked(try await loadAccount(machine.record.account), request) }
+      return try await store(machine, changes, id: id, request)
     }
-    return try await complete(machine, id: id, visit, changes: changes)
+    return try await complete(machine, id: id, request, changes: changes)
   }
 
   /// Makes the session, and the account where it is new.
-  private func complete(_ before: FlowMachine, id: FlowID, _ visit: Visit, changes: [Change]) async throws(Halt) -> FlowView {
+  private func complete(_ before: FlowMachine, id: FlowID, _ request: RequestContext, changes: [Change]) async throws(FlowError) -> FlowView {
     let purpose = before.record.purpose
     // Attack: a flow whose steps were all skipped or did not apply. Nothing proved, nobody signed in.
-    guard !before.record.passed.isEmpty || before.record.startedIn != nil else { throw visit.refusal(.denied) }
+    guard !before.record.passed.isEmpty || before.record.startedIn != nil else { throw request.refusal(.denied) }
     var machine = before
-    let known = try await person(machine.record, visit)
-    if known?.isLocked ?? false { throw visit.refusal(.disabled) }
-    try demandHeld(machine.record, by: known, visit)
+    let known = try await person(machine.record, request)
+    if known?.isLocked ?? false { throw request.refusal(.disabled) }
+    try demandHeld(machine.record, by: known, request)
     let rule = machine.record.endingRule
     var isRefused = known != nil && rule == .new && machine.record.startedIn == nil
     if let known, let kind = purpose.newIdentifier, !purpose.joinsAccounts {
@@ -55,33 +55,33 @@ extension FlowEngine {
     if isRefused {
       // Concealed until the code was proved: now it is theirs to know.
       machine.failed()
-      _ = try await store(machine, changes, id: id, visit)
-      throw visit.refusal(.alreadyRegistered)
+      _ = try await store(machine, changes, id: id, request)
+      throw request.refusal(.alreadyRegistered)
     }
-    guard known != nil || rule != .existing else { throw visit.refusal(.denied) }
-    let claimed = try await admittedClaims(machine.record, visit)
+    guard known != nil || rule != .existing else { throw request.refusal(.denied) }
+    let claimed = try await admittedClaims(machine.record, request)
     machine.gathers { $0.claimed = claimed }
     var outcome: Outcome
     if let known {
-      outcome = purpose.joinsAccounts ? try await joining(known, machine.record, visit) : try await changing(known, machine.record, visit)
+      outcome = purpose.joinsAccounts ? try await joining(known, machine.record, request) : try await changing(known, machine.record, request)
       if outcome.account.id != known.id { machine.joins(AccountVersion(outcome.account)) }
     } else {
-      try await countRegistration(machine.record, visit)
-      outcome = try await making(machine.record, visit)
-      var created = event(.accountCreated, visit, record: machine.record, id: id)
+      try await countRegistration(machine.record, request)
+      outcome = try await making(machine.record, request)
+      var created = event(.accountCreated, request, record: machine.record, id: id)
       created.account = outcome.account.id
       outcome.changes.append(.audit(created))
     }
-    outcome.isChange = outcome.isChange || replacesSecret(of: known, machine.record, visit)
-    try hand(machine.record.gathered, to: &outcome, id: id, visit)
-    try await conclude(purpose, &outcome, machine.record, visit)
+    outcome.isChange = outcome.isChange || replacesSecret(of: known, machine.record, request)
+    try hand(machine.record.gathered, to: &outcome, id: id, request)
+    try await conclude(purpose, &outcome, machine.record, request)
     if outcome.isChange {
       outcome.account.epoch += 1
       outcome.changes.append(.raiseEpoch(account: outcome.account.id))
     }
 
-    let isNewDevice = !keys.knows(visit.device, outcome.account.id, by: nil)
-    if let language = languageToKeep(for: outcome.account, isNew: outcome.isNew, isNewDevice: isNewDevice, visit) {
+    let isNewDevice = !keys.knows(request.device, outcome.account.id, by: nil)
+    if let language = languageToKeep(for: outcome.account, isNew: outcome.isNew, isNewDevice: isNewDevice, request) {
       outcome.lastChanges.append(.speak(account: outcome.account.id, language))
     }
 
@@ -92,17 +92,17 @@ extension FlowEngine {
     var sessionChanges: [Change] = []
     if let app = machine.record.app {
       let token = SessionToken(from: random)
-      code = AppCode(hash: token.hash, expiresAt: visit.now + AppCode.lifetime, factors: outcome.account.credentials)
+      code = AppCode(hash: token.hash, expiresAt: request.now + AppCode.lifetime, factors: outcome.account.credentials)
       next = app.address(with: token.secret)
-    } else if machine.record.startedIn != nil, let own = visit.client.session?.session {
-      let (grown, token) = growing(own, of: outcome.account.id, machine.record, forgetting: lessened(known, outcome.account, purpose), visit)
+    } else if machine.record.startedIn != nil, let own = request.client.session?.session {
+      let (grown, token) = growing(own, of: outcome.account.id, machine.record, forgetting: lessened(known, outcome.account, purpose), request)
       (session, secret) = (grown, token.secret)
       sessionChanges = [.replaceSession(own.token, by: grown)]
     } else {
-      let (made, token) = newSession(of: outcome.account.id, machine.record, visit)
+      let (made, token) = newSession(of: outcome.account.id, machine.record, request)
       (session, secret) = (made, token.secret)
       // A new token at every sign-in; the one before it is dead.
-      if let old = visit.client.session { sessionChanges.append(.endSession(old.session.token)) }
+      if let old = request.client.session { sessionChanges.append(.endSession(old.session.token)) }
       sessionChanges.append(.putSession(made))
     }
     // The code itself is in this one answer and nowhere at rest.
@@ -116,51 +116,51 @@ extension FlowEngine {
     let first = changes + [.putFlow(machine.record)] + (known.map { [Change.demandEpoch(AccountVersion($0))] } ?? []) + outcome.changes
     var all = sessionChanges + outcome.lastChanges
     if outcome.isChange { all.append(.endSessions(account: outcome.account.id, except: session?.token)) }
-    if session != nil { all.append(.audit(event(.sessionStarted, visit, record: machine.record, id: id))) }
-    all += changeEvents(judged, before: known, after: outcome.account, id: id, visit)
+    if session != nil { all.append(.audit(event(.sessionStarted, request, record: machine.record, id: id))) }
+    all += changeEvents(judged, before: known, after: outcome.account, id: id, request)
     let (last, renewals) = (all, outcome.renewals)
-    var result = try await asking { () async throws(StoreFault) in try await store.apply(first + renewals + last, at: visit.now) }
+    var result = try await asking { () async throws(StoreFault) in try await store.apply(first + renewals + last, at: request.now) }
     if case .conflict(.recordChanged) = result, !renewals.isEmpty {
-      result = try await asking { () async throws(StoreFault) in try await store.apply(first + last, at: visit.now) }
+      result = try await asking { () async throws(StoreFault) in try await store.apply(first + last, at: request.now) }
     }
     switch result {
     case .applied: pending.remove(id.hash)
     // Attack: two right codes at once make one account. To say that it is registered now would tell the loser about the winner.
-    case .conflict(.identifierTaken) where outcome.isNew && rule == .any: throw visit.refusal(.stepNotOpen)
-    case .conflict(let conflict): throw visit.refusal(conflict)
+    case .conflict(.identifierTaken) where outcome.isNew && rule == .any: throw request.refusal(.stepNotOpen)
+    case .conflict(let conflict): throw request.refusal(conflict)
     }
-    tell(of: before.record, before: known, after: outcome.account, isNewDevice: isNewDevice, visit)
+    tell(of: before.record, before: known, after: outcome.account, isNewDevice: isNewDevice, request)
     var view = FlowView(
       id: id, flow: machine.record.name, purpose: purpose, status: .complete, expiresAt: machine.record.expiresAt, choices: [], step: nil,
-      passed: passed, account: AccountView(outcome.account, isNew: outcome.isNew, pads: visit.generation.pads),
+      passed: passed, account: AccountView(outcome.account, isNew: outcome.isNew, pads: request.generation.pads),
       session: session.map { SessionView($0, token: secret) }, next: next,
-      isOfBrowser: machine.record.browser != nil && machine.record.browser == visit.client.browser)
-    if session != nil { view.deviceToken = deviceToken(for: outcome.account.id, machine.record, visit) }
+      isOfBrowser: machine.record.browser != nil && machine.record.browser == request.client.browser)
+    if session != nil { view.deviceToken = deviceToken(for: outcome.account.id, machine.record, request) }
     return view
   }
 
   /// What this device carries from now on; nil where it cannot be sealed, which is no reason to undo a sign-in.
-  func deviceToken(for account: String, _ record: FlowRecord, _ visit: Visit) -> SecretText? {
-    let device = visit.device ?? DeviceToken(from: random, at: visit.now)
-    return try? keys.remember(device, account, record.passed.map(\.provider), at: visit.now)
+  func deviceToken(for account: String, _ record: FlowRecord, _ request: RequestContext) -> SecretText? {
+    let device = request.device ?? DeviceToken(from: random, at: request.now)
+    return try? keys.remember(device, account, record.passed.map(\.provider), at: request.now)
   }
 
   /// The account that the flow has proved itself to be; nil where there is none yet.
-  private func person(_ record: FlowRecord, _ visit: Visit) async throws(Halt) -> Account? {
+  private func person(_ record: FlowRecord, _ request: RequestContext) async throws(FlowError) -> Account? {
     if let bound = try await loadAccount(record.account) { return bound }
     // An account that is gone is no reason to make another.
-    if record.account != nil { throw visit.refusal(.denied) }
+    if record.account != nil { throw request.refusal(.denied) }
     // Nobody had it when it was proved. Attack: a code that was sent to a number before its owner came opens the account that the owner has made
     // with it since.
     for identifier in record.proved {
       guard try await holder(of: identifier) != nil else { continue }
-      throw visit.refusal(record.accountRule == .new && identifier.kind != .federated ? .alreadyRegistered : .stepNotOpen)
+      throw request.refusal(record.accountRule == .new && identifier.kind != .federated ? .alreadyRegistered : .stepNotOpen)
     }
     return nil
   }
 
   /// What changes in an account that is there.
-  private func changing(_ account: Account, _ record: FlowRecord, _ visit: Visit) async throws(Halt) -> Outcome {
+  private func changing(_ account: Account, _ record: FlowRecord, _ request: RequestContext) async throws(FlowError) -> Outcome {
     var outcome = Outcome(account: account, changes: [.seen(account: account.id)])
     let isFederated = record.proved.contains { $0.kind == .federated }
     for identifier in record.proved {
@@ -169,7 +169,7 @@ extension FlowEngine {
       // Attack: whoever reads an account's mail for a minute joins an identity of their own to it, and gets in by that for ever, past the PIN. They may
       // sign in; what stays is a change, which a factor of the account's own authorises.
       // A flow that connects a site has demanded one already (`demandHeld`).
-      if held == nil, identifier.kind == .federated, !record.purpose.connectsSite, !mayJoin(account, record, visit) { continue }
+      if held == nil, identifier.kind == .federated, !record.purpose.connectsSite, !mayJoin(account, record, request) { continue }
       if isFederated, identifier.kind != .federated, identifier.kind != record.purpose.newIdentifier {
         // Attack: an address that its owner has left behind (`change_email`, a former employer's) comes back by the next sign-in by Google, and
         // whoever reads its mail gets in again. An account that has proved another address keeps to that one.
@@ -178,8 +178,8 @@ extension FlowEngine {
         if let holder = try await holder(of: identifier), holder.id != account.id { continue }
       }
       if let held { outcome.account.identifiers.remove(at: held) }
-      outcome.account.identifiers.append(HeldIdentifier(identifier: identifier, verifiedAt: visit.now))
-      outcome.changes.append(.verifyIdentifier(account: account.id, identifier, forgetting: registry(visit).identifierSecrets))
+      outcome.account.identifiers.append(HeldIdentifier(identifier: identifier, verifiedAt: request.now))
+      outcome.changes.append(.verifyIdentifier(account: account.id, identifier, forgetting: registry(request).identifierSecrets))
     }
     // Identities at other sites are kept beside each other.
     if let kind = record.purpose.newIdentifier, kind != .federated, let new = record.proved.last(where: { $0.kind == kind }) {
@@ -203,14 +203,14 @@ extension FlowEngine {
   ///
   /// Attack: an account with a number, a PIN or a password of its own must not disappear into another by one code. Only what is nothing
   /// but an identity elsewhere and its address is joined; both sides of it are proved.
-  private func joining(_ account: Account, _ record: FlowRecord, _ visit: Visit) async throws(Halt) -> Outcome {
+  private func joining(_ account: Account, _ record: FlowRecord, _ request: RequestContext) async throws(FlowError) -> Outcome {
     var found: Account?
     if let phone = record.proved.last(where: { $0.kind == .phone }) { found = try await holder(of: phone) }
     let holder = found.flatMap { $0.id == account.id ? nil : $0 }
     // Whose number it was when the code was sent, it still has to be.
-    guard holder.map(AccountVersion.init) == record.basis?.holder else { throw visit.refusal(.flowExpired) }
-    guard let holder else { return try await changing(account, record, visit) }
-    if holder.isLocked { throw visit.refusal(.disabled) }
+    guard holder.map(AccountVersion.init) == record.basis?.holder else { throw request.refusal(.flowExpired) }
+    guard let holder else { return try await changing(account, record, request) }
+    if holder.isLocked { throw request.refusal(.disabled) }
     // Attack: the thief's own address beside the owner's, to which codes go from then on. What the account has verified of a kind is not doubled.
     let moving = account.identifiers.filter { held in
       held.verifiedAt != nil
@@ -218,33 +218,34 @@ extension FlowEngine {
           || !holder.identifiers.contains { $0.identifier.kind == held.identifier.kind && $0.verifiedAt != nil })
     }
     // Attack: whoever gets hold of one code to the number adds an identity of their own to an account that a PIN or an app protects.
-    guard authority(over: holder, visit).factors.isEmpty else { throw visit.refusal(.alreadyRegistered) }
+    guard authority(over: holder, request).factors.isEmpty else { throw request.refusal(.alreadyRegistered) }
     guard account.credentials.isEmpty, moving.contains(where: { $0.identifier.kind == .federated }),
       !moving.contains(where: { $0.identifier.kind == .phone })
-    else { throw visit.refusal(.alreadyRegistered) }
-    try await demandSignIn(of: holder, after: record, visit)
+    else { throw request.refusal(.alreadyRegistered) }
+    try await demandSignIn(of: holder, after: record, request)
     var joined = holder
     joined.identifiers =
       holder.identifiers.filter { held in !moving.contains { $0.identifier == held.identifier } }
-      + moving.map { HeldIdentifier(identifier: $0.identifier, verifiedAt: visit.now) }
+      + moving.map { HeldIdentifier(identifier: $0.identifier, verifiedAt: request.now) }
     return Outcome(
       account: joined, changes: [.demandEpoch(AccountVersion(holder)), .seen(account: holder.id)],
       lastChanges: [.absorbAccount(account.id, into: holder.id)])
   }
 
-  private func making(_ record: FlowRecord, _ visit: Visit) async throws(Halt) -> Outcome {
-    var identifiers = record.proved.map { HeldIdentifier(identifier: $0, verifiedAt: visit.now) }
+  private func making(_ record: FlowRecord, _ request: RequestContext) async throws(FlowError) -> Outcome {
+    var identifiers = record.proved.map { HeldIdentifier(identifier: $0, verifiedAt: request.now) }
     for claimed in record.gathered.claimed where !identifiers.contains(where: { $0.identifier == claimed }) {
       identifiers.append(HeldIdentifier(identifier: claimed, verifiedAt: nil))
     }
     let account = Account(
-      id: "ac_" + Base64URL.encode(random.bytes(16)), firstName: record.gathered.firstName, lastName: record.gathered.lastName, createdAt: visit.now,
-      lastSeenAt: visit.now, identifiers: identifiers)
-    return Outcome(account: account, isNew: true, changes: [.createAccount(account, forgetting: registry(visit).identifierSecrets)])
+      id: "ac_" + Base64URL.encode(random.bytes(16)), firstName: record.gathered.firstName, lastName: record.gathered.lastName,
+      createdAt: request.now,
+      lastSeenAt: request.now, identifiers: identifiers)
+    return Outcome(account: account, isNew: true, changes: [.createAccount(account, forgetting: registry(request).identifierSecrets)])
   }
 
   /// Hands over the records that providers keep: from now on sealed for the account.
-  private func hand(_ gathered: Gathered, to outcome: inout Outcome, id: FlowID, _ visit: Visit) throws(Halt) {
+  private func hand(_ gathered: PendingProofs, to outcome: inout Outcome, id: FlowID, _ request: RequestContext) throws(FlowError) {
     let account = outcome.account.id
     for (provider, kept) in gathered.records.sorted(by: { $0.key < $1.key }) {
       // Attack: one code of an authenticator app, read over a shoulder, in two flows at once. Both were judged right by the same record.
@@ -275,19 +276,20 @@ extension FlowEngine {
   }
 
   /// What a purpose does beyond its steps.
-  private func conclude(_ purpose: FlowPurpose, _ outcome: inout Outcome, _ record: FlowRecord, _ visit: Visit) async throws(Halt) {
+  private func conclude(_ purpose: FlowPurpose, _ outcome: inout Outcome, _ record: FlowRecord, _ request: RequestContext) async throws(FlowError) {
     switch purpose {
     case .factor(let provider, .recover):
-      let kinds = registry(visit)[provider]?.descriptor.identifierKinds ?? []
-      try forgetTries(at: provider, record.proved.last { kinds.contains($0.kind) }, &outcome, record, visit)
-      guard let before = try await loadAccount(record.account), let (account, change) = try reclaimed(outcome.account, before: before, record, visit)
+      let kinds = registry(request)[provider]?.descriptor.identifierKinds ?? []
+      try forgetTries(at: provider, record.proved.last { kinds.contains($0.kind) }, &outcome, record, request)
+      guard let before = try await loadAccount(record.account),
+        let (account, change) = try reclaimed(outcome.account, before: before, record, request)
       else { return }
       outcome.account = account
       outcome.changes.append(change)
-    case .factor(let provider, .reset): try forgetTries(at: provider, nil, &outcome, record, visit)
+    case .factor(let provider, .reset): try forgetTries(at: provider, nil, &outcome, record, request)
     case .change:
-      for step in record.passed + (record.basis?.introduced ?? []) where registry(visit)[step.provider] is any CodeProvider {
-        try forgetTries(at: step.provider, nil, &outcome, record, visit)
+      for step in record.passed + (record.basis?.introduced ?? []) where registry(request)[step.provider] is any CodeProvider {
+        try forgetTries(at: step.provider, nil, &outcome, record, request)
       }
     default: break
     }
@@ -296,40 +298,40 @@ extension FlowEngine {
   /// What takes another's place begins anew: the locks, and the turning off (policy.md, `disable`), were of what was there before.
   /// - Parameter identifier: by which the provider's tries are counted besides the account, where it is.
   private func forgetTries(
-    at name: ProviderName, _ identifier: Identifier?, _ outcome: inout Outcome, _ record: FlowRecord, _ visit: Visit
-  ) throws(Halt) {
-    guard let policy = visit.generation.policies[name] else { return }
+    at name: ProviderName, _ identifier: Identifier?, _ outcome: inout Outcome, _ record: FlowRecord, _ request: RequestContext
+  ) throws(FlowError) {
+    guard let policy = request.generation.policies[name] else { return }
     let account = outcome.account
     // The stranger's counters and this device's.
-    for isOwnDevice in Set([false, visit.device != nil]) {
-      var subject = subject(policy, identifier, account: account.id, flow: record.id, visit)
+    for isOwnDevice in Set([false, request.device != nil]) {
+      var subject = subject(policy, identifier, account: account.id, flow: record.id, request)
       subject.isOwnDevice = isOwnDevice
-      let limits = try limits(policy, subject, facts: facts(record, subject: subject, account: account, visit), expiredAt: nil, visit)
+      let limits = try limits(policy, subject, facts: facts(record, subject: subject, account: account, request), expiredAt: nil, request)
       outcome.changes.append(.clearCounters(limits.verify.filter(\.key.isPersonal)))
     }
   }
 
   /// A session of its own.
-  func newSession(of account: String, _ record: FlowRecord, _ visit: Visit) -> (Session, SessionToken) {
+  func newSession(of account: String, _ record: FlowRecord, _ request: RequestContext) -> (Session, SessionToken) {
     let token = SessionToken(from: random)
     let session = Session(
-      id: "se_" + Base64URL.encode(random.bytes(12)), token: token.hash, account: account, createdAt: visit.now,
-      expiresAt: visit.now + record.session.lifetime, idle: record.session.idle, lastSeenAt: visit.now, passed: record.passed,
-      userAgent: visit.client.userAgent.map { String($0.prefix(256)) })
+      id: "se_" + Base64URL.encode(random.bytes(12)), token: token.hash, account: account, createdAt: request.now,
+      expiresAt: request.now + record.session.lifetime, idle: record.session.idle, lastSeenAt: request.now, passed: record.passed,
+      userAgent: request.client.userAgent.map { String($0.prefix(256)) })
     return (session, token)
   }
 
   /// The same session with more proved and a new token. Its end stays: a step-up is no way to live for ever.
   /// - Parameter lessened: providers of which something was removed.
   private func growing(
-    _ own: Session, of account: String, _ record: FlowRecord, forgetting lessened: Set<ProviderName>, _ visit: Visit
+    _ own: Session, of account: String, _ record: FlowRecord, forgetting lessened: Set<ProviderName>, _ request: RequestContext
   ) -> (Session, SessionToken) {
     let token = SessionToken(from: random)
     // Earlier steps keep their own times; of one provider the latest counts. Attack: an identity of the thief's own, passed for an account that then
     // joined the victim's, is no second factor of the victim's.
     let again = Set(own.account == account ? record.passed.map(\.provider) : own.passed.map(\.provider))
     let passed = (own.passed.filter { !again.contains($0.provider) } + record.passed).filter { !lessened.contains($0.provider) }
-    return (own.renewed(token.hash, of: account, passed: passed, at: visit.now), token)
+    return (own.renewed(token.hash, of: account, passed: passed, at: request.now), token)
   }
 
   /// The factors of which the flow has removed something.
@@ -353,9 +355,9 @@ extension FlowEngine {
   }
 }
 
-extension Visit {
+extension RequestContext {
   /// What a conflict of the last transaction is to the person.
-  func refusal(_ conflict: ApplyResult.Conflict) -> Halt {
+  func refusal(_ conflict: ApplyResult.Conflict) -> FlowError {
     switch conflict {
     case .flowChanged, .recordChanged: refusal(.stepNotOpen)
     case .epochChanged: refusal(.flowExpired)

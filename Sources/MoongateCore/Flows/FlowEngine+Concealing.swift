@@ -11,14 +11,14 @@ extension FlowEngine {
   ///
   /// Attack: whoever asks for the address of an account that an operator has locked learns that there is one. Where the policy conceals, the flow goes
   /// on as for any account, and its end is refused (`demandUnlocked` there).
-  func demandUnlocked(_ account: Account?, _ policy: ProviderPolicy, _ record: FlowRecord, _ visit: Visit) throws(Halt) {
+  func demandUnlocked(_ account: Account?, _ policy: ProviderPolicy, _ record: FlowRecord, _ request: RequestContext) throws(FlowError) {
     if hides(policy, record) { return }
-    try demandUnlocked(account, visit)
+    try demandUnlocked(account, request)
   }
 
   /// Refuses an account that an operator has locked: the person has proved who they are.
-  func demandUnlocked(_ account: Account?, _ visit: Visit) throws(Halt) {
-    if account?.isLocked ?? false { throw visit.refusal(.disabled) }
+  func demandUnlocked(_ account: Account?, _ request: RequestContext) throws(FlowError) {
+    if account?.isLocked ?? false { throw request.refusal(.disabled) }
   }
 }
 
@@ -35,7 +35,7 @@ extension Charged {
   }
 
   /// The end of the try.
-  func settled(_ outcome: Settlement.Outcome, timer: ResendTimer? = nil, _ visit: Visit) -> Change {
-    .settle(Settlement(reservation: id, outcome: outcome, limits: limits, timer: timer, now: visit.now))
+  func settled(_ outcome: Settlement.Outcome, timer: ResendTimer? = nil, _ request: RequestContext) -> Change {
+    .settle(Settlement(reservation: id, outcome: outcome, limits: limits, timer: timer, now: request.now))
   }
 }

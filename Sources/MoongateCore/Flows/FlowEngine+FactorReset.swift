@@ -17,21 +17,21 @@ extension FlowEngine {
   package func resetFactor(
     _ provider: ProviderName, of id: String, by identity: OperatorIdentity, client: ClientContext
   ) async throws(StoreFault) -> FactorReset {
-    let visit = Visit(client: client, now: clock.now(), generation: generations.current)
+    let request = RequestContext(client: client, now: clock.now(), generation: generations.current)
     guard let account = try await store.account(id) else { return .unknown }
     guard account.credentials.contains(provider) else { return .none(kept: account.credentials.sorted()) }
     var event = AuditEvent(
-      id: DecisionID(from: random), at: visit.now, kind: .factorRemoved, provider: provider, account: id, detail: identity.detail)
+      id: DecisionID(from: random), at: request.now, kind: .factorRemoved, provider: provider, account: id, detail: identity.detail)
     event.address = identity.address
     event.detail["reason"] = "reset by an operator"
     let changes: [Change] = [
       .putProviderRecord(account: id, provider, sealed: nil),
       .clearCounters(
-        PersonalLimits(keys: keys, providers: providers).limits([.verify], of: account, at: provider, in: visit.generation)),
+        PersonalLimits(keys: keys, providers: providers).limits([.verify], of: account, at: provider, in: request.generation)),
       .endSessions(account: id, except: nil), .raiseEpoch(account: id), .audit(event),
     ]
-    guard case .applied = try await store.apply(changes, at: visit.now) else { return .unknown }
-    tellOfRemoval(provider, account, visit)
+    guard case .applied = try await store.apply(changes, at: request.now) else { return .unknown }
+    tellOfRemoval(provider, account, request)
     return .done
   }
 }

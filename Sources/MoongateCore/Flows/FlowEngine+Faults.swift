@@ -19,10 +19,10 @@ extension FlowEngine {
 
   /// Logs what a provider may not answer, and notes it for `explain`. Not its text, which could be anything.
   /// - Returns: 503.
-  func flaw(_ sentence: String, of provider: ProviderName, _ visit: Visit, _ more: Logger.Metadata = [:]) -> Halt {
+  func flaw(_ sentence: String, of provider: ProviderName, _ request: RequestContext, _ more: Logger.Metadata = [:]) -> FlowError {
     logger.error(
-      "\(sentence)", metadata: ["decision": "\(visit.client.decision)", "provider": "\(provider)"].merging(more) { known, _ in known })
-    visit.notes.note("fault", sentence)
-    return visit.refusal(.busy)
+      "\(sentence)", metadata: ["decision": "\(request.client.decision)", "provider": "\(provider)"].merging(more) { known, _ in known })
+    request.notes.note("fault", sentence)
+    return request.refusal(.busy)
   }
 }

@@ -34,79 +34,79 @@ enum Judgement: Sendable {
 extension FlowEngine {
   /// Opens the step of a full provider; judges it at once where the input holds all that it asks for.
   func open(
-    _ provider: any FullProvider, _ input: ProviderInput, _ policy: ProviderPolicy, _ before: FlowMachine, id: FlowID, _ visit: Visit
-  ) async throws(Halt) -> FlowView {
-    let opened = try await opening(provider, input, policy, before, isBegin: true, id: id, visit)
+    _ provider: any FullProvider, _ input: ProviderInput, _ policy: ProviderPolicy, _ before: FlowMachine, id: FlowID, _ request: RequestContext
+  ) async throws(FlowError) -> FlowView {
+    let opened = try await opening(provider, input, policy, before, isBegin: true, id: id, request)
     guard opened.isComplete else {
       return try await store(
-        opened.machine, [.audit(event(.flowBegun, visit, record: opened.machine.record, id: id, step: opened.step))], id: id, visit)
+        opened.machine, [.audit(event(.flowBegun, request, record: opened.machine.record, id: id, step: opened.step))], id: id, request)
     }
-    return try await judge(provider, input, opened.step, policy, opened.machine, isNew: true, id: id, visit)
+    return try await judge(provider, input, opened.step, policy, opened.machine, isNew: true, id: id, request)
   }
 
   /// Opens the step, without storing it.
   /// - Parameter isBegin: whether the client begins it, and it is counted as begun.
   func opening(
     _ provider: any FullProvider, _ input: ProviderInput, _ policy: ProviderPolicy, _ before: FlowMachine, isBegin: Bool = false, id: FlowID,
-    _ visit: Visit
-  ) async throws(Halt) -> OpenedStep {
+    _ request: RequestContext
+  ) async throws(FlowError) -> OpenedStep {
     var machine = before
     let name = policy.provider
     let purpose = machine.record.stepPurpose(of: name)
-    try await demandProof(before: purpose, machine.record, visit)
+    try await demandProof(before: purpose, machine.record, request)
     let identifier: Identifier?
-    do throws(InputProblem) { identifier = try provider.readIdentifier(input) } catch { throw visit.refusal(error) }
-    if isBegin { try demandBeginning(input, by: provider.descriptor, visit) }
-    try demandDeclared([identifier].compactMap(\.self), by: name, visit)
-    let own = try await loadOwn(machine.record, visit)
-    if let own, machine.record.purpose.connectsSite { try demandUnconnected(name, own, visit) }
+    do throws(InputProblem) { identifier = try provider.readIdentifier(input) } catch { throw request.refusal(error) }
+    if isBegin { try demandBeginning(input, by: provider.descriptor, request) }
+    try demandDeclared([identifier].compactMap(\.self), by: name, request)
+    let own = try await loadOwn(machine.record, request)
+    if let own, machine.record.purpose.connectsSite { try demandUnconnected(name, own, request) }
     var owners = IdentifierOwners(holder: own)
     var isTaken = false
     if let identifier {
       if let own {
-        guard own.identifiers.contains(where: { $0.identifier == identifier }) else { throw visit.refusal(.denied) }
+        guard own.identifiers.contains(where: { $0.identifier == identifier }) else { throw request.refusal(.denied) }
       } else if purpose == .set {
         // Whoever has the address already has no part in what is being made.
         isTaken = try await holder(of: identifier) != nil && machine.record.accountRule == .new
       } else {
-        owners = try await self.owners(of: identifier, claimedWith: name, visit)
+        owners = try await self.owners(of: identifier, claimedWith: name, request)
       }
     }
-    try demandUnlocked(owners.only, policy, machine.record, visit)
+    try demandUnlocked(owners.only, policy, machine.record, request)
     let conceals = policy.unknownAccount == .conceal
-    let subject = subject(policy, identifier, account: owners.holder?.id, claimants: owners.claimants.map(\.id), flow: id.hash, visit)
-    let facts = facts(machine.record, subject: subject, account: owners.only, visit)
-    let limits = try limits(policy, subject, facts: facts, expiredAt: nil, visit)
-    if isBegin { try await count(limits.begin, as: .begin, visit) }
-    if isTaken, !conceals { throw try await revealing(.alreadyRegistered, name, limits.verify, .verify, visit) }
+    let subject = subject(policy, identifier, account: owners.holder?.id, claimants: owners.claimants.map(\.id), flow: id.hash, request)
+    let facts = facts(machine.record, subject: subject, account: owners.only, request)
+    let limits = try limits(policy, subject, facts: facts, expiredAt: nil, request)
+    if isBegin { try await count(limits.begin, as: .begin, request) }
+    if isTaken, !conceals { throw try await revealing(.alreadyRegistered, name, limits.verify, .verify, request) }
     if owners.isEmpty, identifier != nil, purpose == .prove, machine.record.accountRule == .existing, !conceals {
-      throw try await revealing(.accountNotFound, name, limits.verify, .verify, visit)
+      throw try await revealing(.accountNotFound, name, limits.verify, .verify, request)
     }
     try await refuseWhileLocked(
-      limits.verify(for: purpose).filter(\.key.isPersonal), hidesDisabled: hides(policy, machine.record), visit)
+      limits.verify(for: purpose).filter(\.key.isPersonal), hidesDisabled: hides(policy, machine.record), request)
     var fresh = StepRecord(
       provider: name, identifier: identifier, isSkippable: machine.due?.isSkippable ?? false, account: owners.holder.map(AccountVersion.init),
       challenge: nil)
     if !owners.claimants.isEmpty { fresh.claimants = owners.claimants.map(AccountVersion.init) }
     machine.opened(fresh)
-    guard let step = machine.record.step else { throw visit.refusal(.stepNotOpen) }
-    var lent = try await lend(provider, step, input, machine.record, id: id, visit)
+    guard let step = machine.record.step else { throw request.refusal(.stepNotOpen) }
+    var lent = try await lend(provider, step, input, machine.record, id: id, request)
     lent.context.asked = provider.descriptor.beginFields
     let begun = lent.context
-    let answer = try await fulfil(.begin, of: name, lent, visit) { () async throws in try await provider.begin(begun, input) }
+    let answer = try await fulfil(.begin, of: name, lent, request) { () async throws in try await provider.begin(begun, input) }
     switch answer {
     case .ask, .redirect, .wait:
-      guard let opened = try round(after: answer, machine, by: name, id: id, visit), let step = opened.record.step else {
-        throw visit.refusal(.stepNotOpen)
+      guard let opened = try round(after: answer, machine, by: name, id: id, request), let step = opened.record.step else {
+        throw request.refusal(.stepNotOpen)
       }
       let required = step.redirectTo == nil ? (step.fields ?? []).filter(\.isRequired) : []
       let isComplete = !required.isEmpty && required.allSatisfy { input.fields[$0.name] != nil }
       return OpenedStep(machine: opened, step: step, isComplete: isComplete)
-    case .malformed(let problem): throw visit.refusal(problem)
-    case .refused(let reason), .refusedAndAsked(let reason, _): throw visit.refusal(try outcome(reason, of: name, visit))
+    case .malformed(let problem): throw request.refusal(problem)
+    case .refused(let reason), .refusedAndAsked(let reason, _): throw request.refusal(try outcome(reason, of: name, request))
     case .proved:
       // Attack: a step that passes without a try would be a step that no limit counts.
-      throw visit.refusal(.denied)
+      throw request.refusal(.denied)
     }
   }
 
@@ -114,58 +114,58 @@ extension FlowEngine {
   /// - Parameter isNew: whether the step was opened by the same call.
   func judge(
     _ provider: any FullProvider, _ input: ProviderInput, _ step: StepRecord, _ policy: ProviderPolicy, _ before: FlowMachine, isNew: Bool = false,
-    id: FlowID, _ visit: Visit
-  ) async throws(Halt) -> FlowView {
-    let input = try answer(input, to: step, by: provider.descriptor, visit)
+    id: FlowID, _ request: RequestContext
+  ) async throws(FlowError) -> FlowView {
+    let input = try answer(input, to: step, by: provider.descriptor, request)
     let step = try await identified(step, by: provider, input, before.record)
-    let lent = try await lend(provider, step, input, before.record, id: id, visit)
-    do throws(InputProblem) { try provider.check(lent.context, input) } catch { throw visit.refusal(error) }
-    try demandFit(input, to: step, by: provider.descriptor, visit)
-    let place = try await hashingPlace(for: provider, lent.context, policy, step, before.record, visit)
-    switch try await judgement(of: provider, input, lent, place.hasher, step, policy, before, isNew: isNew, id: id, visit) {
+    let lent = try await lend(provider, step, input, before.record, id: id, request)
+    do throws(InputProblem) { try provider.check(lent.context, input) } catch { throw request.refusal(error) }
+    try demandFit(input, to: step, by: provider.descriptor, request)
+    let place = try await hashingPlace(for: provider, lent.context, policy, step, before.record, request)
+    switch try await judgement(of: provider, input, lent, place.hasher, step, policy, before, isNew: isNew, id: id, request) {
     case .proved(var proved):
       if place.isRegistration { proved.machine.countsRegistration(by: step.provider) }
-      return try await finish(proved.machine, proved.changes, refunding: [proved.charged], id: id, visit)
+      return try await finish(proved.machine, proved.changes, refunding: [proved.charged], id: id, request)
     case .waits(let machine, let refund):
-      if try await keep(machine, givingBack: refund, visit) { return try await view(of: machine.record, id: id, visit) }
+      if try await keep(machine, givingBack: refund, request) { return try await view(of: machine.record, id: id, request) }
       // A rival was faster. Who only polls is told how the flow stands.
-      guard step.wait != nil else { throw visit.refusal(.stepNotOpen) }
-      return try await view(of: try await load(id, visit, completeToo: true).record, id: id, visit)
+      guard step.wait != nil else { throw request.refusal(.stepNotOpen) }
+      return try await view(of: try await load(id, request, completeToo: true).record, id: id, request)
     }
   }
 
   /// Charges a try and lets the provider judge it. Nothing but the try's settlement is stored, and the next round where a refusal asks again.
   /// - Parameter asksAgain: whether a refusal may ask again. Not beside a code, whose step the caller stores: the step then stays as it was opened.
   func judgement(
-    of provider: any FullProvider, _ input: ProviderInput, _ lent: LentStep, _ slot: (any SecretHasher)?, _ step: StepRecord,
-    _ policy: ProviderPolicy, _ before: FlowMachine, isNew: Bool, asksAgain: Bool = true, id: FlowID, _ visit: Visit
-  ) async throws(Halt) -> Judgement {
+    of provider: any FullProvider, _ input: ProviderInput, _ lent: StepCapabilities, _ slot: (any SecretHasher)?, _ step: StepRecord,
+    _ policy: ProviderPolicy, _ before: FlowMachine, isNew: Bool, asksAgain: Bool = true, id: FlowID, _ request: RequestContext
+  ) async throws(FlowError) -> Judgement {
     let purpose = lent.context.purpose
-    try await demandProof(before: purpose, before.record, visit)
+    try await demandProof(before: purpose, before.record, request)
     let limits: StepLimits
     var candidates: [Candidate]
     if step.claimants == nil {
-      let (admitted, also) = try await admit(step, policy, before, id: id, visit)
+      let (admitted, also) = try await admit(step, policy, before, id: id, request)
       (limits, candidates) = (admitted, [Candidate(step: step, lent: lent, also: also)])
     } else {
-      (limits, candidates) = try await admitClaimants(provider, input, step, policy, before, id: id, visit)
+      (limits, candidates) = try await admitClaimants(provider, input, step, policy, before, id: id, request)
     }
     let charged: Charged
-    (charged, candidates) = try await charge(limits.verify(for: purpose), candidates, step, policy, before, visit)
+    (charged, candidates) = try await charge(limits.verify(for: purpose), candidates, step, policy, before, request)
     // What a limit has turned off is compared with nothing, in the same time.
     if charged.isOff { candidates = [Candidate(step: step, lent: lent.ofNobody, also: nil)] }
-    let refund = charged.settled(.refund, visit)
+    let refund = charged.settled(.refund, request)
     let answer: StepAnswer
     let candidate: Candidate
     do {
-      (answer, candidate) = try await ask(provider, input, about: candidates, with: slot, visit)
+      (answer, candidate) = try await ask(provider, input, about: candidates, with: slot, request)
     } catch {
-      try await settle([refund], visit)
+      try await settle([refund], request)
       throw error
     }
     // Attack: a code is judged right, and while its provider waits for one answer more the code is spent, or the secret replaced or removed, in
     // another flow. What counts is the record of the first judgement, not the one that is there when the last answer comes.
-    let judged = step.judgedBy ?? KeptRecord.Judged(hash: candidate.lent.record)
+    let judged = step.judgedBy ?? StoredRecord.Judged(hash: candidate.lent.record)
     // A refusal ends a wait. Otherwise every further poll of a page that is left open would be a failure.
     let isPoll = step.wait != nil
     var refused = before
@@ -175,32 +175,32 @@ extension FlowEngine {
       let stored = answered.storing(candidate.lent.upgraded, in: purpose)
       let proof = before.record.purpose.connectsSite ? stored.identityAlone : stored
       if charged.isOff {
-        try await settle([refund], visit)
+        try await settle([refund], request)
         // A person who has proved who they are may be told.
-        throw visit.refusal(.disabled)
+        throw request.refusal(.disabled)
       }
       let whose: ProofSubject
       do {
-        whose = try await subject(of: proof, candidate.step, before.record, visit)
+        whose = try await subject(of: proof, candidate.step, before.record, request)
       } catch {
-        _ = try await failed(charged, .denied, step, refused, isNew: isNew || isPoll, id: id, visit)
+        _ = try await failed(charged, .denied, step, refused, isNew: isNew || isPoll, id: id, request)
         throw error
       }
       return .proved(
-        try await giving(back: refund, visit) { () throws(Halt) -> ProvedStep in
-          if purpose == .set { try demandChangeProof(before.record, visit, isJudged: true) }
-          return try passing(charged, step, proof, judgedBy: judged, for: purpose, whose, candidate.also, nil, before, id: id, visit)
+        try await giving(back: refund, request) { () throws(FlowError) -> ProvedStep in
+          if purpose == .set { try demandChangeProof(before.record, request, isJudged: true) }
+          return try passing(charged, step, proof, judgedBy: judged, for: purpose, whose, candidate.also, nil, before, id: id, request)
         })
     case .refused(let reason):
-      let outcome = try outcome(reason, of: step.provider, visit)
-      if !outcome.isFailure, try await isGivenBack(step, policy, before.record, visit) {
-        if isPoll { try await keep(refused, givingBack: refund, visit) } else { try await settle([refund], visit) }
-        throw visit.refusal(outcome)
+      let outcome = try outcome(reason, of: step.provider, request)
+      if !outcome.isFailure, try await isGivenBack(step, policy, before.record, request) {
+        if isPoll { try await keep(refused, givingBack: refund, request) } else { try await settle([refund], request) }
+        throw request.refusal(outcome)
       }
-      throw try await failed(charged, RefusalCode(outcome), step, refused, isNew: isNew || isPoll, id: id, visit)
+      throw try await failed(charged, RefusalCode(outcome), step, refused, isNew: isNew || isPoll, id: id, request)
     case .refusedAndAsked(let reason, let round):
-      let outcome = try outcome(reason, of: step.provider, visit)
-      let machine = try await giving(back: refund, visit) { () throws(Halt) -> FlowMachine in
+      let outcome = try outcome(reason, of: step.provider, request)
+      let machine = try await giving(back: refund, request) { () throws(FlowError) -> FlowMachine in
         var machine = before
         machine.isAbout(candidate.step.claimants)
         machine.waits(
@@ -208,33 +208,33 @@ extension FlowEngine {
           state: try seal(round.state, for: step.provider, id: id), judgedBy: judged)
         return machine
       }
-      if !outcome.isFailure, try await isGivenBack(step, policy, before.record, visit) {
-        try await keep(machine, givingBack: refund, visit)
-        throw visit.refusal(outcome)
+      if !outcome.isFailure, try await isGivenBack(step, policy, before.record, request) {
+        try await keep(machine, givingBack: refund, request)
+        throw request.refusal(outcome)
       }
-      throw try await failed(charged, RefusalCode(outcome), step, machine, isNew: true, id: id, visit)
+      throw try await failed(charged, RefusalCode(outcome), step, machine, isNew: true, id: id, request)
     case .malformed(let problem):
-      try await settle([refund], visit)
-      throw visit.refusal(problem)
+      try await settle([refund], request)
+      throw request.refusal(problem)
     case .ask, .redirect, .wait:
-      let machine = try await giving(back: refund, visit) { () throws(Halt) -> FlowMachine? in
+      let machine = try await giving(back: refund, request) { () throws(FlowError) -> FlowMachine? in
         var machine = before
         machine.isAbout(candidate.step.claimants)
-        return try round(after: answer, machine, by: step.provider, judgedBy: judged, id: id, visit)
+        return try round(after: answer, machine, by: step.provider, judgedBy: judged, id: id, request)
       }
-      guard let machine else { throw visit.refusal(.stepNotOpen) }
+      guard let machine else { throw request.refusal(.stepNotOpen) }
       return .waits(machine, refund: refund)
     }
   }
 
   /// Gives the attempt back if what follows from the provider's answer cannot be stored or is not allowed.
   private func giving<Answer>(
-    back refund: Change, _ visit: Visit, _ body: () throws(Halt) -> Answer
-  ) async throws(Halt) -> Answer {
+    back refund: Change, _ request: RequestContext, _ body: () throws(FlowError) -> Answer
+  ) async throws(FlowError) -> Answer {
     do {
       return try body()
     } catch {
-      try await settle([refund], visit)
+      try await settle([refund], request)
       throw error
     }
   }
@@ -243,43 +243,45 @@ extension FlowEngine {
   ///
   /// Attack: an identity of the attacker's own, proved in a flow of somebody else. Where the account is known, what was proved must be
   /// the account's; an identity that is nobody's is joined to an account only by an address that both have proved.
-  private func subject(of proof: Proof, _ step: StepRecord, _ record: FlowRecord, _ visit: Visit) async throws(Halt) -> ProofSubject {
-    if record.purpose.connectsSite, registry(visit).descriptor(step.provider)?.identifierKinds.contains(.federated) ?? false {
-      return try await connected(by: proof, of: step.provider, record, visit)
+  private func subject(of proof: Proof, _ step: StepRecord, _ record: FlowRecord, _ request: RequestContext) async throws(FlowError) -> ProofSubject {
+    if record.purpose.connectsSite, registry(request).descriptor(step.provider)?.identifierKinds.contains(.federated) ?? false {
+      return try await connected(by: proof, of: step.provider, record, request)
     }
     var holders: [(identifier: Identifier, account: Account)] = []
     for identifier in proof.proved { if let holder = try await holder(of: identifier) { holders.append((identifier, holder)) } }
     if let known = record.account ?? step.account {
-      guard proof.proved.isEmpty || (!holders.isEmpty && holders.allSatisfy { $0.account.id == known }) else { throw visit.refusal(.denied) }
-      guard let epoch = record.account == nil ? step.epoch : record.basis?.epoch else { throw visit.refusal(.flowExpired) }
+      guard proof.proved.isEmpty || (!holders.isEmpty && holders.allSatisfy { $0.account.id == known }) else { throw request.refusal(.denied) }
+      guard let epoch = record.account == nil ? step.epoch : record.basis?.epoch else { throw request.refusal(.flowExpired) }
       return ProofSubject(account: AccountVersion(id: known, epoch: epoch), held: holders.map(\.identifier))
     }
     if let first = holders.first?.account {
       return ProofSubject(account: AccountVersion(first), held: holders.filter { $0.account.id == first.id }.map(\.identifier))
     }
-    let confirmation = try await confirmation(of: proof, step, visit)
+    let confirmation = try await confirmation(of: proof, step, request)
     // Attack: the attacker signs in at the other site by an account of their own that names the victim's address, and sends the victim the link
     // that leads back. Who was sent there by an app is asked for no proof of anybody else's.
-    if confirmation.confirmedBy != nil, record.isSentByApp ?? false { throw visit.refusal(.alreadyRegistered) }
+    if confirmation.confirmedBy != nil, record.isSentByApp ?? false { throw request.refusal(.alreadyRegistered) }
     return confirmation
   }
 
   /// The account of a flow that connects it with another site: the identity is new to it, and so is no factor.
   ///
   /// Attack: an identity of another account is connected with the thief's, to take that account over or to have it disappear. It stays where it is.
-  private func connected(by proof: Proof, of provider: ProviderName, _ record: FlowRecord, _ visit: Visit) async throws(Halt) -> ProofSubject {
-    guard let identity = proof.proved.first, let own = try await loadOwn(record, visit) else { throw visit.refusal(.denied) }
+  private func connected(by proof: Proof, of provider: ProviderName, _ record: FlowRecord, _ request: RequestContext) async throws(FlowError)
+    -> ProofSubject
+  {
+    guard let identity = proof.proved.first, let own = try await loadOwn(record, request) else { throw request.refusal(.denied) }
     if let holder = try await holder(of: identity), holder.id != own.id {
-      throw visit.refusal(.alreadyRegistered, detail: "This identity belongs to another account here. Nothing was changed.")
+      throw request.refusal(.alreadyRegistered, detail: "This identity belongs to another account here. Nothing was changed.")
     }
-    try demandUnconnected(provider, own, visit)
+    try demandUnconnected(provider, own, request)
     return ProofSubject(account: AccountVersion(own))
   }
 
   /// An account has one identity at a site: by a second one somebody else could come in unseen.
-  private func demandUnconnected(_ provider: ProviderName, _ account: Account, _ visit: Visit) throws(Halt) {
-    guard account.identifiers.contains(where: { registry(visit).proves($0.identifier, by: provider) }) else { return }
-    throw visit.refusal(.alreadySet, detail: "This site is connected already. Disconnect it first.")
+  private func demandUnconnected(_ provider: ProviderName, _ account: Account, _ request: RequestContext) throws(FlowError) {
+    guard account.identifiers.contains(where: { registry(request).proves($0.identifier, by: provider) }) else { return }
+    throw request.refusal(.alreadySet, detail: "This site is connected already. Disconnect it first.")
   }
 
   /// An identity that is nobody's comes with an address that another site has verified and does not vouch for today: where an account holds that
@@ -287,17 +289,17 @@ extension FlowEngine {
   ///
   /// Attack: a former employee still has the account at the other site that was made with the company's address, and gets into the account of
   /// whoever has the address now.
-  private func confirmation(of proof: Proof, _ step: StepRecord, _ visit: Visit) async throws(Halt) -> ProofSubject {
+  private func confirmation(of proof: Proof, _ step: StepRecord, _ request: RequestContext) async throws(FlowError) -> ProofSubject {
     for identifier in proof.attested {
       guard let account = try await holder(of: identifier) else { continue }
-      let able = registry(visit).all.filter { other in
+      let able = registry(request).all.filter { other in
         let descriptor = other.descriptor
-        return descriptor.name != step.provider && visit.generation.policies[descriptor.name] != nil
+        return descriptor.name != step.provider && request.generation.policies[descriptor.name] != nil
           && descriptor.identifierKinds.contains(identifier.kind) && !descriptor.identifierKinds.contains(.federated)
-          && isOpen(descriptor.name, to: account, in: .stepUp, visit)
+          && isOpen(descriptor.name, to: account, in: .stepUp, request)
       }
       // A code to the very address, or the password beside it. Attack: a code to the account's number would show the number to a stranger.
-      guard let chosen = able.first(where: { $0 is any CodeProvider }) ?? able.first else { throw visit.refusal(.alreadyRegistered) }
+      guard let chosen = able.first(where: { $0 is any CodeProvider }) ?? able.first else { throw request.refusal(.alreadyRegistered) }
       return ProofSubject(account: AccountVersion(account), confirmedBy: chosen.descriptor.name)
     }
     return ProofSubject()
@@ -308,24 +310,26 @@ extension FlowEngine {
   /// Attack: registrations without end, each of which costs a hash. Where the hash is of an account that is about to be made, that account is counted
   /// before it; those that are too many wait for no place.
   func hashingPlace(
-    for provider: any FullProvider, _ context: StepContext, _ policy: ProviderPolicy, _ step: StepRecord, _ record: FlowRecord, _ visit: Visit
-  ) async throws(Halt) -> HashingGrant {
+    for provider: any FullProvider, _ context: StepContext, _ policy: ProviderPolicy, _ step: StepRecord, _ record: FlowRecord,
+    _ request: RequestContext
+  ) async throws(FlowError) -> HashingGrant {
     guard provider.descriptor.hashesSecrets else {
       return HashingGrant(
-        hasher: HasherOnDemand(hashing: hashing, address: visit.client.address.countingKey, salt: salt(for: provider, context)))
+        hasher: HasherOnDemand(hashing: hashing, address: request.client.address.countingKey, salt: salt(for: provider, context)))
     }
-    guard hashing.hasRoom else { throw visit.refusal(.busy) }
+    guard hashing.hasRoom else { throw request.refusal(.busy) }
     var grant = HashingGrant()
-    if record.makesAccount(setting: step) { grant.isRegistration = try await countRegistration(by: policy, step.identifier, record, visit) }
-    grant.hasher = await hashing.slot(for: visit.client.address.countingKey, salt: salt(for: provider, context))
-    guard grant.hasher != nil else { throw visit.refusal(.busy) }
+    if record.makesAccount(setting: step) { grant.isRegistration = try await countRegistration(by: policy, step.identifier, record, request) }
+    grant.hasher = await hashing.slot(for: request.client.address.countingKey, salt: salt(for: provider, context))
+    guard grant.hasher != nil else { throw request.refusal(.busy) }
     return grant
   }
 
   /// Runs a full provider; whatever it throws is a fault, never a pass.
   func fulfil(
-    _ call: ProviderMetrics.Call, of provider: ProviderName, _ lent: LentStep, _ visit: Visit, _ body: () async throws -> StepAnswer
-  ) async throws(Halt) -> StepAnswer {
+    _ call: ProviderMetrics.Call, of provider: ProviderName, _ lent: StepCapabilities, _ request: RequestContext,
+    _ body: () async throws -> StepAnswer
+  ) async throws(FlowError) -> StepAnswer {
     let start = ContinuousClock.now
     let answer: StepAnswer
     do {
@@ -334,16 +338,16 @@ extension FlowEngine {
       providerMetrics.record(call, of: provider, .fault, since: start)
       // Attack: the error of a decoder quotes what could not be decoded: the code that was typed.
       let fault = lent.redaction("\(error)")
-      visit.notes.note(faultDetail(fault, of: provider, in: call, at: visit.now))
+      request.notes.note(faultDetail(fault, of: provider, in: call, at: request.now))
       logger.error(
-        "a provider failed", metadata: ["decision": "\(visit.client.decision)", "provider": "\(provider)", "fault": "\(fault)"])
-      throw visit.refusal(.busy)
+        "a provider failed", metadata: ["decision": "\(request.client.decision)", "provider": "\(provider)", "fault": "\(fault)"])
+      throw request.refusal(.busy)
     }
     do {
-      try demandProper(answer, of: provider, visit)
+      try demandProper(answer, of: provider, request)
     } catch {
       providerMetrics.record(call, of: provider, .fault, since: start)
-      visit.notes.note(faultDetail(visit.notes.lines["fault"] ?? "", of: provider, in: call, at: visit.now))
+      request.notes.note(faultDetail(request.notes.lines["fault"] ?? "", of: provider, in: call, at: request.now))
       throw error
     }
     providerMetrics.record(call, of: provider, ProviderMetrics.Outcome(answer), since: start)
@@ -351,34 +355,34 @@ extension FlowEngine {
   }
 
   /// Refuses an answer that its provider may not give: 503, and counted as its fault. Every answer passes here, and nothing of it is checked again.
-  private func demandProper(_ answer: StepAnswer, of provider: ProviderName, _ visit: Visit) throws(Halt) {
+  private func demandProper(_ answer: StepAnswer, of provider: ProviderName, _ request: RequestContext) throws(FlowError) {
     switch answer {
-    case .ask(let fields, _, let shown): try demandAskable(fields, showing: shown, by: provider, visit)
-    case .redirect(let site, _): try demandSite(site, by: provider, visit)
-    case .wait(let interval, _, _): try demandPollable(interval, by: provider, visit)
-    case .refused(let reason): _ = try outcome(reason, of: provider, visit)
+    case .ask(let fields, _, let shown): try demandAskable(fields, showing: shown, by: provider, request)
+    case .redirect(let site, _): try demandSite(site, by: provider, request)
+    case .wait(let interval, _, _): try demandPollable(interval, by: provider, request)
+    case .refused(let reason): _ = try outcome(reason, of: provider, request)
     case .refusedAndAsked(let reason, let round):
-      _ = try outcome(reason, of: provider, visit)
-      try demandAskable(round.fields, showing: round.shown, by: provider, visit)
+      _ = try outcome(reason, of: provider, request)
+      try demandAskable(round.fields, showing: round.shown, by: provider, request)
     case .proved(let proof):
-      try demandDeclared(proof.proved + proof.attested + proof.claimed, by: provider, visit)
+      try demandDeclared(proof.proved + proof.attested + proof.claimed, by: provider, request)
       if let long = proof.facts.first(where: { !ProvidedFacts.fits($0.value) }) {
-        throw flaw("a provider tells a fact that is longer than 300 bytes", of: provider, visit, ["fact": "\(long.key.prefix(48))"])
+        throw flaw("a provider tells a fact that is longer than 300 bytes", of: provider, request, ["fact": "\(long.key.prefix(48))"])
       }
-      warnOfUndeclaredFacts(proof, of: provider, visit)
-      try demandFactor(proof.record, by: provider, visit)
+      warnOfUndeclaredFacts(proof, of: provider, request)
+      try demandFactor(proof.record, by: provider, request)
     case .malformed: break
     }
   }
 
   /// What is told and not declared is left out, and no policy ever sees it: its author should know.
-  private func warnOfUndeclaredFacts(_ proof: Proof, of provider: ProviderName, _ visit: Visit) {
+  private func warnOfUndeclaredFacts(_ proof: Proof, of provider: ProviderName, _ request: RequestContext) {
     guard !proof.facts.isEmpty else { return }
-    let declared = Set((registry(visit).descriptor(provider)?.facts ?? []).map(\.name))
+    let declared = Set((registry(request).descriptor(provider)?.facts ?? []).map(\.name))
     guard let stray = proof.facts.keys.filter({ !declared.contains($0) }).min() else { return }
     logger.warning(
       "a provider tells a fact that it does not declare: it is left out",
-      metadata: ["decision": "\(visit.client.decision)", "provider": "\(provider)", "fact": "\(stray.prefix(48))"])
+      metadata: ["decision": "\(request.client.decision)", "provider": "\(provider)", "fact": "\(stray.prefix(48))"])
   }
 
   /// A provider reads and proves what it has declared and nothing else.
@@ -386,31 +390,31 @@ extension FlowEngine {
   /// Attack: a provider of chat names, or a program that somebody has got into, "proves" the phone number of whoever it likes.
   ///
   /// Attack: one of two providers of sites "proves" an identity that begins with the name of the other, and so opens that one's accounts.
-  func demandDeclared(_ identifiers: [Identifier], by provider: ProviderName, _ visit: Visit) throws(Halt) {
-    let registry = registry(visit)
+  func demandDeclared(_ identifiers: [Identifier], by provider: ProviderName, _ request: RequestContext) throws(FlowError) {
+    let registry = registry(request)
     let kinds = registry.descriptor(provider)?.identifierKinds ?? []
     if identifiers.contains(where: { registry.issuer(of: $0) ?? provider != provider }) {
-      throw flaw("a provider names an identity that is another provider's", of: provider, visit)
+      throw flaw("a provider names an identity that is another provider's", of: provider, request)
     }
     guard let stray = identifiers.first(where: { !kinds.contains($0.kind) }) else { return }
     throw flaw(
-      "a provider names an identifier of a kind that it does not declare", of: provider, visit, ["kind": "\(stray.kind.rawValue)"])
+      "a provider names an identifier of a kind that it does not declare", of: provider, request, ["kind": "\(stray.kind.rawValue)"])
   }
 
   /// Only a provider that declares that it keeps a factor keeps a record.
   ///
   /// Attack: a provider that proves numbers and says so makes itself a factor of every account, and with it authorises changes of all others.
-  private func demandFactor(_ record: Proof.Record, by provider: ProviderName, _ visit: Visit) throws(Halt) {
+  private func demandFactor(_ record: Proof.Record, by provider: ProviderName, _ request: RequestContext) throws(FlowError) {
     if case .keep = record { return }
-    if registry(visit).descriptor(provider)?.role.contains(.keepsFactor) ?? false { return }
-    throw flaw("a provider keeps a record, and its role is not to keep a factor", of: provider, visit)
+    if registry(request).descriptor(provider)?.role.contains(.keepsFactor) ?? false { return }
+    throw flaw("a provider keeps a record, and its role is not to keep a factor", of: provider, request)
   }
 
   /// The outcome that the provider has declared for its refusal. One that it has not declared is a fault: nobody knows whether it says
   /// something about a secret, and what.
-  private func outcome(_ reason: RefusalReason, of provider: ProviderName, _ visit: Visit) throws(Halt) -> Outcome {
-    if let outcome = registry(visit).descriptor(provider)?.outcome(reason) { return outcome }
-    throw flaw("a provider refused for a reason that it does not declare among its outcomes", of: provider, visit)
+  private func outcome(_ reason: RefusalReason, of provider: ProviderName, _ request: RequestContext) throws(FlowError) -> Outcome {
+    if let outcome = registry(request).descriptor(provider)?.outcome(reason) { return outcome }
+    throw flaw("a provider refused for a reason that it does not declare among its outcomes", of: provider, request)
   }
 }
 

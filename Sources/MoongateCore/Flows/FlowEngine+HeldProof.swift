@@ -11,16 +11,16 @@ extension FlowEngine {
   ///   - passed: further steps that count, such as those of the flow that is under way.
   /// - Throws: 403 `step_up_required` with the provider and the flow that authorise the change; 403 `identifier_too_new` with the time to wait
   ///   where all that the account could prove was added too recently.
-  func demandHeldProof(of session: SessionSnapshot, _ visit: Visit, counting passed: [PassedStep] = []) throws(Halt) {
-    let authority = self.authority(over: session.account, visit)
+  func demandHeldProof(of session: SessionSnapshot, _ request: RequestContext, counting passed: [PassedStep] = []) throws(FlowError) {
+    let authority = self.authority(over: session.account, request)
     guard !(session.session.passed + passed).contains(where: authority.accepts) else { return }
-    throw unauthorised(authority, visit)
+    throw unauthorised(authority, request)
   }
 
   /// The providers that authorise a change of the account at this moment, each with the flow in which a session passes it: those of the
   /// flows whose purpose is a step-up first, in their order.
-  func changeProofs(_ authority: ChangeAuthority, _ visit: Visit) -> [(provider: ProviderName, flow: String)] {
-    let flows = visit.generation.flows.values.filter { $0.needsSession(by: registry(visit)) && $0.purpose.isProofAlone }
+  func changeProofs(_ authority: ChangeAuthority, _ request: RequestContext) -> [(provider: ProviderName, flow: String)] {
+    let flows = request.generation.flows.values.filter { $0.needsSession(by: registry(request)) && $0.purpose.isProofAlone }
     let ordered = flows.sorted { ($0.purpose == .stepUp ? 0 : 1, $0.name) < ($1.purpose == .stepUp ? 0 : 1, $1.name) }
     var found: [(provider: ProviderName, flow: String)] = []
     for flow in ordered {
@@ -34,20 +34,20 @@ extension FlowEngine {
   }
 
   /// What is known of an account where its changes are judged.
-  func authority(over account: Account, _ visit: Visit) -> ChangeAuthority {
-    let registry = registry(visit)
-    let usable = registry.all.map(\.descriptor.name).filter { visit.generation.policies[$0] != nil }
+  func authority(over account: Account, _ request: RequestContext) -> ChangeAuthority {
+    let registry = registry(request)
+    let usable = registry.all.map(\.descriptor.name).filter { request.generation.policies[$0] != nil }
     let descriptors = usable.compactMap { name in registry.descriptor(name).map { (name, $0) } }
     return ChangeAuthority(
-      account: account, rules: visit.generation.accounts, descriptors: Dictionary(descriptors) { first, _ in first }, keys: keys, now: visit.now)
+      account: account, rules: request.generation.accounts, descriptors: Dictionary(descriptors) { first, _ in first }, keys: keys, now: request.now)
   }
 
   /// The refusal of a change for which nothing has been proved.
-  func unauthorised(_ authority: ChangeAuthority, _ visit: Visit) -> Halt {
-    guard let named = changeProofs(authority, visit).first else {
-      if let until = authority.firstTrustedAt { return visit.refusal(.identifierTooNew, until: until) }
-      return visit.refusal(.stepUpRequired)
+  func unauthorised(_ authority: ChangeAuthority, _ request: RequestContext) -> FlowError {
+    guard let named = changeProofs(authority, request).first else {
+      if let until = authority.firstTrustedAt { return request.refusal(.identifierTooNew, until: until) }
+      return request.refusal(.stepUpRequired)
     }
-    return .refused(Refusal(.stepUpRequired, decision: visit.client.decision, provider: named.provider, flow: named.flow))
+    return .refused(Refusal(.stepUpRequired, decision: request.client.decision, provider: named.provider, flow: named.flow))
   }
 }

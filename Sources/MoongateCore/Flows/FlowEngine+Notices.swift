@@ -31,15 +31,15 @@ extension FlowEngine {
   /// - Parameters:
   ///   - before: the account as it was; nil where it was made.
   ///   - after: the account as it is.
-  func tell(of record: FlowRecord, before: Account?, after: Account, isNewDevice: Bool, _ visit: Visit) {
+  func tell(of record: FlowRecord, before: Account?, after: Account, isNewDevice: Bool, _ request: RequestContext) {
     guard let before else { return }
     if record.startedIn == nil, isNewDevice {
-      tell(.newDevice(userAgent: visit.client.userAgent, at: visit.now), to: after.noticeAddress, of: before, visit)
+      tell(.newDevice(userAgent: request.client.userAgent, at: request.now), to: after.noticeAddress, of: before, request)
     }
     if record.purpose.connectsSite {
       if let provider = record.basis?.introduced.last?.provider {
-        let words = registry(visit).descriptor(provider)?.words
-        tell(.siteConnected(words?.name ?? words?.title ?? provider.rawValue), to: before.noticeAddress, of: before, visit)
+        let words = registry(request).descriptor(provider)?.words
+        tell(.siteConnected(words?.name ?? words?.title ?? provider.rawValue), to: before.noticeAddress, of: before, request)
       }
     } else if let given = record.purpose.newIdentifier, record.proved.contains(where: { $0.kind == given }) {
       // The old one is told: who took the account over by a new one must not be the only one who knows.
@@ -53,11 +53,11 @@ extension FlowEngine {
       if given == .phone, let email = after.identifier(.email), email.verifiedAt != nil, let address = NoticeAddress(email.identifier) {
         addresses.append(address)
       }
-      for address in addresses { tell(notice, to: address, of: before, visit) }
+      for address in addresses { tell(notice, to: address, of: before, request) }
     }
     for provider in record.gathered.records.keys.sorted() {
       let purpose = record.stepPurpose(of: provider)
-      let keepsSeveral = keepsSeveral(provider, visit)
+      let keepsSeveral = keepsSeveral(provider, request)
       let change: StepPurpose
       switch purpose {
       // Of several things a reset removes the one that was lost.
@@ -66,18 +66,18 @@ extension FlowEngine {
       case .set where before.credentials.contains(provider) && !keepsSeveral: change = .change
       default: change = purpose
       }
-      if let notice = notice(of: change, provider, visit) { tell(notice, to: after.noticeAddress, of: before, visit) }
+      if let notice = notice(of: change, provider, request) { tell(notice, to: after.noticeAddress, of: before, request) }
     }
   }
 
   /// Tells the owner of an account that a factor, or one of several, was removed without a flow.
-  func tellOfRemoval(_ provider: ProviderName, _ account: Account, _ visit: Visit) {
-    if let notice = notice(of: .disable, provider, visit) { tell(notice, to: account.noticeAddress, of: account, visit) }
+  func tellOfRemoval(_ provider: ProviderName, _ account: Account, _ request: RequestContext) {
+    if let notice = notice(of: .disable, provider, request) { tell(notice, to: account.noticeAddress, of: account, request) }
   }
 
   /// What is told of a change of a provider's factor; nil where nothing was changed.
-  private func notice(of change: StepPurpose, _ name: ProviderName, _ visit: Visit) -> Notice? {
-    let words = registry(visit).descriptor(name)?.words
+  private func notice(of change: StepPurpose, _ name: ProviderName, _ request: RequestContext) -> Notice? {
+    let words = registry(request).descriptor(name)?.words
     if let own = words?.notices[change] { return .factor(own) }
     let title = words?.title ?? name.rawValue
     return switch change {
@@ -89,24 +89,24 @@ extension FlowEngine {
   }
 
   /// Tells the owner of an account of its lock. Locks of addresses and networks are nobody's in particular.
-  func tell(of locks: [LockBegun], account id: String?, _ visit: Visit) async throws(Halt) {
+  func tell(of locks: [LockBegun], account id: String?, _ request: RequestContext) async throws(FlowError) {
     let personal = locks.filter(\.limit.key.isPersonal)
     guard !personal.isEmpty, let account = try await loadAccount(id) else { return }
     let until = personal.contains { $0.until == nil } ? nil : personal.compactMap(\.until).max()
-    tell(.locked(for: until.map { $0 - visit.now }), to: account.noticeAddress, of: account, visit)
+    tell(.locked(for: until.map { $0 - request.now }), to: account.noticeAddress, of: account, request)
   }
 
   /// - Parameter account: as it was before: its language is the owner's, whoever has changed what.
-  private func tell(_ notice: Notice, to address: NoticeAddress?, of account: Account, _ visit: Visit) {
-    guard let address, let messenger = messenger(by: address.channel, visit) else { return }
-    let service = visit.generation.gateway.service
-    let language = noticeLanguage(of: account, visit)
+  private func tell(_ notice: Notice, to address: NoticeAddress?, of account: Account, _ request: RequestContext) {
+    guard let address, let messenger = messenger(by: address.channel, request) else { return }
+    let service = request.generation.gateway.service
+    let language = noticeLanguage(of: account, request)
     let message = Message(
       channel: address.channel, to: address.to, subject: address.channel == .mail ? notice.subject(service: service, in: language) : nil,
       text: notice.text(service: service, by: address.channel, in: language))
     let failed = AuditEvent(
-      id: DecisionID(from: random), at: visit.now, kind: .deliveryFailed, identifier: keys.logHash(address.to), detail: ["notice": notice.name])
-    let speaking = speaking(messenger, language, visit)
+      id: DecisionID(from: random), at: request.now, kind: .deliveryFailed, identifier: keys.logHash(address.to), detail: ["notice": notice.name])
+    let speaking = speaking(messenger, language, request)
     let started = deliveries.start { [audit, logger] in
       do throws(DeliveryFault) {
         try await speaking.send(message)
@@ -121,9 +121,9 @@ extension FlowEngine {
   }
 
   /// The way of the first provider that sends by the channel here.
-  private func messenger(by channel: MessageChannel, _ visit: Visit) -> (any Messenger)? {
-    for provider in registry(visit).all {
-      let settings = visit.generation.gateway.providers[provider.descriptor.name]
+  private func messenger(by channel: MessageChannel, _ request: RequestContext) -> (any Messenger)? {
+    for provider in registry(request).all {
+      let settings = request.generation.gateway.providers[provider.descriptor.name]
       for field in provider.descriptor.settings {
         if case .messages(channel) = field.kind, let way = settings?.deliveries[field.name] { return delivery.messenger(for: way) }
       }

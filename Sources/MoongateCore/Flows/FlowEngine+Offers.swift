@@ -25,17 +25,17 @@ extension FlowEngine {
     guard !generations.current.accounts.offers.isEmpty, view.status == .complete, view.purpose == .signIn, !view.isForApp,
       view.session?.token != nil, let person = view.account, !person.isNewUser
     else { return nil }
-    let chosen = await answer(client, flow: view.id) { visit throws(Halt) -> OfferedFactor? in
+    let chosen = await answer(client, flow: view.id) { request throws(FlowError) -> OfferedFactor? in
       guard let account = try await loadAccount(person.id) else { return nil }
-      let record = try await load(view.id, visit, completeToo: true).record
-      let authority = self.authority(over: account, visit)
+      let record = try await load(view.id, request, completeToo: true).record
+      let authority = self.authority(over: account, request)
       // What the set flow would refuse at once is not offered: all that the account could prove is too new.
-      guard view.passed.contains(where: authority.accepts) || !changeProofs(authority, visit).isEmpty else { return nil }
-      for offer in visit.generation.accounts.offers {
-        guard let flow = flow(of: offer, to: account, visit), let descriptor = registry(visit).descriptor(offer.provider), canShow(descriptor)
+      guard view.passed.contains(where: authority.accepts) || !changeProofs(authority, request).isEmpty else { return nil }
+      for offer in request.generation.accounts.offers {
+        guard let flow = flow(of: offer, to: account, request), let descriptor = registry(request).descriptor(offer.provider), canShow(descriptor)
         else { continue }
-        if let when = offer.when, !(try condition(when, record, of: account, visit)) { continue }
-        if try await isDue(offer, for: account.id, visit) { return OfferedFactor(provider: offer.provider, flow: flow) }
+        if let when = offer.when, !(try condition(when, record, of: account, request)) { continue }
+        if try await isDue(offer, for: account.id, request) { return OfferedFactor(provider: offer.provider, flow: flow) }
       }
       return nil
     }
@@ -44,18 +44,18 @@ extension FlowEngine {
   }
 
   /// The flow that sets up what is offered; nil where the account has it, or it cannot be set up.
-  private func flow(of offer: FactorOffer, to account: Account, _ visit: Visit) -> String? {
-    guard visit.generation.policies[offer.provider] != nil, !account.credentials.contains(offer.provider) else { return nil }
-    return visit.generation.flow(for: .factor(offer.provider, .set))?.name
+  private func flow(of offer: FactorOffer, to account: Account, _ request: RequestContext) -> String? {
+    guard request.generation.policies[offer.provider] != nil, !account.credentials.contains(offer.provider) else { return nil }
+    return request.generation.flow(for: .factor(offer.provider, .set))?.name
   }
 
   /// Whether it was not offered to the account within `every`; if so it is offered now. Counted in the store, so that all gateways know, and of two
   /// sign-ins at once one is offered it.
-  private func isDue(_ offer: FactorOffer, for account: String, _ visit: Visit) async throws(Halt) -> Bool {
+  private func isDue(_ offer: FactorOffer, for account: String, _ request: RequestContext) async throws(FlowError) -> Bool {
     let counter = keys.counterKey(["offer", offer.provider.rawValue, account].map { Array($0.utf8) })
     let limit = ResolvedLimit(
       provider: offer.provider, name: "offer", key: .account, counter: counter, max: 1, window: offer.every, counts: .all, lock: [], disables: false)
-    guard case .reserved = try await count(limit, visit) else { return false }
+    guard case .reserved = try await count(limit, request) else { return false }
     return true
   }
 }

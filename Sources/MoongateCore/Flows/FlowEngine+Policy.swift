@@ -15,35 +15,38 @@ struct StepLimits: Sendable {
 
 extension FlowEngine {
   /// Settles the numbers of a step's limits. Costs no Lua where none of them is chosen by a function.
-  func limits(_ policy: ProviderPolicy, _ subject: StepSubject, facts: Facts, expiredAt: Timestamp?, _ visit: Visit) throws(Halt) -> StepLimits {
-    try settling(policy, facts, visit) { number, duration throws(PolicyFault) in
+  func limits(_ policy: ProviderPolicy, _ subject: StepSubject, facts: Facts, expiredAt: Timestamp?, _ request: RequestContext) throws(FlowError)
+    -> StepLimits
+  {
+    try settling(policy, facts, request) { number, duration throws(PolicyFault) in
       try stepLimits(policy, subject, expiredAt, number: number, duration: duration)
     }
   }
 
   /// Settles the numbers of the limits on making accounts.
-  func registerLimits(_ policy: ProviderPolicy, _ subject: StepSubject, facts: Facts, _ visit: Visit) throws(Halt) -> [ResolvedLimit] {
-    try settling(policy, facts, visit) { number, duration throws(PolicyFault) in
+  func registerLimits(_ policy: ProviderPolicy, _ subject: StepSubject, facts: Facts, _ request: RequestContext) throws(FlowError) -> [ResolvedLimit]
+  {
+    try settling(policy, facts, request) { number, duration throws(PolicyFault) in
       try policy.resolve(.register, for: subject, keys: keys, number: number, duration: duration)
     }
   }
 
   /// Runs the body with what gives a varying number its value.
   private func settling<Result>(
-    _ policy: ProviderPolicy, _ facts: Facts, _ visit: Visit,
+    _ policy: ProviderPolicy, _ facts: Facts, _ request: RequestContext,
     _ body: ((Varying<Int>) throws(PolicyFault) -> Int, (Varying<Duration>) throws(PolicyFault) -> Duration) throws(PolicyFault) -> Result
-  ) throws(Halt) -> Result {
+  ) throws(FlowError) -> Result {
     do {
       guard policy.hasVaryingNumbers else { return try body(fixed, fixed) }
-      return try generations.withEvaluator(of: visit.generation) { evaluator throws(PolicyFault) in
+      return try generations.withEvaluator(of: request.generation) { evaluator throws(PolicyFault) in
         try body(
           { varying throws(PolicyFault) in
-            try noting(varying.function, evaluator, facts, visit, { String($0) }) { () throws(PolicyFault) in
+            try noting(varying.function, evaluator, facts, request, { String($0) }) { () throws(PolicyFault) in
               try evaluator.value(of: varying, given: facts)
             }
           },
           { varying throws(PolicyFault) in
-            try noting(varying.function, evaluator, facts, visit, { "\"\($0.asWritten)\"" }) { () throws(PolicyFault) in
+            try noting(varying.function, evaluator, facts, request, { "\"\($0.asWritten)\"" }) { () throws(PolicyFault) in
               try evaluator.value(of: varying, given: facts)
             }
           })
@@ -55,17 +58,17 @@ extension FlowEngine {
 
   /// Runs a function and notes what it answered and read, also where it broke.
   private func noting<Answer>(
-    _ function: FunctionName?, _ evaluator: any PolicyEvaluator, _ facts: Facts, _ visit: Visit, _ told: (Answer) -> String,
+    _ function: FunctionName?, _ evaluator: any PolicyEvaluator, _ facts: Facts, _ request: RequestContext, _ told: (Answer) -> String,
     _ body: () throws(PolicyFault) -> Answer
   ) throws(PolicyFault) -> Answer {
     guard let function else { return try body() }
     do {
       let answer = try body()
-      visit.notes.asked(function, told(answer), evaluator.evidence(of: function, given: facts), keys)
+      request.notes.asked(function, told(answer), evaluator.evidence(of: function, given: facts), keys)
       return answer
     } catch {
-      visit.notes.rule(function.path, at: error.location)
-      visit.notes.asked(function, Verdict.fault(error).text, evaluator.evidence(of: function, given: facts), keys)
+      request.notes.rule(function.path, at: error.location)
+      request.notes.asked(function, Verdict.fault(error).text, evaluator.evidence(of: function, given: facts), keys)
       throw error
     }
   }
@@ -93,21 +96,21 @@ extension FlowEngine {
   /// Whom a step counts against.
   func subject(
     _ policy: ProviderPolicy, _ identifier: Identifier?, account: String?, claimants: [String] = [], challenge: Challenge? = nil, flow: TokenHash,
-    _ visit: Visit
+    _ request: RequestContext
   ) -> StepSubject {
     StepSubject(
       provider: policy.provider, identifier: identifier, account: account, conceals: policy.unknownAccount == .conceal, flow: flow,
-      challenge: challenge, address: visit.client.address, device: visit.device?.id, isClaimed: !claimants.isEmpty,
-      isOwnDevice: (claimants + [account].compactMap(\.self)).contains { keys.knows(visit.device, $0, by: policy.provider) },
-      isTrusted: keys.knows(visit.device, account, by: nil))
+      challenge: challenge, address: request.client.address, device: request.device?.id, isClaimed: !claimants.isEmpty,
+      isOwnDevice: (claimants + [account].compactMap(\.self)).contains { keys.knows(request.device, $0, by: policy.provider) },
+      isTrusted: keys.knows(request.device, account, by: nil))
   }
 
   /// Whom an open step counts against.
-  func subject(of step: StepRecord, _ policy: ProviderPolicy, _ record: FlowRecord, _ visit: Visit) -> StepSubject {
+  func subject(of step: StepRecord, _ policy: ProviderPolicy, _ record: FlowRecord, _ request: RequestContext) -> StepSubject {
     let subject = subject(
       policy, step.identifier, account: counted(step.identifier, step.account ?? record.account, record), claimants: (step.claimants ?? []).map(\.id),
-      challenge: step.challenge, flow: record.id, visit)
-    return subject.of(ownDevice: hasPassed(anySenderOf: record, beside: policy.provider, for: subject.account, visit))
+      challenge: step.challenge, flow: record.id, request)
+    return subject.of(ownDevice: hasPassed(anySenderOf: record, beside: policy.provider, for: subject.account, request))
   }
 
   /// The account that a step's tries count against. A code to an address or number that the account is to be given says nothing of the one that
@@ -124,20 +127,20 @@ extension FlowEngine {
   }
 
   /// What a policy function is told of a step.
-  func facts(_ record: FlowRecord, subject: StepSubject?, account: Account?, _ visit: Visit) -> Facts {
-    visit.notes.about(
-      DecisionNotes.Subject(
+  func facts(_ record: FlowRecord, subject: StepSubject?, account: Account?, _ request: RequestContext) -> Facts {
+    request.notes.about(
+      DecisionTrace.Subject(
         flow: record.name, provider: subject?.provider, identifier: subject?.identifier.map { keys.logHash($0.value) },
         account: account?.id ?? subject?.account ?? record.account))
     return Facts(
-      now: visit.now, provider: subject?.provider,
+      now: request.now, provider: subject?.provider,
       flow: FlowFacts(name: record.name, passed: Set(record.passed.map(\.provider)), told: record.facts ?? [:]),
       identifier: subject?.identifier ?? record.proved.last,
-      account: account?.facts(at: visit.now, in: visit.generation) ?? AccountFacts(),
+      account: account?.facts(at: request.now, in: request.generation) ?? AccountFacts(),
       client: ClientFacts(
-        address: visit.client.address, userAgent: visit.client.userAgent,
-        isNewDevice: !keys.knows(visit.device, account?.id ?? subject?.account ?? record.account, by: nil),
-        networkChanged: record.network != visit.client.address.networkKey),
+        address: request.client.address, userAgent: request.client.userAgent,
+        isNewDevice: !keys.knows(request.device, account?.id ?? subject?.account ?? record.account, by: nil),
+        networkChanged: record.network != request.client.address.networkKey),
       clockIsSuspect: clock.isSuspect)
   }
 
@@ -145,58 +148,58 @@ extension FlowEngine {
   /// - Returns: the provider that must be passed as well, where the verdict is so.
   /// - Throws: the refusal. It does not depend on whether a code was right, and nothing is charged.
   func judge(
-    _ action: LimitAction, by policy: ProviderPolicy, _ limits: StepLimits, facts: Facts, account: Account?, _ visit: Visit
-  ) async throws(Halt) -> ProviderName? {
+    _ action: LimitAction, by policy: ProviderPolicy, _ limits: StepLimits, facts: Facts, account: Account?, _ request: RequestContext
+  ) async throws(FlowError) -> ProviderName? {
     guard let function = action == .send ? policy.send : policy.verify else { return nil }
     var facts = facts
     facts.action = action
-    let states = try await asking { () async throws(StoreFault) in try await store.counters(limits.all, at: visit.now) }
-    visit.notes.uncharged(
+    let states = try await asking { () async throws(StoreFault) in try await store.counters(limits.all, at: request.now) }
+    request.notes.uncharged(
       action == .send ? limits.send : limits.verify,
       Array(action == .send ? states.prefix(limits.send.count) : states.dropFirst(limits.send.count)))
     facts.limits = zip(limits.all, states).map { limit, state in
-      LimitFacts(name: limit.name, used: state.used, max: limit.max, lockedUntil: state.isLocked(at: visit.now) ? state.lockedUntil : nil)
+      LimitFacts(name: limit.name, used: state.used, max: limit.max, lockedUntil: state.isLocked(at: request.now) ? state.lockedUntil : nil)
     }
     let (verdict, evidence): (Verdict, PolicyEvidence?)
     do {
       let given = facts
-      (verdict, evidence) = try generations.withEvaluator(of: visit.generation) { evaluator throws(PolicyFault) in
+      (verdict, evidence) = try generations.withEvaluator(of: request.generation) { evaluator throws(PolicyFault) in
         let verdict = evaluator.verdict(of: function, given: given)
         return (verdict, verdict == .allow ? nil : evaluator.evidence(of: function, given: given))
       }
     } catch {
       throw .policy(error)
     }
-    if verdict != .allow { note(verdict, of: function, evidence, visit) }
+    if verdict != .allow { note(verdict, of: function, evidence, request) }
     switch verdict {
     case .allow: return nil
     case .deny(let reason):
-      throw visit.refusal(.policyReason(reason), detail: visit.generation.text(ofReason: reason, by: policy.provider))
+      throw request.refusal(.policyReason(reason), detail: request.generation.text(ofReason: reason, by: policy.provider))
     case .fault(let fault): throw .policy(fault)
     case .requireAlso(let provider):
       if facts.flow?.passed.contains(provider) ?? false { return nil }
-      guard hasFactor(account, provider, visit) else { throw visit.refusal(.denied) }
+      guard hasFactor(account, provider, request) else { throw request.refusal(.denied) }
       return provider
     }
   }
 
-  private func note(_ verdict: Verdict, of function: FunctionName, _ evidence: PolicyEvidence?, _ visit: Visit) {
-    visit.notes.note("verdict", verdict.text)
-    visit.notes.note("rule", function.path)
-    for (name, value) in evidence?.notes(keys) ?? [:] { visit.notes.note(name, value) }
+  private func note(_ verdict: Verdict, of function: FunctionName, _ evidence: PolicyEvidence?, _ request: RequestContext) {
+    request.notes.note("verdict", verdict.text)
+    request.notes.note("rule", function.path)
+    for (name, value) in evidence?.notes(keys) ?? [:] { request.notes.note(name, value) }
   }
 
   /// Asks `when` of a flow.
-  func condition(_ function: FunctionName, _ record: FlowRecord, _ visit: Visit) async throws(Halt) -> Bool {
-    try condition(function, record, of: try await loadAccount(record.account), visit)
+  func condition(_ function: FunctionName, _ record: FlowRecord, _ request: RequestContext) async throws(FlowError) -> Bool {
+    try condition(function, record, of: try await loadAccount(record.account), request)
   }
 
   /// Asks `when` of a flow, or of accounts.lua.
-  func condition(_ function: FunctionName, _ record: FlowRecord, of account: Account?, _ visit: Visit) throws(Halt) -> Bool {
-    let facts = facts(record, subject: nil, account: account, visit)
+  func condition(_ function: FunctionName, _ record: FlowRecord, of account: Account?, _ request: RequestContext) throws(FlowError) -> Bool {
+    let facts = facts(record, subject: nil, account: account, request)
     do {
-      return try generations.withEvaluator(of: visit.generation) { evaluator throws(PolicyFault) in
-        try noting(function, evaluator, facts, visit, { String($0) }) { () throws(PolicyFault) in
+      return try generations.withEvaluator(of: request.generation) { evaluator throws(PolicyFault) in
+        try noting(function, evaluator, facts, request, { String($0) }) { () throws(PolicyFault) in
           try evaluator.condition(of: function, given: facts)
         }
       }
@@ -206,8 +209,8 @@ extension FlowEngine {
   }
 
   /// Whether the account could pass the provider at all.
-  func hasFactor(_ account: Account?, _ name: ProviderName, _ visit: Visit) -> Bool {
-    guard let account, let provider = registry(visit)[name], visit.generation.policies[name] != nil else { return false }
+  func hasFactor(_ account: Account?, _ name: ProviderName, _ request: RequestContext) -> Bool {
+    guard let account, let provider = registry(request)[name], request.generation.policies[name] != nil else { return false }
     if account.credentials.contains(name) { return true }
     let kinds = provider.descriptor.identifierKinds
     if provider is any CodeProvider { return kinds.contains { account.identifier($0)?.verifiedAt != nil } }
@@ -217,18 +220,18 @@ extension FlowEngine {
 
   /// Whether a step by the provider can lead anywhere for the account, as far as the core knows: a code needs somewhere to go, a secret and an
   /// identity have to be there, unless the step is to make them.
-  func isOpen(_ name: ProviderName, to account: Account, in purpose: FlowPurpose, _ visit: Visit) -> Bool {
-    guard let provider = registry(visit)[name] else { return false }
+  func isOpen(_ name: ProviderName, to account: Account, in purpose: FlowPurpose, _ request: RequestContext) -> Bool {
+    guard let provider = registry(request)[name] else { return false }
     let kinds = provider.descriptor.identifierKinds
     if purpose.step(of: name) == .set || purpose.newIdentifier.map(kinds.contains) ?? false { return true }
-    if provider is any CodeProvider { return meant(of: kinds, in: account, for: purpose, visit) != nil }
+    if provider is any CodeProvider { return meant(of: kinds, in: account, for: purpose, request) != nil }
     if kinds.contains(.federated) { return account.identifier(.federated)?.verifiedAt != nil }
     // What has a flow that makes it has to be made first.
-    let isMade = provider.descriptor.hashesSecrets || visit.generation.flow(for: .factor(name, .set)) != nil
+    let isMade = provider.descriptor.hashesSecrets || request.generation.flow(for: .factor(name, .set)) != nil
     return !isMade || account.credentials.contains(name)
   }
 
-  func loadAccount(_ id: String?) async throws(Halt) -> Account? {
+  func loadAccount(_ id: String?) async throws(FlowError) -> Account? {
     guard let id else { return nil }
     return try await asking { () async throws(StoreFault) in try await store.account(id) }
   }

@@ -8,8 +8,9 @@ extension FlowEngine {
   /// - Parameter answer: checked already, as all answers are (`fulfil`).
   /// - Parameter judged: what the first attempt was judged by; nil where the step is begun.
   func round(
-    after answer: StepAnswer, _ before: FlowMachine, by provider: ProviderName, judgedBy judged: KeptRecord.Judged? = nil, id: FlowID, _ visit: Visit
-  ) throws(Halt) -> FlowMachine? {
+    after answer: StepAnswer, _ before: FlowMachine, by provider: ProviderName, judgedBy judged: StoredRecord.Judged? = nil, id: FlowID,
+    _ request: RequestContext
+  ) throws(FlowError) -> FlowMachine? {
     var machine = before
     switch answer {
     case .ask(let fields, let state, let shown):
@@ -19,7 +20,7 @@ extension FlowEngine {
       machine.waits(for: nil, at: site, state: try seal(state, for: provider, id: id), judgedBy: judged)
     case .wait(let interval, let state, let shown):
       machine.waits(
-        for: [], showing: try seal(shown, for: provider, id: id), at: nil, polling: StepWait(interval: interval, from: max(visit.now, clock.now())),
+        for: [], showing: try seal(shown, for: provider, id: id), at: nil, polling: StepWait(interval: interval, from: max(request.now, clock.now())),
         state: try seal(state, for: provider, id: id), judgedBy: judged)
     case .proved, .refused, .refusedAndAsked, .malformed: return nil
     }
@@ -34,41 +35,41 @@ extension FlowEngine {
   /// Attack: fields that are sent with a poll are guesses that no limit counts, since a poll is not counted.
   func poll(
     _ provider: any FullProvider, _ wait: StepWait, _ input: ProviderInput, _ policy: ProviderPolicy, _ before: FlowMachine, id: FlowID,
-    _ visit: Visit
-  ) async throws(Halt) -> FlowView {
-    visit.notes.note("act", "poll")
+    _ request: RequestContext
+  ) async throws(FlowError) -> FlowView {
+    request.notes.note("act", "poll")
     if let field = input.fields.keys.min() {
-      throw visit.refusal(
+      throw request.refusal(
         InputProblem(field: field, reason: .invalidInput, detail: "This step waits for an approval elsewhere and takes no fields."))
     }
-    guard visit.now >= wait.due else { return try await view(of: before.record, id: id, visit) }
+    guard request.now >= wait.due else { return try await view(of: before.record, id: id, request) }
     var machine = before
-    machine.polled(at: visit.now)
+    machine.polled(at: request.now)
     let claim = machine.record
-    let result = try await asking { () async throws(StoreFault) in try await store.apply([.putFlow(claim)], at: visit.now) }
+    let result = try await asking { () async throws(StoreFault) in try await store.apply([.putFlow(claim)], at: request.now) }
     guard case .applied = result else {
       // Another poll came first. Its outcome may be there already.
-      let current = try await load(id, visit, completeToo: true)
-      return try await view(of: current.record, id: id, visit)
+      let current = try await load(id, request, completeToo: true)
+      return try await view(of: current.record, id: id, request)
     }
     machine.stored()
-    guard let step = machine.record.step else { throw visit.refusal(.stepNotOpen) }
-    return try await judge(provider, input, step, policy, machine, id: id, visit)
+    guard let step = machine.record.step else { throw request.refusal(.stepNotOpen) }
+    return try await judge(provider, input, step, policy, machine, id: id, request)
   }
 
   /// An interval that a step can wait. Otherwise the provider is at fault: 503, logged, and the attempt is given back.
   ///
   /// Attack: an interval of nothing, for which the page and every client would ask without a pause.
-  func demandPollable(_ interval: Duration, by provider: ProviderName, _ visit: Visit) throws(Halt) {
+  func demandPollable(_ interval: Duration, by provider: ProviderName, _ request: RequestContext) throws(FlowError) {
     if StepAnswer.pollIntervals.contains(interval) { return }
-    throw flaw("a provider wants to be polled less than 1 or more than 60 seconds later", of: provider, visit, ["poll": "\(interval)"])
+    throw flaw("a provider wants to be polled less than 1 or more than 60 seconds later", of: provider, request, ["poll": "\(interval)"])
   }
 
   /// Where a person is sent is a site.
   ///
   /// Attack: `javascript:` behind the button of a page of ours; a line break in a Location header.
-  func demandSite(_ address: String, by provider: ProviderName, _ visit: Visit) throws(Halt) {
+  func demandSite(_ address: String, by provider: ProviderName, _ request: RequestContext) throws(FlowError) {
     if SiteAddress.isSite(address) { return }
-    throw flaw("a provider sends a person to what is no address of a site", of: provider, visit)
+    throw flaw("a provider sends a person to what is no address of a site", of: provider, request)
   }
 }

@@ -7,24 +7,24 @@ extension FlowEngine {
   /// Everything that is stored about the person of the session.
   /// - Returns: `step_up_required` without a recent proof; `busy` while too many others are exported.
   package func exportAccount(client: ClientContext) async -> Result<AccountExport, Refusal> {
-    await answer(client, flow: nil) { visit throws(Halt) in
-      let account = try held(visit)
+    await answer(client, flow: nil) { request throws(FlowError) in
+      let account = try held(request)
       // Attack: exports without end: each looks through the whole audit trail.
-      guard exports.enter() else { throw visit.refusal(.busy) }
+      guard exports.enter() else { throw request.refusal(.busy) }
       defer { exports.leave() }
       return try await asking { () async throws(StoreFault) in
-        try await AccountExport(of: account, in: store, keys: keys, at: visit.now)
+        try await AccountExport(of: account, in: store, keys: keys, at: request.now)
       }
     }
   }
 
   /// Removes the account of the session, and all that tells of the person.
   package func deleteAccount(client: ClientContext) async -> Result<Void, Refusal> {
-    await answer(client, flow: nil) { visit throws(Halt) in
-      let account = try held(visit)
+    await answer(client, flow: nil) { request throws(FlowError) in
+      let account = try held(request)
       let deletion = AccountDeletion(store: store, keys: keys, random: random)
-      let isDone = try await asking { () async throws(StoreFault) in try await deletion.delete(account, at: visit.now) }
-      guard isDone else { throw visit.refusal(.unauthenticated) }
+      let isDone = try await asking { () async throws(StoreFault) in try await deletion.delete(account, at: request.now) }
+      guard isDone else { throw request.refusal(.unauthenticated) }
     }
   }
 
@@ -32,43 +32,43 @@ extension FlowEngine {
   /// - Parameter last: nil or empty: the account has none.
   /// - Returns: 422 `invalid_input`, with the field, for what is no name; 429 `rate_limited` after 20 changes within an hour.
   package func renameAccount(first: String, last: String?, client: ClientContext) async -> Result<Void, Refusal> {
-    await answer(client, flow: nil) { visit throws(Halt) in
-      guard let own = visit.client.session, own.isLive(at: visit.now) else { throw visit.refusal(.unauthenticated) }
+    await answer(client, flow: nil) { request throws(FlowError) in
+      guard let own = request.client.session, own.isLive(at: request.now) else { throw request.refusal(.unauthenticated) }
       guard let first = PersonName(first) else {
-        throw visit.refusal(.invalidInput, detail: "Please enter your first name.", field: "first_name")
+        throw request.refusal(.invalidInput, detail: "Please enter your first name.", field: "first_name")
       }
       let lastText = last ?? ""
       let lastName = PersonName(lastText)
       guard lastName != nil || lastText.allSatisfy(\.isWhitespace) else {
-        throw visit.refusal(.invalidInput, detail: "Please enter your last name.", field: "last_name")
+        throw request.refusal(.invalidInput, detail: "Please enter your last name.", field: "last_name")
       }
       // A form that was sent unchanged, or twice, changes nothing.
       guard own.account.firstName != first.text || own.account.lastName != lastName?.text else { return }
-      try await countRename(of: own.account.id, visit)
-      let event = ownEvent(.accountRenamed, of: own.account, visit)
+      try await countRename(of: own.account.id, request)
+      let event = ownEvent(.accountRenamed, of: own.account, request)
       let changes = [Change.renameAccount(account: own.account.id, firstName: first.text, lastName: lastName?.text), .audit(event)]
-      let result = try await asking { () async throws(StoreFault) in try await store.apply(changes, at: visit.now) }
-      if case .conflict(let conflict) = result { throw visit.refusal(conflict) }
+      let result = try await asking { () async throws(StoreFault) in try await store.apply(changes, at: request.now) }
+      if case .conflict(let conflict) = result { throw request.refusal(conflict) }
     }
   }
 
   /// Attack: a session renames its account without end. Each change is a write to the store and a line of the audit trail.
-  private func countRename(of account: String, _ visit: Visit) async throws(Halt) {
+  private func countRename(of account: String, _ request: RequestContext) async throws(FlowError) {
     let counter = keys.counterKey(["rename", account].map { Array($0.utf8) })
     let limit = ResolvedLimit(
       provider: "account", name: "rename", key: .account, counter: counter, max: 20, window: .seconds(3600), counts: .all, lock: [], disables: false)
-    switch try await count(limit, visit) {
+    switch try await count(limit, request) {
     case .reserved: break
-    case .refused(let refusal): throw halt(refusal, of: .begin, visit)
-    case .filledByPending: throw visit.refusal(.rateLimited, until: visit.now + .seconds(1))
+    case .refused(let refusal): throw halt(refusal, of: .begin, request)
+    case .filledByPending: throw request.refusal(.rateLimited, until: request.now + .seconds(1))
     }
   }
 
   /// A line of the audit trail about what a person does with their account outside of a flow.
-  private func ownEvent(_ kind: AuditEvent.Kind, of account: Account, _ visit: Visit) -> AuditEvent {
+  private func ownEvent(_ kind: AuditEvent.Kind, of account: Account, _ request: RequestContext) -> AuditEvent {
     AuditEvent(
-      id: DecisionID(from: random), at: visit.now, kind: kind, account: account.id, address: visit.client.address.description,
-      detail: ["request": visit.client.decision.text])
+      id: DecisionID(from: random), at: request.now, kind: kind, account: account.id, address: request.client.address.description,
+      detail: ["request": request.client.decision.text])
   }
 
   /// Whether the account can be signed in to without its identities of a provider.
@@ -99,17 +99,17 @@ extension FlowEngine {
   /// - Returns: the session's new token; nil where there was nothing to remove. `step_up_required` without a recent proof; `denied` where nothing else
   ///   would sign the person in.
   package func disconnect(_ provider: ProviderName, client: ClientContext) async -> Result<SecretText?, Refusal> {
-    await answer(client, flow: nil) { visit throws(Halt) in
-      let account = try held(visit)
-      guard let own = visit.client.session else { throw visit.refusal(.unauthenticated) }
-      let gone = identities(of: provider, in: account, registry(visit))
+    await answer(client, flow: nil) { request throws(FlowError) in
+      let account = try held(request)
+      guard let own = request.client.session else { throw request.refusal(.unauthenticated) }
+      let gone = identities(of: provider, in: account, registry(request))
       if gone.isEmpty { return nil }
       // Attack: a stolen session leaves the owner without a way in. Mistake: so does the owner.
-      guard canDisconnect(provider, from: account, visit.generation) else {
-        throw visit.refusal(.denied, detail: "This is the only way to sign in to your account. Add another one first.")
+      guard canDisconnect(provider, from: account, request.generation) else {
+        throw request.refusal(.denied, detail: "This is the only way to sign in to your account. Add another one first.")
       }
       let lines = gone.map { identifier -> Change in
-        var event = ownEvent(.identifierRemoved, of: account, visit)
+        var event = ownEvent(.identifierRemoved, of: account, request)
         event.provider = provider
         event.detail["identifier_kind"] = identifier.kind.rawValue
         event.identifier = keys.logHash(identifier.value)
@@ -117,14 +117,14 @@ extension FlowEngine {
       }
       let token = SessionToken(from: random)
       let kept = own.session.passed.filter { $0.provider != provider }
-      let session = own.session.renewed(token.hash, of: account.id, passed: kept, at: visit.now)
+      let session = own.session.renewed(token.hash, of: account.id, passed: kept, at: request.now)
       let changes =
         [.demandEpoch(AccountVersion(account))] + gone.map { Change.removeIdentifier(account: account.id, $0) }
         + [
           .raiseEpoch(account: account.id), .replaceSession(own.session.token, by: session), .endSessions(account: account.id, except: session.token),
         ] + lines
-      let result = try await asking { () async throws(StoreFault) in try await store.apply(changes, at: visit.now) }
-      if case .conflict(let conflict) = result { throw visit.refusal(conflict) }
+      let result = try await asking { () async throws(StoreFault) in try await store.apply(changes, at: request.now) }
+      if case .conflict(let conflict) = result { throw request.refusal(conflict) }
       return token.secret
     }
   }
@@ -140,25 +140,25 @@ extension FlowEngine {
   /// Only such flows: what they end in is the account's, whichever of its sessions types the code. Attack: the flow of a thief's session that the
   /// owner is led to complete. Verifying an address that the account has already gives a session nothing.
   package func adopt(_ id: FlowID, client: ClientContext) async -> Result<Void, Refusal> {
-    await answer(client, flow: id) { visit throws(Halt) in
-      guard let own = visit.client.session, own.isLive(at: visit.now) else { throw visit.refusal(.unauthenticated) }
+    await answer(client, flow: id) { request throws(FlowError) in
+      guard let own = request.client.session, own.isLive(at: request.now) else { throw request.refusal(.unauthenticated) }
       var found = pending.find(id.hash)
       if found == nil { found = try await asking { () async throws(StoreFault) in try await store.flow(id.hash) } }
-      guard let stored = found, let record = try await bound(stored, to: visit.client, for: .drive, visit), record.startedIn != nil,
+      guard let stored = found, let record = try await bound(stored, to: request.client, for: .drive, request), record.startedIn != nil,
         record.account == own.account.id, case .verify = record.purpose
-      else { throw visit.refusal(.flowNotFound) }
-      guard own.account.epoch == record.basis?.epoch else { throw visit.refusal(.flowExpired) }
+      else { throw request.refusal(.flowNotFound) }
+      guard own.account.epoch == record.basis?.epoch else { throw request.refusal(.flowExpired) }
       var machine = FlowMachine(record)
-      guard machine.closed(at: visit.now) == nil else { throw visit.refusal(.flowExpired) }
+      guard machine.closed(at: request.now) == nil else { throw request.refusal(.flowExpired) }
       machine.continues(inSession: own.session.id)
-      _ = try await store(machine, [], id: id, visit)
+      _ = try await store(machine, [], id: id, request)
     }
   }
 
   /// The account of the session that has proved enough just before.
-  func held(_ visit: Visit) throws(Halt) -> Account {
-    guard let own = visit.client.session, own.isLive(at: visit.now) else { throw visit.refusal(.unauthenticated) }
-    try demandHeldProof(of: own, visit)
+  func held(_ request: RequestContext) throws(FlowError) -> Account {
+    guard let own = request.client.session, own.isLive(at: request.now) else { throw request.refusal(.unauthenticated) }
+    try demandHeldProof(of: own, request)
     return own.account
   }
 }

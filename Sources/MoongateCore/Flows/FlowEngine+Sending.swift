@@ -30,7 +30,7 @@ private struct ReadyCode: Sendable {
   /// Sends it; nil where that went well.
   let deliver: @Sendable () async -> FailedDelivery?
 
-  func settled(_ outcome: Settlement.Outcome, _ visit: Visit) -> Change { charged.settled(outcome, timer: timer, visit) }
+  func settled(_ outcome: Settlement.Outcome, _ request: RequestContext) -> Change { charged.settled(outcome, timer: timer, request) }
 }
 
 /// What a provider needs before its code may go out.
@@ -55,28 +55,28 @@ extension FlowEngine {
   ///   - isBegin: whether the step is begun by it, and counted as begun.
   func send(
     _ provider: any CodeProvider, to identifier: Identifier, _ policy: ProviderPolicy, _ before: FlowMachine, of own: Account?,
-    isBegin: Bool = false, id: FlowID, _ visit: Visit
-  ) async throws(Halt) -> FlowView {
+    isBegin: Bool = false, id: FlowID, _ request: RequestContext
+  ) async throws(FlowError) -> FlowView {
     let record = before.record
     let owners =
       own == nil && record.purpose.recoveredProvider != nil
-      ? try await recoverable(by: identifier, in: record.purpose, visit) : IdentifierOwners(holder: try await holder(of: identifier))
-    try demandUnlocked(own ?? owners.only, policy, record, visit)
-    try demandRight(to: identifier, of: own, record, visit)
-    let senders = senders(of: record, beside: policy.provider, visit)
-    let conceals = senders.contains { visit.generation.policies[$0]?.unknownAccount == .conceal }
-    let recipient = recipient(identifier, own, owners, senders: senders, policy.provider, record, conceals: conceals, visit)
+      ? try await recoverable(by: identifier, in: record.purpose, request) : IdentifierOwners(holder: try await holder(of: identifier))
+    try demandUnlocked(own ?? owners.only, policy, record, request)
+    try demandRight(to: identifier, of: own, record, request)
+    let senders = senders(of: record, beside: policy.provider, request)
+    let conceals = senders.contains { request.generation.policies[$0]?.unknownAccount == .conceal }
+    let recipient = recipient(identifier, own, owners, senders: senders, policy.provider, record, conceals: conceals, request)
     let followers = senders.drop { $0 != policy.provider }.dropFirst().filter { !(recipient.step.unreachable ?? []).contains($0) }
-    switch try await ready(provider, policy, for: recipient, record, isBegin: isBegin, id: id, visit) {
-    case .needs(let other): return try await ask(for: other, first: before, id: id, visit)
-    case .ready(let first) where conceals: return try await sendConcealed(first, followers, recipient, before, id: id, visit)
-    case .ready(let first): return try await sendOpenly(first, followers, recipient, before, id: id, visit)
+    switch try await ready(provider, policy, for: recipient, record, isBegin: isBegin, id: id, request) {
+    case .needs(let other): return try await ask(for: other, first: before, id: id, request)
+    case .ready(let first) where conceals: return try await sendConcealed(first, followers, recipient, before, id: id, request)
+    case .ready(let first): return try await sendOpenly(first, followers, recipient, before, id: id, request)
     }
   }
 
   private func recipient(
     _ identifier: Identifier, _ own: Account?, _ owners: IdentifierOwners, senders: [ProviderName], _ name: ProviderName, _ record: FlowRecord,
-    conceals: Bool, _ visit: Visit
+    conceals: Bool, _ request: RequestContext
   ) -> CodeRecipient {
     let isTaken = own.map { own in owners.holder.map { $0.id != own.id } ?? false && !record.purpose.joinsAccounts }
     let isWanted = isTaken.map { !$0 } ?? (record.accountRule == .any || owners.isEmpty != (record.accountRule == .existing))
@@ -94,39 +94,39 @@ extension FlowEngine {
   }
 
   /// Another provider first. It is for a person who is known in this flow already: a number alone proves nobody.
-  private func ask(for provider: ProviderName, first before: FlowMachine, id: FlowID, _ visit: Visit) async throws(Halt) -> FlowView {
-    guard before.record.account != nil else { throw visit.refusal(.denied) }
+  private func ask(for provider: ProviderName, first before: FlowMachine, id: FlowID, _ request: RequestContext) async throws(FlowError) -> FlowView {
+    guard before.record.account != nil else { throw request.refusal(.denied) }
     var machine = before
     machine.requireNext(provider)
-    return try await store(machine, [], id: id, visit)
+    return try await store(machine, [], id: id, request)
   }
 
   /// Charges a message of a provider, and makes its code.
   private func ready(
     _ provider: any CodeProvider, _ policy: ProviderPolicy, for recipient: CodeRecipient, _ record: FlowRecord, isBegin: Bool = false, id: FlowID,
-    _ visit: Visit
-  ) async throws(Halt) -> Readiness {
+    _ request: RequestContext
+  ) async throws(FlowError) -> Readiness {
     let name = policy.provider
     let identifier = recipient.identifier
     let step = recipient.step.sent(by: name)
     let hides = hides(policy, record)
-    let others = try await otherVerifyLimits(of: step, record, beside: [], visit)
+    let others = try await otherVerifyLimits(of: step, record, beside: [], request)
     var subject = subject(
-      policy, identifier, account: counted(identifier, step.account, record), claimants: recipient.owners.claimants.map(\.id), flow: id.hash, visit)
+      policy, identifier, account: counted(identifier, step.account, record), claimants: recipient.owners.claimants.map(\.id), flow: id.hash, request)
     // Attack: accounts that claim strangers' addresses, each with a device that knows it. Only what the account has verified is sent to without ceilings.
     let holds = recipient.account?.identifiers.contains { $0.identifier == identifier && $0.verifiedAt != nil } ?? false
     subject.isTrusted = subject.isTrusted && holds
-    subject = subject.of(ownDevice: hasPassed(anySenderOf: record, beside: name, for: subject.account, visit))
-    let facts = facts(record, subject: subject, account: recipient.account, visit)
-    let expiredAt = step.challenge.map(\.expiresAt).flatMap { visit.now >= $0 ? $0 : nil }
-    let limits = try limits(policy, subject, facts: facts, expiredAt: expiredAt, visit)
-    if isBegin { try await count(limits.begin, as: .begin, visit) }
+    subject = subject.of(ownDevice: hasPassed(anySenderOf: record, beside: name, for: subject.account, request))
+    let facts = facts(record, subject: subject, account: recipient.account, request)
+    let expiredAt = step.challenge.map(\.expiresAt).flatMap { request.now >= $0 ? $0 : nil }
+    let limits = try limits(policy, subject, facts: facts, expiredAt: expiredAt, request)
+    if isBegin { try await count(limits.begin, as: .begin, request) }
     if !recipient.isWanted, !recipient.conceals {
-      throw try await revealing(recipient.owners.isEmpty ? .accountNotFound : .alreadyRegistered, name, limits.send, .send, visit)
+      throw try await revealing(recipient.owners.isEmpty ? .accountNotFound : .alreadyRegistered, name, limits.send, .send, request)
     }
-    if let first = try await judge(.send, by: policy, limits, facts: facts, account: recipient.account, visit) { return .needs(first) }
-    let isOff = try await refuseWhileLocked((limits.verify + others).filter(\.key.isPersonal), hidesDisabled: hides, visit)
-    let charged = try await charge(limits.send, for: .send, timer: limits.timer, hidesDisabled: hides, visit)
+    if let first = try await judge(.send, by: policy, limits, facts: facts, account: recipient.account, request) { return .needs(first) }
+    let isOff = try await refuseWhileLocked((limits.verify + others).filter(\.key.isPersonal), hidesDisabled: hides, request)
+    let charged = try await charge(limits.send, for: .send, timer: limits.timer, hidesDisabled: hides, request)
     let texts = record.codes[name] ?? CodeTexts(policy)
     let code = texts.rule.make(from: random)
     // Nobody is told the code of an unknown person whom the policy conceals, or of one whom a limit has turned off: no answer to it can be right.
@@ -135,19 +135,19 @@ extension FlowEngine {
     let answerable = keys.codeMAC(code, flow: id.hash, provider: name.rawValue, identifier: identifier.value, purpose: record.name)
     let unanswerable = random.bytes(answerable.count)
     let challenge = Challenge(
-      mac: reaches ? answerable : unanswerable, issuedAt: visit.now, expiresAt: visit.now + texts.rule.lifetime, rule: texts.rule)
+      mac: reaches ? answerable : unanswerable, issuedAt: request.now, expiresAt: request.now + texts.rule.lifetime, rule: texts.rule)
     return .ready(
       ReadyCode(
         sent: SentCode(provider: name, challenge: challenge), charged: charged, timer: limits.timer, reaches: reaches,
-        deliver: deliverer(provider, code, texts, identifier, visit.speaking(language(for: recipient.account, visit)))))
+        deliver: deliverer(provider, code, texts, identifier, request.speaking(language(for: recipient.account, request)))))
   }
 
   /// The same for the next provider of a `fallback`; nil where it is not configured any more.
   private func ready(
-    _ name: ProviderName, for recipient: CodeRecipient, _ record: FlowRecord, id: FlowID, _ visit: Visit
-  ) async throws(Halt) -> Readiness? {
-    guard let provider = registry(visit)[name] as? any CodeProvider, let policy = visit.generation.policies[name] else { return nil }
-    return try await ready(provider, policy, for: recipient, record, id: id, visit)
+    _ name: ProviderName, for recipient: CodeRecipient, _ record: FlowRecord, id: FlowID, _ request: RequestContext
+  ) async throws(FlowError) -> Readiness? {
+    guard let provider = registry(request)[name] as? any CodeProvider, let policy = request.generation.policies[name] else { return nil }
+    return try await ready(provider, policy, for: recipient, record, id: id, request)
   }
 
   // MARK: - Where the policy conceals
@@ -158,35 +158,35 @@ extension FlowEngine {
   /// messenger. Everything that could be seen later is therefore decided before the delivery, and is the same whatever becomes of it: the codes of all
   /// providers are made and charged for known and unknown people, and what the step shows stays that of the first. A provider's reason is told to nobody.
   private func sendConcealed(
-    _ first: ReadyCode, _ followers: [ProviderName], _ recipient: CodeRecipient, _ before: FlowMachine, id: FlowID, _ visit: Visit
-  ) async throws(Halt) -> FlowView {
+    _ first: ReadyCode, _ followers: [ProviderName], _ recipient: CodeRecipient, _ before: FlowMachine, id: FlowID, _ request: RequestContext
+  ) async throws(FlowError) -> FlowView {
     var codes = [first]
     for name in followers {
-      do throws(Halt) {
-        if case .ready(let code)? = try await ready(name, for: recipient, before.record, id: id, visit) { codes.append(code) }
+      do throws(FlowError) {
+        if case .ready(let code)? = try await ready(name, for: recipient, before.record, id: id, request) { codes.append(code) }
       } catch {
         // What refuses its message refuses it for known and unknown people. The first one goes out all the same.
         if case .store = error { throw error }
       }
     }
     var machine = before
-    let step = recipient.step.waiting(for: codes.map(\.sent), at: visit.now)
+    let step = recipient.step.waiting(for: codes.map(\.sent), at: request.now)
     machine.opened(step)
     let record = machine.record
-    let sent = event(.codeSent, visit, record: record, id: id, step: step)
-    let view = try await store(machine, codes.map { $0.settled(.success, visit) } + [.audit(sent)], id: id, visit)
+    let sent = event(.codeSent, request, record: record, id: id, step: step)
+    let view = try await store(machine, codes.map { $0.settled(.success, request) } + [.audit(sent)], id: id, request)
     guard first.reaches else { return view }
     let chain = codes.filter(\.reaches)
     let isStarted = deliveries.start { [self] in
       for (index, code) in chain.enumerated() {
         guard let failed = await code.deliver() else {
-          if index > 0 { audit.record(event(.codeSent, visit, record: record, id: id, step: step.sent(code.sent))) }
+          if index > 0 { audit.record(event(.codeSent, request, record: record, id: id, step: step.sent(code.sent))) }
           return
         }
-        audit.record(report(failed, of: step.sent(code.sent), record, id: id, visit))
+        audit.record(report(failed, of: step.sent(code.sent), record, id: id, request))
       }
     }
-    if !isStarted { audit.record(event(.deliveryFailed, visit, record: record, id: id, step: step)) }
+    if !isStarted { audit.record(event(.deliveryFailed, request, record: record, id: id, step: step)) }
     return view
   }
 
@@ -194,51 +194,51 @@ extension FlowEngine {
 
   /// Delivers and answers then; of a `fallback` the next provider sends where one cannot.
   private func sendOpenly(
-    _ first: ReadyCode, _ followers: [ProviderName], _ recipient: CodeRecipient, _ before: FlowMachine, id: FlowID, _ visit: Visit
-  ) async throws(Halt) -> FlowView {
+    _ first: ReadyCode, _ followers: [ProviderName], _ recipient: CodeRecipient, _ before: FlowMachine, id: FlowID, _ request: RequestContext
+  ) async throws(FlowError) -> FlowView {
     var waiting = recipient.step
     var code = first
     var followers = followers[...]
-    var refusal = Refusal(.deliveryFailed, decision: visit.client.decision)
+    var refusal = Refusal(.deliveryFailed, decision: request.client.decision)
     while let failed = await code.deliver() {
       let name = code.sent.provider
-      let event = report(failed, of: waiting.sent(code.sent), before.record, id: id, visit)
-      visit.notes.note(event.detail.filter { $0.key != "request" })
-      try await settle([code.settled(.refundPerson, visit), .audit(event)], visit)
+      let event = report(failed, of: waiting.sent(code.sent), before.record, id: id, request)
+      request.notes.note(event.detail.filter { $0.key != "request" })
+      try await settle([code.settled(.refundPerson, request), .audit(event)], request)
       if let reason = failed.reason {
         (refusal.provider, refusal.deliveryReason) = (name, reason)
         if reason.isPermanent { waiting.unreachable = (waiting.unreachable ?? []) + [name] }
       }
       var next: Readiness?
-      while next == nil, let name = followers.popFirst() { next = try await ready(name, for: recipient, before.record, id: id, visit) }
+      while next == nil, let name = followers.popFirst() { next = try await ready(name, for: recipient, before.record, id: id, request) }
       switch next {
       case .ready(let ready): code = ready
-      case .needs(let other): return try await ask(for: other, first: before, id: id, visit)
+      case .needs(let other): return try await ask(for: other, first: before, id: id, request)
       case nil: throw .refused(refusal)
       }
     }
     var machine = before
-    let step = waiting.waiting(for: [code.sent], at: visit.now)
+    let step = waiting.waiting(for: [code.sent], at: request.now)
     machine.opened(step)
-    let sent = event(.codeSent, visit, record: machine.record, id: id, step: step)
-    return try await store(machine, [code.settled(.success, visit), .audit(sent)], id: id, visit)
+    let sent = event(.codeSent, request, record: machine.record, id: id, step: step)
+    return try await store(machine, [code.settled(.success, request), .audit(sent)], id: id, request)
   }
 
   // MARK: - Delivering
 
   /// The delivery itself; it answers with what went wrong.
   private func deliverer(
-    _ provider: any CodeProvider, _ code: String, _ texts: CodeTexts, _ identifier: Identifier, _ visit: Visit
+    _ provider: any CodeProvider, _ code: String, _ texts: CodeTexts, _ identifier: Identifier, _ request: RequestContext
   ) -> @Sendable () async -> FailedDelivery? {
-    let gateway = visit.generation.gateway
-    let language = visit.messageLanguage ?? language(visit.client.languages, visit)
+    let gateway = request.generation.gateway
+    let language = request.messageLanguage ?? language(request.client.languages, request)
     let message = CodeMessage(
       code: code, text: texts.text(code: code, service: gateway.service, in: language), domainBoundLine: "@\(gateway.publicURL.host) #\(code)",
       service: gateway.service, language: language.tag, translate: { language.translated($0) })
     let name = provider.descriptor.name
-    let redaction = redaction(of: name, nil, [identifier], code: message, visit)
-    let tools = tools(for: provider, redaction, visit)
-    let descriptor = registry(visit).descriptor(name)
+    let redaction = redaction(of: name, nil, [identifier], code: message, request)
+    let tools = tools(for: provider, redaction, request)
+    let descriptor = registry(request).descriptor(name)
     return { [providerMetrics] () async in
       let start = ContinuousClock.now
       do throws(DeliveryFault) {
@@ -257,8 +257,8 @@ extension FlowEngine {
 
   /// Logs a failed delivery.
   /// - Returns: its line of the audit trail.
-  private func report(_ failed: FailedDelivery, of step: StepRecord, _ record: FlowRecord, id: FlowID, _ visit: Visit) -> AuditEvent {
-    var event = event(.deliveryFailed, visit, record: record, id: id, step: step)
+  private func report(_ failed: FailedDelivery, of step: StepRecord, _ record: FlowRecord, id: FlowID, _ request: RequestContext) -> AuditEvent {
+    var event = event(.deliveryFailed, request, record: record, id: id, step: step)
     var metadata: Logger.Metadata = ["provider": "\(step.provider)", "fault": "\(failed.fault)"]
     if let reason = failed.reason {
       event.detail["reason"] = reason.reason.rawValue
@@ -272,11 +272,11 @@ extension FlowEngine {
   }
 
   /// The way that gateway.lua names for a provider's messages.
-  func messenger(for provider: any Provider, _ visit: Visit) -> (any Messenger)? {
-    let settings = visit.generation.gateway.providers[provider.descriptor.name]
+  func messenger(for provider: any Provider, _ request: RequestContext) -> (any Messenger)? {
+    let settings = request.generation.gateway.providers[provider.descriptor.name]
     let names = provider.descriptor.settings.compactMap { if case .messages = $0.kind { $0.name } else { nil } }
     return names.lazy.compactMap { settings?.deliveries[$0] }.first.map(delivery.messenger(for:)).map { messenger in
-      speaking(messenger, visit.messageLanguage ?? language(visit.client.languages, visit), visit)
+      speaking(messenger, request.messageLanguage ?? language(request.client.languages, request), request)
     }
   }
 }

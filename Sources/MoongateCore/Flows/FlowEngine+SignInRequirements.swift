@@ -10,22 +10,22 @@ extension FlowEngine {
   /// Attack: a second factor that stands in one flow is gone round by another flow that opens the same account with one factor.
   /// - Returns: false where nothing is missing.
   /// - Throws: `denied` where the account has no factor that counts, and may set none up here.
-  func requireNext(_ machine: inout FlowMachine, _ visit: Visit) async throws(Halt) -> Bool {
-    let requirements = visit.generation.accounts.signIn
+  func requireNext(_ machine: inout FlowMachine, _ request: RequestContext) async throws(FlowError) -> Bool {
+    let requirements = request.generation.accounts.signIn
     // Attack: whoever has proved nothing must not learn which factors an account has. And an account's own flow keeps its session.
     guard machine.record.startedIn == nil, !machine.record.passed.isEmpty, !requirements.isEmpty else { return false }
     // An account that is made here has nothing yet that it could prove.
-    guard var account = try await loadOwn(machine.record, visit) else { return false }
+    guard var account = try await loadOwn(machine.record, request) else { return false }
     // Attack: an account that somebody made in the victim's name, with an authenticator app of their own. Whoever recovers an account in which nothing
     // was ever verified does not take over its secrets, so none of them can be required.
     if machine.record.purpose.recoveredProvider != nil, !account.identifiers.contains(where: { $0.verifiedAt != nil }) { account.credentials = [] }
     // It is refused when it completes.
     if account.isLocked || machine.record.endingRule == .new { return false }
     for (index, requirement) in requirements.enumerated() where !machine.record.hasMet(requirement) {
-      if let when = requirement.when, !(try condition(when, machine.record, of: account, visit)) { continue }
-      guard let step = step(for: requirement, account, machine.record, visit) else {
-        visit.notes.rule("accounts.sign_in[\(index + 1)]", at: requirement.location)
-        throw visit.refusal(.denied, detail: "Signing in needs another factor, and this account has none that counts.")
+      if let when = requirement.when, !(try condition(when, machine.record, of: account, request)) { continue }
+      guard let step = step(for: requirement, account, machine.record, request) else {
+        request.notes.rule("accounts.sign_in[\(index + 1)]", at: requirement.location)
+        throw request.refusal(.denied, detail: "Signing in needs another factor, and this account has none that counts.")
       }
       machine.require(step.choices, step.purpose)
       return true
@@ -37,38 +37,38 @@ extension FlowEngine {
   ///
   /// Attack: whoever receives one code to a number registers by an identity of their own, adds the number, and is in its owner's account without the
   /// second factor that every other flow asks for.
-  func demandSignIn(of holder: Account, after record: FlowRecord, _ visit: Visit) async throws(Halt) {
+  func demandSignIn(of holder: Account, after record: FlowRecord, _ request: RequestContext) async throws(FlowError) {
     let proved = Set((record.basis?.introduced ?? []).map(\.provider))
-    for (index, requirement) in visit.generation.accounts.signIn.enumerated() where proved.isDisjoint(with: requirement.choices) {
-      if let when = requirement.when, !(try condition(when, record, of: holder, visit)) { continue }
-      visit.notes.rule("accounts.sign_in[\(index + 1)]", at: requirement.location)
-      throw visit.refusal(.alreadyRegistered)
+    for (index, requirement) in request.generation.accounts.signIn.enumerated() where proved.isDisjoint(with: requirement.choices) {
+      if let when = requirement.when, !(try condition(when, record, of: holder, request)) { continue }
+      request.notes.rule("accounts.sign_in[\(index + 1)]", at: requirement.location)
+      throw request.refusal(.alreadyRegistered)
     }
   }
 
   /// Whether an identity elsewhere that is new to the account may stay with it: an account that has factors of its own wants one of them.
-  func mayJoin(_ account: Account, _ record: FlowRecord, _ visit: Visit) -> Bool {
-    let authority = self.authority(over: account, visit)
+  func mayJoin(_ account: Account, _ record: FlowRecord, _ request: RequestContext) -> Bool {
+    let authority = self.authority(over: account, request)
     return authority.factors.isEmpty || record.passed.contains(where: authority.authorises)
   }
 
   /// How the account can meet a requirement: by what it has, or, where it has nothing of it, by what may be set up here. nil: not at all.
   private func step(
-    for requirement: SignInRequirement, _ account: Account, _ record: FlowRecord, _ visit: Visit
+    for requirement: SignInRequirement, _ account: Account, _ record: FlowRecord, _ request: RequestContext
   ) -> (choices: [ProviderName], purpose: AccountStep)? {
-    let held = requirement.choices.filter { hasFactor(account, $0, visit) }
+    let held = requirement.choices.filter { hasFactor(account, $0, request) }
     // Attack: a password that was made anew in this flow (purpose `reset`) proves nothing of the one that the account requires.
     let provable = held.filter { record.purpose.step(of: $0) == .prove }
     if !provable.isEmpty { return (provable, .prove) }
     // Attack: who has one factor alone sets up another of the choices, beside the one that they cannot prove.
     guard requirement.enroll, held.isEmpty else { return nil }
-    let missing = requirement.choices.filter { canBeSetUp($0, visit) }
+    let missing = requirement.choices.filter { canBeSetUp($0, request) }
     return missing.isEmpty ? nil : (missing, .enroll)
   }
 
   /// Whether a factor of the provider can be made on the way into an account: a secret, never another identifier.
-  private func canBeSetUp(_ name: ProviderName, _ visit: Visit) -> Bool {
-    guard let provider = registry(visit)[name] as? any FullProvider, visit.generation.policies[name] != nil else { return false }
+  private func canBeSetUp(_ name: ProviderName, _ request: RequestContext) -> Bool {
+    guard let provider = registry(request)[name] as? any FullProvider, request.generation.policies[name] != nil else { return false }
     return provider.descriptor.isSecondFactor
   }
 }

@@ -3,7 +3,7 @@ import MoongateSDK
 // Judging what a person sent. The order is exact.md's: malformed, flow, policy function, lock, expiry, charge, compare.
 
 /// The step after a code, whose fields came together with it: a new PIN, a new password.
-private struct Following: Sendable {
+private struct FollowUpSecret: Sendable {
   let provider: any FullProvider
   let policy: ProviderPolicy
   let place: HashingGrant
@@ -14,138 +14,139 @@ extension FlowEngine {
   ///
   /// For a complete flow that an app takes over: redeems its one-time code, `{"code","code_verifier"}`.
   package func submit(_ id: FlowID, fields: [String: InputValue], client: ClientContext) async -> Result<FlowView, Refusal> {
-    await answer(client, flow: id) { visit throws(Halt) in
-      visit.notes.note("act", "submit")
-      let input = ProviderInput(fields: fields, defaultRegion: visit.generation.gateway.region)
-      if fields["code_verifier"] != nil, let view = try await redeem(id, input, visit) { return view }
-      let machine = try await load(id, visit)
-      if let choice = machine.record.accountChoice { return try await choose(choice, input, machine, id: id, visit) }
-      guard let step = machine.record.step, let policy = visit.generation.policies[step.provider],
-        let provider = registry(visit)[step.provider]
+    await answer(client, flow: id) { request throws(FlowError) in
+      request.notes.note("act", "submit")
+      let input = ProviderInput(fields: fields, defaultRegion: request.generation.gateway.region)
+      if fields["code_verifier"] != nil, let view = try await redeem(id, input, request) { return view }
+      let machine = try await load(id, request)
+      if let choice = machine.record.accountChoice { return try await choose(choice, input, machine, id: id, request) }
+      guard let step = machine.record.step, let policy = request.generation.policies[step.provider],
+        let provider = registry(request)[step.provider]
       else {
-        throw visit.refusal(.stepNotOpen)
+        throw request.refusal(.stepNotOpen)
       }
       if step.challenge != nil {
         let typed: String
-        do throws(InputProblem) { typed = try input.text("code") } catch { throw visit.refusal(error) }
-        let read = try read(typed, for: step, visit)
-        let following = try await following(step, machine, input, id: id, visit)
-        return try await compare(read, step, policy, machine, following, input, id: id, visit)
+        do throws(InputProblem) { typed = try input.text("code") } catch { throw request.refusal(error) }
+        let read = try read(typed, for: step, request)
+        let following = try await following(step, machine, input, id: id, request)
+        return try await compare(read, step, policy, machine, following, input, id: id, request)
       }
-      guard let full = provider as? any FullProvider else { throw visit.refusal(.stepNotOpen) }
-      if let wait = step.wait { return try await poll(full, wait, input, policy, machine, id: id, visit) }
-      return try await judge(full, input, step, policy, machine, id: id, visit)
+      guard let full = provider as? any FullProvider else { throw request.refusal(.stepNotOpen) }
+      if let wait = step.wait { return try await poll(full, wait, input, policy, machine, id: id, request) }
+      return try await judge(full, input, step, policy, machine, id: id, request)
     }
   }
 
   /// What a try is charged against, and what the policy says of it before anything is compared.
   func admit(
-    _ step: StepRecord, _ policy: ProviderPolicy, _ machine: FlowMachine, id: FlowID, _ visit: Visit
-  ) async throws(Halt) -> (limits: StepLimits, also: ProviderName?) {
-    let subject = subject(of: step, policy, machine.record, visit)
+    _ step: StepRecord, _ policy: ProviderPolicy, _ machine: FlowMachine, id: FlowID, _ request: RequestContext
+  ) async throws(FlowError) -> (limits: StepLimits, also: ProviderName?) {
+    let subject = subject(of: step, policy, machine.record, request)
     let needsAccount = policy.verify != nil || policy.hasVaryingNumbers
     let account = needsAccount ? try await loadAccount(subject.account) : nil
-    let facts = facts(machine.record, subject: subject, account: account, visit)
-    let limits = try limits(policy, subject, facts: facts, expiredAt: nil, visit)
-    let also = try await judge(.verify, by: policy, limits, facts: facts, account: account, visit)
+    let facts = facts(machine.record, subject: subject, account: account, request)
+    let limits = try limits(policy, subject, facts: facts, expiredAt: nil, request)
+    let also = try await judge(.verify, by: policy, limits, facts: facts, account: account, request)
     return (limits, also)
   }
 
   /// Compares a code with those that the step waits for.
   private func compare(
-    _ read: [(code: SentCode, typed: String)], _ step: StepRecord, _ policy: ProviderPolicy, _ before: FlowMachine, _ following: Following?,
-    _ input: ProviderInput, id: FlowID, _ visit: Visit
-  ) async throws(Halt) -> FlowView {
-    let admitted = try await admit(read, step, before, id: id, visit)
-    let live = admitted.codes.filter { visit.now < $0.challenge.expiresAt }
+    _ read: [(code: SentCode, typed: String)], _ step: StepRecord, _ policy: ProviderPolicy, _ before: FlowMachine, _ following: FollowUpSecret?,
+    _ input: ProviderInput, id: FlowID, _ request: RequestContext
+  ) async throws(FlowError) -> FlowView {
+    let admitted = try await admit(read, step, before, id: id, request)
+    let live = admitted.codes.filter { request.now < $0.challenge.expiresAt }
     if live.isEmpty {
-      try await refuseWhileLocked(admitted.limits, hidesDisabled: hides(policy, before.record), visit)
-      throw visit.refusal(.codeExpired)
+      try await refuseWhileLocked(admitted.limits, hidesDisabled: hides(policy, before.record), request)
+      throw request.refusal(.codeExpired)
     }
     // Charge first, then compare: a thousand parallel guesses get as many comparisons as the policy says.
-    let charged = try await charge(admitted.limits, for: .verify, timer: nil, hidesDisabled: hides(policy, before.record), visit)
+    let charged = try await charge(admitted.limits, for: .verify, timer: nil, hidesDisabled: hides(policy, before.record), request)
     let right = live.filter { code in
       keys.isMAC(
         code.challenge.mac, of: code.typed, flow: id.hash, provider: code.step.provider.rawValue, identifier: step.identifier?.value ?? "",
         purpose: before.record.name)
     }
-    guard let code = right.first, !charged.isOff else { throw try await failed(charged, .invalidCode, step, before, id: id, visit) }
+    guard let code = right.first, !charged.isOff else { throw try await failed(charged, .invalidCode, step, before, id: id, request) }
     let proof = Proof(proved: step.identifier.map { [$0] } ?? [])
     let found: (subject: ProofSubject, choice: AccountChoice?)
-    do throws(Halt) {
-      found = try await whoseCode(code.step, before.record, visit)
+    do throws(FlowError) {
+      found = try await whoseCode(code.step, before.record, request)
     } catch {
-      try await settle([charged.settled(.refund, visit)], visit)
+      try await settle([charged.settled(.refund, request)], request)
       throw error
     }
     // Attack: a code of one sender, right each time, clears the failures that were made at another's.
     let (counted, rest) = charged.split(code.limits.verify)
-    var proved = try passing(counted, code.step, proof, for: .prove, found.subject, code.also, code.limits.timer, before, id: id, visit)
+    var proved = try passing(counted, code.step, proof, for: .prove, found.subject, code.also, code.limits.timer, before, id: id, request)
     proved.charged = charged
-    if !rest.limits.isEmpty { proved.changes.append(rest.settled(.refund, visit)) }
+    if !rest.limits.isEmpty { proved.changes.append(rest.settled(.refund, request)) }
     if let choice = found.choice { proved.machine.asks(toChoose: choice) }
-    try await demandOldEnough(proved, id: id, visit)
-    guard let following else { return try await finish(proved.machine, proved.changes, refunding: [charged], id: id, visit) }
-    return try await goOn(proved, following, input, id: id, visit)
+    try await demandOldEnough(proved, id: id, request)
+    guard let following else { return try await finish(proved.machine, proved.changes, refunding: [charged], id: id, request) }
+    return try await goOn(proved, following, input, id: id, request)
   }
 
   /// Looks whether the input holds what the next step asks for, and whether that can be judged: a PIN that is too weak is refused before
   /// the code is compared, so that the code is neither charged nor spent (exact.md, "The seeds' own calls").
   private func following(
-    _ step: StepRecord, _ machine: FlowMachine, _ input: ProviderInput, id: FlowID, _ visit: Visit
-  ) async throws(Halt) -> Following? {
+    _ step: StepRecord, _ machine: FlowMachine, _ input: ProviderInput, id: FlowID, _ request: RequestContext
+  ) async throws(FlowError) -> FollowUpSecret? {
     // Only a secret that is set. Attack: a PIN beside a code that is wrong would be a guess that its own limits do not count.
-    guard let name = machine.certainNext, machine.record.stepPurpose(of: name) == .set, let full = registry(visit)[name] as? any FullProvider,
-      let policy = visit.generation.policies[name],
+    guard let name = machine.certainNext, machine.record.stepPurpose(of: name) == .set, let full = registry(request)[name] as? any FullProvider,
+      let policy = request.generation.policies[name],
       full.descriptor.submitFields.contains(where: { $0.name != "code" && input.fields[$0.name] != nil })
     else { return nil }
     let input = input.declared(by: full.descriptor)
     let known = step.account.flatMap { id in step.epoch.map { AccountVersion(id: id, epoch: $0) } }
     let ahead = StepRecord(provider: name, identifier: nil, isSkippable: false, account: known, challenge: nil)
-    var lent = try await lend(full, ahead, input, machine.record, id: id, visit)
+    var lent = try await lend(full, ahead, input, machine.record, id: id, request)
     // The step is not begun, so nobody knows yet what it asks for: what came is checked, and what is missing is refused once it is begun.
     lent.context.asked = full.descriptor.submitFields.filter { input.fields[$0.name] != nil }
     // Attack: without a session nobody is proved yet, and "your name is no password" would tell the name.
     if machine.record.startedIn == nil { lent = lent.anonymous }
-    do throws(InputProblem) { try full.check(lent.context, input) } catch { throw visit.refusal(error) }
-    return Following(provider: full, policy: policy, place: try await hashingPlace(for: full, lent.context, policy, ahead, machine.record, visit))
+    do throws(InputProblem) { try full.check(lent.context, input) } catch { throw request.refusal(error) }
+    return FollowUpSecret(
+      provider: full, policy: policy, place: try await hashingPlace(for: full, lent.context, policy, ahead, machine.record, request))
   }
 
   /// The code was right: on to the secret that came with it. What goes wrong there leaves the code's step passed and the next one due.
   private func goOn(
-    _ proved: ProvedStep, _ following: Following, _ input: ProviderInput, id: FlowID, _ visit: Visit
-  ) async throws(Halt) -> FlowView {
+    _ proved: ProvedStep, _ following: FollowUpSecret, _ input: ProviderInput, id: FlowID, _ request: RequestContext
+  ) async throws(FlowError) -> FlowView {
     var machine = proved.machine
-    guard try await advance(&machine, visit) == .offer([following.policy.provider]) else {
-      return try await finish(machine, proved.changes, refunding: [proved.charged], id: id, visit)
+    guard try await advance(&machine, request) == .offer([following.policy.provider]) else {
+      return try await finish(machine, proved.changes, refunding: [proved.charged], id: id, request)
     }
     let codeOnly = machine
     // What goes wrong from here on leaves the next step open, so that the same call may be made again with another secret.
     var reached = machine
-    do throws(Halt) {
+    do throws(FlowError) {
       let descriptor = following.provider.descriptor
-      let opened = try await opening(following.provider, input.declared(by: descriptor), following.policy, machine, id: id, visit)
+      let opened = try await opening(following.provider, input.declared(by: descriptor), following.policy, machine, id: id, request)
       guard opened.isComplete else {
-        return try await finish(codeOnly, proved.changes, refunding: [proved.charged], id: id, visit)
+        return try await finish(codeOnly, proved.changes, refunding: [proved.charged], id: id, request)
       }
       reached = opened.machine
-      let input = try answer(input, to: opened.step, by: descriptor, visit)
-      let lent = try await lend(following.provider, opened.step, input, opened.machine.record, id: id, visit)
-      do throws(InputProblem) { try following.provider.check(lent.context, input) } catch { throw visit.refusal(error) }
-      try demandFit(input, to: opened.step, by: descriptor, visit)
+      let input = try answer(input, to: opened.step, by: descriptor, request)
+      let lent = try await lend(following.provider, opened.step, input, opened.machine.record, id: id, request)
+      do throws(InputProblem) { try following.provider.check(lent.context, input) } catch { throw request.refusal(error) }
+      try demandFit(input, to: opened.step, by: descriptor, request)
       let judged = try await judgement(
         of: following.provider, input, lent, following.place.hasher, opened.step, following.policy, opened.machine, isNew: false, asksAgain: false,
-        id: id, visit)
+        id: id, request)
       switch judged {
       case .proved(var second):
         if following.place.isRegistration { second.machine.countsRegistration(by: following.policy.provider) }
         return try await finish(
-          second.machine, proved.changes + second.changes, refunding: [proved.charged, second.charged], id: id, visit)
-      case .waits(let waiting, let refund): return try await store(waiting, proved.changes + [refund], id: id, visit)
+          second.machine, proved.changes + second.changes, refunding: [proved.charged, second.charged], id: id, request)
+      case .waits(let waiting, let refund): return try await store(waiting, proved.changes + [refund], id: id, request)
       }
     } catch {
       // Whatever was refused, the code was right. (Where the flow has changed meanwhile, its rival has said so already.)
-      if case .refused = error { try await settle(proved.changes + [.putFlow(reached.record)], visit) }
+      if case .refused = error { try await settle(proved.changes + [.putFlow(reached.record)], request) }
       throw error
     }
   }
@@ -153,70 +154,71 @@ extension FlowEngine {
   /// The try was wrong: it stays charged, and the answer follows from its own place.
   /// - Parameter isNew: whether the step was opened by the same call; it stays open then.
   func failed(
-    _ charged: Charged, _ code: RefusalCode, _ step: StepRecord, _ machine: FlowMachine, isNew: Bool = false, id: FlowID, _ visit: Visit
-  ) async throws(Halt) -> Halt {
+    _ charged: Charged, _ code: RefusalCode, _ step: StepRecord, _ machine: FlowMachine, isNew: Bool = false, id: FlowID, _ request: RequestContext
+  ) async throws(FlowError) -> FlowError {
     let record = machine.record
     let settlement = Settlement(
-      reservation: charged.id, outcome: .failure, limits: charged.limits, timer: nil, now: visit.now,
-      attempts: attempts(charged.limits, step, record, visit))
-    let locks = try await settleFailure(settlement, keeping: isNew ? record : nil, visit)
+      reservation: charged.id, outcome: .failure, limits: charged.limits, timer: nil, now: request.now,
+      attempts: attempts(charged.limits, step, record, request))
+    let locks = try await settleFailure(settlement, keeping: isNew ? record : nil, request)
     for account in step.claimants?.map(\.id) ?? [step.account ?? record.account].compactMap(\.self) {
-      try await tell(of: locks, account: account, visit)
+      try await tell(of: locks, account: account, request)
     }
     for lock in locks {
-      var event = event(.locked, visit, record: record, id: id, step: step)
+      var event = event(.locked, request, record: record, id: id, step: step)
       event.detail["limit"] = lock.limit.name
       event.detail["lock"] = Base64URL.encode(lock.limit.counter)
       event.detail["until"] = lock.until.map { String($0.seconds) } ?? "an operator turns it on"
       audit.record(event)
     }
     for (limit, place) in zip(charged.limits, charged.places) {
-      visit.notes.note("counter.\(limit.name)", "\(place - 1) -> \(place) of \(limit.max)")
+      request.notes.note("counter.\(limit.name)", "\(place - 1) -> \(place) of \(limit.max)")
     }
     let tightest = zip(charged.limits, charged.places).min { $0.0.max - $0.1 < $1.0.max - $1.1 }?.0
     if let tightest {
-      visit.decided(by: tightest, used: nil, lockedUntil: locks.first { $0.limit.name == tightest.name }?.until)
+      request.decided(by: tightest, used: nil, lockedUntil: locks.first { $0.limit.name == tightest.name }?.until)
     }
     // The place decides, not the order in which tries that ran at once were settled: of 200 under max = 5 four answer 401.
-    let isHidden = visit.generation.policies[step.provider].map { hides($0, record) } ?? false
+    let isHidden = request.generation.policies[step.provider].map { hides($0, record) } ?? false
     let charged = isHidden ? charged.withoutTurningOff : charged
-    guard let left = charged.left else { return visit.refusal(code) }
-    if left >= 1 { return visit.refusal(code, attemptsLeft: left) }
-    if !isHidden, locks.contains(where: { $0.until == nil }) { return visit.refusal(.disabled) }
-    if let until = locks.compactMap(\.until).max() { return visit.refusal(.tooManyAttempts, until: until) }
+    guard let left = charged.left else { return request.refusal(code) }
+    if left >= 1 { return request.refusal(code, attemptsLeft: left) }
+    if !isHidden, locks.contains(where: { $0.until == nil }) { return request.refusal(.disabled) }
+    if let until = locks.compactMap(\.until).max() { return request.refusal(.tooManyAttempts, until: until) }
     // It was the last one, and its lock waits for others before it that are still being judged; or there is no lock.
     let full = zip(charged.limits, charged.places).filter { $0.max <= $1 }.map(\.0)
-    let states = try await asking { () async throws(StoreFault) in try await store.counters(full, at: visit.now) }
+    let states = try await asking { () async throws(StoreFault) in try await store.counters(full, at: request.now) }
     let until = zip(full, states).compactMap { limit, state -> Timestamp? in
-      if state.isLocked(at: visit.now) { return state.lockedUntil }
-      if let next = state.nextLock(limit, at: visit.now) { return next.until }
+      if state.isLocked(at: request.now) { return state.lockedUntil }
+      if let next = state.nextLock(limit, at: request.now) { return next.until }
       guard let window = limit.window, let oldest = state.oldest else { return nil }
       return oldest + window
     }
-    return visit.refusal(.tooManyAttempts, until: until.max() ?? visit.now + .seconds(1))
+    return request.refusal(.tooManyAttempts, until: until.max() ?? request.now + .seconds(1))
   }
 
   /// What is remembered of a failed attempt, for the operator who looks at the lock that it may lead to.
-  private func attempts(_ limits: [ResolvedLimit], _ step: StepRecord, _ record: FlowRecord, _ visit: Visit) -> [FailedAttempt] {
+  private func attempts(_ limits: [ResolvedLimit], _ step: StepRecord, _ record: FlowRecord, _ request: RequestContext) -> [FailedAttempt] {
     let origin = AttemptOrigin(
       identifier: step.identifier, account: counted(step.identifier, step.account ?? record.account, record),
-      address: visit.client.address.description)
+      address: request.client.address.description)
     // One that cannot be sealed is counted all the same: the lock then names nobody.
-    return limits.filter(\.remembersFailures).compactMap { try? origin.attempt(at: $0.counter, visit.now, by: keys) }
+    return limits.filter(\.remembersFailures).compactMap { try? origin.attempt(at: $0.counter, request.now, by: keys) }
   }
 
   /// Settles a failure; a step that was opened by the same call stays open. A flow that only memory knows costs no write.
-  private func settleFailure(_ settlement: Settlement, keeping record: FlowRecord?, _ visit: Visit) async throws(Halt) -> [LockBegun] {
-    guard let record else { return try await settle([.settle(settlement)], visit) }
+  private func settleFailure(_ settlement: Settlement, keeping record: FlowRecord?, _ request: RequestContext) async throws(FlowError) -> [LockBegun]
+  {
+    guard let record else { return try await settle([.settle(settlement)], request) }
     guard record.version > 0 else {
-      let locks = try await settle([.settle(settlement)], visit)
+      let locks = try await settle([.settle(settlement)], request)
       pending.update(record)
       return locks
     }
-    switch try await asking({ () async throws(StoreFault) in try await store.apply([.settle(settlement), .putFlow(record)], at: visit.now) }) {
+    switch try await asking({ () async throws(StoreFault) in try await store.apply([.settle(settlement), .putFlow(record)], at: request.now) }) {
     case .applied(let locks): return locks
     // A rival has changed the flow: the failure counts nevertheless.
-    case .conflict: return try await settle([.settle(settlement)], visit)
+    case .conflict: return try await settle([.settle(settlement)], request)
     }
   }
 
@@ -232,15 +234,15 @@ extension FlowEngine {
   }
 
   /// Where the code of a reset went to an identifier that is too new, the person may know it now that the code was right. The flow is over.
-  private func demandOldEnough(_ proved: ProvedStep, id: FlowID, _ visit: Visit) async throws(Halt) {
+  private func demandOldEnough(_ proved: ProvedStep, id: FlowID, _ request: RequestContext) async throws(FlowError) {
     let record = proved.machine.record
     guard record.purpose.isReset, let account = try await loadAccount(record.account) else { return }
-    do throws(Halt) {
-      try demandResetProof(record, account, visit)
+    do throws(FlowError) {
+      try demandResetProof(record, account, request)
     } catch {
       var machine = proved.machine
       machine.failed()
-      _ = try await store(machine, proved.changes, id: id, visit)
+      _ = try await store(machine, proved.changes, id: id, request)
       throw error
     }
   }
@@ -251,40 +253,40 @@ extension FlowEngine {
   ///   - timer: of a code, to be cleared.
   ///   - judged: the provider's record that the proof was judged by.
   func passing(
-    _ charged: Charged, _ step: StepRecord, _ proof: Proof, judgedBy judged: KeptRecord.Judged = .init(hash: nil), for purpose: StepPurpose,
-    _ subject: ProofSubject, _ also: ProviderName?, _ timer: ResendTimer?, _ before: FlowMachine, id: FlowID, _ visit: Visit
-  ) throws(Halt) -> ProvedStep {
+    _ charged: Charged, _ step: StepRecord, _ proof: Proof, judgedBy judged: StoredRecord.Judged = .init(hash: nil), for purpose: StepPurpose,
+    _ subject: ProofSubject, _ also: ProviderName?, _ timer: ResendTimer?, _ before: FlowMachine, id: FlowID, _ request: RequestContext
+  ) throws(FlowError) -> ProvedStep {
     var machine = before
     let name = step.provider
     // Setting a PIN is not passing it. Who makes an account by a password has nothing else to have passed.
     let isFactor = purpose != .set || machine.record.purpose.registersFactor
     let main = subject.held.first ?? proof.proved.first
     var passed = PassedProof(
-      PassedStep(provider: name, at: visit.now, identifier: main.map { keys.proofHash(of: $0) }, isMultiFactor: proof.isMultiFactor),
+      PassedStep(provider: name, at: request.now, identifier: main.map { keys.proofHash(of: $0) }, isMultiFactor: proof.isMultiFactor),
       account: subject.account)
     (passed.proved, passed.held) = (proof.proved, subject.held)
     (passed.isFactor, passed.holder) = (isFactor, subject.holder)
     machine.passed(passed)
-    if let descriptor = registry(visit).descriptor(name) {
+    if let descriptor = registry(request).descriptor(name) {
       let identifiers = proof.proved.isEmpty ? [step.identifier].compactMap(\.self) : proof.proved
       machine.tells(ProvidedFacts.of(descriptor, proof, about: identifiers), of: name)
     }
     // Attack: someone who has one factor opens the step that sets up another on the way into the account, and finishes it when the owner has set one
     // up. Such a step was required because the account had none, so it still has to have none.
     let isEnrolment = before.due?.requirement == .enroll
-    let basis = isEnrolment ? KeptRecord.Judged(hash: nil) : judged
-    let kept: KeptRecord?
+    let basis = isEnrolment ? StoredRecord.Judged(hash: nil) : judged
+    let kept: StoredRecord?
     switch proof.record {
     case .keep: kept = nil
-    case .remove: kept = KeptRecord(sealed: nil, judgedBy: judged)
+    case .remove: kept = StoredRecord(sealed: nil, judgedBy: judged)
     // Who only proves changes nothing but the record's form, such as a hash at today's cost.
     case .replace(let new) where purpose == .prove:
-      kept = KeptRecord(sealed: try seal(record: new, of: name, id: id, visit), judgedBy: judged, isRenewal: true)
+      kept = StoredRecord(sealed: try seal(record: new, of: name, id: id, request), judgedBy: judged, isRenewal: true)
     // Attack: a flow of the thief's that makes a PIN waits until the owner has made one, or comes in the very moment, and takes its place.
     case .replace(let new):
       let isAddition = machine.record.purpose.needsHeldProof || isEnrolment
-      kept = KeptRecord(sealed: try seal(record: new, of: name, id: id, visit), judgedBy: isAddition ? basis : nil)
-    case .replaceOnce(let new): kept = KeptRecord(sealed: try seal(record: new, of: name, id: id, visit), judgedBy: basis)
+      kept = StoredRecord(sealed: try seal(record: new, of: name, id: id, request), judgedBy: isAddition ? basis : nil)
+    case .replaceOnce(let new): kept = StoredRecord(sealed: try seal(record: new, of: name, id: id, request), judgedBy: basis)
     }
     machine.gathers { gathered in
       // Attack: an account of the attacker's that the other site once gave the victim's address, and does not vouch for. Nobody has proved it here.
@@ -298,27 +300,29 @@ extension FlowEngine {
     var changes: [Change] = [
       // Attack: whoever claims the address of another signs in there now and then, so that their wrong guesses at the other's password are never so
       // many in a row that they turn it off. What is right for one of several claimants says nothing of the tries at the others.
-      charged.settled(step.challenge == nil && (step.claimants?.count ?? 0) > 1 ? .refund : .success, visit),
-      .audit(event(.codeVerified, visit, record: machine.record, id: id, step: step)),
+      charged.settled(step.challenge == nil && (step.claimants?.count ?? 0) > 1 ? .refund : .success, request),
+      .audit(event(.codeVerified, request, record: machine.record, id: id, step: step)),
     ]
     if let timer { changes.append(.clearTimer(timer.key)) }
     return ProvedStep(machine: machine, changes: changes, charged: charged)
   }
 
   /// Goes on after a right try, and gives it back where that cannot be stored.
-  func finish(_ before: FlowMachine, _ changes: [Change], refunding tries: [Charged], id: FlowID, _ visit: Visit) async throws(Halt) -> FlowView {
+  func finish(_ before: FlowMachine, _ changes: [Change], refunding tries: [Charged], id: FlowID, _ request: RequestContext) async throws(FlowError)
+    -> FlowView
+  {
     var machine = before
     do {
-      return try await carryOn(&machine, id: id, visit, changes: changes)
+      return try await carryOn(&machine, id: id, request, changes: changes)
     } catch {
       // The pass was not stored, whatever the reason: the try was none. Its code is spent by a rival, or it still works.
       switch error {
       case .store: break
       case .refused, .policy:
         let refunds = tries.map { charged in
-          Change.settle(Settlement(reservation: charged.id, outcome: .refund, limits: charged.limits, timer: nil, now: visit.now))
+          Change.settle(Settlement(reservation: charged.id, outcome: .refund, limits: charged.limits, timer: nil, now: request.now))
         }
-        try await settle(refunds, visit)
+        try await settle(refunds, request)
       }
       throw error
     }

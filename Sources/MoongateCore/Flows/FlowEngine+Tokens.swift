@@ -13,8 +13,8 @@ extension FlowEngine {
 
   /// The tokens of the session's account, by name.
   package func personalTokens(client: ClientContext) async -> Result<[AccessToken], Refusal> {
-    await answer(client, flow: nil) { visit throws(Halt) in
-      guard let own = visit.client.session, own.isLive(at: visit.now) else { throw visit.refusal(.unauthenticated) }
+    await answer(client, flow: nil) { request throws(FlowError) in
+      guard let own = request.client.session, own.isLive(at: request.now) else { throw request.refusal(.unauthenticated) }
       let all = try await asking { () async throws(StoreFault) in try await store.accessTokens(of: own.account.id) }
       return all.filter { $0.owner?.epoch == own.account.epoch }
     }
@@ -22,7 +22,7 @@ extension FlowEngine {
 
   /// Whether the session may make a token now, which needs a recent proof of something that the account holds.
   package func mayMakeToken(client: ClientContext) async -> Result<Void, Refusal> {
-    await answer(client, flow: nil) { visit throws(Halt) in _ = try tokenOwner(visit) }
+    await answer(client, flow: nil) { request throws(FlowError) in _ = try tokenOwner(request) }
   }
 
   /// Makes a token for the session's account.
@@ -31,29 +31,29 @@ extension FlowEngine {
   package func makeToken(
     named text: String, for lifetime: Duration, client: ClientContext
   ) async -> Result<MadeAccessToken, Refusal> {
-    await answer(client, flow: nil) { visit throws(Halt) in
-      let account = try tokenOwner(visit)
+    await answer(client, flow: nil) { request throws(FlowError) in
+      let account = try tokenOwner(request)
       guard let name = PersonalTokenName(text) else {
-        throw visit.refusal(.invalidInput, detail: "Please enter a name of at most 60 characters.", field: "name")
+        throw request.refusal(.invalidInput, detail: "Please enter a name of at most 60 characters.", field: "name")
       }
       guard Self.tokenLifetimes.contains(lifetime) else {
-        throw visit.refusal(.invalidInput, detail: "A token lives for 1 to 366 days.", field: "expires")
+        throw request.refusal(.invalidInput, detail: "A token lives for 1 to 366 days.", field: "expires")
       }
       let secret = AccessTokenSecret(from: random).text
       let token = AccessToken(
-        id: AccessToken.newID(random), name: name.text, owner: AccountVersion(account), createdAt: visit.now, expiresAt: visit.now + lifetime,
+        id: AccessToken.newID(random), name: name.text, owner: AccountVersion(account), createdAt: request.now, expiresAt: request.now + lifetime,
         hash: keys.accessTokenHash(secret))
-      let event = AuditEvent.about(token, .tokenCreated, at: visit.now, random, address: visit.client.address)
+      let event = AuditEvent.about(token, .tokenCreated, at: request.now, random, address: request.client.address)
       let changes: [Change] = [
         .demandEpoch(AccountVersion(account)), .putAccessToken(token, most: Self.mostPersonalTokens), .audit(event),
       ]
-      switch try await asking({ () async throws(StoreFault) in try await store.apply(changes, at: visit.now) }) {
+      switch try await asking({ () async throws(StoreFault) in try await store.apply(changes, at: request.now) }) {
       case .applied: return MadeAccessToken(token: token, secret: secret)
       case .conflict(.tokenNameTaken):
-        throw visit.refusal(.invalidInput, detail: "You have a token of this name already.", field: "name")
+        throw request.refusal(.invalidInput, detail: "You have a token of this name already.", field: "name")
       case .conflict(.tooManyTokens):
-        throw visit.refusal(.denied, detail: "You have \(Self.mostPersonalTokens) tokens already. Remove one first.")
-      case .conflict(let conflict): throw visit.refusal(conflict)
+        throw request.refusal(.denied, detail: "You have \(Self.mostPersonalTokens) tokens already. Remove one first.")
+      case .conflict(let conflict): throw request.refusal(conflict)
       }
     }
   }
@@ -61,25 +61,25 @@ extension FlowEngine {
   /// Ends a token of the session's account. Asks for no proof: who has lost a token wants it gone.
   /// - Returns: 404 where the account has no such token; whether somebody else has is not told.
   package func revokeToken(_ id: String, client: ClientContext) async -> Result<Void, Refusal> {
-    await answer(client, flow: nil) { visit throws(Halt) in
-      guard let own = visit.client.session, own.isLive(at: visit.now) else { throw visit.refusal(.unauthenticated) }
+    await answer(client, flow: nil) { request throws(FlowError) in
+      guard let own = request.client.session, own.isLive(at: request.now) else { throw request.refusal(.unauthenticated) }
       let all = try await asking { () async throws(StoreFault) in try await store.accessTokens(of: own.account.id) }
-      guard let token = all.first(where: { $0.id == id }) else { throw visit.refusal(.notFound) }
-      let event = AuditEvent.about(token, .tokenRevoked, at: visit.now, random, address: visit.client.address)
-      let result = try await asking { () async throws(StoreFault) in try await store.apply([.endAccessToken(id), .audit(event)], at: visit.now) }
-      guard case .applied = result else { throw visit.refusal(.notFound) }
+      guard let token = all.first(where: { $0.id == id }) else { throw request.refusal(.notFound) }
+      let event = AuditEvent.about(token, .tokenRevoked, at: request.now, random, address: request.client.address)
+      let result = try await asking { () async throws(StoreFault) in try await store.apply([.endAccessToken(id), .audit(event)], at: request.now) }
+      guard case .applied = result else { throw request.refusal(.notFound) }
     }
   }
 
   /// The account that may make a token.
   ///
   /// Attack: a stolen session makes a token, and with it stays for a year.
-  private func tokenOwner(_ visit: Visit) throws(Halt) -> Account {
-    guard visit.client.session?.isLive(at: visit.now) ?? false else { throw visit.refusal(.unauthenticated) }
-    guard visit.generation.takesPersonalTokens else {
-      throw visit.refusal(.denied, detail: "No service here takes personal access tokens.")
+  private func tokenOwner(_ request: RequestContext) throws(FlowError) -> Account {
+    guard request.client.session?.isLive(at: request.now) ?? false else { throw request.refusal(.unauthenticated) }
+    guard request.generation.takesPersonalTokens else {
+      throw request.refusal(.denied, detail: "No service here takes personal access tokens.")
     }
-    return try held(visit)
+    return try held(request)
   }
 }
 

@@ -4,8 +4,8 @@ import MoongateSDK
 
 extension FlowEngine {
   /// The flow for its client. Never a token, never a code.
-  func view(of record: FlowRecord, id: FlowID, _ visit: Visit) async throws(Halt) -> FlowView {
-    let isOfBrowser = record.browser != nil && record.browser == visit.client.browser
+  func view(of record: FlowRecord, id: FlowID, _ request: RequestContext) async throws(FlowError) -> FlowView {
+    let isOfBrowser = record.browser != nil && record.browser == request.client.browser
     // Attack: who created an app's flow asks for it while somebody else goes on with it in a browser, and reads whom the code went to.
     if record.app != nil, record.browser != nil, !isOfBrowser, record.status != .complete || record.appCode != nil {
       return FlowView(
@@ -20,9 +20,9 @@ extension FlowEngine {
     let account = isTold ? try await loadAccount(record.account) : nil
     var view = FlowView(
       id: id, flow: record.name, purpose: record.purpose, status: record.status, expiresAt: record.expiresAt,
-      choices: record.step == nil && record.accountChoice == nil ? try await choices(due, of: record, visit) : [],
-      step: try await step(of: record, id: id, visit), passed: record.passed,
-      account: account.map { AccountView($0, isNew: record.isNewAccount, pads: visit.generation.pads) },
+      choices: record.step == nil && record.accountChoice == nil ? try await choices(due, of: record, request) : [],
+      step: try await step(of: record, id: id, request), passed: record.passed,
+      account: account.map { AccountView($0, isNew: record.isNewAccount, pads: request.generation.pads) },
       session: nil, next: isTold ? record.completedNext : nil, isOfBrowser: isOfBrowser)
     view.isUnderWay = !record.passed.isEmpty || record.basis?.introduced.isEmpty == false
     view.returnTo = record.returnTo
@@ -34,22 +34,22 @@ extension FlowEngine {
 
   /// What may be begun. Of several, those that lead somewhere for the person, once it is proved who that is: before, it would tell a stranger
   /// what they have.
-  private func choices(_ due: StepRule?, of record: FlowRecord, _ visit: Visit) async throws(Halt) -> [ProviderName] {
-    let configured = due.map { beginnable($0, visit) } ?? []
+  private func choices(_ due: StepRule?, of record: FlowRecord, _ request: RequestContext) async throws(FlowError) -> [ProviderName] {
+    let configured = due.map { beginnable($0, request) } ?? []
     // What accounts.lua requires was chosen by what the account has.
     guard configured.count > 1, due?.requirement == nil, let account = try await loadAccount(record.account) else { return configured }
-    let open = configured.filter { isOpen($0, to: account, in: record.purpose, visit) }
+    let open = configured.filter { isOpen($0, to: account, in: record.purpose, request) }
     return open.isEmpty ? configured : open
   }
 
-  private func step(of record: FlowRecord, id: FlowID, _ visit: Visit) async throws(Halt) -> StepView? {
+  private func step(of record: FlowRecord, id: FlowID, _ request: RequestContext) async throws(FlowError) -> StepView? {
     if let choice = record.accountChoice {
       var view = StepView(
         provider: choice.provider, fields: [], sentTo: nil, expiresAt: nil, resendAt: nil, attemptsLeft: nil, resendsLeft: nil, isSkippable: false)
       view.accounts = try await options(choice)
       return view
     }
-    guard let step = record.step, let provider = registry(visit)[step.provider] else { return nil }
+    guard let step = record.step, let provider = registry(request)[step.provider] else { return nil }
     var view = StepView(
       provider: step.provider, fields: step.challenge.map { [$0.rule.field] } ?? step.fields ?? provider.descriptor.submitFields,
       sentTo: record.hidesRecipient ? step.identifier?.hint : step.identifier?.display,
@@ -57,30 +57,30 @@ extension FlowEngine {
       redirectTo: step.redirectTo)
     view.shown = try shown(step, of: record, id: id)
     let isCeremony = view.shown.contains { if case .ceremony = $0 { true } else { false } }
-    if let wait = step.wait { view.retryAfter = max(.zero, wait.due - visit.now) }
+    if let wait = step.wait { view.retryAfter = max(.zero, wait.due - request.now) }
     if step.wait != nil || isCeremony {
-      view.alternatives = try await choices(record.due, of: record, visit).filter { $0 != step.provider }
+      view.alternatives = try await choices(record.due, of: record, request).filter { $0 != step.provider }
     }
-    view.fallbacks = fallbacks(of: step, record, visit)
-    guard let policy = visit.generation.policies[step.provider] else { return view }
-    let subject = subject(of: step, policy, record, visit)
+    view.fallbacks = fallbacks(of: step, record, request)
+    guard let policy = request.generation.policies[step.provider] else { return view }
+    let subject = subject(of: step, policy, record, request)
     let account = policy.hasVaryingNumbers ? try await loadAccount(subject.account) : nil
-    let limits = try limits(policy, subject, facts: facts(record, subject: subject, account: account, visit), expiredAt: nil, visit)
+    let limits = try limits(policy, subject, facts: facts(record, subject: subject, account: account, request), expiredAt: nil, request)
     let timer = step.challenge == nil ? nil : limits.timer
-    let also = try await otherVerifyLimits(of: step, record, beside: limits.verify, visit)
-    let standing = try await asking { () async throws(StoreFault) in try await store.standing(limits.all + also, timer, at: visit.now) }
+    let also = try await otherVerifyLimits(of: step, record, beside: limits.verify, request)
+    let standing = try await asking { () async throws(StoreFault) in try await store.standing(limits.all + also, timer, at: request.now) }
     let states = standing.counters
     let isTold = { (limit: ResolvedLimit) in !hides(policy, record) || !limit.turnsPersonOff }
     let send = zip(limits.send, states.prefix(limits.send.count)).filter { isTold($0.0) }
     let tries = Array(zip(limits.verify, states.dropFirst(limits.send.count))) + zip(also, states.dropFirst(limits.all.count))
     let verify = tries.filter { isTold($0.0) }
-    view.attemptsLeft = verify.map { $1.isLocked(at: visit.now) || $1.isDisabled ? 0 : max(0, $0.max - $1.used) }.min()
-    view.lockedUntil = verify.compactMap { $1.isLocked(at: visit.now) ? $1.lockedUntil : nil }.max()
+    view.attemptsLeft = verify.map { $1.isLocked(at: request.now) || $1.isDisabled ? 0 : max(0, $0.max - $1.used) }.min()
+    view.lockedUntil = verify.compactMap { $1.isLocked(at: request.now) ? $1.lockedUntil : nil }.max()
     guard let challenge = step.challenge else { return view }
-    view.resendsLeft = send.map { $1.isLocked(at: visit.now) || $1.isDisabled ? 0 : max(0, $0.max - $1.used) }.min()
+    view.resendsLeft = send.map { $1.isLocked(at: request.now) || $1.isDisabled ? 0 : max(0, $0.max - $1.used) }.min()
     // Once the code has expired a resend is open at once, unless a limit is full.
     let open = send.compactMap { limit, state -> Timestamp? in
-      if state.isLocked(at: visit.now) { return state.lockedUntil }
+      if state.isLocked(at: request.now) { return state.lockedUntil }
       guard state.used >= limit.max, let window = limit.window, let oldest = state.oldest else { return nil }
       return oldest + window
     }

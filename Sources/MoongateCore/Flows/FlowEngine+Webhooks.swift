@@ -17,15 +17,15 @@ extension FlowEngine {
   ///
   /// Attack: whoever likes can send a request here. The provider verifies it; until then it can do no more than any other client can.
   package func receive(_ webhook: WebhookRequest, for name: ProviderName, client: ClientContext) async -> Result<WebhookAnswer, Refusal> {
-    await answer(client, flow: nil) { visit throws(Halt) in
-      visit.notes.note("act", "webhook")
-      guard receivesWebhooks(name, in: visit.generation), let receiver = registry(visit)[name] as? any WebhookReceiver else {
-        throw visit.refusal(.notFound)
+    await answer(client, flow: nil) { request throws(FlowError) in
+      request.notes.note("act", "webhook")
+      guard receivesWebhooks(name, in: request.generation), let receiver = registry(request)[name] as? any WebhookReceiver else {
+        throw request.refusal(.notFound)
       }
       // What a vendor tells of people is none of a log's business.
       let sent = ProviderInput(fields: ["body": .text(String(decoding: webhook.body, as: UTF8.self))], defaultRegion: "")
-      let redaction = redaction(of: name, sent, [], visit)
-      let tools = tools(for: receiver, redaction, visit)
+      let redaction = redaction(of: name, sent, [], request)
+      let tools = tools(for: receiver, redaction, request)
       let start = ContinuousClock.now
       do {
         let answer = try await receiver.receive(webhook, with: tools)
@@ -38,8 +38,8 @@ extension FlowEngine {
         providerMetrics.record(.hook, of: name, .fault, since: start)
         logger.error(
           "a provider failed",
-          metadata: ["decision": "\(visit.client.decision)", "provider": "\(name)", "fault": "\(redaction("\(error)"))"])
-        throw visit.refusal(.busy)
+          metadata: ["decision": "\(request.client.decision)", "provider": "\(name)", "fault": "\(redaction("\(error)"))"])
+        throw request.refusal(.busy)
       }
     }
   }

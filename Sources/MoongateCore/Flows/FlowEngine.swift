@@ -10,7 +10,7 @@ package struct FlowEngine: Sendable {
   let providers: ProviderRegistry
   let delivery: any DeliveryService
   let web: any WebClient
-  let hashing: any HashingPlaces
+  let hashing: any HashingPermits
   let clock: any GatewayClock
   let random: any RandomSource
   let keys: KeyRing
@@ -25,9 +25,9 @@ package struct FlowEngine: Sendable {
   /// Those that messages can be in.
   let languages: any MessageLanguages
   /// Those who wait for tries before theirs to be settled.
-  let waiting = Places(1_000)
+  let waiting = ConcurrencyLimit(1_000)
   /// Those whose account is being exported.
-  let exports = Places(2)
+  let exports = ConcurrencyLimit(2)
 
   /// - Parameters:
   ///   - web: how providers reach other sites; nobody by default.
@@ -37,7 +37,7 @@ package struct FlowEngine: Sendable {
   ///   - sharesFlows: whether what one gateway creates another may begin: flows are then stored from their creation on, and not kept in memory.
   package init(
     store: any Store, generations: ActiveGeneration, providers: ProviderRegistry, delivery: any DeliveryService,
-    web: any WebClient = UnreachableWeb(), hashing: any HashingPlaces = NoHashingPlaces(), clock: any GatewayClock, random: any RandomSource,
+    web: any WebClient = UnreachableWeb(), hashing: any HashingPermits = UnavailableHashing(), clock: any GatewayClock, random: any RandomSource,
     keys: KeyRing, audit: AuditTrail, logger: Logger, policyFaults: PolicyFaultLog? = nil,
     languages: any MessageLanguages = EnglishMessages(), sharesFlows: Bool = false
   ) {
@@ -65,98 +65,98 @@ package struct FlowEngine: Sendable {
   package func create(
     _ name: String, returnTo: String?, browser: TokenHash?, app: AppReturn? = nil, client: ClientContext
   ) async -> Result<FlowView, Refusal> {
-    await answer(client, flow: nil) { visit throws(Halt) in
+    await answer(client, flow: nil) { request throws(FlowError) in
       let id = FlowID(from: random)
-      let machine = try await draft(name, id: id, returnTo: returnTo, browser: browser, app: app, visit)
+      let machine = try await draft(name, id: id, returnTo: returnTo, browser: browser, app: app, request)
       // Any gateway of the store may begin it.
-      if sharesFlows { return try await store(machine, [], id: id, visit) }
+      if sharesFlows { return try await store(machine, [], id: id, request) }
       pending.put(
-        machine.record, from: client.address.countingKey, at: visit.now, within: visit.generation.gateway.connectionLimits.flows)
-      return try await view(of: machine.record, id: id, visit)
+        machine.record, from: client.address.countingKey, at: request.now, within: request.generation.gateway.connectionLimits.flows)
+      return try await view(of: machine.record, id: id, request)
     }
   }
 
   /// What a flow would offer first to who asks. Nothing is begun: for pages that lead on to the step that it is about.
   /// - Parameter forChange: only what authorises a change of the account (`demandHeldProof`).
   package func offers(_ name: String, forChange: Bool = false, client: ClientContext) async -> Result<[ProviderName], Refusal> {
-    await answer(client, flow: nil) { visit throws(Halt) in
+    await answer(client, flow: nil) { request throws(FlowError) in
       let id = FlowID(from: random)
-      let machine = try await draft(name, id: id, returnTo: nil, browser: nil, app: nil, visit)
-      let choices = try await view(of: machine.record, id: id, visit).choices
+      let machine = try await draft(name, id: id, returnTo: nil, browser: nil, app: nil, request)
+      let choices = try await view(of: machine.record, id: id, request).choices
       guard forChange, let account = client.session?.account else { return choices }
-      let authority = self.authority(over: account, visit)
+      let authority = self.authority(over: account, request)
       let able = choices.filter(authority.canAuthorise)
-      guard !able.isEmpty else { throw unauthorised(authority, visit) }
+      guard !able.isEmpty else { throw unauthorised(authority, request) }
       return able
     }
   }
 
   /// The end of the lock that keeps the account of the client's session from proving a factor in a flow; nil without a lock. Nothing is stored.
   package func lock(of provider: ProviderName, in name: String, client: ClientContext) async -> Result<Timestamp?, Refusal> {
-    await answer(client, flow: nil) { visit throws(Halt) in
+    await answer(client, flow: nil) { request throws(FlowError) in
       let id = FlowID(from: random)
-      var record = try await draft(name, id: id, returnTo: nil, browser: nil, app: nil, visit).record
+      var record = try await draft(name, id: id, returnTo: nil, browser: nil, app: nil, request).record
       record.step = StepRecord(provider: provider, identifier: nil, isSkippable: false, account: nil, challenge: nil)
-      return try await view(of: record, id: id, visit).step?.lockedUntil
+      return try await view(of: record, id: id, request).step?.lockedUntil
     }
   }
 
   /// A flow as it begins, kept nowhere yet.
   private func draft(
-    _ name: String, id: FlowID, returnTo: String?, browser: TokenHash?, app: AppReturn?, _ visit: Visit
-  ) async throws(Halt) -> FlowMachine {
-    guard let definition = visit.generation.flows[name] else {
-      throw visit.refusal(.invalidInput, detail: "There is no flow of this name.", field: "flow")
+    _ name: String, id: FlowID, returnTo: String?, browser: TokenHash?, app: AppReturn?, _ request: RequestContext
+  ) async throws(FlowError) -> FlowMachine {
+    guard let definition = request.generation.flows[name] else {
+      throw request.refusal(.invalidInput, detail: "There is no flow of this name.", field: "flow")
     }
-    let client = visit.client
+    let client = request.client
     var session: SessionSnapshot?
-    if definition.needsSession(by: registry(visit)) {
-      guard let own = client.session, own.isLive(at: visit.now) else { throw visit.refusal(.unauthenticated) }
+    if definition.needsSession(by: registry(request)) {
+      guard let own = client.session, own.isLive(at: request.now) else { throw request.refusal(.unauthenticated) }
       guard app == nil else {
-        throw visit.refusal(
+        throw request.refusal(
           .invalidInput, detail: "An app can take over a sign-in, not a flow of someone who is signed in.", field: "code_challenge")
       }
       session = own
     }
     let choices = Set(definition.steps.flatMap(\.choices))
     var record = FlowRecord(
-      id: id.hash, definition: definition, codes: visit.generation.policies.filter { choices.contains($0.key) }.mapValues(CodeTexts.init),
-      createdAt: visit.now, returnTo: returnTo, browser: browser, network: client.address.networkKey,
+      id: id.hash, definition: definition, codes: request.generation.policies.filter { choices.contains($0.key) }.mapValues(CodeTexts.init),
+      createdAt: request.now, returnTo: returnTo, browser: browser, network: client.address.networkKey,
       account: session.map { AccountVersion($0.account) }, startedIn: session?.session.id, app: app)
     record.origin = Base64URL.encode(keys.counterKey([Array("flow".utf8), client.address.countingKey]).prefix(12))
     var machine = FlowMachine(record)
-    try demandChangeProof(record, visit)
+    try demandChangeProof(record, request)
     // A flow in which nothing applies proves nothing.
-    guard case .offer(let offered) = try await advance(&machine, visit) else { throw visit.refusal(.denied) }
-    if offered.allSatisfy({ record.stepPurpose(of: $0) == .set }) { try await demandProof(before: .set, machine.record, visit) }
-    if record.purpose.isReset, let session { try demandResettable(offered, record.purpose, session.account, visit) }
+    guard case .offer(let offered) = try await advance(&machine, request) else { throw request.refusal(.denied) }
+    if offered.allSatisfy({ record.stepPurpose(of: $0) == .set }) { try await demandProof(before: .set, machine.record, request) }
+    if record.purpose.isReset, let session { try demandResettable(offered, record.purpose, session.account, request) }
     return machine
   }
 
   /// The flow as it stands.
   package func view(_ id: FlowID, client: ClientContext) async -> Result<FlowView, Refusal> {
-    await answer(client, flow: id) { visit throws(Halt) in
-      let machine = try await load(id, visit, completeToo: true, as: .look)
-      return try await view(of: machine.record, id: id, visit)
+    await answer(client, flow: id) { request throws(FlowError) in
+      let machine = try await load(id, request, completeToo: true, as: .look)
+      return try await view(of: machine.record, id: id, request)
     }
   }
 
   /// Leaves out the step, where it may be.
   package func skip(_ id: FlowID, client: ClientContext) async -> Result<FlowView, Refusal> {
-    await answer(client, flow: id) { visit throws(Halt) in
-      var machine = try await load(id, visit)
-      guard machine.skipped() else { throw visit.refusal(.stepNotOpen) }
-      let skipped = event(.stepSkipped, visit, record: machine.record, id: id)
-      return try await carryOn(&machine, id: id, visit, changes: [.audit(skipped)])
+    await answer(client, flow: id) { request throws(FlowError) in
+      var machine = try await load(id, request)
+      guard machine.skipped() else { throw request.refusal(.stepNotOpen) }
+      let skipped = event(.stepSkipped, request, record: machine.record, id: id)
+      return try await carryOn(&machine, id: id, request, changes: [.audit(skipped)])
     }
   }
 
   /// Ends the flow.
   package func delete(_ id: FlowID, client: ClientContext) async -> Result<Void, Refusal> {
-    await answer(client, flow: id) { visit throws(Halt) in
-      _ = try await load(id, visit, as: .look)
+    await answer(client, flow: id) { request throws(FlowError) in
+      _ = try await load(id, request, as: .look)
       pending.remove(id.hash)
-      _ = try await asking { () async throws(StoreFault) in try await store.apply([.deleteFlow(id.hash)], at: visit.now) }
+      _ = try await asking { () async throws(StoreFault) in try await store.apply([.deleteFlow(id.hash)], at: request.now) }
     }
   }
 }
@@ -171,15 +171,15 @@ extension FlowEngine {
 extension FlowEngine {
   /// Runs a verb and turns whatever stops it into a refusal with its decision in the audit trail.
   func answer<Answer: Sendable>(
-    _ client: ClientContext, flow: FlowID?, _ body: (Visit) async throws(Halt) -> Answer
+    _ client: ClientContext, flow: FlowID?, _ body: (RequestContext) async throws(FlowError) -> Answer
   ) async -> Result<Answer, Refusal> {
     let now = clock.now()
-    let visit = Visit(client: client, now: now, generation: generations.current, device: keys.device(client.device, at: now))
+    let request = RequestContext(client: client, now: now, generation: generations.current, device: keys.device(client.device, at: now))
     do {
-      return .success(try await body(visit))
+      return .success(try await body(request))
     } catch {
-      var detail = visit.notes.lines
-      detail["generation"] = visit.generation.id
+      var detail = request.notes.lines
+      detail["generation"] = request.generation.id
       var refusal: Refusal
       switch error {
       case .refused(let given):
@@ -200,54 +200,56 @@ extension FlowEngine {
       }
       refusal.decision = audit.record(
         AuditEvent(
-          id: client.decision, at: visit.now, kind: .refused, flow: visit.notes.subject.flow, flowPrefix: flow?.prefix,
-          provider: visit.notes.subject.provider, account: visit.notes.subject.account ?? client.session?.account.id,
-          identifier: visit.notes.subject.identifier, address: client.address.description, code: refusal.code.name, detail: detail))
+          id: client.decision, at: request.now, kind: .refused, flow: request.notes.subject.flow, flowPrefix: flow?.prefix,
+          provider: request.notes.subject.provider, account: request.notes.subject.account ?? client.session?.account.id,
+          identifier: request.notes.subject.identifier, address: client.address.description, code: refusal.code.name, detail: detail))
       return .failure(refusal)
     }
   }
 
   /// Asks the store.
-  func asking<Answer>(_ body: () async throws(StoreFault) -> Answer) async throws(Halt) -> Answer {
+  func asking<Answer>(_ body: () async throws(StoreFault) -> Answer) async throws(FlowError) -> Answer {
     do { return try await body() } catch { throw .store(error) }
   }
 
   /// The flow, if it takes verbs and is this client's.
-  func load(_ id: FlowID, _ visit: Visit, completeToo: Bool = false, as use: FlowUse = .drive) async throws(Halt) -> FlowMachine {
+  func load(_ id: FlowID, _ request: RequestContext, completeToo: Bool = false, as use: FlowUse = .drive) async throws(FlowError) -> FlowMachine {
     var found = pending.find(id.hash)
     if found == nil { found = try await asking { () async throws(StoreFault) in try await store.flow(id.hash) } }
-    guard let stored = found, let record = try await bound(stored, to: visit.client, for: use, visit) else { throw visit.refusal(.flowNotFound) }
-    try demandOwnSession(record, visit)
+    guard let stored = found, let record = try await bound(stored, to: request.client, for: use, request) else {
+      throw request.refusal(.flowNotFound)
+    }
+    try demandOwnSession(record, request)
     let machine = FlowMachine(record)
-    switch machine.closed(at: visit.now) {
+    switch machine.closed(at: request.now) {
     case nil: return machine
-    case .gone: throw visit.refusal(.flowNotFound)
-    case .expired: throw visit.refusal(.flowExpired)
+    case .gone: throw request.refusal(.flowNotFound)
+    case .expired: throw request.refusal(.flowExpired)
     case .over:
-      guard completeToo, record.status == .complete else { throw visit.refusal(.stepNotOpen) }
+      guard completeToo, record.status == .complete else { throw request.refusal(.stepNotOpen) }
       return machine
     }
   }
 
   /// Moves on to the next step that applies.
-  func advance(_ machine: inout FlowMachine, _ visit: Visit) async throws(Halt) -> FlowMachine.Action {
+  func advance(_ machine: inout FlowMachine, _ request: RequestContext) async throws(FlowError) -> FlowMachine.Action {
     while true {
       switch machine.next {
       case .offer, .chooseAccount: return machine.next
-      case .complete: guard try await requireNext(&machine, visit) else { return .complete }
+      case .complete: guard try await requireNext(&machine, request) else { return .complete }
       case .askWhether(let function):
         // A function that the active generation does not have any more cannot excuse anyone: the step applies.
-        let isKnown = visit.generation.flows[machine.record.name]?.steps.contains { $0.when == function } ?? false
-        machine.stepApplies(isKnown ? try await condition(function, machine.record, visit) : true)
+        let isKnown = request.generation.flows[machine.record.name]?.steps.contains { $0.when == function } ?? false
+        machine.stepApplies(isKnown ? try await condition(function, machine.record, request) : true)
       }
     }
   }
 
   /// A line of the audit trail about this flow.
-  func event(_ kind: AuditEvent.Kind, _ visit: Visit, record: FlowRecord, id: FlowID, step: StepRecord? = nil) -> AuditEvent {
+  func event(_ kind: AuditEvent.Kind, _ request: RequestContext, record: FlowRecord, id: FlowID, step: StepRecord? = nil) -> AuditEvent {
     AuditEvent(
-      id: DecisionID(from: random), at: visit.now, kind: kind, flow: record.name, flowPrefix: id.prefix, provider: step?.provider,
+      id: DecisionID(from: random), at: request.now, kind: kind, flow: record.name, flowPrefix: id.prefix, provider: step?.provider,
       account: record.account ?? step?.account, identifier: step?.identifier.map { keys.logHash($0.value) },
-      address: visit.client.address.description, detail: ["request": visit.client.decision.text])
+      address: request.client.address.description, detail: ["request": request.client.decision.text])
   }
 }

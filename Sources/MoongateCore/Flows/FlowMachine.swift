@@ -74,7 +74,7 @@ package struct FlowMachine: Sendable {
   ///   - judged: what a try was judged by before it asked; nil where it is asked for the first time.
   package mutating func waits(
     for fields: [InputField]?, showing shown: SealedBytes? = nil, at site: String?, polling wait: StepWait? = nil, state: [UInt8],
-    judgedBy judged: KeptRecord.Judged? = nil
+    judgedBy judged: StoredRecord.Judged? = nil
   ) {
     record.step?.fields = fields
     record.step?.shown = shown
@@ -104,7 +104,7 @@ package struct FlowMachine: Sendable {
   package mutating func closedStep() { record.step = nil }
 
   /// Something is to be handed over when the flow completes.
-  package mutating func gathers(_ change: (inout Gathered) -> Void) { change(&record.gathered) }
+  package mutating func gathers(_ change: (inout PendingProofs) -> Void) { change(&record.gathered) }
 
   /// What the provider tells policies of its step, which has passed.
   package mutating func tells(_ facts: [String: String], of provider: ProviderName) { record.tells(facts, of: provider) }

@@ -65,7 +65,7 @@ package struct FlowRecord: Sendable, Equatable, Codable {
   package var proved: [Identifier]
   package var account: String?
   /// What waits for the flow's end.
-  package var gathered: Gathered
+  package var gathered: PendingProofs
   /// What the proofs of this flow relied on; nil in a flow that an older program began, which is over: under these rules it could end in a session
   /// that they would not give.
   package var basis: ProofBasis?
@@ -112,7 +112,7 @@ package struct FlowRecord: Sendable, Equatable, Codable {
     passed = []
     proved = []
     self.account = account?.id
-    gathered = Gathered()
+    gathered = PendingProofs()
     basis = ProofBasis(epoch: account?.epoch)
     self.startedIn = startedIn
     self.app = app
@@ -131,7 +131,7 @@ package struct FlowRecord: Sendable, Equatable, Codable {
   mutating func close() {
     steps = []
     codes = [:]
-    gathered = Gathered()
+    gathered = PendingProofs()
     facts = nil
   }
 
@@ -160,7 +160,7 @@ package struct FlowRecord: Sendable, Equatable, Codable {
   /// the person's who went there.
   var isUntouched: Bool {
     let isOnlySentAway = step.map { $0.redirectTo != nil && $0.challenge == nil && $0.identifier == nil } ?? true
-    return status == .pending && position == 0 && passed.isEmpty && proved.isEmpty && gathered == Gathered() && accountChoice == nil
+    return status == .pending && position == 0 && passed.isEmpty && proved.isEmpty && gathered == PendingProofs() && accountChoice == nil
       && account == nil && basis?.introduced.isEmpty ?? true && isOnlySentAway
   }
 
@@ -218,7 +218,7 @@ package struct StepRecord: Sendable, Equatable, Codable {
   /// For full providers: what another site has posted with the person, until the browser comes for it.
   package var returned: HeldReturn?
   /// For full providers: the record by which they judged first, where they have asked for more since. A step that is opened anew has none.
-  package var judgedBy: KeptRecord.Judged?
+  package var judgedBy: StoredRecord.Judged?
 
   package init(
     provider: ProviderName, identifier: Identifier?, isSkippable: Bool, account: AccountVersion?, challenge: Challenge?, state: [UInt8] = []

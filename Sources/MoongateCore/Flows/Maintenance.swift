@@ -116,7 +116,7 @@ package final class Maintenance: Sendable {
     case .done: engine.providerMetrics.record(.maintain, of: name, .maintained, since: start)
     case .failed(let fault):
       engine.providerMetrics.record(.maintain, of: name, .fault, since: start)
-      let redaction = engine.redaction(of: name, nil, [], engine.maintenanceVisit(generation))
+      let redaction = engine.redaction(of: name, nil, [], engine.maintenanceRequest(generation))
       engine.logger.error("the maintenance of a provider failed", metadata: ["provider": "\(name)", "fault": "\(redaction(fault))"])
     // The gateway ends. Its lease does too, and another gateway goes on.
     case .stopped:
@@ -178,16 +178,16 @@ private final class MaintenanceRun: Sendable {
 
 extension FlowEngine {
   /// A visit that nobody pays.
-  func maintenanceVisit(_ generation: any PolicyGeneration) -> Visit {
+  func maintenanceRequest(_ generation: any PolicyGeneration) -> RequestContext {
     let client = ClientContext(decision: DecisionID(from: random), address: .unspecified, userAgent: nil, browser: nil, session: nil)
-    return Visit(client: client, now: clock.now(), generation: generation)
+    return RequestContext(client: client, now: clock.now(), generation: generation)
   }
 
   /// What a provider is granted for its maintenance.
   func maintenanceTools(for provider: any Provider, under lease: Lease, _ generation: any PolicyGeneration) -> StepTools {
     let name = provider.descriptor.name
-    let visit = maintenanceVisit(generation)
-    var tools = tools(for: provider, redaction(of: name, nil, [], visit), visit)
+    let request = maintenanceRequest(generation)
+    var tools = tools(for: provider, redaction(of: name, nil, [], request), request)
     tools.store = ProviderKeyValues(of: name, in: store, keys: keys, clock: clock, logger: logger, under: lease)
     return tools
   }

@@ -75,31 +75,33 @@ extension FlowEngine {
   ///
   /// Attack: somebody who knows a password signs in with `Accept-Language: ta`, and the owner cannot read the notice of it. A request decides only
   /// where the account has no language yet, or where it comes from a device that has passed for the account.
-  func language(for account: Account?, _ visit: Visit) -> any MessageLanguage {
-    guard let account, let kept = account.language, !keys.knows(visit.device, account.id, by: nil) else {
-      return language(visit.client.languages, visit)
+  func language(for account: Account?, _ request: RequestContext) -> any MessageLanguage {
+    guard let account, let kept = account.language, !keys.knows(request.device, account.id, by: nil) else {
+      return language(request.client.languages, request)
     }
-    return language([kept], visit)
+    return language([kept], request)
   }
 
   /// The language of messages that tell the owner of something that somebody has done.
-  func noticeLanguage(of account: Account, _ visit: Visit) -> any MessageLanguage { language(account.language.map { [$0] } ?? [], visit) }
+  func noticeLanguage(of account: Account, _ request: RequestContext) -> any MessageLanguage {
+    language(account.language.map { [$0] } ?? [], request)
+  }
 
-  func language(_ wanted: [String], _ visit: Visit) -> any MessageLanguage {
+  func language(_ wanted: [String], _ request: RequestContext) -> any MessageLanguage {
     languages.language(
-      wanted, of: visit.generation, providers: registry(visit).all.compactMap { registry(visit).descriptor($0.descriptor.name)?.words })
+      wanted, of: request.generation, providers: registry(request).all.compactMap { registry(request).descriptor($0.descriptor.name)?.words })
   }
 
   /// The language that an account has after a sign-in; nil where it keeps the one that it has.
-  func languageToKeep(for account: Account, isNew: Bool, isNewDevice: Bool, _ visit: Visit) -> String? {
-    guard isNew || account.language == nil || !isNewDevice, !visit.client.languages.isEmpty else { return nil }
-    let tag = language(visit.client.languages, visit).tag
+  func languageToKeep(for account: Account, isNew: Bool, isNewDevice: Bool, _ request: RequestContext) -> String? {
+    guard isNew || account.language == nil || !isNewDevice, !request.client.languages.isEmpty else { return nil }
+    let tag = language(request.client.languages, request).tag
     return tag == account.language ? nil : tag
   }
 
   /// A messenger that says in which language a message is and what it looks like.
-  func speaking(_ messenger: any Messenger, _ language: any MessageLanguage, _ visit: Visit) -> any Messenger {
-    let gateway = visit.generation.gateway
+  func speaking(_ messenger: any Messenger, _ language: any MessageLanguage, _ request: RequestContext) -> any Messenger {
+    let gateway = request.generation.gateway
     let service = gateway.brand.name ?? gateway.service
     return MessengerInLanguage(
       base: messenger,

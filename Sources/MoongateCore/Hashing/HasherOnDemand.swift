@@ -2,7 +2,7 @@ import MoongateSDK
 
 /// The hasher of a provider that does not say beforehand that it hashes: asks for a permit at each use.
 struct HasherOnDemand: SecretHasher {
-  let hashing: any HashingPlaces
+  let hashing: any HashingPermits
   /// Whose permits it takes (`ClientAddress.countingKey`).
   let address: [UInt8]
   let salt: [UInt8]?

@@ -4,7 +4,7 @@ import Synchronization
 
 /// The hashing threads: so many, of low priority, with a bounded number of secrets that wait for them, so that a flood of
 /// PINs takes memory and processor from nobody but other PINs.
-package final class HashingPool: HashingPlaces {
+package final class HashingPool: HashingPermits {
   /// Half of the processors, one at least.
   package static var usualThreads: Int { max(1, ProcessInfo.processInfo.activeProcessorCount / 2) }
   /// For each thread. At the shipped cost the last of them waits about a second.
@@ -20,7 +20,7 @@ package final class HashingPool: HashingPlaces {
 
   let shares: HashingShares
   private let steady: @Sendable () -> ContinuousClock.Instant
-  private let line: HashingLine
+  private let line: HashingQueue
 
   /// Starts no thread before there is something to do.
   /// - Parameters:
@@ -34,7 +34,7 @@ package final class HashingPool: HashingPlaces {
     hashing = SecretHashing(keys: keys, random: random, cost: cost)
     shares = HashingShares(most: max(1, threads) * (1 + max(0, queue)))
     self.steady = steady
-    line = HashingLine(threads: max(1, threads), steady: steady)
+    line = HashingQueue(threads: max(1, threads), steady: steady)
   }
 
   deinit { line.close() }
@@ -46,7 +46,7 @@ package final class HashingPool: HashingPlaces {
     defer { if since != nil { shares.stopWaiting(address) } }
     while true {
       switch shares.enter(address) {
-      case .entered: return HashingSlot(hashing: hashing, place: HashingPlace(self, of: address), line: line, salt: salt)
+      case .entered: return HashingSlot(hashing: hashing, place: HashingPermit(self, of: address), line: line, salt: salt)
       case .full: return nil
       case .overShare:
         if since == nil {
@@ -64,7 +64,7 @@ package final class HashingPool: HashingPlaces {
 
 /// A place that is given back when the last who holds it is gone: the slot, and whatever it has been given to do. The pool
 /// lives as long.
-final class HashingPlace: Sendable {
+final class HashingPermit: Sendable {
   private let pool: HashingPool
   /// Whose place it is.
   let address: [UInt8]
@@ -81,8 +81,8 @@ final class HashingPlace: Sendable {
 /// A hasher with a place of its own.
 private struct HashingSlot: SecretHasher {
   let hashing: SecretHashing
-  let place: HashingPlace
-  let line: HashingLine
+  let place: HashingPermit
+  let line: HashingQueue
   let salt: [UInt8]?
   let last = LastHash()
 

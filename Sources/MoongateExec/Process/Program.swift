@@ -18,8 +18,8 @@ final class Program: Sendable {
   /// - Parameter threads: gives its thread, and so the program, their priority.
   init(
     _ specification: ProgramSpecification, limits: ProgramLimits, threads: ThreadStarter, logger: Logger,
-    listener: (@Sendable (Overheard) -> Void)? = nil,
-    dice: @escaping @Sendable () -> Double
+    listener: (@Sendable (ReceivedNotification) -> Void)? = nil,
+    jitter: @escaping @Sendable () -> Double
   ) {
     self.specification = specification
     self.limits = limits
@@ -27,7 +27,7 @@ final class Program: Sendable {
       logger, name: specification.name, limits: limits, secrets: SecretTexts(specification.environment.values), listener: listener)
     inbox = ProgramInbox(most: limits.outstanding)
     let loop = ProgramLoopParts(
-      specification: specification, limits: limits, log: log, inbox: inbox, introduction: introduction, over: over, dice: dice)
+      specification: specification, limits: limits, log: log, inbox: inbox, introduction: introduction, over: over, jitter: jitter)
     // A message may be nested deeply; the decoder allows 512 levels.
     threads.start("exec \(specification.name)", stackSize: 4 << 20) { ProgramLoop(loop).run() }
   }

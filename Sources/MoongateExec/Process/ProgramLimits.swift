@@ -73,11 +73,11 @@ struct RestartDelays {
 
   /// - Parameters:
   ///   - ran: how long it ran; nil where it never came so far as to take calls.
-  ///   - dice: in 0..<1. Attack: many gateways whose programs fail with a site that they all use would all return to it at the same moment.
-  mutating func next(afterRunning ran: Duration?, dice: Double) -> Duration {
+  ///   - jitter: in 0..<1. Attack: many gateways whose programs fail with a site that they all use would all return to it at the same moment.
+  mutating func next(afterRunning ran: Duration?, jitter: Double) -> Duration {
     if let ran, ran >= limits.steady { failures = 0 }
     let doubled = limits.firstDelay * (1 << min(failures, 20))
     failures += 1
-    return min(doubled, limits.longestDelay) * (0.8 + 0.4 * dice)
+    return min(doubled, limits.longestDelay) * (0.8 + 0.4 * jitter)
   }
 }

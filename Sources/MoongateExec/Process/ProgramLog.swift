@@ -2,7 +2,7 @@ import Logging
 import Synchronization
 
 /// What was heard of a program, as it said or did it: for whoever tries one out.
-package enum Overheard: Sendable {
+package enum ReceivedNotification: Sendable {
   /// A line of its standard error, a `log`, or the text of a failure, with whatever stands in it.
   case said(String)
   /// What it did that it may not.
@@ -15,7 +15,7 @@ package enum Overheard: Sendable {
 
 /// What the gateway's log is told of one program: what it does wrong, and what it says itself. Both without secrets, and both bounded.
 final class ProgramLog: Sendable {
-  private struct Gates {
+  private struct RateGates {
     var said: RateGate
     var unsaid = 0
     /// When each kind of complaint was last told, and how many were not since.
@@ -28,20 +28,20 @@ final class ProgramLog: Sendable {
   private static let longest = 1_000
 
   private let logger: Logger
-  private let gates: Mutex<Gates>
+  private let gates: Mutex<RateGates>
   let secrets: SecretTexts
-  private let listener: (@Sendable (Overheard) -> Void)?
+  private let listener: (@Sendable (ReceivedNotification) -> Void)?
 
   /// - Parameter listener: is told everything, unredacted. A gateway that serves has none.
   init(
-    _ logger: Logger, name: String, limits: ProgramLimits, secrets: SecretTexts, listener: (@Sendable (Overheard) -> Void)? = nil
+    _ logger: Logger, name: String, limits: ProgramLimits, secrets: SecretTexts, listener: (@Sendable (ReceivedNotification) -> Void)? = nil
   ) {
     self.listener = listener
     var logger = logger
     logger[metadataKey: "provider"] = "\(name)"
     self.logger = logger
     self.secrets = secrets
-    gates = Mutex(Gates(said: RateGate(limits.logLines)))
+    gates = Mutex(RateGates(said: RateGate(limits.logLines)))
   }
 
   /// Tells of something once.

@@ -10,7 +10,7 @@ struct ProgramLoopParts: Sendable {
   let inbox: ProgramInbox
   let introduction: OneAnswer<Result<Introduction, ProgramFault>>
   let over: OneAnswer<Bool>
-  let dice: @Sendable () -> Double
+  let jitter: @Sendable () -> Double
 }
 
 /// The thread of one program: starts it, speaks with it, counts its time, takes its end, starts it again. Belongs to that thread alone.
@@ -177,7 +177,7 @@ final class ProgramLoop {
       return
     }
     calls.failSent(.ended(how))
-    let delay = delays.next(afterRunning: ran, dice: parts.dice())
+    let delay = delays.next(afterRunning: ran, jitter: parts.jitter())
     phase = .down(until: now + delay, how: how)
     calls.failThose(before: now + delay, .down(how))
     log.complain(ran == nil ? "start" : "ended", "it \(how); it is started again in \(delay.shortText)", at: now)

@@ -18,24 +18,24 @@ package final class Programs: Sendable {
   private let limits: ProgramLimits
   private let readers: [IdentifierKind: any CodeProvider]
   private let logger: Logger
-  private let dice: @Sendable () -> Double
-  private let listener: (@Sendable (Overheard) -> Void)?
+  private let jitter: @Sendable () -> Double
+  private let listener: (@Sendable (ReceivedNotification) -> Void)?
   private let threads = ThreadStarter()
   private let running = Mutex<[ProgramSpecification: [Weak]]>([:])
 
   /// - Parameters:
   ///   - readers: how the gateway itself reads each kind of identifier.
   ///   - listener: is told what the programs say and do that stands in a log otherwise, unredacted: for whoever tries one out.
-  ///   - dice: in 0..<1, so that restarts are never at one moment.
+  ///   - jitter: in 0..<1, so that restarts are never at one moment.
   package init(
     limits: ProgramLimits = ProgramLimits(), readers: [IdentifierKind: any CodeProvider], logger: Logger,
-    listener: (@Sendable (Overheard) -> Void)? = nil, dice: @escaping @Sendable () -> Double
+    listener: (@Sendable (ReceivedNotification) -> Void)? = nil, jitter: @escaping @Sendable () -> Double
   ) {
     self.listener = listener
     self.limits = limits
     self.readers = readers
     self.logger = logger
-    self.dice = dice
+    self.jitter = jitter
   }
 
   /// Starts the programs, all at once, and asks each what it is. Blocks for as long as a handshake may take.
@@ -62,7 +62,7 @@ package final class Programs: Sendable {
   }
 
   private func start(_ specification: ProgramSpecification) -> Program {
-    Program(specification, limits: limits, threads: threads, logger: logger, listener: listener, dice: dice)
+    Program(specification, limits: limits, threads: threads, logger: logger, listener: listener, jitter: jitter)
   }
 
   private func find(_ specification: ProgramSpecification) -> Program? {

@@ -13,7 +13,7 @@ struct AccountCalls: Sendable {
   /// Accounts a page.
   private static let most = 1_000
 
-  let desk: AccountDesk
+  let desk: AccountAdministration
   let clock: any GatewayClock
   let entrance: AdminGuard
   let suggestion: AdminQuery.Suggestion
@@ -76,7 +76,7 @@ struct AccountCalls: Sendable {
 
   private func act(
     _ method: HTTPRequest.Method, _ path: String, _ operation: Operation,
-    _ act: @escaping @Sendable (AccountDesk, String) async throws(StoreFault) -> AccountDesk.Outcome
+    _ act: @escaping @Sendable (AccountAdministration, String) async throws(StoreFault) -> AccountAdministration.Outcome
   ) -> Endpoint {
     Endpoint(.call, method, path, operation) { exchange throws(Refusal) in
       let account = try await account(exchange)
@@ -103,7 +103,7 @@ struct AccountCalls: Sendable {
   }
 
   /// The desk, with what it does told to be whose request this is.
-  private func acting(_ exchange: Exchange) -> AccountDesk { desk.acting(as: entrance.identity(exchange)) }
+  private func acting(_ exchange: Exchange) -> AccountAdministration { desk.acting(as: entrance.identity(exchange)) }
 
   private func none(_ exchange: Exchange) -> Refusal {
     exchange.refusal(.notFound, detail: "The account has no factor of this provider.")

@@ -28,7 +28,8 @@ package struct AdminApplication: Service, CustomStringConvertible {
   ///   - metrics: what other parts have counted.
   ///   - onListening: called with the listening channel once there is one.
   package init(
-    store: any Store, accounts: AccountDesk, tokens: ServiceTokens, generations: ActiveGeneration, audit: AuditTrail, clock: any GatewayClock,
+    store: any Store, accounts: AccountAdministration, tokens: ServiceTokens, generations: ActiveGeneration, audit: AuditTrail,
+    clock: any GatewayClock,
     random: any RandomSource,
     pages: PageRenderer, address: ListenAddress? = nil, eventLoops: any EventLoopGroup, logger: Logger,
     nodes: @escaping @Sendable () -> [ServingNode] = { [] }, reload: @escaping @Sendable () async -> [ConfigurationProblem],

@@ -15,7 +15,7 @@ struct EventCalls: Sendable {
 
   let store: any AuditSearch
   let audit: AuditTrail
-  let desk: AccountDesk
+  let desk: AccountAdministration
   let clock: any GatewayClock
   let suggestion: AdminQuery.Suggestion
 

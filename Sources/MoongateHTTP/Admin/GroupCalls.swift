@@ -9,7 +9,7 @@ struct GroupCalls: Sendable {
   /// Members a page.
   private static let most = 1_000
 
-  let desk: AccountDesk
+  let desk: AccountAdministration
   let entrance: AdminGuard
 
   var endpoints: [Endpoint] {
@@ -73,12 +73,12 @@ struct GroupCalls: Sendable {
 }
 
 extension JSONValue {
-  fileprivate static func summary(_ group: AccountDesk.GroupSummary) -> JSONValue {
+  fileprivate static func summary(_ group: AccountAdministration.GroupSummary) -> JSONValue {
     .members(["group": .text(group.name.rawValue), "kind": .text(group.kind.rawValue), "members": .optional(group.members)])
   }
 
   fileprivate static func members(
-    _ group: AccountDesk.GroupSummary, _ members: [(member: GroupMember, account: Account)]
+    _ group: AccountAdministration.GroupSummary, _ members: [(member: GroupMember, account: Account)]
   ) -> JSONValue {
     .members([
       "group": .text(group.name.rawValue), "kind": .text(group.kind.rawValue),

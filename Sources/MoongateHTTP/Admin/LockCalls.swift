@@ -5,7 +5,7 @@ import MoongateSDK
 
 /// `/locks`: those that stand, with whom they are about, and lifting them.
 struct LockCalls: Sendable {
-  let desk: AccountDesk
+  let desk: AccountAdministration
   let clock: any GatewayClock
   let entrance: AdminGuard
 

@@ -12,7 +12,7 @@ struct MetricCalls: Sendable {
   var endpoints: [Endpoint] {
     [
       Endpoint(.call, .get, "/metrics", .metrics) { _ throws(Refusal) in
-        let text = MetricText.write(families + ProcessNumbers.families + (await others()))
+        let text = MetricText.write(families + ProcessMetrics.families + (await others()))
         return .plain(.ok, type: MetricText.mediaType, Array(text.utf8))
       }
     ]

@@ -2,7 +2,7 @@ import MoongateCore
 
 /// What a person has typed on the way in, and what is to be said of it.
 struct EntranceForm {
-  var way: EntrancePage.Way
+  var way: EntrancePage.SignInMethod
   /// A flow of the operator's own.
   var flow: String?
   var returnTo: String?

@@ -22,12 +22,12 @@ extension EntrancePage {
 
   /// The name of a flow that the page begins only where something names it; nil for those that it begins by itself.
   func ownFlow(of view: FlowView, _ exchange: Exchange) -> String? {
-    let isUsual = view.flow == defaultFlow || Way.allCases.contains { entry($0, nil, exchange)?.flow == view.flow }
+    let isUsual = view.flow == defaultFlow || SignInMethod.allCases.contains { entry($0, nil, exchange)?.flow == view.flow }
     return isUsual ? nil : ownFlow(view.flow, exchange)
   }
 
   /// The provider that sends the code of a flow under way, and the flow; nil where the form is about something else.
-  func sender(of edited: EditedFlow, as way: Way, _ exchange: Exchange) -> (provider: ProviderPage, flow: String)? {
+  func sender(of edited: EditedFlow, as way: SignInMethod, _ exchange: Exchange) -> (provider: ProviderPage, flow: String)? {
     let view = edited.view
     guard way != .email, !view.isUnderWay, !view.purpose.needsSession, let provider = view.due.flatMap(exchange.page(of:)), provider.sendsCodes,
       provider.isEmail == (way != .phone)
@@ -37,7 +37,7 @@ extension EntrancePage {
 
   /// The provider that sends the first code of a flow which takes the field of another page, and the flow: the flow that was edited has ended meanwhile, and
   /// begins once more.
-  func sender(in flow: String, as way: Way, _ exchange: Exchange) -> (provider: ProviderPage, flow: String)? {
+  func sender(in flow: String, as way: SignInMethod, _ exchange: Exchange) -> (provider: ProviderPage, flow: String)? {
     guard way != .email else { return nil }
     return exchange.offered(first: flow).first { $0.sendsCodes && $0.isEmail == (way != .phone) }.map { ($0, flow) }
   }

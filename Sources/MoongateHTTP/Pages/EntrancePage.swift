@@ -13,7 +13,7 @@ struct EntrancePage: Sendable {
   }
 
   /// How a person says who they are.
-  enum Way: String, Sendable, CaseIterable {
+  enum SignInMethod: String, Sendable, CaseIterable {
     case phone
     /// With a password.
     case email
@@ -55,7 +55,7 @@ struct EntrancePage: Sendable {
           return answer
         }
         // A password is chosen anew from the account page: the code goes to the account's own address.
-        if kind == .login, query["with"] == Way.reset.rawValue, isOffered(.reset, flow, exchange) {
+        if kind == .login, query["with"] == SignInMethod.reset.rawValue, isOffered(.reset, flow, exchange) {
           var form = EntranceForm(way: .reset, flow: nil, returnTo: returnTo)
           form.email = session.account.identifier(.email)?.identifier.display
           form.isSignedIn = true
@@ -124,7 +124,7 @@ struct EntrancePage: Sendable {
     // Without a flow of the operator's own this page knows more ways than the flow has.
     let isUsed =
       own == nil
-      ? [Way.phone, .email, .code].contains { isOffered($0, nil, exchange) }
+      ? [SignInMethod.phone, .email, .code].contains { isOffered($0, nil, exchange) }
       : exchange.offered(first: own ?? "").contains { !isLink($0, own, exchange) }
     return !isUsed && sites(own, exchange).isEmpty && !exchange.offered(first: own ?? defaultFlow).contains(where: isCeremony) && !links.isEmpty
   }
@@ -138,7 +138,7 @@ struct EntrancePage: Sendable {
   }
 
   /// The provider that stands behind a way, and the flow that it begins; nil where there is none.
-  func entry(_ way: Way, _ own: String?, _ exchange: Exchange) -> (provider: ProviderPage, flow: String)? {
+  func entry(_ way: SignInMethod, _ own: String?, _ exchange: Exchange) -> (provider: ProviderPage, flow: String)? {
     let flow = own ?? defaultFlow
     switch way {
     case .phone: return field(.phone, exchange.offered(first: flow)).map { ($0, flow) }
@@ -191,7 +191,7 @@ struct EntrancePage: Sendable {
 
   private func isLink(_ page: ProviderPage, _ own: String?, _ exchange: Exchange) -> Bool {
     if page.isOnEntrance || isCeremony(page) { return false }
-    return ![Way.phone, .code].contains { entry($0, own, exchange)?.provider.name == page.name }
+    return ![SignInMethod.phone, .code].contains { entry($0, own, exchange)?.provider.name == page.name }
   }
 
   /// Whether people sign in by its ceremony, with nothing typed.
@@ -209,15 +209,15 @@ struct EntrancePage: Sendable {
     }
   }
 
-  private func isOffered(_ way: Way, _ own: String?, _ exchange: Exchange) -> Bool {
+  private func isOffered(_ way: SignInMethod, _ own: String?, _ exchange: Exchange) -> Bool {
     entry(way, own, exchange) != nil && (kind == .login || way == .phone || way == .email)
   }
 
   /// The requested way if the page offers it. Otherwise the first way of the operator's flow, or the first way of all if the flow has none.
-  private func way(_ asked: String?, _ own: String?, _ exchange: Exchange) -> Way {
-    if let way = asked.flatMap(Way.init(rawValue:)), isOffered(way, own, exchange) { return way }
-    if kind == .login, own == nil, let last = RememberedWay.find(in: exchange), isOffered(last, own, exchange) { return last }
-    let offered = [Way.phone, .email, .code].filter { isOffered($0, own, exchange) }
+  private func way(_ asked: String?, _ own: String?, _ exchange: Exchange) -> SignInMethod {
+    if let way = asked.flatMap(SignInMethod.init(rawValue:)), isOffered(way, own, exchange) { return way }
+    if kind == .login, own == nil, let last = RememberedSignInMethod.find(in: exchange), isOffered(last, own, exchange) { return last }
+    let offered = [SignInMethod.phone, .email, .code].filter { isOffered($0, own, exchange) }
     return offered.first { entry($0, own, exchange)?.flow == own ?? defaultFlow } ?? offered.first ?? .phone
   }
 
@@ -234,7 +234,7 @@ struct EntrancePage: Sendable {
     }
     let edited = try await edited(sent["id"], exchange)
     let own = edited == nil ? ownFlow(sent["flow"], exchange) : edited?.flow
-    let way = sent["with"].flatMap(Way.init(rawValue:)) ?? .phone
+    let way = sent["with"].flatMap(SignInMethod.init(rawValue:)) ?? .phone
     var form = EntranceForm(way: way, flow: own, returnTo: exchange.targets.accept(sent["return_to"]))
     form.id = sent["id"]
     form.region = EntranceForm.region(sent["region"])
@@ -248,7 +248,7 @@ struct EntrancePage: Sendable {
       return page(form, exchange)
     }
     // Another way in, with the address that was typed already: in the form's body, never in an address, which histories and logs keep.
-    if let asked = try exchange.query()["with"].flatMap(Way.init(rawValue:)), isOffered(asked, own, exchange) {
+    if let asked = try exchange.query()["with"].flatMap(SignInMethod.init(rawValue:)), isOffered(asked, own, exchange) {
       form.way = asked
       return page(form, exchange)
     }
@@ -273,7 +273,7 @@ struct EntrancePage: Sendable {
       flow, form.id.map(FlowID.init(text:)), provider.name.rawValue, inputs, returnTo: form.returnTo, exchange)
     switch outcome.result {
     case .success(let begun):
-      let kept = kind == .login && own == nil && site == nil ? RememberedWay.keep(way, exchange) : nil
+      let kept = kind == .login && own == nil && site == nil ? RememberedSignInMethod.keep(way, exchange) : nil
       return pages.lead(on: begun.view, outcome.cookies + [kept].compactMap(\.self), exchange)
     case .failure(let refusal):
       // The living code page of this number, rather than a refusal to send what was sent already.
@@ -343,11 +343,11 @@ struct EntrancePage: Sendable {
     // Without its country a number is somebody else's in ours, who would be sent the code.
     let (typed, country): (String?, String?) = form.way == .phone && phone != nil ? (phone, form.region) : (nil, nil)
     // The first way needs no name, unless another one is remembered.
-    let isLastOther = RememberedWay.find(in: exchange) != nil
-    let parameter = { (way: Way?, path: String) -> String? in
-      way == nil || way == .phone ? (isLastOther && path == Kind.login.path && form.flow == nil ? Way.phone.rawValue : nil) : way?.rawValue
+    let isLastOther = RememberedSignInMethod.find(in: exchange) != nil
+    let parameter = { (way: SignInMethod?, path: String) -> String? in
+      way == nil || way == .phone ? (isLastOther && path == Kind.login.path && form.flow == nil ? SignInMethod.phone.rawValue : nil) : way?.rawValue
     }
-    let carried: (String, Way?) -> String = { path, way in
+    let carried: (String, SignInMethod?) -> String = { path, way in
       FormFields.address(
         path,
         [
@@ -363,7 +363,7 @@ struct EntrancePage: Sendable {
         "by": form.refusedBy,
       ])
     var ways: [EntranceModel.Link] = []
-    let offer = { (way: Way, label: String) in
+    let offer = { (way: SignInMethod, label: String) in
       if way != form.way, isOffered(way, form.flow, exchange) { ways.append(EntranceModel.Link(label: words[label], address: carried(here, way))) }
     }
     var forms: [EntranceModel.Link] = []

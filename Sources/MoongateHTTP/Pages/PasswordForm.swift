@@ -43,11 +43,11 @@ struct PasswordForm: Sendable {
   }
 
   func show(_ view: FlowView, _ exchange: Exchange) async throws(Refusal) -> Response {
-    page(Ways(password: due(in: view, exchange)), id: view.id.secret.reveal(), flow: view.flow, returnTo: nil, nil, nil, exchange)
+    page(ProofMethods(password: due(in: view, exchange)), id: view.id.secret.reveal(), flow: view.flow, returnTo: nil, nil, nil, exchange)
   }
 
   /// What this page can ask an account for.
-  private struct Ways {
+  private struct ProofMethods {
     var password: ProviderPage?
     var sites: [ProviderPage] = []
   }
@@ -68,10 +68,10 @@ struct PasswordForm: Sendable {
     throw exchange.refusal(.denied)
   }
 
-  private func ways(_ flow: FlowDefinition, _ account: Account, _ exchange: Exchange) -> Ways {
+  private func ways(_ flow: FlowDefinition, _ account: Account, _ exchange: Exchange) -> ProofMethods {
     let offered = exchange.offered(first: flow.name).filter(\.isOnEntrance)
     let isElsewhere = account.identifiers.contains { $0.identifier.kind == .federated }
-    return Ways(
+    return ProofMethods(
       password: offered.first { $0.passwordField != nil && account.credentials.contains($0.name) },
       sites: isElsewhere ? offered.filter { $0.siteButton != nil } : [])
   }
@@ -108,7 +108,7 @@ struct PasswordForm: Sendable {
   ) async throws(Refusal) -> Response {
     guard refusal.code != .flowNotFound, refusal.code != .flowExpired, refusal.code != .unauthenticated else { throw refusal }
     exchange.note(refusal)
-    var ways = Ways(password: provider)
+    var ways = ProofMethods(password: provider)
     if let definition = exchange.generation.flows[flow], definition.purpose.needsSession, let own = try await driver.session(exchange) {
       ways = self.ways(definition, own.account, exchange)
     }
@@ -120,7 +120,7 @@ struct PasswordForm: Sendable {
   }
 
   private func page(
-    _ ways: Ways, id: String?, flow: String, returnTo: String?, _ problem: String?, _ refusal: Refusal?, _ exchange: Exchange
+    _ ways: ProofMethods, id: String?, flow: String, returnTo: String?, _ problem: String?, _ refusal: Refusal?, _ exchange: Exchange
   ) -> Response {
     let words = pages.words(exchange)
     let isNew = exchange.generation.purpose(of: flow).recoveredProvider != nil

@@ -166,7 +166,7 @@ struct CaseReader {
     return untilSent
   }
 
-  private func tries(_ node: LuaNode?) -> PolicyCase.WrongTries? {
+  private func tries(_ node: LuaNode?) -> PolicyCase.WrongAttempts? {
     guard let node else { return .times(1) }
     guard let reader = TableReader(node, .caseWrong, path: "wrong", problems: problems) else { return nil }
     let untilLocked = reader.flag("until_locked") ?? false

@@ -4,7 +4,7 @@ extension CaseReport {
   /// For a person, in lines of at most 80 columns where words allow it.
   /// - Parameter colour: whether the reader is a terminal that shows it.
   package func text(colour: Bool) -> String {
-    let paint = Paint(isOn: colour)
+    let paint = TerminalStyle(isOn: colour)
     var lines: [String] = []
     for outcome in outcomes {
       lines.append(outcome.holds ? "\(paint.green("✓")) \(outcome.name)" : "\(paint.red("✗")) \(paint.bold(outcome.name))")
@@ -24,7 +24,7 @@ extension CaseReport {
     return lines.joined(separator: "\n")
   }
 
-  private static func lines(of outcome: CaseOutcome, _ failure: CaseOutcome.Failure, _ paint: Paint) -> [String] {
+  private static func lines(of outcome: CaseOutcome, _ failure: CaseOutcome.Failure, _ paint: TerminalStyle) -> [String] {
     let times = outcome.trace.map { $0.at == .zero ? "0s" : "+\($0.at.asWritten)" }
     let time = times.map(\.count).max() ?? 2
     let act = min(34, outcome.trace.dropLast().map(\.act.count).max() ?? 0)

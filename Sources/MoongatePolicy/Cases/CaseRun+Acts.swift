@@ -218,7 +218,7 @@ extension CaseRun {
     return String(code + [characters[(index + 1) % characters.count]])
   }
 
-  private mutating func wrong(_ tries: PolicyCase.WrongTries, _ act: PolicyCase.Act) async throws -> String {
+  private mutating func wrong(_ tries: PolicyCase.WrongAttempts, _ act: PolicyCase.Act) async throws -> String {
     if let waiting = await waitingStep() {
       guard tries == .times(1) else { throw fail(act, "a step that waits can be refused once: begin it again to refuse it again") }
       return try await decide(false, at: waiting, act)

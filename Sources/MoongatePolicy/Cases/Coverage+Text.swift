@@ -4,7 +4,7 @@ extension Coverage {
   /// For a person, 80 columns.
   /// - Parameter colour: whether the reader is a terminal that shows it.
   package func text(colour: Bool) -> String {
-    let paint = Paint(isOn: colour)
+    let paint = TerminalStyle(isOn: colour)
     var lines: [String] = []
     let sides = branches.map(\.sides)
     let whole = limits.count * 2 + functions.count + sides.map(\.all).reduce(0, +)
@@ -38,7 +38,7 @@ extension Coverage {
   }
 
   /// Those of which a side is missing.
-  private func branchLines(_ paint: Paint) -> [String] {
+  private func branchLines(_ paint: TerminalStyle) -> [String] {
     guard !branches.isEmpty else { return [] }
     let missed = branches.filter { $0.sides.taken < $0.sides.all }
     guard !missed.isEmpty else { return ["", "  Every branch went every way: \(branches.count) of them."] }
@@ -54,7 +54,7 @@ extension Coverage {
     return lines
   }
 
-  private static func mark(_ isTouched: Bool, _ width: Int, _ paint: Paint) -> String {
+  private static func mark(_ isTouched: Bool, _ width: Int, _ paint: TerminalStyle) -> String {
     isTouched ? paint.green(Columns.pad("yes", to: width)) : paint.red(Columns.pad("never", to: width))
   }
 }

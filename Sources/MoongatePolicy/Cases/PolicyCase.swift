@@ -72,7 +72,7 @@ package struct PolicyCase: Sendable {
     /// Asks for another code in the same step; as above.
     case resend(untilSent: Bool)
     /// Enters a code that is not the one that was sent, or a secret that is not the account's.
-    case wrong(WrongTries)
+    case wrong(WrongAttempts)
     /// Enters the code that was sent last, or the account's secret where the step asks for one; approves where the step waits.
     case right
     /// `enter { pin = "…" }`: gives these fields to the step that is open, or begins the one that is due with them.
@@ -85,7 +85,7 @@ package struct PolicyCase: Sendable {
   }
 
   /// How many wrong codes.
-  package enum WrongTries: Sendable, Equatable {
+  package enum WrongAttempts: Sendable, Equatable {
     case times(Int)
     /// Until the answer is a lock, or that the identifier is turned off, whatever the policy's numbers are.
     case untilLocked

@@ -53,7 +53,7 @@ package struct CostBudget: Sendable, Equatable, Encodable {
   /// A small table for a person, 80 columns: what is granted, and what nothing bounds.
   package static func table(_ costs: [CostBudget], colour: Bool) -> String {
     guard !costs.isEmpty else { return "" }
-    let paint = Paint(isOn: colour)
+    let paint = TerminalStyle(isOn: colour)
     let name = max(12, costs.map(\.provider.count).max() ?? 0)
     var lines = [paint.dim("\(Columns.pad("cost budget", to: name))   to one a day   messages an hour   accounts an hour")]
     func number(_ count: Int?, _ isThere: Bool = true) -> String { isThere ? count.map(String.init) ?? "no end" : "-" }

@@ -9,7 +9,7 @@ extension GuessBudget {
   ///   - alone: the providers whose chances add up, since each opens an account alone.
   package static func table(_ budgets: [GuessBudget], accepted: Double?, alone: Set<ProviderName>, colour: Bool) -> String {
     guard !budgets.isEmpty else { return "" }
-    let paint = Paint(isOn: colour)
+    let paint = TerminalStyle(isOn: colour)
     let name = max(12, budgets.map { $0.provider.rawValue.count }.max() ?? 0)
     var lines = [paint.dim("\(Columns.pad("guess budget", to: name))       a day   in 30 days   chance in 30 days")]
     for budget in budgets {

@@ -180,7 +180,7 @@ extension AccessDiff {
   /// - Parameter colour: whether the reader is a terminal that shows it.
   package func text(colour: Bool) -> String? {
     guard !isEmpty else { return nil }
-    let paint = Paint(isOn: colour)
+    let paint = TerminalStyle(isOn: colour)
     var lines: [String] = []
     if !access.isEmpty {
       lines.append(paint.bold("access"))

@@ -128,7 +128,7 @@ extension PolicyDiff {
   /// For a person, 80 columns.
   /// - Parameter colour: whether the reader is a terminal that shows it.
   package func text(colour: Bool) -> String {
-    let paint = Paint(isOn: colour)
+    let paint = TerminalStyle(isOn: colour)
     let total = flips.map(\.count).reduce(0, +)
     let reach = AccessDiff(access: access, groups: groups).text(colour: colour)
     let what = "\(decisions) decisions about \(people) \(people == 1 ? "person" : "people")"
@@ -152,7 +152,7 @@ extension PolicyDiff {
   }
 }
 
-extension Paint {
+extension TerminalStyle {
   /// What was answered: green where it went well.
   fileprivate func callAsFunction(_ answer: String) -> String { answer == "ok" ? green(answer) : red(answer) }
 }

@@ -34,7 +34,7 @@ package struct Decision: Sendable, Codable {
   /// 80 columns.
   /// - Parameter colour: whether the reader is a terminal that shows it.
   package func text(colour: Bool) -> String {
-    let paint = Paint(isOn: colour)
+    let paint = TerminalStyle(isOn: colour)
     var lines: [String] = []
     if let code {
       let known = RefusalCode(reserved: code) ?? .policyReason(code)

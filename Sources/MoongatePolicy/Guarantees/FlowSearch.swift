@@ -15,7 +15,7 @@ struct FlowSearch {
   /// - Parameters:
   ///   - facts: what is true of the account and the device.
   ///   - knowsAccount: whether the flow is begun with a session of the account.
-  ///   - visit: is told of each way to the end, once for each that differs by anything but its moves; it answers whether to go on.
+  ///   - request: is told of each way to the end, once for each that differs by anything but its moves; it answers whether to go on.
   func walk(
     _ flow: FlowDefinition, _ facts: KnownFacts, knowsAccount: Bool = false, visit: (FlowSituation) -> Bool
   ) throws(ProofBudget.Exhausted) {

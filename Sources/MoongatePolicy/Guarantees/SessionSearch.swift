@@ -25,7 +25,7 @@ struct SessionSearch {
   /// The sessions that a flow opens, those of the shortest ways first.
   /// - Parameters:
   ///   - facts: what is true of the account and the device.
-  ///   - visit: answers whether to go on.
+  ///   - request: answers whether to go on.
   func open(_ flow: FlowDefinition, _ facts: KnownFacts, visit: (SessionState) -> Bool) throws(ProofBudget.Exhausted) {
     if flow.purpose.joinsAccounts { return try join(flow, facts, visit: visit) }
     // A step passed at the flow's beginning is older than the session, which an app may redeem a little later still.

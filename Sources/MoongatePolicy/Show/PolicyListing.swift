@@ -86,7 +86,7 @@ package struct PolicyListing: Sendable, Encodable {
   /// For a person: a line a value, its place behind it, 80 columns where the value itself is not longer.
   /// - Parameter colour: whether the reader is a terminal that shows it.
   package func text(colour: Bool) -> String {
-    let paint = Paint(isOn: colour)
+    let paint = TerminalStyle(isOn: colour)
     let path = values.map(\.path.count).max() ?? 0
     let place = values.map(\.place.count).max() ?? 0
     let value = max(10, 80 - path - place - 8)

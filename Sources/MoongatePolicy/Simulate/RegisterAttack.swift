@@ -65,7 +65,7 @@ struct Registration: Sendable {
 }
 
 /// People who register beside an attack, each once, from addresses of their own.
-struct Newcomers: Sendable {
+struct NewRegistrations: Sendable {
   let registration: Registration
   private(set) var registrations = 0
   private(set) var refused = 0
@@ -85,7 +85,7 @@ struct RegisterAttack {
 
   func run(_ stage: Stage) async throws -> Stage {
     try await stage.makePeople(1)
-    stage.newcomers = Newcomers(registration)
+    stage.newcomers = NewRegistrations(registration)
     var person = 0
     // The wait that each address of a round was told; a round in which nobody gets through ends with the shortest of them.
     var waits: [Duration] = []

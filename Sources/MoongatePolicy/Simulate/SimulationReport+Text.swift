@@ -4,7 +4,7 @@ extension SimulationReport {
   /// For a person, 80 columns.
   /// - Parameter colour: whether the reader is a terminal that shows it.
   package func text(colour: Bool) -> String {
-    let paint = Paint(isOn: colour)
+    let paint = TerminalStyle(isOn: colour)
     var lines = [paint.bold("\(attacker) against \(provider), \(Self.length(seconds)), \(origin)"), ""]
     func row(_ name: String, _ value: String, _ rest: String) {
       lines.append(("  " + Columns.pad(name, to: 17) + Columns.right(value, to: 10) + "  " + rest).trimmedAtEnd)
@@ -40,7 +40,7 @@ extension SimulationReport {
     "\(addresses) address\(addresses == 1 ? "" : "es")" + (networks > 1 ? " in \(networks) networks" : "")
   }
 
-  private static func refused(_ count: Int, _ paint: Paint) -> String {
+  private static func refused(_ count: Int, _ paint: TerminalStyle) -> String {
     count == 0 ? paint.green("none refused") : paint.red("\(count) of them refused")
   }
 

@@ -40,7 +40,7 @@ final class Stage {
   var registrations = 0
   var hashes = 0
   /// Somebody who registers now and then; nil where the attack is not about that.
-  var newcomers: Newcomers?
+  var newcomers: NewRegistrations?
 
   init(
     _ gateway: VirtualGateway, target: Target, policy: ProviderPolicy, span: Duration, addresses: Int, networks: Int, patience: Duration,

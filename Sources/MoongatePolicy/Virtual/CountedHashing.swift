@@ -3,7 +3,7 @@ import MoongateSDK
 import Synchronization
 
 /// Hashing whose work is counted: what an attack costs.
-final class CountedHashing: HashingPlaces, SecretHasher {
+final class CountedHashing: HashingPermits, SecretHasher {
   private let base: HashingInPlace
   private let done = Atomic(0)
 

@@ -30,7 +30,7 @@ package struct VirtualGateway: Sendable {
     mailbox = Mailbox()
     let played = try (generation.registry ?? providers).rehearsed(sending: mailbox)
     self.providers = played
-    generations = ActiveGeneration(generation.registry == nil ? generation : RehearsedGeneration(base: generation, registry: played), at: start)
+    generations = ActiveGeneration(generation.registry == nil ? generation : DryRunGeneration(base: generation, registry: played), at: start)
     let logger = Logger(label: "virtual", factory: { _ in SwiftLogNoOpLogHandler() })
     audit = AuditTrail(store: store, logger: logger, foldsFloods: false)
     keys = try KeyRing(master: random.bytes(32))

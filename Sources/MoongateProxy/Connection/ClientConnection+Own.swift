@@ -6,7 +6,7 @@ import NIOHTTPTypes
 /// Requests for the gateway itself: handed on, whole, as `HTTPRequestPart`s; answered by `HTTPResponsePart`s.
 extension ClientConnection {
   func beginOwn(_ head: RequestHead) {
-    exchange.place = LoopNumbers.own
+    exchange.place = EventLoopMetrics.own
     if case .length(let length) = head.framing, length > Self.mostOwnBody { return refuse(.tooLarge, head: head) }
     let plan = loop.currentPlan()
     exchange.client = clientAddress(head, plan)

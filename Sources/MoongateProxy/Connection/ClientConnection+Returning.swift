@@ -1,7 +1,7 @@
 import MoongateCore
 import NIOCore
 
-/// Browsers that come back from sign-in without their session, again and again (`SignInReturns`).
+/// Browsers that come back from sign-in without their session, again and again (`RedirectLoopDetector`).
 extension ClientConnection {
   /// Why a browser goes round, for the operator and for the person.
   struct Round {
@@ -53,7 +53,7 @@ extension ClientConnection {
 
   /// An answer of our own pages that leads the client out of them again.
   func noteDeparture(to location: String) {
-    guard let client = exchange.client, let place = SignInReturns.place(location) else { return }
+    guard let client = exchange.client, let place = RedirectLoopDetector.place(location) else { return }
     loop.proxy.returns.expect(client, at: place, now: loop.time(at: loop.now).now)
   }
 }

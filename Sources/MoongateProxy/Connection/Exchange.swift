@@ -54,7 +54,7 @@ struct Exchange {
   var isOpen = false
   var startedAt = NIODeadline.uptimeNanoseconds(0)
   /// Where the route is counted.
-  var place = LoopNumbers.unrouted
+  var place = EventLoopMetrics.unrouted
   var outcome = Outcome.aborted
   var status = 0
   /// Of the answer's body.

@@ -47,7 +47,7 @@ final class SessionCache {
   private var waiting = 0
   /// Goes up with every change: an answer that was asked for before it may be out of date and is not kept.
   private var changes: UInt64 = 0
-  private var counted = LoopNumbers.Cache()
+  private var counted = EventLoopMetrics.Cache()
   private var activity: [TokenHash: Timestamp] = [:]
 
   /// A question to the store, with those who wait for its answer.
@@ -71,7 +71,7 @@ final class SessionCache {
   }
 
   /// How often it knew, and how much it holds.
-  var numbers: LoopNumbers.Cache {
+  var numbers: EventLoopMetrics.Cache {
     var now = counted
     now.entries = live.count
     return now

@@ -14,7 +14,7 @@ final class UpstreamTarget {
   let upstream: Upstream
   private unowned let loop: ProxyLoop
   private var idle: [UpstreamConnection] = []
-  private var counted = LoopNumbers.Upstream()
+  private var counted = EventLoopMetrics.Upstream()
   private var downUntil = NIODeadline.uptimeNanoseconds(0)
   private var isRetired = false
 
@@ -24,7 +24,7 @@ final class UpstreamTarget {
   }
 
   /// What there is of it, and was.
-  var numbers: LoopNumbers.Upstream {
+  var numbers: EventLoopMetrics.Upstream {
     var now = counted
     now.idle = idle.count
     return now

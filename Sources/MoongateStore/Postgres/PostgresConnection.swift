@@ -29,14 +29,14 @@ struct PostgresTiming: Sendable {
 /// One connection in pipeline mode. Nothing of it blocks for longer than its deadlines say; it belongs to one thread at a time.
 final class PostgresConnection {
   let timing: PostgresTiming
-  let numbers: PostgresNumbers
+  let numbers: PostgresMetrics
   let handle: OpaquePointer
   /// Statements that this connection keeps prepared, by their text.
   var prepared: [String: String] = [:]
   /// How many names of prepared statements have been given.
   var nameCount = 0
   /// What the server owes answers to, in order.
-  var owed: [Owed] = []
+  var owed: [PendingReply] = []
   var unsent = 0
   /// Set once nothing more can be said on it.
   var isBroken = false
@@ -49,8 +49,8 @@ final class PostgresConnection {
   private let timelines: ServerTimeline
 
   /// - Throws: `PostgresError.notConnected`, the obstacle of the first target that is more than not being there.
-  static func open(_ address: PostgresAddress, timing: PostgresTiming, numbers: PostgresNumbers) throws(PostgresError) -> PostgresConnection {
-    var obstacle: PostgresObstacle?
+  static func open(_ address: PostgresAddress, timing: PostgresTiming, numbers: PostgresMetrics) throws(PostgresError) -> PostgresConnection {
+    var obstacle: PostgresErrorClassification?
     // At a start it is not known which one of several was promoted last: all are asked.
     let asksAll = address.targets.count > 1 && !address.timeline.isKnown
     var found: [PostgresConnection] = []
@@ -64,10 +64,10 @@ final class PostgresConnection {
         found.append(connection)
       } catch {
         numbers.failedToConnect()
-        let found: PostgresObstacle =
+        let found: PostgresErrorClassification =
           switch error {
           case .notConnected(let found): found
-          case .refused(let state, _): PostgresObstacle(state)
+          case .refused(let state, _): PostgresErrorClassification(state)
           case .silent: .silent
           case .lost, .outcomeUnknown: .hangsUp
           }
@@ -79,7 +79,7 @@ final class PostgresConnection {
     throw .notConnected(obstacle ?? .unreachable)
   }
 
-  private init(_ address: PostgresAddress, _ target: PostgresAddress.Target, timing: PostgresTiming, numbers: PostgresNumbers) throws(PostgresError) {
+  private init(_ address: PostgresAddress, _ target: PostgresAddress.Target, timing: PostgresTiming, numbers: PostgresMetrics) throws(PostgresError) {
     self.timing = timing
     self.numbers = numbers
     timelines = address.timeline
@@ -128,8 +128,8 @@ final class PostgresConnection {
     }
   }
 
-  private var obstacle: PostgresObstacle {
-    PostgresObstacle(libpq: String(cString: PQerrorMessage(handle)), certificate: .init(cpostgres_found_certificate()))
+  private var obstacle: PostgresErrorClassification {
+    PostgresErrorClassification(libpq: String(cString: PQerrorMessage(handle)), certificate: .init(cpostgres_found_certificate()))
   }
 
   /// What holds for the session, in one round trip.

@@ -5,17 +5,17 @@ import MoongateSDK
 package final class PostgresDatabase: SQLDatabase {
   private let pool: PostgresPool
   private let moments: RecordedMoment?
-  let numbers = PostgresNumbers()
+  let numbers = PostgresMetrics()
 
   /// Connects nowhere yet: the first work does.
   /// - Parameters:
   ///   - recordsMoments: whether there is a table for the latest moment.
-  ///   - dice: between 0 and 1, for pauses between attempts.
+  ///   - jitter: between 0 and 1, for pauses between attempts.
   init(
     _ address: PostgresAddress, timing: PostgresTiming, recordsMoments: Bool = true,
-    dice: @escaping @Sendable () -> Double = { Double.random(in: 0..<1) }
+    jitter: @escaping @Sendable () -> Double = { Double.random(in: 0..<1) }
   ) {
-    pool = PostgresPool(address, timing: timing, numbers: numbers, dice: dice)
+    pool = PostgresPool(address, timing: timing, numbers: numbers, jitter: jitter)
     moments = recordsMoments ? RecordedMoment() : nil
   }
 

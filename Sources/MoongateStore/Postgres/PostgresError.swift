@@ -5,7 +5,7 @@ enum PostgresError: Error, Equatable {
   /// The server's answer to a statement.
   case refused(SQLState, constraint: String?)
   /// No connection came to be.
-  case notConnected(PostgresObstacle)
+  case notConnected(PostgresErrorClassification)
   /// The connection broke, or the server ended it.
   case lost
   /// Nothing came for as long as an answer may take.

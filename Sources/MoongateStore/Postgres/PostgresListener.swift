@@ -14,21 +14,21 @@ final class PostgresListener: Sendable {
   private static let longestPause: Duration = .seconds(2)
 
   private let address: PostgresAddress
-  private let numbers: PostgresNumbers
+  private let numbers: PostgresMetrics
   private let clock: ServerClock
-  private let dice: @Sendable () -> Double
+  private let jitter: @Sendable () -> Double
   private let call: @Sendable () -> Void
   private let isOver = Atomic<Bool>(false)
 
   /// - Parameter call: wakes those who wait; on the listener's thread.
   init(
-    _ address: PostgresAddress, numbers: PostgresNumbers, clock: ServerClock, dice: @escaping @Sendable () -> Double,
+    _ address: PostgresAddress, numbers: PostgresMetrics, clock: ServerClock, jitter: @escaping @Sendable () -> Double,
     call: @escaping @Sendable () -> Void
   ) {
     self.address = address
     self.numbers = numbers
     self.clock = clock
-    self.dice = dice
+    self.jitter = jitter
     self.call = call
   }
 
@@ -46,7 +46,7 @@ final class PostgresListener: Sendable {
           self.call()
           try self.listen(connection)
         } catch {
-          Thread.sleep(forTimeInterval: pause / .seconds(1) * (0.75 + self.dice() / 2))
+          Thread.sleep(forTimeInterval: pause / .seconds(1) * (0.75 + self.jitter() / 2))
           pause = min(pause * 2, Self.longestPause)
         }
       }
@@ -79,8 +79,8 @@ final class PostgresListening: Sendable {
 
   init(_ address: PostgresAddress) { self.address = address }
 
-  func start(numbers: PostgresNumbers, clock: ServerClock, _ call: @escaping @Sendable () -> Void) {
-    let made = PostgresListener(address, numbers: numbers, clock: clock, dice: { Double.random(in: 0..<1) }, call: call)
+  func start(numbers: PostgresMetrics, clock: ServerClock, _ call: @escaping @Sendable () -> Void) {
+    let made = PostgresListener(address, numbers: numbers, clock: clock, jitter: { Double.random(in: 0..<1) }, call: call)
     let before = listener.withLock { listener in
       defer { listener = made }
       return listener

@@ -3,7 +3,7 @@ import Foundation
 import MoongateCore
 
 /// What the server owes an answer to.
-enum Owed {
+enum PendingReply {
   /// A statement that is being prepared.
   case preparation(String)
   /// A statement; `keeps`: whether its result is wanted.

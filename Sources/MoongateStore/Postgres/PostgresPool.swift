@@ -86,17 +86,17 @@ final class PostgresPool: Sendable {
 
   let address: PostgresAddress
   let timing: PostgresTiming
-  let numbers: PostgresNumbers
-  let dice: @Sendable () -> Double
+  let numbers: PostgresMetrics
+  let jitter: @Sendable () -> Double
   private let state: Mutex<State>
 
-  /// - Parameter dice: between 0 and 1, for pauses.
-  init(_ address: PostgresAddress, timing: PostgresTiming, numbers: PostgresNumbers, dice: @escaping @Sendable () -> Double) {
+  /// - Parameter jitter: between 0 and 1, for pauses.
+  init(_ address: PostgresAddress, timing: PostgresTiming, numbers: PostgresMetrics, jitter: @escaping @Sendable () -> Double) {
     self.address = address
     state = Mutex(State(pool: address.pool))
     self.timing = timing
     self.numbers = numbers
-    self.dice = dice
+    self.jitter = jitter
   }
 
   /// How many connections are at work and at rest, and how much work waits.

@@ -22,7 +22,7 @@ package final class PostgresStore: SQLStore {
   ///   - keyFingerprint: `KeyRing.fingerprint` of the master key: a store answers to the key it was made with.
   ///   - makes: whether the tables are made, and become the key's, where there are none; else that is refused.
   package init(url: String, keyFingerprint: [UInt8], purpose: Purpose = .serving, makes: Bool = true) throws(StoreRefusal) {
-    let vault = try PostgresVault(url: url)
+    let vault = try PostgresSnapshot(url: url)
     clock = try vault.opened { connection in
       if !makes, try !vault.isOwned(connection) { throw StoreRefusal.nothingThere(path: vault.name) }
       _ = try vault.migrate(connection)

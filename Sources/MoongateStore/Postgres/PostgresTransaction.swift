@@ -4,7 +4,7 @@ import MoongateCore
 package final class PostgresTransaction: SQLTransaction {
   enum Kind {
     /// Reads once: what is sent together is a transaction by itself, as the session's defaults say one that reads. Whoever reads again is stopped
-    /// (`LooksAgain`).
+    /// (`RepeatedRead`).
     case looking
     /// Sees one state of the database; nobody waits for its end.
     case reading
@@ -20,7 +20,7 @@ package final class PostgresTransaction: SQLTransaction {
   }
 
   /// What was to read once wants to read again, and would see another state of the database: it is to begin anew as `reading`.
-  struct LooksAgain: Error {}
+  struct RepeatedRead: Error {}
 
   /// What those who wait for changes of sessions listen to.
   static let channel = "moongate_sessions"
@@ -98,7 +98,7 @@ package final class PostgresTransaction: SQLTransaction {
     if let failure { throw failure }
     guard let first = kind.begin else {
       if hasLooked {
-        let again = LooksAgain()
+        let again = RepeatedRead()
         failure = again
         throw again
       }

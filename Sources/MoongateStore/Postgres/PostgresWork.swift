@@ -12,7 +12,7 @@ protocol PostgresWork: Sendable {
   /// Carries it out, on the connection's thread.
   /// - Returns: what tells whoever waits; nil where the connection broke before anything could have been committed: it may be carried out on
   ///   another one.
-  func run(on connection: PostgresConnection, dice: () -> Double) -> (() -> Void)?
+  func run(on connection: PostgresConnection, jitter: () -> Double) -> (() -> Void)?
   /// Tells whoever waits that it was not carried out.
   func fail(_ fault: StoreFault)
 }
@@ -22,9 +22,9 @@ struct PostgresRestart {
   /// Beyond these it fails: as many meetings in a row mean that the database does nothing else.
   static let most = 30
 
-  static func pause(_ round: Int, dice: () -> Double) {
+  static func pause(_ round: Int, jitter: () -> Double) {
     let most = Double(min(round, 6)) * 0.004
-    Thread.sleep(forTimeInterval: most * dice())
+    Thread.sleep(forTimeInterval: most * jitter())
   }
 }
 
@@ -36,7 +36,7 @@ final class PostgresTask<Value: Sendable>: PostgresWork {
   let deadline: ContinuousClock.Instant
   var writes: Bool { kind == .writing }
   private let kind: PostgresTransaction.Kind
-  private let numbers: PostgresNumbers
+  private let numbers: PostgresMetrics
   private let moments: RecordedMoment?
   private let moment: Timestamp?
   private let body: @Sendable (PostgresTransaction) throws -> Value
@@ -47,7 +47,7 @@ final class PostgresTask<Value: Sendable>: PostgresWork {
   ///   - moment: recorded with what is written; nil where the transaction only reads.
   ///   - continuation: resumed once, on an unspecified thread.
   init(
-    _ kind: PostgresTransaction.Kind, deadline: ContinuousClock.Instant, numbers: PostgresNumbers, moments: RecordedMoment?, moment: Timestamp?,
+    _ kind: PostgresTransaction.Kind, deadline: ContinuousClock.Instant, numbers: PostgresMetrics, moments: RecordedMoment?, moment: Timestamp?,
     body: @escaping @Sendable (PostgresTransaction) throws -> Value, continuation: CheckedContinuation<Value, any Error>
   ) {
     self.kind = kind
@@ -61,7 +61,7 @@ final class PostgresTask<Value: Sendable>: PostgresWork {
 
   func fail(_ fault: StoreFault) { continuation.resume(throwing: fault) }
 
-  func run(on connection: PostgresConnection, dice: () -> Double) -> (() -> Void)? {
+  func run(on connection: PostgresConnection, jitter: () -> Double) -> (() -> Void)? {
     let attempt = connections.withLock { count in
       count += 1
       return count
@@ -76,7 +76,7 @@ final class PostgresTask<Value: Sendable>: PostgresWork {
         return { self.continuation.resume(returning: value) }
       } catch {
         transaction.rollBack()
-        if transaction.failure is PostgresTransaction.LooksAgain {
+        if transaction.failure is PostgresTransaction.RepeatedRead {
           kind = .reading
           continue
         }
@@ -85,7 +85,7 @@ final class PostgresTask<Value: Sendable>: PostgresWork {
         round += 1
         if (error as? PostgresError)?.meetsAnother ?? false, round <= PostgresRestart.most, !connection.isBroken {
           numbers.ended(.restarted)
-          PostgresRestart.pause(round, dice: dice)
+          PostgresRestart.pause(round, jitter: jitter)
           continue
         }
         if connection.isBroken, !connection.wasSilent, attempt < Self.mostConnections, error as? PostgresError != .outcomeUnknown,

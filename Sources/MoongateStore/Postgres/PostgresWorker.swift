@@ -50,7 +50,7 @@ final class PostgresWorker: Sendable {
         guard pool.failed(self, error) else { return nil }
         var mayPass = true
         if case .notConnected(let obstacle) = error { mayPass = obstacle.mayPass }
-        let jitter = 0.75 + pool.dice() / 2
+        let jitter = 0.75 + pool.jitter() / 2
         _ = signal.wait(timeout: .now() + pause / .seconds(1) * jitter)
         pause = min(pause * 2, mayPass ? Self.longestPause : Self.longestPauseWhenRefused)
         // A pool that was closed says that nobody tries again.
@@ -86,7 +86,7 @@ final class PostgresWorker: Sendable {
         pool.giveBack(work)
         return goesOn
       }
-      tell = work.run(on: connection, dice: pool.dice)
+      tell = work.run(on: connection, jitter: pool.jitter)
       guard connection.isBroken else {
         ended = work
         continue

@@ -66,7 +66,7 @@ enum AccessTokenRows {
       ], orElse: .tokenNameTaken)
   }
 
-  static func supersede(_ id: String, until moment: Timestamp, _ news: Announcements, _ rows: some SQLTransaction) throws {
+  static func supersede(_ id: String, until moment: Timestamp, _ news: ChangeNotifications, _ rows: some SQLTransaction) throws {
     try rows.demand(
       """
       UPDATE access_token SET is_superseded = 1, expires_at = CASE WHEN expires_at < ?1 THEN expires_at ELSE ?1 END
@@ -75,7 +75,7 @@ enum AccessTokenRows {
     announce(id, news)
   }
 
-  static func end(_ id: String, _ news: Announcements, _ rows: some SQLTransaction) throws {
+  static func end(_ id: String, _ news: ChangeNotifications, _ rows: some SQLTransaction) throws {
     try rows.demand("DELETE FROM access_token WHERE id = ?1", [.text(id)], orElse: .tokenGone)
     announce(id, news)
   }
@@ -137,7 +137,7 @@ enum AccessTokenRows {
       """, [SQLValue(now), SQLValue(now - memory)])
   }
 
-  private static func announce(_ id: String, _ news: Announcements) { news.add(token: AccessToken.announcement(of: id).bytes) }
+  private static func announce(_ id: String, _ news: ChangeNotifications) { news.add(token: AccessToken.announcement(of: id).bytes) }
 
   private static func json(_ texts: [String]) throws -> String { String(decoding: try JSON.encode(texts), as: UTF8.self) }
 

@@ -69,7 +69,7 @@ enum AccountRows {
 
   /// Replaces what the provider keeps; nil removes it.
   static func put(
-    _ sealed: [UInt8]?, of account: String, for provider: ProviderName, at now: Timestamp, _ news: Announcements, _ rows: some SQLTransaction
+    _ sealed: [UInt8]?, of account: String, for provider: ProviderName, at now: Timestamp, _ news: ChangeNotifications, _ rows: some SQLTransaction
   ) throws {
     try demandPresent(account, rows)
     if let sealed {
@@ -85,7 +85,7 @@ enum AccountRows {
   }
 
   /// Fills in the names that are missing.
-  static func name(_ account: String, first: String?, last: String?, _ news: Announcements, _ rows: some SQLTransaction) throws {
+  static func name(_ account: String, first: String?, last: String?, _ news: ChangeNotifications, _ rows: some SQLTransaction) throws {
     try rows.run(
       "UPDATE account SET first_name = coalesce(first_name, ?1), last_name = coalesce(last_name, ?2) WHERE id = ?3",
       [SQLValue(first), SQLValue(last), .text(account)])
@@ -93,13 +93,13 @@ enum AccountRows {
   }
 
   /// Its language from now on.
-  static func speak(_ account: String, _ language: String, _ news: Announcements, _ rows: some SQLTransaction) throws {
+  static func speak(_ account: String, _ language: String, _ news: ChangeNotifications, _ rows: some SQLTransaction) throws {
     try rows.run("UPDATE account SET language = ?1 WHERE id = ?2", [.text(language), .text(account)])
     news.add(account: account)
   }
 
   /// Replaces the names.
-  static func rename(_ account: String, first: String?, last: String?, _ news: Announcements, _ rows: some SQLTransaction) throws {
+  static func rename(_ account: String, first: String?, last: String?, _ news: ChangeNotifications, _ rows: some SQLTransaction) throws {
     try rows.demand(
       "UPDATE account SET first_name = ?1, last_name = ?2 WHERE id = ?3", [SQLValue(first), SQLValue(last), .text(account)],
       orElse: .accountUnavailable)
@@ -107,7 +107,7 @@ enum AccountRows {
   }
 
   /// An operator's lock, which ends all sessions; or its end.
-  static func setLocked(_ account: String, _ isLocked: Bool, _ news: Announcements, _ rows: some SQLTransaction) throws {
+  static func setLocked(_ account: String, _ isLocked: Bool, _ news: ChangeNotifications, _ rows: some SQLTransaction) throws {
     try rows.demand("UPDATE account SET is_locked = ?1 WHERE id = ?2", [SQLValue(isLocked), .text(account)], orElse: .accountUnavailable)
     if isLocked { return try SessionRows.end(of: account, except: nil, news, rows) }
     news.add(account: account)
@@ -128,7 +128,7 @@ enum AccountRows {
       "SELECT 1 FROM account WHERE id = ?1 AND coalesce(epoch, 0) = ?2", [.text(version.id), SQLValue(version.epoch)], orElse: .epochChanged)
   }
 
-  static func raiseEpoch(of account: String, _ news: Announcements, _ rows: some SQLTransaction) throws {
+  static func raiseEpoch(of account: String, _ news: ChangeNotifications, _ rows: some SQLTransaction) throws {
     try rows.run("UPDATE account SET epoch = coalesce(epoch, 0) + 1 WHERE id = ?1", [.text(account)])
     try AccessTokenRows.outdate(of: account, rows)
     news.add(account: account)

@@ -39,7 +39,7 @@ struct PreparedChange: Sendable {
     let reads = first?.reads ?? []
     try holding.take(rows)
     let (stored, found) = try CounterRow.rows(first?.judged ?? [], reads + changes.compactMap(\.replaced), rows)
-    let news = Announcements()
+    let news = ChangeNotifications()
     for row in found.dropFirst(reads.count).joined() { news.add(token: try row.bytes(0)) }
     var locks = try first?.settle(stored, found.prefix(reads.count), rows) ?? []
     for change in changes.dropFirst(first == nil ? 0 : 1) {
@@ -64,7 +64,7 @@ struct PreparedChange: Sendable {
     }
   }
 
-  private func apply(at now: Timestamp, _ news: Announcements, _ rows: some SQLTransaction) throws {
+  private func apply(at now: Timestamp, _ news: ChangeNotifications, _ rows: some SQLTransaction) throws {
     switch change {
     case .settle: break
     case .putFlow(let record): try FlowRows.put(record, encoded: encoded, rows)
@@ -128,7 +128,8 @@ struct PreparedChange: Sendable {
     case .putSession(let session), .replaceSession(_, let session): holding.add(account: session.account)
     case .putDomainToken(let new): holding.add(account: new.session.account)
     case .putAccessToken(let token, _): if let owner = token.owner { holding.add(account: owner.id) }
-    case .putFlow, .deleteFlow, .createAccount, .endSession, .spendCode, .supersedeAccessToken, .endAccessToken, .noteAccessTokenExpired, .audit: break
+    case .putFlow, .deleteFlow, .createAccount, .endSession, .spendCode, .supersedeAccessToken, .endAccessToken, .noteAccessTokenExpired, .audit:
+      break
     }
   }
 }

@@ -5,7 +5,7 @@ import MoongateCore
 enum Deleting {
   /// Removes all that is theirs, but for flows, and for what the trail tells before `place`: that was blanked already.
   static func delete(
-    _ account: String, traces: [String], trailFrom place: Int64, _ news: Announcements, _ rows: some SQLTransaction
+    _ account: String, traces: [String], trailFrom place: Int64, _ news: ChangeNotifications, _ rows: some SQLTransaction
   ) throws {
     // Identifiers, records and sessions go with it (ON DELETE CASCADE).
     try rows.demand("DELETE FROM account WHERE id = ?1", [.text(account)], orElse: .accountUnavailable)

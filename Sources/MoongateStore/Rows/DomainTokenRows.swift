@@ -11,7 +11,7 @@ enum DomainTokenRows {
     """
 
   /// Stores a token in place of the one that the session had for the domain.
-  static func put(_ new: NewDomainToken, _ news: Announcements, _ rows: some SQLTransaction) throws {
+  static func put(_ new: NewDomainToken, _ news: ChangeNotifications, _ rows: some SQLTransaction) throws {
     let session = new.session
     try AccountRows.demandAvailable(session.account, rows)
     let replaced = try rows.rows(
@@ -28,7 +28,7 @@ enum DomainTokenRows {
   }
 
   /// Ends the session that a token of either kind belongs to.
-  static func endSession(_ token: TokenHash, _ news: Announcements, _ rows: some SQLTransaction) throws {
+  static func endSession(_ token: TokenHash, _ news: ChangeNotifications, _ rows: some SQLTransaction) throws {
     guard let owner = try rows.row(owner, [.bytes(token.bytes)]) else { return }
     let session: [SQLValue] = [.text(try owner.text(0)), .text(try owner.text(1))]
     let ended = try rows.rows([

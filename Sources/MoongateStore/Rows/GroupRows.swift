@@ -4,7 +4,7 @@ import MoongateCore
 enum GroupRows {
   /// Adds the account to the group or takes it out; nothing where that is so already. Conflicts where the account is gone.
   static func set(
-    _ account: String, in group: GroupName, _ isMember: Bool, at now: Timestamp, _ news: Announcements, _ rows: some SQLTransaction
+    _ account: String, in group: GroupName, _ isMember: Bool, at now: Timestamp, _ news: ChangeNotifications, _ rows: some SQLTransaction
   ) throws {
     try AccountRows.demandPresent(account, rows)
     let named: [SQLValue] = [.text(group.rawValue), .text(account)]

@@ -3,7 +3,7 @@ import MoongateSDK
 
 /// Who holds which identifier, and how that changes.
 enum IdentifierRows {
-  static func create(_ account: Account, forgetting providers: Set<ProviderName>, _ news: Announcements, _ rows: some SQLTransaction) throws {
+  static func create(_ account: Account, forgetting providers: Set<ProviderName>, _ news: ChangeNotifications, _ rows: some SQLTransaction) throws {
     try rows.run(
       "INSERT INTO account (id, first_name, last_name, created_at, last_seen_at, is_locked, is_unproved) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
       [
@@ -22,7 +22,7 @@ enum IdentifierRows {
 
   /// Marks the identifier as the account's own, proved now. One that it holds verified already stays as it is.
   static func verify(
-    _ identifier: Identifier, of account: String, forgetting providers: Set<ProviderName>, at now: Timestamp, _ news: Announcements,
+    _ identifier: Identifier, of account: String, forgetting providers: Set<ProviderName>, at now: Timestamp, _ news: ChangeNotifications,
     _ rows: some SQLTransaction
   ) throws {
     let found = try rows.rows([
@@ -47,7 +47,7 @@ enum IdentifierRows {
   }
 
   /// Holds it as the account's own word.
-  static func claim(_ identifier: Identifier, of account: String, _ news: Announcements, _ rows: some SQLTransaction) throws {
+  static func claim(_ identifier: Identifier, of account: String, _ news: ChangeNotifications, _ rows: some SQLTransaction) throws {
     let found = try rows.rows([own(identifier, account), SQLRead("SELECT 1 FROM account WHERE id = ?1", [.text(account)])])
     if !found[0].isEmpty { return }
     if found[1].isEmpty { throw ChangeConflict(.accountUnavailable) }
@@ -56,14 +56,16 @@ enum IdentifierRows {
   }
 
   /// Takes identifiers of a kind away, but for one.
-  static func drop(_ kind: IdentifierKind, of account: String, except kept: Identifier, _ news: Announcements, _ rows: some SQLTransaction) throws {
+  static func drop(_ kind: IdentifierKind, of account: String, except kept: Identifier, _ news: ChangeNotifications, _ rows: some SQLTransaction)
+    throws
+  {
     try rows.run(
       "DELETE FROM identifier WHERE account = ?1 AND kind = ?2 AND value <> ?3", [.text(account), .text(kind.rawValue), .text(kept.value)])
     news.add(account: account)
   }
 
   /// Takes one identifier away.
-  static func remove(_ identifier: Identifier, from account: String, _ news: Announcements, _ rows: some SQLTransaction) throws {
+  static func remove(_ identifier: Identifier, from account: String, _ news: ChangeNotifications, _ rows: some SQLTransaction) throws {
     try rows.demand(
       "DELETE FROM identifier WHERE account = ?1 AND kind = ?2 AND value = ?3", [.text(account)] + identifier.named, orElse: .recordChanged)
     news.add(account: account)
@@ -71,7 +73,7 @@ enum IdentifierRows {
 
   /// Takes everything from the account that whoever claimed the identifier before its owner came may have put there.
   static func reclaim(
-    _ account: String, by identifier: Identifier, keeping kept: Set<ProviderName>, _ news: Announcements, _ rows: some SQLTransaction
+    _ account: String, by identifier: Identifier, keeping kept: Set<ProviderName>, _ news: ChangeNotifications, _ rows: some SQLTransaction
   ) throws {
     let verified = try rows.rows("SELECT kind, value FROM identifier WHERE account = ?1 AND verified_at IS NOT NULL", [.text(account)])
     guard try verified.count == 1 && verified[0].text(0) == identifier.kind.rawValue && verified[0].text(1) == identifier.value else {
@@ -93,7 +95,7 @@ enum IdentifierRows {
   ///
   /// Attack: whoever has taken over somebody's number joins it to an account of their own, and would get that person's groups without their second
   /// factor. Groups are not moved: an operator adds the heir.
-  static func absorb(_ account: String, into heir: String, at now: Timestamp, _ news: Announcements, _ rows: some SQLTransaction) throws {
+  static func absorb(_ account: String, into heir: String, at now: Timestamp, _ news: ChangeNotifications, _ rows: some SQLTransaction) throws {
     try AccountRows.demandAvailable(account, rows)
     try AccountRows.demandAvailable(heir, rows)
     let moved = try rows.rows(
@@ -142,7 +144,8 @@ enum IdentifierRows {
   /// Whoever proves it owns it; other claimants lose the address, the secrets that go with it, such as a password, and their sessions.
   /// - Parameter providers: whose secrets go with an identifier.
   private static func evict(
-    _ claimants: [String], from identifier: Identifier, forgetting providers: Set<ProviderName>, _ news: Announcements, _ rows: some SQLTransaction
+    _ claimants: [String], from identifier: Identifier, forgetting providers: Set<ProviderName>, _ news: ChangeNotifications,
+    _ rows: some SQLTransaction
   ) throws {
     for account in claimants {
       try rows.run(

@@ -62,13 +62,13 @@ enum SessionRows {
   }
 
   /// Stores it in place of the one with the token. Conflicts where that one is over.
-  static func replace(_ token: TokenHash, by session: Session, passed: [UInt8], _ news: Announcements, _ rows: some SQLTransaction) throws {
+  static func replace(_ token: TokenHash, by session: Session, passed: [UInt8], _ news: ChangeNotifications, _ rows: some SQLTransaction) throws {
     try rows.demand("DELETE FROM session WHERE token = ?1", [.bytes(token.bytes)], orElse: .sessionEnded)
     news.add(token: token.bytes)
     try put(session, passed: passed, rows)
   }
 
-  static func end(of account: String, except: TokenHash?, _ news: Announcements, _ rows: some SQLTransaction) throws {
+  static func end(of account: String, except: TokenHash?, _ news: ChangeNotifications, _ rows: some SQLTransaction) throws {
     try DomainTokenRows.end(of: account, rows)
     // No token is empty.
     try rows.run("DELETE FROM session WHERE account = ?1 AND token <> ?2", [.text(account), .bytes(except?.bytes ?? [])])

@@ -8,7 +8,7 @@ enum UnprovedAccounts {
   /// Removes those that nobody has used since `moment`.
   /// - Returns: how many were removed, and whether there may be more.
   static func expire(
-    unusedSince moment: Timestamp, _ news: Announcements, _ rows: some SQLTransaction
+    unusedSince moment: Timestamp, _ news: ChangeNotifications, _ rows: some SQLTransaction
   ) throws -> (removed: Int, hasMore: Bool) {
     let found = try rows.rows(
       """

@@ -224,7 +224,7 @@ extension SQLStore {
 
   package func expireUnverified(unusedSince moment: Timestamp, at now: Timestamp) async throws(StoreFault) -> ExpiredAccounts {
     let (expired, sessions) = try await write(at: now) { rows in
-      let news = Announcements()
+      let news = ChangeNotifications()
       let (removed, hasMore) = try UnprovedAccounts.expire(unusedSince: moment, news, rows)
       try news.write(at: now, rows)
       return (ExpiredAccounts(removed: removed, hasMore: hasMore), news.changes)

@@ -7,10 +7,10 @@ package final class SQLiteDatabase: SQLDatabase {
   private let database: DatabaseQueue
   private let commits: CommitQueue
   private let readers: Readers
-  private let door = Mutex(Door())
+  private let door = Mutex(Occupancy())
 
   /// Who is inside. GRDB does not survive a read of a connection that was closed, so the last one out closes it.
-  private struct Door {
+  private struct Occupancy {
     var isOpen = true
     var inside = 0
   }

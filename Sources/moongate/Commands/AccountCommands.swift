@@ -95,7 +95,7 @@ struct LockAccount: AsyncParsableCommand {
     commandName: "lock", abstract: "Lock an account: its sessions end, and nobody signs in to it until it is unlocked.")
 
   @OptionGroup var configuration: ConfigurationOption
-  @OptionGroup var deed: Deed
+  @OptionGroup var deed: AccountOperation
 
   func run() async throws {
     try await deed.carryOut(configuration, "lock", done: "locked") { desk, id throws(StoreFault) in try await desk.lock(id) }
@@ -109,7 +109,7 @@ struct DisableAccount: AsyncParsableCommand {
     discussion: "After `unlock` only a code to what the account holds opens it.")
 
   @OptionGroup var configuration: ConfigurationOption
-  @OptionGroup var deed: Deed
+  @OptionGroup var deed: AccountOperation
 
   func run() async throws {
     try await deed.carryOut(configuration, "disable", done: "disabled") { desk, id throws(StoreFault) in try await desk.disable(id) }
@@ -123,7 +123,7 @@ struct DeleteAccount: AsyncParsableCommand {
     discussion: "Lines of the audit trail stay, without account, identifier and address. Locks stay; whom they are about is forgotten.")
 
   @OptionGroup var configuration: ConfigurationOption
-  @OptionGroup var deed: Deed
+  @OptionGroup var deed: AccountOperation
 
   func run() async throws {
     try await deed.carryOut(configuration, "delete", done: "deleted") { desk, id throws(StoreFault) in try await desk.delete(id) }
@@ -131,7 +131,7 @@ struct DeleteAccount: AsyncParsableCommand {
 }
 
 /// One deed about one account.
-struct Deed: ParsableArguments {
+struct AccountOperation: ParsableArguments {
   @Argument(help: "An id, a number or an address.") var name: String
   @OptionGroup var identity: OperatorOption
   @Flag(help: "Print JSON.") var json = false
@@ -146,7 +146,7 @@ struct Deed: ParsableArguments {
   ///   - word: what is said when it is done.
   func carryOut(
     _ configuration: ConfigurationOption, _ command: String, done word: String,
-    _ act: (AccountDesk, String) async throws(StoreFault) -> AccountDesk.Outcome
+    _ act: (AccountAdministration, String) async throws(StoreFault) -> AccountAdministration.Outcome
   ) async throws {
     try await OperatorStore.with(configuration) { opened in
       let account = try await opened.account(named: name)

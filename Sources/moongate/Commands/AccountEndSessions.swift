@@ -9,7 +9,7 @@ struct EndAccountSessions: AsyncParsableCommand {
     commandName: "end-sessions", abstract: "Sign a person out everywhere. Signing in again stays as it is.")
 
   @OptionGroup var configuration: ConfigurationOption
-  @OptionGroup var deed: Deed
+  @OptionGroup var deed: AccountOperation
 
   func run() async throws {
     try await deed.carryOut(configuration, "end-sessions", done: "sessions ended") { desk, id throws(StoreFault) in try await desk.endSessions(of: id)

@@ -21,7 +21,7 @@ struct AccountLine {
     "id", "identifiers", "first_name", "last_name", "created_at", "last_seen_at", "locked", "groups", "records", "records_key",
   ]
 
-  let desk: AccountDesk
+  let desk: AccountAdministration
   /// ISO 3166-1 alpha-2, for numbers without `+`.
   let region: String
   /// Opens the records of a line.
@@ -30,7 +30,7 @@ struct AccountLine {
   private let importers: [any SecretImporting]
   private let fieldNames: [String]
 
-  init(desk: AccountDesk, region: String, records: AccountRecords) {
+  init(desk: AccountAdministration, region: String, records: AccountRecords) {
     self.desk = desk
     self.region = region
     self.records = records
@@ -39,7 +39,7 @@ struct AccountLine {
   }
 
   /// The providers whose hashes a line may hold: one that is called as a field of its own has none.
-  static func importers(of desk: AccountDesk) -> [any SecretImporting] {
+  static func importers(of desk: AccountAdministration) -> [any SecretImporting] {
     desk.importers.filter { !ownFields.contains($0.descriptor.name.rawValue) }
   }
 

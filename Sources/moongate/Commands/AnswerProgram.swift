@@ -30,7 +30,7 @@ struct AnswerProgram: Sendable {
   /// - Throws: a `ScriptProblem` that says why there is no answer.
   func answer(to step: ConformanceSubject.Step, _ before: [Shown], field: String) async throws -> InputValue {
     let round = Round(step, before)
-    let output = try await OwnThread.run(at: nil) { () async -> Result<[UInt8], ScriptProblem> in
+    let output = try await DedicatedThread.run(at: nil) { () async -> Result<[UInt8], ScriptProblem> in
       do throws(ScriptProblem) { return .success(try run(round)) } catch { return .failure(error) }
     }.get()
     guard let said = try? JSONDecoder().decode([String: SubjectText.Value].self, from: Data(output)) else {
@@ -140,7 +140,7 @@ struct AnswerProgram: Sendable {
       guard said.count <= Self.longest else { throw ScriptProblem("\(name) wrote more than \(Self.longest) bytes") }
     }
     // Both ends are closed; it may take a moment to end.
-    while process.isRunning, ContinuousClock.now < end { OwnThread.block(for: .milliseconds(2)) }
+    while process.isRunning, ContinuousClock.now < end { DedicatedThread.block(for: .milliseconds(2)) }
     guard !process.isRunning else { throw ScriptProblem("\(name) did not end within \(patience)") }
     guard process.terminationStatus == 0 else {
       let last = String(decoding: told, as: UTF8.self).split(whereSeparator: \.isNewline).last.map { ": \($0.prefix(200))" } ?? ""

@@ -17,7 +17,7 @@ struct Check: AsyncParsableCommand {
   @Flag(help: "Print JSON.") var json = false
 
   func run() async throws {
-    let programs = ProgramHouse.forTools()
+    let programs = ProviderProcessManager.forTools()
     let folder = ConfigurationFolder(
       path: try configuration.checked(), providers: try Providers.registry(), programs: programs.loading())
     let judged = await folder.load(casesOfProviders: true)
@@ -30,7 +30,7 @@ struct Check: AsyncParsableCommand {
       budgets, accepted: generation?.gateway.riskBudget, alone: generation?.providersThatOpenAlone ?? [], colour: Terminal.showsColour)
     let costs = generation.map(folder.costs) ?? []
     let tables = [table, CostBudget.table(costs, colour: Terminal.showsColour)].filter { !$0.isEmpty }.joined(separator: "\n\n")
-    let told = Told(budgets: budgets, costs: costs, table: tables, doors: doors, started: programs.started)
+    let told = FolderBudget(budgets: budgets, costs: costs, table: tables, doors: doors, started: programs.started)
     switch judged {
     case .success(let generation):
       try tell(problems: [], warnings: generation.warnings, told, of: generation.id)
@@ -40,19 +40,19 @@ struct Check: AsyncParsableCommand {
   }
 
   /// What a folder grants, whether it is refused for it or not.
-  private struct Told {
+  private struct FolderBudget {
     let budgets: [GuessBudget]
     /// What attackers may cost.
     let costs: [CostBudget]
     /// The budgets and the costs, for a person.
     let table: String
     /// nil where the folder has problems of its own.
-    let doors: DoorTable?
+    let doors: EntryPointTable?
     /// The programs that were started for their handshake.
     let started: [String]
   }
 
-  private func tell(problems: [ConfigurationProblem], warnings: [ConfigurationProblem], _ told: Told, of generation: String?) throws {
+  private func tell(problems: [ConfigurationProblem], warnings: [ConfigurationProblem], _ told: FolderBudget, of generation: String?) throws {
     if json {
       print(try ToolJSON.text(Report(problems: problems, warnings: warnings, told)))
     } else {
@@ -130,11 +130,11 @@ struct Check: AsyncParsableCommand {
     /// What attackers may cost.
     let costs: [CostBudget]
     /// For each flow that opens sessions, the least that gets in.
-    let doors: [Door]
+    let doors: [EntryPoint]
     /// The programs that were started for their handshake.
     let programs: [String]
 
-    init(problems: [ConfigurationProblem], warnings: [ConfigurationProblem], _ told: Told) {
+    init(problems: [ConfigurationProblem], warnings: [ConfigurationProblem], _ told: FolderBudget) {
       costs = told.costs
       doors = told.doors?.doors ?? []
       programs = told.started

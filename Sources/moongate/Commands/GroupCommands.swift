@@ -139,7 +139,7 @@ struct ListGroups: AsyncParsableCommand {
     }
   }
 
-  private func show(_ groups: [AccountDesk.GroupSummary]) throws {
+  private func show(_ groups: [AccountAdministration.GroupSummary]) throws {
     if json { return print(try ToolJSON.text(groups.map { Summary(group: $0.name.rawValue, kind: $0.kind.rawValue, members: $0.members) })) }
     for group in groups {
       print("\(group.name)  \(group.kind.rawValue)\(group.members.map { "  \($0) member\($0 == 1 ? "" : "s")" } ?? "")")

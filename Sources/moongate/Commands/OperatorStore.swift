@@ -7,7 +7,7 @@ import MoongateStore
 
 /// The store of a configuration, opened beside the gateway that may be running on it: what is changed here is seen there within a second.
 struct OperatorStore {
-  let desk: AccountDesk
+  let desk: AccountAdministration
   let generation: any PolicyGeneration
   /// The providers of this program and of the configuration.
   let registry: ProviderRegistry
@@ -39,7 +39,7 @@ struct OperatorStore {
     let log = SecurityLog(logger: Logger(label: "security") { LineLog(label: $0, level: .notice) })
     store.memory.recorded.subscribe { log.note($0) }
     clock = opened.clock
-    desk = AccountDesk(store: store, providers: registry, keys: keys, clock: opened.clock, random: SystemRandom())
+    desk = AccountAdministration(store: store, providers: registry, keys: keys, clock: opened.clock, random: SystemRandom())
   }
 
   private static func open(_ gateway: GatewaySettings, _ finishesRetirement: Bool) async throws -> (OpenedStore, KeyRing, heir: String?) {

@@ -31,7 +31,7 @@ extension ConfigurationOption {
     guard let folder else { return compiledIn }
     var option = ConfigurationOption()
     option.folder = folder
-    let programs = ProgramHouse.forTools()
+    let programs = ProviderProcessManager.forTools()
     let asked = ConfigurationFolder(path: try option.checked(), providers: compiledIn, programs: programs.loading())
     let generation = asked.generation()
     await programs.end()
@@ -42,7 +42,7 @@ extension ConfigurationOption {
   }
 
   private static func loaded(_ folder: String) throws -> LoadedConfiguration {
-    let loader = ConfigurationLoader(providers: try Providers.registry().all, programs: ProgramHouse.forTools().loading())
+    let loader = ConfigurationLoader(providers: try Providers.registry().all, programs: ProviderProcessManager.forTools().loading())
     switch loader.read(folder: folder) {
     case .success(let loaded): return loaded
     case .failure(let refused):

@@ -11,14 +11,14 @@ import Synchronization
 /// of its own that goes with it.
 struct TriedProgram {
   let provider: any Provider
-  private let stage: ProgramStage
+  private let stage: ProgramTestEnvironment
 
   /// Starts it and gives it its settings.
   /// - Parameters:
   ///   - path: relative to the working folder.
   ///   - file: what its author tells the suite.
   /// - Throws: what is wrong with it, a sentence each.
-  init(_ path: String, _ file: SubjectFile? = nil) throws(StartProblem) {
+  init(_ path: String, _ file: ConformanceSubjectFile? = nil) throws(StartProblem) {
     let program = URL(filePath: path).standardizedFileURL
     guard FileManager.default.isExecutableFile(atPath: program.path(percentEncoded: false)) else {
       throw StartProblem("\(path) cannot be run: there is no such file, or it wants `chmod +x \(path)`.", status: .couldNotRun)
@@ -27,7 +27,7 @@ struct TriedProgram {
     guard ProviderName(rawValue: name) != nil else {
       throw StartProblem("\(path) is called like no provider: lower-case letters, digits and _, as in sms_hub.py.", status: .couldNotRun)
     }
-    stage = try ProgramStage(sendsBy: file?.sendsBy, answers: file?.siteAnswers ?? [:])
+    stage = try ProgramTestEnvironment(sendsBy: file?.sendsBy, answers: file?.siteAnswers ?? [:])
     do throws(StartProblem) {
       provider = try Self.start(program.path(percentEncoded: false), as: path, name: name, file, stage)
     } catch {
@@ -39,7 +39,7 @@ struct TriedProgram {
   }
 
   private static func start(
-    _ program: String, as path: String, name: String, _ file: SubjectFile?, _ stage: ProgramStage
+    _ program: String, as path: String, name: String, _ file: ConformanceSubjectFile?, _ stage: ProgramTestEnvironment
   ) throws(StartProblem) -> any Provider {
     let introduced: IntroducedProgram
     do throws(ProgramProblem) {
@@ -99,27 +99,27 @@ extension SettingValue {
 }
 
 /// What surrounds a tried program: its folder, what it sends by, and whoever listens to it.
-final class ProgramStage: Sendable {
+final class ProgramTestEnvironment: Sendable {
   let programs: Programs
   /// Where it runs; absolute.
   let folder: String
-  private let site: StageSite?
-  private let file: StageFile?
+  private let site: ProgramTestSite?
+  private let file: ProgramTestFile?
   private let listening: Listening
 
   /// - Parameters:
   ///   - sendsBy: nil: what it sends is not seen.
   ///   - answers: of the site, by the beginning of a path.
-  init(sendsBy: SubjectFile.SendsBy?, answers: [String: [UInt8]]) throws(StartProblem) {
+  init(sendsBy: ConformanceSubjectFile.DeliveryChannel?, answers: [String: [UInt8]]) throws(StartProblem) {
     let folder = NSTemporaryDirectory() + "moongate-try-" + UUID().uuidString
     self.folder = folder
     switch sendsBy {
-    case .site?: (site, file) = (try StageSite(answers: answers), nil)
-    case .file?: (site, file) = (nil, StageFile(path: folder + "/sent.txt"))
+    case .site?: (site, file) = (try ProgramTestSite(answers: answers), nil)
+    case .file?: (site, file) = (nil, ProgramTestFile(path: folder + "/sent.txt"))
     case nil: (site, file) = (nil, nil)
     }
     let listening = Listening()
-    programs = ProgramHouse.programsForTools { listening.hears($0) }
+    programs = ProviderProcessManager.programsForTools { listening.hears($0) }
     self.listening = listening
     do {
       try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
@@ -130,11 +130,11 @@ final class ProgramStage: Sendable {
 
   /// What it heard, until it is asked.
   private final class Listening: Sendable {
-    private let heard = Mutex<[Overheard]>([])
+    private let heard = Mutex<[ReceivedNotification]>([])
 
-    func hears(_ what: Overheard) { heard.withLock { $0.append(what) } }
+    func hears(_ what: ReceivedNotification) { heard.withLock { $0.append(what) } }
 
-    func taken() -> [Overheard] {
+    func taken() -> [ReceivedNotification] {
       heard.withLock { heard in
         defer { heard = [] }
         return heard
@@ -214,9 +214,9 @@ final class ProgramStage: Sendable {
 }
 
 /// A code provider that is a program, with what surrounds it.
-private struct WatchedCodes: CodeProvider, StagedProgram {
+private struct WatchedCodes: CodeProvider, TestedProgram {
   let base: any CodeProvider
-  let stage: ProgramStage
+  let stage: ProgramTestEnvironment
   let program: String
   let language: ProviderLanguage
 
@@ -230,9 +230,9 @@ private struct WatchedCodes: CodeProvider, StagedProgram {
 }
 
 /// A full provider that is a program, with what surrounds it.
-private struct WatchedSteps: FullProvider, StagedProgram {
+private struct WatchedSteps: FullProvider, TestedProgram {
   let base: any FullProvider
-  let stage: ProgramStage
+  let stage: ProgramTestEnvironment
   let program: String
   let language: ProviderLanguage
 
@@ -250,19 +250,19 @@ private struct WatchedSteps: FullProvider, StagedProgram {
 }
 
 /// A program that is watched by its stage.
-protocol StagedProgram: WatchedProvider {
-  var stage: ProgramStage { get }
+protocol TestedProgram: WatchedProvider {
+  var stage: ProgramTestEnvironment { get }
   /// The path of its file.
   var program: String { get }
 }
 
-extension StagedProgram {
+extension TestedProgram {
   var isUnseen: String? { stage.isUnseen }
   var canBeHeldUp: Bool { stage.canBeHeldUp }
   func meets(_ manner: SiteManner) { stage.meets(manner) }
   func sightings() -> Sightings { stage.sightings() }
   func declaredAgain() async -> Result<ProviderDescriptor, RestartProblem>? {
-    await OwnThread.run(at: nil) {
+    await DedicatedThread.run(at: nil) {
       do throws(ProgramProblem) {
         return .success(try stage.introduced(program, as: descriptor.name.rawValue, isAgain: true).descriptor)
       } catch {
@@ -270,5 +270,5 @@ extension StagedProgram {
       }
     }
   }
-  func end() async { await OwnThread.run(at: nil) { stage.programs.end() } }
+  func end() async { await DedicatedThread.run(at: nil) { stage.programs.end() } }
 }

@@ -31,7 +31,7 @@ struct ProviderTest: AsyncParsableCommand {
 
   func run() async throws {
     let rules = try rule.map { Set([try Self.rule(named: $0)]) }
-    let file = try (subject ?? Self.subject(beside: name)).map { try SubjectFile(path: $0) }
+    let file = try (subject ?? Self.subject(beside: name)).map { try ConformanceSubjectFile(path: $0) }
     let tried: TriedProgram? = if Self.isPath(name) { try TriedProgram(name, file) } else { nil }
     defer { tried?.end() }
     let provider = if let tried { tried.provider } else { try find() }

@@ -26,10 +26,10 @@ struct MigrateStore: AsyncParsableCommand {
   @Flag(help: "Only say what would be done.") var dryRun = false
 
   func run() async throws {
-    let vault = try StoreVault.named(address, configuration)
-    try StoreVault.answering {
+    let vault = try StoreCopier.named(address, configuration)
+    try StoreCopier.answering {
       let found = try vault.version()
-      let known = StoreVault.knownVersion
+      let known = StoreCopier.knownVersion
       if dryRun {
         guard found != known else { return print("\(vault.name): the schema is \(known) already.") }
         return print("\(vault.name): the schema would go from \(found ?? 0) to \(known).")
@@ -50,8 +50,8 @@ struct CheckStore: AsyncParsableCommand {
   @Argument(help: "The store; without it, gateway.lua's.") var address: String?
 
   func run() async throws {
-    let vault = try StoreVault.named(address, configuration)
-    let report = try StoreVault.answering { try vault.check() }
+    let vault = try StoreCopier.named(address, configuration)
+    let report = try StoreCopier.answering { try vault.check() }
     print("\(vault.name): schema \(report.version)")
     for count in report.counts { print("\(count.table.padding(toLength: 16, withPad: " ", startingAt: 0))\(count.rows)") }
     for finding in report.findings { print("found: \(finding)") }
@@ -74,9 +74,9 @@ struct CopyStore: AsyncParsableCommand {
   @Argument(help: "The empty one.") var to: String
 
   func run() async throws {
-    let source = try StoreVault.named(from)
-    let target = try StoreVault.named(to)
-    try StoreVault.answering {
+    let source = try StoreCopier.named(from)
+    let target = try StoreCopier.named(to)
+    try StoreCopier.answering {
       try source.copy(to: target) { table in
         print("\(table.name.padding(toLength: 16, withPad: " ", startingAt: 0))\(table.rows) rows, SHA-256 \(table.digest) on both sides")
       }
@@ -95,15 +95,15 @@ extension CopyRefusal {
   }
 }
 
-extension StoreVault {
+extension StoreCopier {
   /// The store that the command line names, or else gateway.lua.
   /// - Throws: a sentence, with exit status 2, where it names none.
-  fileprivate static func named(_ address: String?, _ configuration: ConfigurationOption) throws -> StoreVault {
+  fileprivate static func named(_ address: String?, _ configuration: ConfigurationOption) throws -> StoreCopier {
     if let address { return try named(address) }
     return try opening(try configuration.generation().gateway.store)
   }
 
-  fileprivate static func named(_ address: String) throws -> StoreVault {
+  fileprivate static func named(_ address: String) throws -> StoreCopier {
     if address.hasPrefix("sqlite:"), address.count > 7, address != "sqlite::memory:" {
       return try opening(.sqlite(path: String(address.dropFirst(7))))
     }
@@ -112,8 +112,8 @@ extension StoreVault {
     throw StartProblem("That is no store: write sqlite:data/moongate.db or postgres://user@host/database.", status: .couldNotRun)
   }
 
-  private static func opening(_ location: StoreLocation) throws -> StoreVault {
-    do { return try StoreVault(location) } catch { throw StartProblem("\(error)", status: .couldNotRun) }
+  private static func opening(_ location: StoreLocation) throws -> StoreCopier {
+    do { return try StoreCopier(location) } catch { throw StartProblem("\(error)", status: .couldNotRun) }
   }
 
   /// Turns what keeps a store from being worked on into a sentence, with exit status 2.

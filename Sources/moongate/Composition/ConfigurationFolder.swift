@@ -35,7 +35,7 @@ struct ConfigurationFolder: Sendable {
   ///   - active: the id of a generation that passed all of this already: its cases are not played again.
   ///   - providersToo: whether the cases that come with providers are played as well. A gateway in service does not refuse a change for them.
   func load(unless active: String? = nil, casesOfProviders providersToo: Bool = false) async -> Result<any PolicyGeneration, RefusedConfiguration> {
-    await OwnThread.run(at: .quiet) { await judge(unless: active, providersToo) }
+    await DedicatedThread.run(at: .quiet) { await judge(unless: active, providersToo) }
   }
 
   /// The folder's generation, whatever it grants and whether its cases hold; nil where its files have problems.
@@ -83,7 +83,7 @@ struct ConfigurationFolder: Sendable {
   }
 
   /// For each flow that opens sessions, the least that gets in.
-  func doors(of generation: any PolicyGeneration) -> DoorTable { DoorTable(generation, providers: providers) }
+  func doors(of generation: any PolicyGeneration) -> EntryPointTable { EntryPointTable(generation, providers: providers) }
 
   private func riskProblem(of generation: any PolicyGeneration) -> ConfigurationProblem? {
     guard let most = generation.gateway.riskBudget else { return nil }

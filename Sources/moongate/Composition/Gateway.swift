@@ -22,7 +22,7 @@ struct Gateway {
   private let store: any SQLStore
   private let proxy: Proxy
   private let web: SiteClient
-  private let programs: ProgramHouse
+  private let programs: ProviderProcessManager
   private let logger: Logger
 
   /// Where this gateway listens, among several that share a folder; nil: where gateway.lua says.
@@ -50,7 +50,7 @@ struct Gateway {
     self.logger = logger
     OpenFiles.raiseLimit()
     let registry = try Providers.registry()
-    let programs = ProgramHouse(logger: logger)
+    let programs = ProviderProcessManager(logger: logger)
     self.programs = programs
     let folder = ConfigurationFolder(path: path, providers: registry, programs: programs.loading(), places: places)
     let watcher = ConfigurationWatcher(folder: path, also: { programs.watched })
@@ -80,7 +80,7 @@ struct Gateway {
       hashing: HashingPool(keys: key.keys, random: random), clock: clock, random: random, keys: key.keys, audit: audit, logger: logger,
       policyFaults: policyFaults, languages: pages, sharesFlows: settings.store.isShared)
     let watch = SessionWatch(store: store, logger: logger)
-    let pause = LookPause()
+    let pause = PollInterval()
     opened.listen { pause.end() }
     let tls = try PublicServer.tls(settings.tls)
     let reload = ConfigurationReload(
@@ -109,7 +109,7 @@ struct Gateway {
       keySet: { proxy.keySet }, pages: pages, address: listen, server: server, mounts: demo.map { [$0] } ?? [], eventLoops: eventLoops,
       logger: logger, onListening: { _ in readiness.isListening(.gateway) })
     let adminApplication = AdminApplication(
-      store: store, accounts: AccountDesk(store: store, providers: registry, keys: key.keys, clock: clock, random: random),
+      store: store, accounts: AccountAdministration(store: store, providers: registry, keys: key.keys, clock: clock, random: random),
       tokens: ServiceTokens(store: store, keys: key.keys, clock: clock, random: random), generations: generations,
       audit: audit, clock: clock, random: random, pages: pages, address: admin, eventLoops: eventLoops, logger: logger,
       nodes: { heartbeat.nodes ?? [] }, reload: { await reload.reload()?.problems ?? [] }, outbox: { outbox.entries.map(OutboxEntry.init) },
@@ -128,7 +128,7 @@ struct Gateway {
     services = [
       Background { await audit.run(clock: clock) },
       Background { await policyFaults.run() },
-      Background { await OwnThread.run(at: nil) { await watch.run { pause.block(for: $0) } } },
+      Background { await DedicatedThread.run(at: nil) { await watch.run { pause.block(for: $0) } } },
       heartbeat,
       PruneLoop(store: store, clock: clock, logger: logger),
       FlowEviction(store: store, generations: generations, clock: clock, logger: logger),

@@ -47,7 +47,7 @@ struct OpenedStore: Sendable {
     do {
       self = try await Self.open(location, heir.flatMap { keys.fingerprint(of: $0) } ?? keys.fingerprint, purpose)
     } catch StoreRefusal.otherKey(let path) {
-      guard let found = try? StoreVault(location).fingerprint(), let heir = keys.holder(of: found) else { throw StoreRefusal.otherKey(path: path) }
+      guard let found = try? StoreCopier(location).fingerprint(), let heir = keys.holder(of: found) else { throw StoreRefusal.otherKey(path: path) }
       throw StoreRefusal.retirementInterrupted(path: path, retired: keys.oldestName, heir: heir)
     }
   }

@@ -60,7 +60,7 @@ final class AuditSending: Service {
       for settings in gateway.audit where running[settings] == nil {
         let sender = AuditSender(
           settings, sink: settings.sink(web: web), store: store, clock: clock, holder: holder, service: gateway.service, logger: logger)
-        running[settings] = Running(sender: sender, task: Task { await OwnThread.run(at: nil) { await sender.run() } })
+        running[settings] = Running(sender: sender, task: Task { await DedicatedThread.run(at: nil) { await sender.run() } })
       }
     }
   }

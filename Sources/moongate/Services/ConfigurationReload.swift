@@ -13,7 +13,7 @@ actor ConfigurationReload {
   private let folder: ConfigurationFolder
   private let generations: ActiveGeneration
   private let tls: ServerTLS?
-  private let programs: ProgramHouse?
+  private let programs: ProviderProcessManager?
   /// What listeners, store and key were made from.
   private let started: GatewaySettings
   private let clock: any GatewayClock
@@ -24,7 +24,8 @@ actor ConfigurationReload {
   private var newest: Task<RefusedConfiguration?, Never>?
 
   init(
-    folder: ConfigurationFolder, generations: ActiveGeneration, tls: ServerTLS? = nil, programs: ProgramHouse? = nil, clock: any GatewayClock,
+    folder: ConfigurationFolder, generations: ActiveGeneration, tls: ServerTLS? = nil, programs: ProviderProcessManager? = nil,
+    clock: any GatewayClock,
     random: any RandomSource, audit: AuditTrail, logger: Logger
   ) {
     self.folder = folder

@@ -28,10 +28,10 @@ struct KeyReload: Service {
   func run() async throws {
     await cancelWhenGracefulShutdown {
       // It may have changed since it was read at the start: the first look takes it again.
-      var known: Look?
+      var known: FileState?
       while !Task.isCancelled {
         if let path {
-          let look = Look(path)
+          let look = FileState(path)
           if look != known { take(path) }
           known = look
         }
@@ -58,7 +58,7 @@ struct KeyReload: Service {
   }
 
   /// What tells one state of a file from the next.
-  private struct Look: Equatable {
+  private struct FileState: Equatable {
     private var file: UInt64 = 0
     private var size: Int64 = -1
     /// When anything of it changed last, its mode included: one that others could read is taken once they no longer can.

@@ -29,7 +29,7 @@ struct NoWeb: WebClient {
 
   static func main() async throws {
     let script = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "word.py").path(percentEncoded: false)
-    let programs = Programs(readers: [:], logger: Logger(label: "bench", factory: { _ in SwiftLogNoOpLogHandler() }), dice: { 0.5 })
+    let programs = Programs(readers: [:], logger: Logger(label: "bench", factory: { _ in SwiftLogNoOpLogHandler() }), jitter: { 0.5 })
     func start(_ name: String, _ arguments: [String] = []) throws -> any FullProvider {
       let specification = ProgramSpecification(
         name: name, path: script, arguments: arguments, environment: ["PATH": ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"],

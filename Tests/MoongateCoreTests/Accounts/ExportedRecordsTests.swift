@@ -64,7 +64,7 @@ import Testing
 
   @Test func anAccountComesWithItsRecords() async throws {
     let store = try SQLiteStore.memory()
-    let desk = AccountDesk(store: store, providers: .none, keys: keys, clock: ManualClock(), random: SeededRandom())
+    let desk = AccountAdministration(store: store, providers: .none, keys: keys, clock: ManualClock(), random: SeededRandom())
     var line = ImportedAccount(id: "ac_1", identifiers: [.init(identifier: phone, isVerified: true)])
     line.records = records.records
     #expect(try await desk.add([line]) == nil)

@@ -7,11 +7,11 @@ import Testing
 
 /// What an operator learns of a lock, and what somebody does who has the database alone.
 @Suite struct NamedLockTests {
-  private func locked(_ desk: TestDesk) async throws -> (operators: AccountDesk, account: String) {
+  private func locked(_ desk: TestDesk) async throws -> (operators: AccountAdministration, account: String) {
     let account = try await desk.registered().id
     let id = try await desk.begun()
     for _ in 0..<5 { _ = await desk.submit(id, desk.wrong) }
-    let operators = AccountDesk(
+    let operators = AccountAdministration(
       store: desk.store, providers: try ProviderRegistry([ToyCode(name: TestDesk.phone)]), keys: desk.keys, clock: desk.clock, random: SystemRandom())
     return (operators, account)
   }

@@ -50,7 +50,7 @@ import Testing
     #expect(value("identifier", line) == desk.keys.logHash("+919999999999"))
     // The lock's name in the line is the one by which an operator lifts it.
     let lock = try #require(value("lock", line))
-    let operators = AccountDesk(
+    let operators = AccountAdministration(
       store: desk.store, providers: try ProviderRegistry([]), keys: desk.keys, clock: desk.clock, random: SystemRandom())
     #expect(try await operators.clearLock(lock) == .done)
     #expect(lines(.lockLifted).map { value("lock", $0) } == [lock])
@@ -60,7 +60,7 @@ import Testing
   @Test func whatAnOperatorDoesIsALine() async throws {
     let desk = watched(try await TestDesk())
     let account = try await desk.registered().id
-    let operators = AccountDesk(
+    let operators = AccountAdministration(
       store: desk.store, providers: try ProviderRegistry([]), keys: desk.keys, clock: desk.clock, random: SystemRandom())
     _ = try await operators.lock(account)
     _ = try await operators.unlock(account)

@@ -116,7 +116,7 @@ import Testing
   @Test func whatAnOperatorDisablesStaysShutForFlowsOfBefore() async throws {
     let desk = try await TestDesk.full()
     let own = try await signedIn(desk, try await desk.pass("register", TestDesk.phone, "911111", by: desk.client()))
-    let accounts = AccountDesk(
+    let accounts = AccountAdministration(
       store: desk.store, providers: try ProviderRegistry([]), keys: desk.keys, clock: desk.clock, random: SystemRandom())
     let thief = try await begun(desk, "login")
     _ = try await accounts.disable(own.account.id)

@@ -158,7 +158,7 @@ extension TestDesk {
     func salt(_ email: String, _ provider: ProviderName = "password") -> [UInt8]? {
       let context = StepContext(
         flow: "register_email", purpose: .set, account: nil, identifier: Identifier(kind: .email, value: email, display: email), state: [], now: 0,
-        callback: nil, tools: desk.engine.tools(for: ToySecret(name: provider), Redaction([]), desk.visit))
+        callback: nil, tools: desk.engine.tools(for: ToySecret(name: provider), Redaction([]), desk.request))
       return desk.engine.salt(for: ToySecret(name: provider), context)
     }
     #expect(salt("+1")?.count == 16)
@@ -170,5 +170,5 @@ extension TestDesk {
 
 extension TestDesk {
   /// A request that asks for nothing.
-  fileprivate var visit: Visit { Visit(client: client(), now: clock.now(), generation: generations.current) }
+  fileprivate var request: RequestContext { RequestContext(client: client(), now: clock.now(), generation: generations.current) }
 }

@@ -47,8 +47,8 @@ private struct ToyWord: FullProvider {
     let record = try #require(await desk.engine.record(id))
     // Attack: a fact of another name, for a policy that trusts whoever it thinks has told it. What is not declared is dropped.
     #expect(record.facts == [ToyWord.name: ["length": "7"]])
-    let visit = Visit(client: desk.client(), now: desk.clock.now(), generation: desk.generations.current)
-    #expect(desk.engine.facts(record, subject: nil, account: nil, visit).flow?.told[ToyWord.name] == ["length": "7"])
+    let request = RequestContext(client: desk.client(), now: desk.clock.now(), generation: desk.generations.current)
+    #expect(desk.engine.facts(record, subject: nil, account: nil, request).flow?.told[ToyWord.name] == ["length": "7"])
   }
 
   @Test func longFactIsTheProvidersFault() async throws {

@@ -102,7 +102,7 @@ struct TestDesk: Sendable {
   ///   - others: besides; a toy PIN by default.
   ///   - change: what is not as shipped in this test's policies.
   init(
-    by: ProviderName = Self.phone, others: [any Provider] = [ToyPIN()], hashing: any HashingPlaces = NoHashingPlaces(),
+    by: ProviderName = Self.phone, others: [any Provider] = [ToyPIN()], hashing: any HashingPermits = UnavailableHashing(),
     sharesFlows: Bool = false, languages: any MessageLanguages = EnglishMessages(), _ change: (inout TestGeneration) -> Void = { _ in }
   ) async throws {
     self.by = by

@@ -99,7 +99,7 @@ struct ToyGoogle: FullProvider {
 }
 
 /// So many places, and no thread.
-final class CountedPlaces: HashingPlaces {
+final class CountedPlaces: HashingPermits {
   private struct NoHasher: SecretHasher {
     func hash(_ secret: [UInt8]) async throws -> String { "" }
     func verify(_ secret: [UInt8], against hash: String?) async throws -> HashVerdict { .wrong }
@@ -121,7 +121,7 @@ final class CountedPlaces: HashingPlaces {
 extension TestDesk {
   /// A desk with every flow of the seeds, a PIN, a password and Google.
   static func full(
-    hashing: any HashingPlaces = NoHashingPlaces(), hashes: Bool = false, languages: any MessageLanguages = EnglishMessages(),
+    hashing: any HashingPermits = UnavailableHashing(), hashes: Bool = false, languages: any MessageLanguages = EnglishMessages(),
     _ change: (inout TestGeneration) -> Void = { _ in }
   )
     async throws

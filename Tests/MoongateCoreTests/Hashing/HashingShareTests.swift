@@ -54,7 +54,7 @@ import Testing
   /// Attack: an address has as many secrets in the line as it may at every moment. Somebody else waits for one of them, not for all.
   @Test func addressesTakeTurns() async throws {
     let pool = try Self.pool(queue: 63)
-    let line = HashingLine(threads: 1, steady: { .now })
+    let line = HashingQueue(threads: 1, steady: { .now })
     let order = Mutex<[String]>([])
     let gate = DispatchSemaphore(value: 0)
     let first = try Self.job("flood 0", of: [1], pool, line) { gate.wait() }
@@ -73,13 +73,13 @@ import Testing
     line.close()
   }
 
-  private static func isServed(_ line: HashingLine) -> Bool { line.served > 0 }
+  private static func isServed(_ line: HashingQueue) -> Bool { line.served > 0 }
 
   private static func job(
-    _ name: String, of address: [UInt8], _ pool: HashingPool, _ line: HashingLine, _ body: @escaping @Sendable () -> Void
+    _ name: String, of address: [UInt8], _ pool: HashingPool, _ line: HashingQueue, _ body: @escaping @Sendable () -> Void
   ) throws -> Task<Void, any Error> {
     try #require(pool.shares.enter(address) == .entered)
-    let place = HashingPlace(pool, of: address)
+    let place = HashingPermit(pool, of: address)
     return Task { try await line.run(place) { () throws(HashingFault) in body() } }
   }
 }

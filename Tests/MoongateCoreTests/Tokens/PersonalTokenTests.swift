@@ -77,7 +77,7 @@ import Testing
     let made = try await make(desk, session).get()
     #expect(try await finds(desk, made.secret) != nil)
     let account = session.account.id
-    let operate = AccountDesk(
+    let operate = AccountAdministration(
       store: desk.store, providers: try ProviderRegistry([]), keys: desk.keys, clock: desk.clock, random: SystemRandom())
     switch how {
     case "everywhere":

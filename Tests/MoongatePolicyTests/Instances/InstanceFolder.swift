@@ -11,7 +11,7 @@ enum InstanceFolder {
     sms_in = phone_otp { sms = outbox(), title = "SMS (India)" },
     sms_us = phone_otp { sms = outbox(), title = "SMS (USA)" },
     pin = {},
-    door_pin = pin { title = "Door code" },
+    door_pin = pin { title = "EntryPoint code" },
     """
 
   static func files(_ more: [String: String?] = [:], providers: String = Self.providers) -> [String: String?] {

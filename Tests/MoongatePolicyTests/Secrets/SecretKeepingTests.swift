@@ -45,7 +45,7 @@ import Testing
   @Test func importedHashesOpenOnceAndAreThenOurOwn() async throws {
     let bench = try SecretsBench()
     let address = try #require(EmailAddress("old@example.com"))
-    let desk = AccountDesk(
+    let desk = AccountAdministration(
       store: bench.store, providers: try ProviderRegistry(ShippedProviders.all), keys: bench.keys, clock: bench.clock, random: bench.random)
     let imported = ImportedAccount(
       identifiers: [ImportedAccount.Name(identifier: Identifier(address), isVerified: true)], firstName: "Old",

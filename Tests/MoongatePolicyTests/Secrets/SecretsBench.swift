@@ -26,7 +26,7 @@ final class SecretsBench: Sendable {
   /// - Parameters:
   ///   - hashing: nil: in place, at the cost.
   ///   - store: nil: in memory.
-  init(places: (any HashingPlaces)? = nil, store: (any Store)? = nil, cost: HashCost = .cheap) throws {
+  init(places: (any HashingPermits)? = nil, store: (any Store)? = nil, cost: HashCost = .cheap) throws {
     self.store = try store ?? SQLiteStore.memory()
     keys = try Self.keys()
     hashing = SecretHashing(keys: keys, random: random, cost: cost)
@@ -125,7 +125,7 @@ extension Result where Success == FlowView, Failure == Refusal {
 }
 
 /// Any number of places, whose comparisons are counted.
-final class CountedPlaces: HashingPlaces, SecretHasher {
+final class CountedPlaces: HashingPermits, SecretHasher {
   private let hashing: SecretHashing
   private let state = Mutex((verified: 0, hashed: 0))
   /// Waited for before each comparison.
@@ -154,6 +154,6 @@ final class CountedPlaces: HashingPlaces, SecretHasher {
 }
 
 /// No place at all.
-struct NoPlaces: HashingPlaces {
+struct NoPlaces: HashingPermits {
   func slot(for address: [UInt8], salt: [UInt8]?) async -> (any SecretHasher)? { nil }
 }

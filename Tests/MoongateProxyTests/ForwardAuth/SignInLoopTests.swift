@@ -96,7 +96,7 @@ import Testing
   }
 
   @Test func memoryIsBoundedAndTimePasses() throws {
-    let returns = SignInReturns()
+    let returns = RedirectLoopDetector()
     let start = ManualClock.start
     for index in 0..<20_000 {
       returns.expect(ClientAddress(bytes: [10, 0, UInt8(index >> 8), UInt8(index & 255)]) ?? .unspecified, at: "/", now: start)
@@ -108,6 +108,6 @@ import Testing
       returns.expect(client, at: "/", now: now)
       #expect(!returns.bounced(client, at: "/", now: now + .seconds(60)))
     }
-    #expect(SignInReturns.place("https://a.example?x=1#f") == "/?x=1" && SignInReturns.place("/auth/verify?id=1") == nil)
+    #expect(RedirectLoopDetector.place("https://a.example?x=1#f") == "/?x=1" && RedirectLoopDetector.place("/auth/verify?id=1") == nil)
   }
 }

@@ -15,7 +15,8 @@ enum Estate {
     lock: [.seconds(900)], disables: false)
 
   static let token = AccessToken(
-    id: "tk_1", name: "ci", owner: nil, groups: [GroupName(rawValue: "a, b")].compactMap(\.self), networks: [AddressBlock("10.0.0.0/8")].compactMap(\.self),
+    id: "tk_1", name: "ci", owner: nil, groups: [GroupName(rawValue: "a, b")].compactMap(\.self),
+    networks: [AddressBlock("10.0.0.0/8")].compactMap(\.self),
     createdAt: now, expiresAt: nil, hash: AccessTokenHash(key: "k", bytes: [0, 255]))
 
   /// - Parameter rounds: of `Crash`; some 500 rows of a table are a page.

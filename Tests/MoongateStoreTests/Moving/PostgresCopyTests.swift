@@ -16,10 +16,10 @@ import Testing
     server = try #require(PostgresServer.shared)
   }
 
-  private func sqlite(_ name: String) throws -> StoreVault { try StoreVault(.sqlite(path: folder.path(name))) }
-  private func postgres(_ database: String) throws -> StoreVault { try StoreVault(.postgres(url: server.url(database))) }
+  private func sqlite(_ name: String) throws -> StoreCopier { try StoreCopier(.sqlite(path: folder.path(name))) }
+  private func postgres(_ database: String) throws -> StoreCopier { try StoreCopier(.postgres(url: server.url(database))) }
 
-  private func copied(_ source: StoreVault, _ target: StoreVault) throws -> [CopiedTable] {
+  private func copied(_ source: StoreCopier, _ target: StoreCopier) throws -> [CopiedTable] {
     var tables: [CopiedTable] = []
     try source.copy(to: target) { tables.append($0) }
     return tables

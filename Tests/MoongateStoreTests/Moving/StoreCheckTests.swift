@@ -12,7 +12,7 @@ import Testing
 
   init() throws { folder = try ScratchFolder() }
 
-  private func findings() throws -> [String] { try StoreVault(.sqlite(path: path)).check().findings }
+  private func findings() throws -> [String] { try StoreCopier(.sqlite(path: path)).check().findings }
 
   private func harm(_ sql: String) async throws {
     let store = try SQLiteStore(path: path, keyFingerprint: [1])
@@ -27,7 +27,7 @@ import Testing
   @Test func aStoreInUseIsWhole() async throws {
     let store = try SQLiteStore(path: path, keyFingerprint: [1])
     try await Estate.fill(store)
-    let report = try StoreVault(.sqlite(path: path)).check()
+    let report = try StoreCopier(.sqlite(path: path)).check()
     #expect(report.findings == [] && report.version == Schema.version)
     #expect(report.counts.first { $0.table == "account" }?.rows == 21)
     while try await store.prune(at: Estate.now + .seconds(7200)) {}
@@ -69,7 +69,7 @@ import Testing
   }
 
   @Test func nothingThereIsSaid() {
-    #expect(throws: CopyRefusal.nothingThere(name: "sqlite:\(path)")) { try StoreVault(.sqlite(path: path)).check() }
+    #expect(throws: CopyRefusal.nothingThere(name: "sqlite:\(path)")) { try StoreCopier(.sqlite(path: path)).check() }
     #expect(
       CopyRefusal.nothingThere(name: "sqlite:\(path)").description
         == "There is no store at sqlite:\(path) yet. A gateway makes it at its first start; "

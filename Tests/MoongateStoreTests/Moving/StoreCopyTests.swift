@@ -14,7 +14,7 @@ import Testing
 
   init() throws { folder = try ScratchFolder() }
 
-  private func vault(_ path: String) throws -> StoreVault { try StoreVault(.sqlite(path: path)) }
+  private func vault(_ path: String) throws -> StoreCopier { try StoreCopier(.sqlite(path: path)) }
 
   private func fill(rounds: Int = 20) async throws {
     let store = try SQLiteStore(path: source, keyFingerprint: [1])

@@ -42,7 +42,7 @@ final class FakePostgres: Sendable {
   }
 
   /// What becomes of a statement.
-  struct Deed: Sendable {
+  struct ScriptedAction: Sendable {
     enum Answer: Sendable {
       case usual
       case command(String)
@@ -73,7 +73,7 @@ final class FakePostgres: Sendable {
 
   let port: Int
   private let listener: Int32
-  private let deed: @Sendable (Statement) -> Deed
+  private let deed: @Sendable (Statement) -> ScriptedAction
   private let book = Mutex(Book())
 
   /// Numbers that were committed, each time that they were.
@@ -81,7 +81,7 @@ final class FakePostgres: Sendable {
   var connections: Int { book.withLock { $0.connections } }
 
   /// - Parameter greeting: says no more than that to whoever comes, and hangs up.
-  init(greeting: [UInt8]? = nil, _ deed: @escaping @Sendable (Statement) -> Deed = { _ in Deed() }) throws {
+  init(greeting: [UInt8]? = nil, _ deed: @escaping @Sendable (Statement) -> ScriptedAction = { _ in ScriptedAction() }) throws {
     self.deed = deed
     listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     var address = sockaddr_in()
@@ -122,7 +122,7 @@ final class FakePostgres: Sendable {
 private struct FakeTalk {
   let socket: Int32
   let connection: Int
-  let deed: @Sendable (FakePostgres.Statement) -> FakePostgres.Deed
+  let deed: @Sendable (FakePostgres.Statement) -> FakePostgres.ScriptedAction
   let commit: ([Int64]) -> Void
 
   private var out: [UInt8] = []
@@ -136,7 +136,8 @@ private struct FakeTalk {
   private var hasCommittedMute = false
 
   init(
-    socket: Int32, connection: Int, deed: @escaping @Sendable (FakePostgres.Statement) -> FakePostgres.Deed, commit: @escaping ([Int64]) -> Void
+    socket: Int32, connection: Int, deed: @escaping @Sendable (FakePostgres.Statement) -> FakePostgres.ScriptedAction,
+    commit: @escaping ([Int64]) -> Void
   ) {
     self.socket = socket
     self.connection = connection

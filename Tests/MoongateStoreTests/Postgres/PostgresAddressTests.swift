@@ -57,7 +57,7 @@ import Testing
   func badOnes(text: String, sentence: String) { #expect(problem(text) == sentence) }
 
   @Test(arguments: [
-    ("connection to server at \"db\" (10.0.0.1), port 5432 failed: FATAL:  28P01", PostgresObstacle.wrongPassword),
+    ("connection to server at \"db\" (10.0.0.1), port 5432 failed: FATAL:  28P01", PostgresErrorClassification.wrongPassword),
     ("connection to server at \"db\", port 5432 failed: FATAL:  3D000\n", .noDatabase),
     ("connection to server at \"db\", port 5432 failed: FATAL:  53300", .tooManyConnections),
     ("could not translate host name \"db\" to address: Name or service not known", .unknownHost),
@@ -87,5 +87,5 @@ import Testing
         + "connection to server at \"db\" (10.0.0.1), port 5432 failed: FATAL:  28000", .notAdmitted
     ),
   ])
-  func obstacles(words: String, obstacle: PostgresObstacle) { #expect(PostgresObstacle(libpq: words) == obstacle) }
+  func obstacles(words: String, obstacle: PostgresErrorClassification) { #expect(PostgresErrorClassification(libpq: words) == obstacle) }
 }

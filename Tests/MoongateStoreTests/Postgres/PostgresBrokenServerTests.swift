@@ -9,7 +9,7 @@ import Testing
 /// A server that breaks off at any point, or answers nonsense: what was committed is told as nothing else, nothing else is told as committed, and what may
 /// have been committed is not carried out again.
 @Suite struct PostgresBrokenServerTests {
-  typealias Deed = FakePostgres.Deed
+  typealias ScriptedAction = FakePostgres.ScriptedAction
 
   /// What whoever waits is told.
   enum Outcome: Equatable { case done, unknown, fault(String) }
@@ -18,22 +18,24 @@ import Testing
   struct Case: Sendable, CustomTestStringConvertible {
     let testDescription: String
     let place: FakePostgres.Statement.Kind
-    let deed: Deed
+    let deed: ScriptedAction
     let outcome: Outcome
 
-    init(_ name: String, at place: FakePostgres.Statement.Kind, _ deed: Deed, _ outcome: Outcome) {
+    init(_ name: String, at place: FakePostgres.Statement.Kind, _ deed: ScriptedAction, _ outcome: Outcome) {
       (testDescription, self.place, self.deed, self.outcome) = ("\(name) at \(place)", place, deed, outcome)
     }
   }
 
-  private static let hangsUp = Deed(carriesOut: false, answer: .none, then: .hangsUp)
-  private static let diesFast = Deed(carriesOut: false, answer: .none, then: .hangsUp, flushes: false)
-  private static let keepsSilent = Deed(carriesOut: false, answer: .none, then: .isSilent)
+  private static let hangsUp = ScriptedAction(carriesOut: false, answer: .none, then: .hangsUp)
+  private static let diesFast = ScriptedAction(carriesOut: false, answer: .none, then: .hangsUp, flushes: false)
+  private static let keepsSilent = ScriptedAction(carriesOut: false, answer: .none, then: .isSilent)
   /// The first half of `INSERT 0 1`'s or COMMIT's message.
   private static let half: [UInt8] = [UInt8(ascii: "C"), 0, 0, 0, 11, UInt8(ascii: "C"), UInt8(ascii: "O")]
 
-  private static func error(_ code: String, _ severity: String = "ERROR", carriesOut: Bool = false, then: Deed.Then = .goesOn) -> Deed {
-    Deed(carriesOut: carriesOut, answer: .error(code, severity: severity), then: then)
+  private static func error(_ code: String, _ severity: String = "ERROR", carriesOut: Bool = false, then: ScriptedAction.Then = .goesOn)
+    -> ScriptedAction
+  {
+    ScriptedAction(carriesOut: carriesOut, answer: .error(code, severity: severity), then: then)
   }
 
   /// Writes a number and takes it back: nobody waits for the answer.
@@ -58,8 +60,8 @@ import Testing
       Case("meets another", at: place, error("40001"), .done), Case("finds a deadlock", at: place, error("40P01"), .done),
       Case("refuses", at: place, error("42P01"), .fault("PostgreSQL: a table is missing (42P01)")),
       Case("keeps silent", at: place, keepsSilent, silent),
-      Case("says half", at: place, Deed(carriesOut: false, answer: .bytes(Self.half), then: .isSilent), silent),
-      Case("says half and hangs up", at: place, Deed(carriesOut: false, answer: .bytes(Self.half), then: .hangsUp), .done),
+      Case("says half", at: place, ScriptedAction(carriesOut: false, answer: .bytes(Self.half), then: .isSilent), silent),
+      Case("says half and hangs up", at: place, ScriptedAction(carriesOut: false, answer: .bytes(Self.half), then: .hangsUp), .done),
     ]
   }
 
@@ -72,24 +74,24 @@ import Testing
     Case("meets another", at: .write, error("40001"), .done), Case("refuses", at: .write, error("23514"), .fault("PostgreSQL: error 23514")),
     Case("refuses and hangs up", at: .write, error("23514", then: .hangsUp), .done),
     Case("keeps silent", at: .write, keepsSilent, .unknown),
-    Case("says half", at: .write, Deed(answer: .bytes(Self.half), then: .isSilent), .unknown),
+    Case("says half", at: .write, ScriptedAction(answer: .bytes(Self.half), then: .isSilent), .unknown),
   ]
 
   static let atCommit =
     [false, true].flatMap { carriesOut in
       [
-        Case("hangs up", at: .commit, Deed(carriesOut: carriesOut, answer: .none, then: .hangsUp), .unknown),
-        Case("dies", at: .commit, Deed(carriesOut: carriesOut, answer: .none, then: .hangsUp, flushes: false), .unknown),
+        Case("hangs up", at: .commit, ScriptedAction(carriesOut: carriesOut, answer: .none, then: .hangsUp), .unknown),
+        Case("dies", at: .commit, ScriptedAction(carriesOut: carriesOut, answer: .none, then: .hangsUp, flushes: false), .unknown),
         Case("is shut down", at: .commit, error("57P01", "FATAL", carriesOut: carriesOut, then: .hangsUp), .unknown),
         Case("panics, its disk is full", at: .commit, error("53100", "PANIC", carriesOut: carriesOut, then: .hangsUp), .unknown),
         Case("fails in a way of its own", at: .commit, error("XX000", "FATAL", carriesOut: carriesOut, then: .hangsUp), .unknown),
-        Case("keeps silent", at: .commit, Deed(carriesOut: carriesOut, answer: .none, then: .isSilent), .unknown),
-        Case("says half", at: .commit, Deed(carriesOut: carriesOut, answer: .bytes(Self.half), then: .isSilent), .unknown),
-        Case("says half and hangs up", at: .commit, Deed(carriesOut: carriesOut, answer: .bytes(Self.half), then: .hangsUp), .unknown),
-        Case("says something else", at: .commit, Deed(carriesOut: carriesOut, answer: .command("SELECT 1")), .unknown),
+        Case("keeps silent", at: .commit, ScriptedAction(carriesOut: carriesOut, answer: .none, then: .isSilent), .unknown),
+        Case("says half", at: .commit, ScriptedAction(carriesOut: carriesOut, answer: .bytes(Self.half), then: .isSilent), .unknown),
+        Case("says half and hangs up", at: .commit, ScriptedAction(carriesOut: carriesOut, answer: .bytes(Self.half), then: .hangsUp), .unknown),
+        Case("says something else", at: .commit, ScriptedAction(carriesOut: carriesOut, answer: .command("SELECT 1")), .unknown),
       ]
     } + [
-      Case("takes all back", at: .commit, Deed(carriesOut: false, answer: .command("ROLLBACK")), .fault("PostgreSQL: error 25P02")),
+      Case("takes all back", at: .commit, ScriptedAction(carriesOut: false, answer: .command("ROLLBACK")), .fault("PostgreSQL: error 25P02")),
       Case("meets another", at: .commit, error("40001"), .done), Case("refuses", at: .commit, error("23514"), .fault("PostgreSQL: error 23514")),
     ]
 
@@ -97,7 +99,7 @@ import Testing
     let strikes = Mutex(0)
     let server = try FakePostgres { statement in
       statement.connection == 1 && statement.kind == one.place && !statement.text.contains("set_config") && counted(strikes) == 1
-        ? one.deed : Deed()
+        ? one.deed : ScriptedAction()
     }
     defer { server.end() }
     let database = try Self.database(server)
@@ -125,12 +127,14 @@ import Testing
   ]
 
   /// Hanging up afterwards, keeping silent, or going on as if nothing were.
-  @Test(arguments: nonsense, [Deed.Then.hangsUp, .isSilent, .goesOn]) func nonsenseIsNoSuccess(_ bytes: [UInt8], then: Deed.Then) async throws {
+  @Test(arguments: nonsense, [ScriptedAction.Then.hangsUp, .isSilent, .goesOn]) func nonsenseIsNoSuccess(_ bytes: [UInt8], then: ScriptedAction.Then)
+    async throws
+  {
     for place in [FakePostgres.Statement.Kind.read, .write, .commit] {
       let strikes = Mutex(0)
       let server = try FakePostgres { statement in
         statement.connection == 1 && statement.kind == place && !statement.text.contains("set_config") && counted(strikes) == 1
-          ? Deed(carriesOut: false, answer: .bytes(bytes), then: then) : Deed()
+          ? ScriptedAction(carriesOut: false, answer: .bytes(bytes), then: then) : ScriptedAction()
       }
       defer { server.end() }
       let database = try Self.database(server)
@@ -149,7 +153,7 @@ import Testing
   /// twice, or its end be told by the other one's error.
   @Test(arguments: ["22012", "23505", "40001", "42P01"]) func anErrorThatNobodyWaitedForTellsNothingOfTheNext(code: String) async throws {
     let server = try FakePostgres { statement in
-      statement.connection == 1 && statement.number == 1 ? Deed(carriesOut: false, answer: .error(code), then: .isMute) : Deed()
+      statement.connection == 1 && statement.number == 1 ? ScriptedAction(carriesOut: false, answer: .error(code), then: .isMute) : ScriptedAction()
     }
     defer { server.end() }
     let database = try Self.database(server)
@@ -164,7 +168,7 @@ import Testing
   /// A server that ended while it still had such a stretch to answer has done nothing that came after it.
   @Test func whatEndsTheServerEndsAllThatCameAfter() async throws {
     let server = try FakePostgres { statement in
-      statement.connection == 1 && statement.number == 1 ? Self.error("57P01", "FATAL", then: .hangsUp) : Deed()
+      statement.connection == 1 && statement.number == 1 ? Self.error("57P01", "FATAL", then: .hangsUp) : ScriptedAction()
     }
     defer { server.end() }
     let database = try Self.database(server)
@@ -174,10 +178,12 @@ import Testing
     try database.close()
   }
 
-  @Test(arguments: [hangsUp, diesFast, error("57P01", "FATAL", then: .hangsUp), error("40001")]) func aReadIsDoneAgain(_ deed: Deed) async throws {
+  @Test(arguments: [hangsUp, diesFast, error("57P01", "FATAL", then: .hangsUp), error("40001")]) func aReadIsDoneAgain(_ deed: ScriptedAction)
+    async throws
+  {
     let strikes = Mutex(0)
     let server = try FakePostgres { statement in
-      statement.text.contains("note") && counted(strikes) == 1 ? deed : Deed()
+      statement.text.contains("note") && counted(strikes) == 1 ? deed : ScriptedAction()
     }
     defer { server.end() }
     let database = try Self.database(server)
@@ -188,14 +194,14 @@ import Testing
 
   /// At random places, and in every way.
   @Test func whateverItDoesTheAnswerIsRight() async throws {
-    let dice = SeededRandom(seed: 20_261_121)
-    let random = { (count: Int) in Int(dice.bytes(2).reduce(0) { $0 << 8 | UInt32($1) }) % count }
-    let plan = Mutex((left: 0, deed: Deed()))
+    let jitter = SeededRandom(seed: 20_261_121)
+    let random = { (count: Int) in Int(jitter.bytes(2).reduce(0) { $0 << 8 | UInt32($1) }) % count }
+    let plan = Mutex((left: 0, deed: ScriptedAction()))
     let server = try FakePostgres { statement in
       plan.withLock { plan in
-        guard !statement.text.contains("set_config") else { return Deed() }
+        guard !statement.text.contains("set_config") else { return ScriptedAction() }
         plan.left -= 1
-        return plan.left == 0 ? plan.deed : Deed()
+        return plan.left == 0 ? plan.deed : ScriptedAction()
       }
     }
     defer { server.end() }
@@ -203,7 +209,7 @@ import Testing
     let codes = ["22012", "40001", "57P01", "53100", "XX000", "08006", "25006"]
     var outcomes: [Outcome] = []
     for round in 1...600 {
-      let answers: [Deed.Answer] = [
+      let answers: [ScriptedAction.Answer] = [
         .none, .usual, .error(codes[random(codes.count)], severity: ["ERROR", "FATAL", "PANIC"][random(3)]),
         .bytes(Self.nonsense[random(Self.nonsense.count)]), .bytes(Self.half),
       ]
@@ -218,7 +224,7 @@ import Testing
         }
       let carriesOut = mayCarryOut && (!mayLeaveOut || random(2) == 0)
       let saysNothing = if case .none = answer { true } else { false }
-      let deed = Deed(
+      let deed = ScriptedAction(
         carriesOut: carriesOut, answer: answer, then: mayGoOn && random(2) == 0 ? .goesOn : .hangsUp, flushes: !saysNothing || random(2) == 0)
       plan.withLock { $0 = (1 + random(5), deed) }
       let before = server.committed.count
@@ -241,7 +247,7 @@ import Testing
   private static func database(_ server: FakePostgres) throws -> PostgresDatabase {
     let timing = PostgresTiming(
       connect: .seconds(5), statement: .seconds(5), lock: .seconds(5), silence: .milliseconds(250), queue: .seconds(5))
-    return PostgresDatabase(try PostgresAddress(server.url()), timing: timing, recordsMoments: false, dice: { 0 })
+    return PostgresDatabase(try PostgresAddress(server.url()), timing: timing, recordsMoments: false, jitter: { 0 })
   }
 
   private static func write(_ number: Int64, to database: PostgresDatabase, reads: Bool = true) async -> Outcome {

@@ -16,7 +16,7 @@ import Testing
     let server = try #require(PostgresServer.shared)
     let url = server.url(try server.makeDatabase(), more: "pool=2")
     let nodes = try (0..<3).map { _ in try PostgresStore(url: url, keyFingerprint: [1], purpose: .working) }
-    try await check.run(on: SpreadStore(nodes))
+    try await check.run(on: MultiNodeStore(nodes))
     for node in nodes { try node.close() }
   }
 }

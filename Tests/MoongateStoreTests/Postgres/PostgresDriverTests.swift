@@ -72,13 +72,13 @@ extension PostgresDatabase {
   @Test func whatTakesTimeIsNotGivenUp() async throws {
     let short = PostgresTiming(
       connect: .seconds(3), statement: .milliseconds(200), lock: .milliseconds(200), silence: .milliseconds(300), queue: .seconds(3))
-    let vault = try PostgresVault(url: bench.server.url(bench.name), timing: short)
+    let vault = try PostgresSnapshot(url: bench.server.url(bench.name), timing: short)
     #expect(throws: StoreFault.self) { try vault.read(Slow(takesTime: false)) }
     #expect(try vault.read(Slow(takesTime: true)) == 1)
     #expect(try vault.write(Slow(takesTime: true)) == 1)
   }
 
-  private struct Slow: VaultWork {
+  private struct Slow: SnapshotWork {
     let takesTime: Bool
 
     func run(_ rows: some SQLTransaction) throws -> Int? {
@@ -96,7 +96,7 @@ extension PostgresDatabase {
       try bench.server.sql("BEGIN; SELECT pg_advisory_xact_lock(\(Schema.application)); SELECT pg_sleep(1); COMMIT", in: name)
     }
     while try bench.server.sql("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'", in: name) == "0" {}
-    #expect(try PostgresVault(url: bench.server.url(name), timing: short).migrate() == 0)
+    #expect(try PostgresSnapshot(url: bench.server.url(name), timing: short).migrate() == 0)
     _ = try await other.value
   }
 

@@ -151,7 +151,7 @@ import Testing
   /// After a failover the connections to the server before fall silent one after the other, beside good ones to the next.
   @Test func silenceOfAnEarlierTimeIsNoOutage() throws {
     let address = try PostgresAddress("postgres://a@127.0.0.1:1/x")
-    let pool = PostgresPool(address, timing: .serving, numbers: PostgresNumbers(), dice: { 0.5 })
+    let pool = PostgresPool(address, timing: .serving, numbers: PostgresMetrics(), jitter: { 0.5 })
     let (first, second) = (PostgresWorker(pool: pool), PostgresWorker(pool: pool))
     let (era, sameEra) = (pool.connected(first), pool.connected(second))
     #expect(pool.lost(first, era: era, silent: true, after: nil) && pool.isOut)

@@ -168,7 +168,8 @@ extension Components {
         of: Schema.answer(["account": Schema.text, "identifiers": Schema.list(of: Schema.text), "added_at": Schema.moment])),
     ]),
     "GroupChange": Schema.answer(["group": Schema.text, "account": Schema.text, "member": Schema.flag, "changed": Schema.flag]),
-    "ServiceToken": Schema.answer(KeyValuePairs.serviceToken), "NewServiceToken": Schema.answer(KeyValuePairs.serviceToken, perhaps: ["token": Schema.text]),
+    "ServiceToken": Schema.answer(KeyValuePairs.serviceToken),
+    "NewServiceToken": Schema.answer(KeyValuePairs.serviceToken, perhaps: ["token": Schema.text]),
     "NotReady": Schema.answer(["status": Schema.text, "reasons": Schema.list(of: Schema.text)]),
     "ConfigurationProblem": Schema.answer([
       "file": Schema.text, "line": Schema.nullable(Schema.count), "path": Schema.text, "message": Schema.text,

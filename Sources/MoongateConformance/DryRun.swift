@@ -1,0 +1,207 @@
+import MoongateSDK
+
+/// One person's way through the steps of a full provider, with the core's part played by the suite: it keeps the state and the record, passes on only what
+/// was asked for, and calls `check` before `submit`.
+struct DryRun: Sendable {
+  let harness: ConformanceHarness
+  let provider: any FullProvider
+  /// The account's record.
+  var record: [UInt8]?
+  /// Whether there is an account at all.
+  var hasAccount = true
+  var accountID = "ac_suite"
+  /// Whom `begin` names, where it does.
+  var named: Identifier?
+
+  /// A step that was opened.
+  struct Opened: Sendable {
+    let purpose: StepPurpose
+    let fields: [InputField]
+    let shown: [Shown]
+    let redirect: String?
+    /// How long it waits until it is polled; nil where it does not wait.
+    var poll: Duration?
+    let state: [UInt8]
+
+    /// Whether a field reaches the provider: it was asked for. What another site sends back with the person all does.
+    func asks(for name: String) -> Bool { redirect != nil || fields.contains { $0.name == name } }
+  }
+
+  /// What came of a call, with what was lent for it.
+  struct CallResult: Sendable {
+    enum Answer: Sendable {
+      case opened(Opened)
+      case proved(Proof)
+      /// - Parameter then: the round with which the step goes on.
+      case refused(RefusalReason, then: Opened?)
+      case malformed(InputProblem)
+      case threw(Thrown)
+      case late
+
+      /// In a word.
+      var word: String {
+        switch self {
+        case .opened: "asks"
+        case .proved: "proves"
+        case .refused(let reason, _): "refuses with `\(reason.rawValue)`"
+        case .malformed: "says malformed"
+        case .threw: "throws"
+        case .late: "does not answer"
+        }
+      }
+    }
+
+    let answer: Answer
+    let capabilities: RecordedCapabilities
+  }
+
+  /// The fields that `begin` gets.
+  var beginFields: [String: InputValue] { named == nil ? [:] : harness.declared(harness.subject.spellings.first ?? [:]) }
+
+  /// - Parameter along: fields that a client sends with them, such as those that `submit` takes.
+  func begin(_ purpose: StepPurpose, _ capabilities: RecordedCapabilities = RecordedCapabilities(), along: [String: InputValue] = [:]) async
+    -> CallResult
+  {
+    let context = context(purpose, state: [], asked: harness.descriptor.beginFields, capabilities, hashes: false)
+    let input = harness.input(beginFields.merging(harness.declared(along)) { own, _ in own })
+    if harness.watched == nil { harness.trace.note(TracedCall.text("begin", context, input)) }
+    let heard = CallResult(
+      answer: answer(await harness.call(capabilities) { [provider] in try await provider.begin(context, input) }, purpose), capabilities: capabilities
+    )
+    look(at: heard, purpose, typed: [])
+    return heard
+  }
+
+  /// Sends what was asked for of these fields, and nothing else, as the core does.
+  /// - Parameter unasked: fields that are sent all the same.
+  func submit(
+    _ opened: Opened, _ fields: [String: InputValue], _ capabilities: RecordedCapabilities = RecordedCapabilities(),
+    unasked: [String: InputValue] = [:]
+  ) async -> CallResult {
+    let context = context(opened.purpose, state: opened.state, asked: opened.fields, capabilities, hashes: true)
+    let fields = fields.filter { opened.asks(for: $0.key) }
+    let input = harness.input(fields.merging(unasked) { asked, _ in asked })
+    let typed = Self.secrets(input.fields.filter { !harness.subject.uncompared.contains($0.key) }, opened)
+    for text in typed where !Anomalies.texts.contains(text) { harness.trace.hide(text, as: "answer") }
+    if harness.watched == nil { harness.trace.note(TracedCall.text("submit", context, input)) }
+    let answer: CallResult.Answer
+    do throws(InputProblem) {
+      try provider.check(context, input)
+      answer = self.answer(await harness.call(capabilities) { [provider] in try await provider.submit(context, input) }, opened.purpose)
+    } catch {
+      answer = .malformed(error)
+    }
+    capabilities.end()
+    let heard = CallResult(answer: answer, capabilities: capabilities)
+    look(at: heard, opened.purpose, typed: typed)
+    // Not what is odd: `null` and `-1` stand in any line.
+    switch answer {
+    case .proved, .refused: harness.typedEver.add(typed.filter { !Anomalies.texts.contains($0) })
+    case .opened, .malformed, .threw, .late: break
+    }
+    return heard
+  }
+
+  /// What in these fields is a secret: whatever answers the step, but for what names the person.
+  static func secrets(_ fields: [String: InputValue], _ opened: Opened) -> [String] {
+    fields.compactMap { name, value in
+      guard case .text(let text) = value else { return nil }
+      let kind = opened.fields.first { $0.name == name }?.kind
+      return kind == .email || kind == .phone || kind == .region ? nil : text
+    }
+  }
+
+  func context(_ purpose: StepPurpose, state: [UInt8], asked: [InputField], _ capabilities: RecordedCapabilities, hashes: Bool) -> StepContext {
+    let identifiers = harness.subject.identifiers.isEmpty ? [named].compactMap(\.self) : harness.subject.identifiers
+    return StepContext(
+      flow: harness.subject.flows[purpose] ?? "login", purpose: purpose,
+      account: hasAccount ? StepAccount(id: accountID, record: record, identifiers: identifiers) : nil, identifier: named, state: state,
+      now: harness.now,
+      callback: Callback(address: "https://auth.example.com/auth/callback/\(harness.descriptor.name)", state: "suite-callback-state-5d1c"),
+      asked: asked, tools: harness.tools(capabilities, hashes: hashes))
+  }
+
+  private func answer(_ called: Called<StepAnswer>, _ purpose: StepPurpose) -> CallResult.Answer {
+    switch called {
+    case .late: .late
+    case .threw(let thrown): .threw(thrown)
+    case .answered(.ask(let fields, let state, let shown)): .opened(opened(.ask(fields, state: state, showing: shown), purpose))
+    case .answered(.redirect(let site, let state)): .opened(Opened(purpose: purpose, fields: [], shown: [], redirect: site, state: state))
+    case .answered(.wait(let poll, let state, let shown)):
+      .opened(Opened(purpose: purpose, fields: [], shown: shown, redirect: nil, poll: poll, state: state))
+    case .answered(.proved(let proof)): .proved(proof)
+    case .answered(.refused(let reason)): .refused(reason, then: nil)
+    case .answered(.refusedAndAsked(let reason, let round)): .refused(reason, then: opened(round, purpose))
+    case .answered(.malformed(let problem)): .malformed(problem)
+    }
+  }
+
+  private func opened(_ round: StepAnswer.Round, _ purpose: StepPurpose) -> Opened {
+    Opened(purpose: purpose, fields: round.fields, shown: round.shown, redirect: nil, state: round.state)
+  }
+
+  // MARK: what holds for every answer
+
+  private func look(at heard: CallResult, _ purpose: StepPurpose, typed: [String]) {
+    if harness.watched == nil { harness.trace.note(TracedCall.text(heard.answer)) }
+    harness.judge(heard.capabilities, typed: typed)
+    switch heard.answer {
+    case .opened(let opened):
+      look(at: opened)
+    case .proved(let proof): look(at: proof, purpose, typed: typed)
+    case .refused(let reason, let then):
+      if let then { look(at: then) }
+      harness.judges(.outcomes)
+      if harness.descriptor.outcome(reason) == nil {
+        harness.finds(
+          .outcomes, "It refuses with `\(reason.rawValue.prefix(60))`, which it does not declare.",
+          "Add it to the descriptor's `outcomes`; until then the core answers 503.")
+      }
+      harness.judgeText(reason.rawValue, "the reason of a refusal", typed: typed)
+    case .malformed(let problem):
+      harness.judge(problem)
+      harness.judgeText(problem.detail, "the sentence of an InputProblem", typed: typed)
+    case .threw(let thrown): harness.judgeText(thrown.text, "a fault", typed: typed)
+    case .late: break
+    }
+  }
+
+  private func look(at opened: Opened) {
+    if let redirect = opened.redirect {
+      harness.judgeText(redirect, "the address that the person is sent to", typed: [])
+    } else {
+      harness.judgeRound(opened)
+    }
+    for shown in opened.shown { harness.judgeText("\(shown)", "what the person is shown", typed: []) }
+  }
+
+  private func look(at proof: Proof, _ purpose: StepPurpose, typed: [String]) {
+    harness.judgeOnce(proof, purpose)
+    harness.judgeFacts(of: proof)
+    for identifier in proof.proved + proof.attested + proof.claimed {
+      harness.judgeFacts(of: identifier)
+      if !harness.descriptor.identifierKinds.contains(identifier.kind) {
+        harness.finds(
+          .proof, "It proves an identifier of the kind `\(identifier.kind.rawValue)`, which it does not declare.",
+          "Name the kind in `identifierKinds`.")
+      }
+    }
+    guard let bytes = proof.record.bytes else { return }
+    harness.judges(.secrets)
+    if SecretSearch(typed).isIn(bytes) || SecretSearch(harness.planted.values).isIn(bytes) {
+      harness.finds(
+        .secrets, "A secret is in the account's record, as it is or in a dress that hides nothing.",
+        "Keep what `tools.hasher` makes of it, never the secret itself.")
+    }
+  }
+}
+
+extension Proof.Record {
+  /// What takes the old one's place.
+  var bytes: [UInt8]? {
+    switch self {
+    case .replace(let bytes), .replaceOnce(let bytes): bytes
+    case .keep, .remove: nil
+    }
+  }
+}

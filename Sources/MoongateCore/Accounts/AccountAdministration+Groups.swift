@@ -1,0 +1,93 @@
+import MoongateSDK
+
+// The members of groups, by `moongate group` and by the admin listener.
+
+extension AccountAdministration {
+  /// One group as operators see it.
+  package struct GroupSummary: Sendable, Equatable {
+    /// How accounts.lua defines a group.
+    package enum Kind: String, Sendable {
+      /// `members()`.
+      case members
+      /// By a function.
+      case computed
+      /// Not at all (any more): its members are kept, and count for nothing.
+      case undefined
+    }
+
+    package let name: GroupName
+    package let kind: Kind
+    /// How many accounts an operator added; nil for a computed group.
+    package let members: Int?
+  }
+
+  /// Who is meant by a text, where an operator is about to give somebody rights.
+  package enum Holder: Sendable {
+    case account(Account)
+    /// Accounts claim the number or address, and none has verified it.
+    case claimedOnly(accounts: [String])
+    case unknown
+  }
+
+  /// What came of a change of a membership.
+  package enum MembershipChange: Sendable, Equatable {
+    case changed
+    /// It was so already.
+    case unchanged
+    /// There is no such account.
+    case unknown
+  }
+
+  /// All groups that accounts.lua defines or that have members, by name.
+  package func groups(of rules: AccountRules) async throws(StoreFault) -> [GroupSummary] {
+    let counts = try await store.groupCounts()
+    return Set(counts.keys).union(rules.groups.keys).sorted().map { name in
+      switch rules.groups[name] {
+      case .members: GroupSummary(name: name, kind: .members, members: counts[name] ?? 0)
+      case .computed: GroupSummary(name: name, kind: .computed, members: nil)
+      case nil: GroupSummary(name: name, kind: .undefined, members: counts[name] ?? 0)
+      }
+    }
+  }
+
+  /// The members of a group with their accounts, in the order of their ids.
+  package func members(
+    of group: GroupName, after id: String? = nil, limit: Int
+  ) async throws(StoreFault) -> [(member: GroupMember, account: Account)] {
+    var found: [(GroupMember, Account)] = []
+    for member in try await store.members(of: group, after: id, limit: limit) {
+      if let account = try await store.account(member.account) { found.append((member, account)) }
+    }
+    return found
+  }
+
+  /// The account that a text names: by its id, or by a number or an address that it has verified.
+  ///
+  /// Attack: somebody registers with `asha@example.com` before Asha does, verifies nothing, and waits for the operator to add that address to a group. An
+  /// address that is only claimed names nobody here.
+  package func holder(named text: String, region: String) async throws(StoreFault) -> Holder {
+    let found = try await accounts(named: text, region: region)
+    guard !found.isEmpty else { return .unknown }
+    let named = identifiers(named: text, region: region)
+    let holder = found.first { account in
+      account.id == text
+        || account.identifiers.contains { held in
+          held.verifiedAt != nil && named.contains { $0.kind == held.identifier.kind && $0.value == held.identifier.value }
+        }
+    }
+    return holder.map { .account($0) } ?? .claimedOnly(accounts: found.map(\.id))
+  }
+
+  /// Adds an account to a group, or removes it. Open sessions follow within a second.
+  package func setMembership(of account: String, in group: GroupName, _ isMember: Bool) async throws(StoreFault) -> MembershipChange {
+    guard let found = try await store.account(account) else { return .unknown }
+    guard found.groups.contains(group) != isMember else { return .unchanged }
+    let now = clock.now()
+    var line = event(isMember ? .groupAdded : .groupRemoved, account, at: now)
+    line.detail["group"] = group.rawValue
+    switch try await store.apply([.setGroupMembership(account: account, group, isMember), .audit(line)], at: now) {
+    case .applied: return .changed
+    case .conflict: return .unknown
+    }
+  }
+}

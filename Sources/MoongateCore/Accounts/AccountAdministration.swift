@@ -1,0 +1,246 @@
+import MoongateSDK
+
+/// What an operator does to accounts: by `moongate account` and by the admin listener alike. Each deed is one transaction with its line
+/// in the audit trail, and is seen by every process of the store within a second.
+package struct AccountAdministration: Sendable {
+  let store: any Store
+  let providers: ProviderRegistry
+  let keys: KeyRing
+  let clock: any GatewayClock
+  let random: any RandomSource
+  /// Who acts.
+  private var actor: OperatorIdentity?
+
+  package init(store: any Store, providers: ProviderRegistry, keys: KeyRing, clock: any GatewayClock, random: any RandomSource) {
+    self.store = store
+    self.providers = providers
+    self.keys = keys
+    self.clock = clock
+    self.random = random
+  }
+
+  /// The same, with what it does told to be an operator's.
+  package func acting(as identity: OperatorIdentity) -> AccountAdministration {
+    var desk = self
+    desk.actor = identity
+    return desk
+  }
+
+  // MARK: looking
+
+  /// Accounts by their ids.
+  /// - Parameters:
+  ///   - id: the last one that was told; nil: from the first.
+  ///   - limit: at most so many, 1 or more.
+  package func accounts(after id: String? = nil, limit: Int) async throws(StoreFault) -> [Account] {
+    try await store.accounts(after: id, limit: limit)
+  }
+
+  /// The accounts that a text names: by id, or by a number or an address in any spelling, whether proved or only claimed; the one
+  /// that holds it verified first.
+  /// - Parameter region: ISO 3166-1 alpha-2, for numbers without `+`.
+  package func accounts(named text: String, region: String) async throws(StoreFault) -> [Account] {
+    if let account = try await store.account(text) { return [account] }
+    var found: [Account] = []
+    for identifier in identifiers(named: text, region: region) {
+      for account in try await store.accounts(naming: identifier) where !found.contains(where: { $0.id == account.id }) { found.append(account) }
+    }
+    return found
+  }
+
+  /// An account's sessions, newest first, dead ones left out.
+  package func sessions(of account: String) async throws(StoreFault) -> [Session] {
+    let now = clock.now()
+    return try await store.sessions(of: account).filter { now < $0.deadline }
+  }
+
+  /// What a text may name, in its one spelling.
+  package func identifiers(named text: String, region: String) -> [Identifier] {
+    if let address = EmailAddress(text) { return [Identifier(address)] }
+    return providers.all.compactMap { $0 as? any CodeProvider }.compactMap { provider in
+      let names = provider.descriptor.beginFields.filter(\.isRequired).map(\.name)
+      return try? provider.readIdentifier(
+        ProviderInput(fields: Dictionary(names.map { ($0, .text(text)) }) { first, _ in first }, defaultRegion: region))
+    } + [Identifier(kind: .federated, value: text, display: text)]
+  }
+
+  // MARK: deeds
+
+  /// What came of a deed.
+  package enum Outcome: Sendable, Equatable {
+    case done
+    /// There is no such account.
+    case unknown
+  }
+
+  /// Locks the account: its sessions end, and nobody signs in to it until it is unlocked.
+  package func lock(_ account: String) async throws(StoreFault) -> Outcome {
+    try await apply([.setLocked(account: account, true), .raiseEpoch(account: account)], .accountLocked, account)
+  }
+
+  /// Lets people sign in again.
+  package func unlock(_ account: String) async throws(StoreFault) -> Outcome {
+    try await apply([.setLocked(account: account, false)], .accountUnlocked, account)
+  }
+
+  /// For an account that somebody else got into: locks it and forgets its PIN, its password and whatever else its providers keep, so
+  /// that after an unlocking only a code to what it holds opens it.
+  package func disable(_ account: String) async throws(StoreFault) -> Outcome {
+    guard let found = try await store.account(account) else { return .unknown }
+    let forgotten = found.credentials.sorted().map { Change.putProviderRecord(account: account, $0, sealed: nil) }
+    return try await apply([.setLocked(account: account, true), .raiseEpoch(account: account)] + forgotten, .accountDisabled, account)
+  }
+
+  /// Ends its sessions; signing in stays as it is.
+  package func endSessions(of account: String) async throws(StoreFault) -> Outcome {
+    guard try await store.account(account) != nil else { return .unknown }
+    return try await apply([.endSessions(account: account, except: nil), .raiseEpoch(account: account)], .sessionEnded, account)
+  }
+
+  /// Removes the account and all that tells of the person (`AccountDeletion`).
+  package func delete(_ account: String) async throws(StoreFault) -> Outcome {
+    guard let found = try await store.account(account) else { return .unknown }
+    let deletion = AccountDeletion(store: store, keys: keys, random: random, detail: actor?.detail ?? [:])
+    return try await deletion.delete(found, at: clock.now()) ? .done : .unknown
+  }
+
+  private func apply(_ changes: [Change], _ kind: AuditEvent.Kind, _ account: String) async throws(StoreFault) -> Outcome {
+    let now = clock.now()
+    switch try await store.apply(changes + [.audit(event(kind, account, at: now))], at: now) {
+    case .applied: return .done
+    case .conflict: return .unknown
+    }
+  }
+
+  /// A line of the audit trail about what the operator does.
+  func event(_ kind: AuditEvent.Kind, _ account: String?, at now: Timestamp) -> AuditEvent {
+    AuditEvent(id: DecisionID(from: random), at: now, kind: kind, account: account, address: actor?.address, detail: actor?.detail ?? [:])
+  }
+
+  // MARK: locks of limits
+
+  /// The locks that stand.
+  package func locks() async throws(StoreFault) -> [LockRecord] { try await store.locks(at: clock.now()) }
+
+  /// Ends a lock, or turns on again what a limit turned off.
+  package func clearLock(_ id: String) async throws(StoreFault) -> Outcome {
+    let now = clock.now()
+    guard try await store.liftLock(id, at: now) else { return .unknown }
+    var event = event(.lockLifted, nil, at: now)
+    event.detail["lock"] = id
+    try await store.append([event])
+    return .done
+  }
+}
+
+// MARK: - Moving people in and out
+
+extension AccountAdministration {
+  /// Stores accounts, all of them or none.
+  /// - Returns: nil where all are in; else the index of the first that someone else's account is in the way of.
+  package func add(_ accounts: [ImportedAccount]) async throws(StoreFault) -> Int? {
+    let now = clock.now()
+    var changes: [Change] = []
+    for (index, imported) in accounts.enumerated() {
+      for held in imported.identifiers where held.isVerified {
+        if try await store.account(holding: held.identifier) != nil { return index }
+      }
+      var id = "ac_" + Base64URL.encode(random.bytes(16))
+      if let own = imported.id {
+        if try await store.account(own) != nil { return index }
+        id = own
+      }
+      let created = imported.createdAt ?? now
+      changes.append(
+        .createAccount(
+          Account(
+            id: id, firstName: imported.firstName, lastName: imported.lastName, createdAt: created,
+            lastSeenAt: max(created, imported.lastSeenAt ?? created), isLocked: imported.isLocked,
+            identifiers: imported.identifiers.map { HeldIdentifier(identifier: $0.identifier, verifiedAt: $0.isVerified ? created : nil) }),
+          forgetting: providers.identifierSecrets))
+      changes += imported.groups.sorted().map { .setGroupMembership(account: id, $0, true) }
+      for (provider, record) in imported.records.sorted(by: { $0.key < $1.key }) {
+        do {
+          let sealed = try record.sealed(for: ProviderRecord.owner(provider, id), by: keys)
+          changes.append(.putProviderRecord(account: id, provider, sealed: sealed))
+        } catch {
+          throw StoreFault("a record of \(provider) could not be sealed")
+        }
+      }
+    }
+    guard !changes.isEmpty else { return nil }
+    var event = event(.accountsImported, nil, at: now)
+    event.detail["count"] = String(accounts.count)
+    changes.append(.audit(event))
+    let all = changes
+    switch try await store.apply(all, at: now) {
+    case .applied: return nil
+    case .conflict: throw StoreFault("an account was made meanwhile that is in the way of one of these: try again")
+    }
+  }
+
+  /// All that providers keep for the account.
+  package func records(of account: Account) async throws(StoreFault) -> ExportedRecords {
+    var records: [ProviderName: ProviderRecord] = [:]
+    for provider in account.credentials { records[provider] = try await record(of: account.id, for: provider) }
+    return ExportedRecords(records: records)
+  }
+
+  private func record(of account: String, for provider: ProviderName) async throws(StoreFault) -> ProviderRecord? {
+    guard let sealed = try await store.providerRecord(of: account, for: provider) else { return nil }
+    guard let record = try? ProviderRecord(opening: sealed, for: ProviderRecord.owner(provider, account), by: keys) else {
+      throw StoreFault("the record of \(provider) for \(account) cannot be opened: it was changed, or sealed under another key")
+    }
+    return record
+  }
+
+  /// The compiled-in providers and instances that take hashes from elsewhere.
+  package var importers: [any SecretImporting] { providers.all.compactMap { $0 as? any SecretImporting } }
+
+  /// The hash that a provider keeps of the account; nil where it keeps none, or something else.
+  package func hash(of account: String, for importer: any SecretImporting) async throws(StoreFault) -> String? {
+    try await record(of: account, for: importer.descriptor.name).flatMap { importer.hash(exporting: $0.bytes) }
+  }
+}
+
+/// An account that comes from elsewhere, read and judged.
+package struct ImportedAccount: Sendable {
+  /// One of its names.
+  package struct Name: Sendable {
+    package let identifier: Identifier
+    package let isVerified: Bool
+
+    package init(identifier: Identifier, isVerified: Bool) {
+      self.identifier = identifier
+      self.isVerified = isVerified
+    }
+  }
+
+  /// Of an account that was exported; nil: a new one.
+  package var id: String?
+  package var identifiers: [Name]
+  package var firstName: String?
+  package var lastName: String?
+  package var createdAt: Timestamp?
+  /// nil: not since it was made. A policy may take a number for a recycled one whose owner was away for long.
+  package var lastSeenAt: Timestamp?
+  package var isLocked: Bool
+  /// The groups that an operator added it to.
+  package var groups: Set<GroupName> = []
+  /// What its providers keep of it: made by the provider of a hash, or kept in the gateway that exported it.
+  package var records: [ProviderName: ProviderRecord]
+
+  package init(
+    id: String? = nil, identifiers: [Name], firstName: String? = nil, lastName: String? = nil, createdAt: Timestamp? = nil,
+    lastSeenAt: Timestamp? = nil, isLocked: Bool = false, records: [ProviderName: ProviderRecord] = [:]
+  ) {
+    self.id = id
+    self.identifiers = identifiers
+    self.firstName = firstName
+    self.lastName = lastName
+    self.createdAt = createdAt
+    self.lastSeenAt = lastSeenAt
+    self.isLocked = isLocked
+    self.records = records
+  }
+}

@@ -1,0 +1,70 @@
+import MoongateSDK
+import Synchronization
+
+/// What one decision was made from, noted on the way, for the operator who asks why (`moongate policy explain`). It goes
+/// into the audit trail where the decision is a refusal. Holds no secret, and of identifiers only keyed hashes.
+final class DecisionTrace: Sendable {
+  struct Subject: Sendable {
+    var flow: String?
+    var provider: ProviderName?
+    /// `KeyRing.logHash`.
+    var identifier: String?
+    /// The account's id.
+    var account: String?
+  }
+
+  private struct State {
+    var subject = Subject()
+    var lines: [String: String] = [:]
+  }
+
+  private let state = Mutex(State())
+
+  var subject: Subject { state.withLock { $0.subject } }
+  var lines: [String: String] { state.withLock { $0.lines } }
+
+  func note(_ name: String, _ value: String?) { if let value { state.withLock { $0.lines[name] = value } } }
+
+  /// Notes each of these.
+  func note(_ lines: [String: String]) { state.withLock { $0.lines.merge(lines) { $1 } } }
+
+  /// Whom it is about.
+  func about(_ subject: Subject) { state.withLock { $0.subject = subject } }
+
+  /// What a function answered on the way, and what it read for that.
+  func asked(_ function: FunctionName, _ answer: String, _ evidence: PolicyEvidence?, _ keys: KeyRing) {
+    let place = evidence.map { "  \($0.location)" } ?? ""
+    note("asked.\(function.path)", answer + place)
+    for (name, value) in evidence?.notes(keys) ?? [:] where name != "at" { note(name, value) }
+  }
+
+  /// How limits stand where nothing was charged.
+  func uncharged(_ limits: [ResolvedLimit], _ states: [CounterState]) {
+    for (limit, state) in zip(limits, states) { note("counter.\(limit.name)", "\(state.used) -> \(state.used) of \(limit.max)") }
+  }
+
+  /// The rule that decided: its path in the policy, and where it stands.
+  func rule(_ path: String, at location: SourceLocation?) {
+    note("rule", path)
+    note("at", location?.description)
+  }
+}
+
+extension RequestContext {
+  /// Notes that the limit decided, and how it stood.
+  func decided(by limit: ResolvedLimit, used: Int?, lockedUntil: Timestamp?) {
+    let written = generation.policies[limit.provider]?.limits.first { $0.name == limit.name }
+    notes.rule("limits.\(limit.name)", at: written?.location)
+    notes.note("per", limit.key.rawValue)
+    notes.note("max", String(limit.max))
+    notes.note("counts", limit.counts.rawValue)
+    notes.note("window", limit.window.map { String($0.components.seconds) })
+    notes.note("used", used.map(String.init))
+    notes.note("locked_until", lockedUntil?.text)
+  }
+
+  /// Notes that a value of the provider's policy decided.
+  func decided(by path: String, of provider: ProviderName?) {
+    notes.rule(path, at: provider.flatMap { generation.policies[$0]?.locations[path] })
+  }
+}

@@ -1,8 +1,0 @@
-import MoongateSDK
-
-/// For gateways without a provider that hashes secrets.
-package struct NoHashingPlaces: HashingPlaces {
-  package init() {}
-
-  package func slot(for address: [UInt8], salt: [UInt8]?) async -> (any SecretHasher)? { nil }
-}

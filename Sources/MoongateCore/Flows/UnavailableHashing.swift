@@ -1,0 +1,8 @@
+import MoongateSDK
+
+/// For gateways without a provider that hashes secrets.
+package struct UnavailableHashing: HashingPermits {
+  package init() {}
+
+  package func slot(for address: [UInt8], salt: [UInt8]?) async -> (any SecretHasher)? { nil }
+}

@@ -1,0 +1,77 @@
+import CCurl
+import Dispatch
+import MoongateCore
+import MoongateSDK
+
+/// `smtp { … }`: brings mail to a server by libcurl (RFC 5321), on threads of its own.
+struct MailTransport: MessageTransport {
+  private static let connecting = 4_000
+  private static let whole = 8_000
+
+  private let settings: SMTPSettings
+  private let clock: any GatewayClock
+  private let random: any RandomSource
+  private let sessions = MailSessions()
+  private let queue: DispatchQueue
+
+  let site: String
+  /// So many threads: each waits for the server.
+  let most = 4
+
+  init(_ settings: SMTPSettings, clock: any GatewayClock, random: any RandomSource) {
+    self.settings = settings
+    self.clock = clock
+    self.random = random
+    site = "\(settings.encryption == .implicit ? "smtps" : "smtp")://\(settings.host):\(settings.port)"
+    queue = DispatchQueue(label: "smtp", attributes: .concurrent)
+  }
+
+  func carry(_ message: Message) async throws(CarryFault) {
+    let document = try MailDocument(message, from: settings.from, at: clock.now(), random: random)
+    let fault = await withCheckedContinuation { answer in
+      queue.async { answer.resume(returning: send(document.bytes, to: message.to)) }
+    }
+    if let fault { throw fault }
+  }
+
+  /// Blocks its thread.
+  private func send(_ bytes: [UInt8], to address: String) -> CarryFault? {
+    guard let session = sessions.take() else { return CarryFault("there is no memory for another connection") }
+    defer { sessions.giveBack(session) }
+    let texts = [site, "<\(settings.from.address)>", "<\(address)>", settings.user?.reveal(), settings.password?.reveal(), settings.authority]
+    let outcome = Self.withCStrings(texts) { texts in
+      bytes.withUnsafeBytes { bytes in
+        var mail = ccurl_mail()
+        mail.url = texts[0]
+        mail.from = texts[1]
+        mail.to = texts[2]
+        mail.user = texts[3]
+        mail.password = texts[4]
+        mail.authority = texts[5]
+        mail.must_encrypt = settings.encryption == .required
+        mail.connect_milliseconds = Self.connecting
+        mail.total_milliseconds = Self.whole
+        mail.bytes = bytes.baseAddress?.assumingMemoryBound(to: CChar.self)
+        mail.count = bytes.count
+        return ccurl_send_mail(session.pointer, &mail)
+      }
+    }
+    guard outcome.error != 0 else { return nil }
+    // 421: the server ends the connection, whatever was asked (RFC 5321 section 3.8).
+    return CarryFault(Self.reason(outcome), isOfMessage: outcome.of_this_mail && outcome.reply != 421)
+  }
+
+  private static func reason(_ outcome: ccurl_outcome) -> String {
+    withUnsafeBytes(of: outcome.reason) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+  }
+
+  /// Lends all of the texts to C at once.
+  private static func withCStrings<Result>(_ texts: [String?], _ body: ([UnsafePointer<CChar>?]) -> Result) -> Result {
+    func lend(_ rest: ArraySlice<String?>, _ lent: [UnsafePointer<CChar>?]) -> Result {
+      guard let first = rest.first else { return body(lent) }
+      guard let first else { return lend(rest.dropFirst(), lent + [nil]) }
+      return first.withCString { lend(rest.dropFirst(), lent + [$0]) }
+    }
+    return lend(texts[...], [])
+  }
+}

@@ -1,0 +1,41 @@
+import Foundation
+import MoongateCore
+import MoongateSDK
+
+/// `webhook { … }`: POST of `{"to","text"}`; 2xx within five seconds is delivered, anything else is not (exact.md).
+struct WebhookTransport: MessageTransport {
+  let settings: WebhookSettings
+  let web: any WebClient
+
+  private struct Body: Encodable {
+    let to: String
+    let text: String
+    /// Of mail only.
+    let subject: String?
+  }
+
+  var site: String { SiteClient.site(of: settings.url) }
+  let most = 64
+
+  func carry(_ message: Message) async throws(CarryFault) {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    guard let body = try? encoder.encode(Body(to: message.to, text: message.text, subject: message.subject)) else {
+      throw CarryFault("the message cannot be written as JSON", isOfMessage: true)
+    }
+    let headers = [(name: "Content-Type", value: "application/json")] + settings.headers.map { (name: $0.name, value: $0.value.reveal()) }
+    try await web.deliver(WebRequest(method: "POST", url: settings.url, headers: headers, body: Array(body)))
+  }
+}
+
+extension WebClient {
+  /// Sends a request that has no answer to read.
+  /// - Throws: where the status is not 2xx. 400 and 422 are said of this message, the rest of the site or of us.
+  func deliver(_ request: WebRequest, describing describe: (WebAnswer) -> String = { _ in "" }) async throws(CarryFault) {
+    let answer: WebAnswer
+    do throws(WebFault) { answer = try await send(request) } catch { throw CarryFault(error.reason) }
+    guard (200..<300).contains(answer.status) else {
+      throw CarryFault("answered \(answer.status)\(describe(answer))", isOfMessage: [400, 422].contains(answer.status))
+    }
+  }
+}

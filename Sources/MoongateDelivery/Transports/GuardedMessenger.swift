@@ -1,0 +1,78 @@
+import Logging
+import MoongateCore
+import MoongateSDK
+import Synchronization
+
+/// A way for messages to leave, with a bounded line before it and a circuit that opens while its site is down.
+final class GuardedMessenger: Messenger {
+  private typealias Waiter = CheckedContinuation<Bool, Never>
+
+  private struct State {
+    var circuit = CircuitBreaker()
+    var queue: SendQueue<Waiter>
+  }
+
+  private let carrier: any MessageTransport
+  private let clock: any GatewayClock
+  private let logger: Logger
+  private let state: Mutex<State>
+
+  init(_ carrier: any MessageTransport, clock: any GatewayClock, logger: Logger) {
+    self.carrier = carrier
+    self.clock = clock
+    self.logger = logger
+    state = Mutex(State(queue: SendQueue(most: carrier.most)))
+  }
+
+  func send(_ message: Message) async throws(DeliveryFault) {
+    // Before the line: nobody waits for a site that is known to be down.
+    if case .open(let until) = state.withLock({ $0.circuit.state }), clock.now() < until { throw closed(until) }
+    guard await turn() else { throw DeliveryFault(reason: "\(carrier.site) is too slow: too many messages wait for it") }
+    defer { leave() }
+    if case .refused(let until) = state.withLock({ [now = clock.now()] in $0.circuit.admit(at: now) }) { throw closed(until) }
+    do throws(CarryFault) {
+      try await carrier.carry(message)
+      settle(isFailure: false)
+    } catch {
+      settle(isFailure: !error.isOfMessage)
+      throw DeliveryFault(reason: "\(carrier.site): \(error.reason)")
+    }
+  }
+
+  /// Waits for a place.
+  private func turn() async -> Bool {
+    await withCheckedContinuation { waiter in
+      let now = clock.now()
+      switch state.withLock({ $0.queue.enter(waiter, at: now) }) {
+      case .goes: waiter.resume(returning: true)
+      case .full: waiter.resume(returning: false)
+      case .waits: break
+      }
+    }
+  }
+
+  private func leave() {
+    let now = clock.now()
+    let (next, late) = state.withLock { $0.queue.leave(at: now) }
+    for waiter in late { waiter.resume(returning: false) }
+    next?.resume(returning: true)
+  }
+
+  private func settle(isFailure: Bool) {
+    let now = clock.now()
+    let (before, after) = state.withLock { state in
+      let before = state.circuit.state
+      if isFailure { state.circuit.failed(at: now) } else { state.circuit.succeeded() }
+      return (before, state.circuit.state)
+    }
+    switch (before, after) {
+    case (.closed, .open): logger.error("messages cannot leave", metadata: ["site": "\(carrier.site)"])
+    case (.halfOpen, .closed): logger.notice("messages leave again", metadata: ["site": "\(carrier.site)"])
+    default: break
+    }
+  }
+
+  private func closed(_ until: Timestamp?) -> DeliveryFault {
+    DeliveryFault(reason: "\(carrier.site) has failed again and again, and is tried again \(until.map { "at \($0.text)" } ?? "now")")
+  }
+}

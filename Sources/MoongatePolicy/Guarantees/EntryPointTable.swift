@@ -1,0 +1,141 @@
+import MoongateCore
+import MoongateSDK
+
+/// A flow that opens sessions, and the least that gets in by it.
+package struct EntryPoint: Sendable, Equatable, Encodable {
+  /// Whose session it opens.
+  package enum Person: String, Sendable, Encodable, CaseIterable {
+    /// An account that has every identifier, verified, and every factor.
+    case everything
+    /// An account that has only what registration gives, and who registers by this very flow.
+    case registered
+  }
+
+  package let flow: String
+  package let account: Person
+  /// The smallest set of providers to pass, in the order of the flow; of several as small, the first in the order of its choices.
+  package let factors: [String]
+  /// Every set that is as small.
+  package let alternatives: [[String]]
+
+  enum CodingKeys: CodingKey { case flow, account, factors }
+}
+
+/// The table of doors of a generation: an account is as strong as the smallest set in it.
+package struct EntryPointTable: Sendable {
+  /// By flow, in the order of their names; a flow that opens no session for such an account has no entry.
+  package let doors: [EntryPoint]
+  /// Whether the work was bounded before all of it was looked at: then the table is empty.
+  package let isIncomplete: Bool
+
+  /// - Parameter providers: those of the program; the generation's own take their place.
+  package init(_ generation: any PolicyGeneration, providers: ProviderRegistry) {
+    let budget = ProofBudget()
+    let registry = generation.registry ?? providers
+    guard let generation = generation as? Generation, let functions = try? FunctionOutcomes(generation, registry, budget) else {
+      (doors, isIncomplete) = ([], false)
+      return
+    }
+    let search = EntryPointSearch(SessionSearch(generation, providers: registry, functions: functions, budget: budget), registry)
+    do throws(ProofBudget.Exhausted) {
+      (doors, isIncomplete) = (try search.doors(), false)
+    } catch {
+      (doors, isIncomplete) = ([], true)
+    }
+  }
+}
+
+/// Finds the smallest sets.
+private struct EntryPointSearch {
+  private let sessions: SessionSearch
+  /// The providers that can keep a record of an account.
+  private let keeping: [ProviderName]
+
+  init(_ sessions: SessionSearch, _ registry: ProviderRegistry) {
+    self.sessions = sessions
+    keeping = registry.all.filter(\.keepsRecords).map(\.descriptor.name).filter { sessions.generation.policies[$0] != nil }
+  }
+
+  func doors() throws(ProofBudget.Exhausted) -> [EntryPoint] {
+    var made: [String: [SessionState]] = [:]
+    for flow in sessions.doors { made[flow.name] = try registrations(flow) }
+    let registered = Set(made.values.flatMap(\.self).map(account))
+    var doors: [EntryPoint] = []
+    for flow in sessions.doors {
+      if let door = door(flow, .everything, try entries(flow, [everything])) { doors.append(door) }
+      let own = (made[flow.name] ?? []).map(\.passed)
+      if let door = door(flow, .registered, own + (try entries(flow, registered))) { doors.append(door) }
+    }
+    return doors
+  }
+
+  private func door(_ flow: FlowDefinition, _ person: EntryPoint.Person, _ sets: [[ProviderName]]) -> EntryPoint? {
+    guard let least = sets.map(\.count).min() else { return nil }
+    var smallest: [[ProviderName]] = []
+    for set in sets where set.count == least && !smallest.contains(where: { Set($0) == Set(set) }) { smallest.append(set) }
+    let texts = smallest.map { $0.map(\.rawValue) }
+    return EntryPoint(flow: flow.name, account: person, factors: texts[0], alternatives: texts)
+  }
+
+  /// What gets into the accounts by the flow, on any device.
+  private func entries(_ flow: FlowDefinition, _ accounts: Set<KnownFacts>) throws(ProofBudget.Exhausted) -> [[ProviderName]] {
+    var sets: [[ProviderName]] = []
+    for account in accounts.sorted(by: { "\($0.listed)" < "\($1.listed)" }) {
+      try sessions.open(flow, account) { session in
+        sets.append(session.passed)
+        return true
+      }
+    }
+    return sets
+  }
+
+  /// The accounts that the flow makes.
+  private func registrations(_ flow: FlowDefinition) throws(ProofBudget.Exhausted) -> [SessionState] {
+    var made: [SessionState] = []
+    guard let nobody = KnownFacts([.exists: false]) else { return [] }
+    try sessions.open(flow, nobody) { session in
+      made.append(session)
+      return true
+    }
+    return made
+  }
+
+  /// Every fact of an account that has all that the configured providers know.
+  private var everything: KnownFacts {
+    KnownFacts(Dictionary(uniqueKeysWithValues: accountFacts.map { ($0, true) })) ?? KnownFacts()
+  }
+
+  private var accountFacts: [BooleanFact] {
+    [.exists, .holds(.email)] + IdentifierKind.allCases.map(BooleanFact.verified) + keeping.map(BooleanFact.keeps)
+  }
+
+  /// The facts of the account that a registration has made.
+  private func account(of session: SessionState) -> KnownFacts {
+    var facts = Dictionary(uniqueKeysWithValues: accountFacts.map { ($0, false) })
+    facts[.exists] = true
+    for kind in session.verified {
+      facts[.verified(kind)] = true
+      if kind == .email { facts[.holds(.email)] = true }
+    }
+    if session.claimsEmail { facts[.holds(.email)] = true }
+    for provider in session.keeps { facts[.keeps(provider)] = true }
+    return KnownFacts(facts) ?? KnownFacts()
+  }
+}
+
+extension EntryPointTable {
+  /// A small table for a person.
+  /// - Parameter colour: whether the reader is a terminal that shows it.
+  package func text(colour: Bool) -> String {
+    let paint = TerminalStyle(isOn: colour)
+    if isIncomplete { return "no table of doors: there are more than 100,000 situations to look at" }
+    guard !doors.isEmpty else { return "" }
+    let flow = max(4, doors.map(\.flow.count).max() ?? 0)
+    var lines = [paint.dim("\(Columns.pad("door", to: flow))  account     the least that gets in")]
+    for door in doors {
+      let sets = door.alternatives.map { $0.joined(separator: " + ") }.joined(separator: ", or ")
+      lines.append("\(Columns.pad(door.flow, to: flow))  \(Columns.pad(door.account.rawValue, to: 10))  \(sets)")
+    }
+    return lines.joined(separator: "\n")
+  }
+}

@@ -1,0 +1,163 @@
+import MoongateCore
+
+/// What became of a request.
+enum Outcome: Int, CaseIterable, Sendable {
+  /// An upstream answered, whatever it answered.
+  case passed
+  /// The gateway's own pages and calls answered.
+  case own
+  /// To a page where the person can go on.
+  case redirected
+  /// The gateway refused it: a status under 500.
+  case refused
+  /// The gateway, or an upstream, failed: our own 5xx.
+  case failed
+  /// It became a tunnel (WebSocket), which has ended.
+  case tunnel
+  /// One side went away before the answer was whole.
+  case aborted
+
+  var name: String {
+    switch self {
+    case .passed: "passed"
+    case .own: "own"
+    case .redirected: "redirected"
+    case .refused: "refused"
+    case .failed: "failed"
+    case .tunnel: "tunnel"
+    case .aborted: "aborted"
+    }
+  }
+}
+
+/// What one event loop counts: plain numbers that only it writes, read by a visit to the loop. No request takes a lock or
+/// touches another core's memory for them.
+struct EventLoopMetrics: Sendable {
+  /// How a client's connection speaks.
+  enum Wire: Int, CaseIterable, Sendable {
+    case http1, http2
+
+    var name: String { self == .http1 ? "http/1.1" : "h2" }
+  }
+
+  struct Connections: Sendable {
+    private(set) var opened = 0
+    private(set) var now = 0
+
+    mutating func open() {
+      opened += 1
+      now += 1
+    }
+
+    mutating func close() { now -= 1 }
+
+    mutating func merge(_ other: Self) {
+      opened += other.opened
+      now += other.now
+    }
+  }
+
+  /// Both kinds of connections.
+  struct ByWire: Sendable {
+    private var http1 = Connections()
+    private var http2 = Connections()
+
+    subscript(_ wire: Wire) -> Connections {
+      get { wire == .http1 ? http1 : http2 }
+      set { if wire == .http1 { http1 = newValue } else { http2 = newValue } }
+    }
+  }
+
+  struct Route: Sendable {
+    let label: String
+    /// By outcome and class of status, five classes each.
+    var counts: [UInt64]
+    var duration = DurationHistogram()
+
+    init(_ label: String) {
+      self.label = label
+      counts = Array(repeating: 0, count: Outcome.allCases.count * 5)
+    }
+
+    mutating func merge(_ other: Self) {
+      for index in counts.indices { counts[index] += other.counts[index] }
+      duration.merge(other.duration)
+    }
+  }
+
+  struct Upstream: Sendable {
+    var idle = 0
+    var open = 0
+    var opened = 0
+    var failed = 0
+    var reused = 0
+
+    mutating func merge(_ other: Self) {
+      idle += other.idle
+      open += other.open
+      opened += other.opened
+      failed += other.failed
+      reused += other.reused
+    }
+  }
+
+  struct Cache: Sendable {
+    var entries = 0
+    var live = 0
+    var dead = 0
+    var asked = 0
+    var unavailable = 0
+
+    mutating func merge(_ other: Self) {
+      entries += other.entries
+      live += other.live
+      dead += other.dead
+      asked += other.asked
+      unavailable += other.unavailable
+    }
+  }
+
+  /// Where requests without a route are counted, and those for the gateway itself.
+  static let unrouted = 0
+  static let own = 1
+  /// Labels are bounded: a configuration's routes, and those of its predecessors up to this many.
+  private static let mostRoutes = 1000
+
+  private(set) var routes = [Route("(none)"), Route("(own)")]
+  private var places: [String: Int] = [:]
+  var connections = ByWire()
+  var refusedConnections = 0
+  var failedHandshakes = 0
+  var tunnels = 0
+  var policy = DurationHistogram()
+  var cache = Cache()
+  var upstreams: [String: Upstream] = [:]
+
+  /// Where a route of this name is counted.
+  mutating func place(of label: String) -> Int {
+    if let known = places[label] { return known }
+    guard routes.count < Self.mostRoutes else { return Self.unrouted }
+    routes.append(Route(label))
+    places[label] = routes.count - 1
+    return routes.count - 1
+  }
+
+  mutating func count(_ place: Int, _ outcome: Outcome, status: Int, nanoseconds: Int64) {
+    routes[place].counts[outcome.rawValue * 5 + min(max(status / 100, 1), 5) - 1] += 1
+    routes[place].duration.record(nanoseconds: nanoseconds)
+  }
+
+  mutating func merge(_ other: Self) {
+    for (index, route) in other.routes.enumerated() {
+      let place = index < 2 ? index : place(of: route.label)
+      routes[place].merge(route)
+    }
+    for wire in Wire.allCases { connections[wire].merge(other.connections[wire]) }
+    refusedConnections += other.refusedConnections
+    failedHandshakes += other.failedHandshakes
+    tunnels += other.tunnels
+    policy.merge(other.policy)
+    cache.merge(other.cache)
+    for (name, numbers) in other.upstreams { upstreams[name, default: Upstream()].merge(numbers) }
+  }
+}

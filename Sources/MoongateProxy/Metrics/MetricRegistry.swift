@@ -1,0 +1,140 @@
+import CoreMetrics
+import MoongateCore
+import Synchronization
+
+/// The backend of swift-metrics: keeps what libraries and the gateway's slower parts count, for `GET /metrics`.
+///
+/// The data path does not come by here: it counts for itself (`EventLoopMetrics`).
+package final class MetricRegistry: MetricsFactory {
+  /// Attack (or accident): labels that a client chooses would make metrics without end.
+  private static let mostSeries = 5000
+
+  private struct Key: Hashable {
+    let label: String
+    let dimensions: [[String]]
+  }
+
+  private enum Series {
+    case counter(Number)
+    case gauge(Number)
+    case timer(Times)
+  }
+
+  private let series = Mutex<[Key: Series]>([:])
+  private let beyond = Number()
+
+  package init() {}
+
+  /// All that was counted, by name.
+  package var families: [MetricFamily] {
+    let known = series.withLock { $0 }
+    return Dictionary(grouping: known) { $0.key.label }.sorted { $0.key < $1.key }.map { label, series in
+      let sorted = series.sorted { $0.key.dimensions.lexicographicallyPrecedes($1.key.dimensions) { $0.lexicographicallyPrecedes($1) } }
+      var kind = MetricFamily.Kind.counter
+      var samples: [MetricFamily.Sample] = []
+      for (key, value) in sorted {
+        let labels = key.dimensions.map { (name: $0[0], value: $0[1]) }
+        switch value {
+        case .counter(let number): samples.append(MetricFamily.Sample(labels, number.value))
+        case .gauge(let number):
+          kind = .gauge
+          samples.append(MetricFamily.Sample(labels, number.value))
+        case .timer(let times):
+          kind = .histogram
+          samples += times.histogram.samples(labels)
+        }
+      }
+      return MetricFamily(Self.name(label), kind, "Counted by swift-metrics under \(label).", samples)
+    }
+  }
+
+  // MARK: MetricsFactory
+
+  package func makeCounter(label: String, dimensions: [(String, String)]) -> any CounterHandler { number(label, dimensions) { .counter($0) } }
+
+  package func makeFloatingPointCounter(label: String, dimensions: [(String, String)]) -> any FloatingPointCounterHandler {
+    number(label, dimensions) { .counter($0) }
+  }
+
+  package func makeMeter(label: String, dimensions: [(String, String)]) -> any MeterHandler { number(label, dimensions) { .gauge($0) } }
+
+  package func makeRecorder(label: String, dimensions: [(String, String)], aggregate: Bool) -> any RecorderHandler {
+    number(label, dimensions) { .gauge($0) }
+  }
+
+  package func makeTimer(label: String, dimensions: [(String, String)]) -> any TimerHandler {
+    let key = Self.key(label, dimensions)
+    return series.withLock { series in
+      if case .timer(let known)? = series[key] { return known }
+      let made = Times()
+      if series.count < Self.mostSeries { series[key] = .timer(made) }
+      return made
+    }
+  }
+
+  // What was counted stays: a counter that goes and comes back would begin anew.
+  package func destroyCounter(_ handler: any CounterHandler) {}
+  package func destroyFloatingPointCounter(_ handler: any FloatingPointCounterHandler) {}
+  package func destroyMeter(_ handler: any MeterHandler) {}
+  package func destroyRecorder(_ handler: any RecorderHandler) {}
+  package func destroyTimer(_ handler: any TimerHandler) {}
+
+  private func number(_ label: String, _ dimensions: [(String, String)], _ make: (Number) -> Series) -> Number {
+    let key = Self.key(label, dimensions)
+    return series.withLock { series in
+      switch series[key] {
+      case .counter(let known)?, .gauge(let known)?: return known
+      case .timer?: return beyond
+      case nil: break
+      }
+      guard series.count < Self.mostSeries else { return beyond }
+      let made = Number()
+      series[key] = make(made)
+      return made
+    }
+  }
+
+  private static func key(_ label: String, _ dimensions: [(String, String)]) -> Key {
+    Key(label: label, dimensions: dimensions.sorted { $0.0 < $1.0 }.map { [name($0.0), $0.1] })
+  }
+
+  /// `[a-zA-Z_][a-zA-Z0-9_]*`.
+  private static func name(_ label: String) -> String {
+    let clean = String(label.unicodeScalars.map { $0.isASCII && ($0.properties.isAlphabetic || ("0"..."9").contains($0)) ? Character($0) : "_" })
+    return clean.first.map { $0.isNumber ? "_" + clean : clean } ?? "_"
+  }
+}
+
+/// One number that goes up, or goes where it is put.
+private final class Number: CounterHandler, FloatingPointCounterHandler, MeterHandler, RecorderHandler {
+  private let bits = Atomic<UInt64>(0)
+
+  var value: Double { Double(bitPattern: bits.load(ordering: .relaxed)) }
+
+  func increment(by amount: Int64) { change { $0 + Double(amount) } }
+  func increment(by amount: Double) { change { $0 + amount } }
+  func decrement(by amount: Double) { change { $0 - amount } }
+  func set(_ value: Int64) { change { _ in Double(value) } }
+  func set(_ value: Double) { change { _ in value } }
+  func record(_ value: Int64) { set(value) }
+  func record(_ value: Double) { set(value) }
+  func reset() { set(0 as Double) }
+
+  private func change(_ body: (Double) -> Double) {
+    var known = bits.load(ordering: .relaxed)
+    while true {
+      let result = bits.compareExchange(expected: known, desired: body(Double(bitPattern: known)).bitPattern, ordering: .relaxed)
+      if result.exchanged { return }
+      known = result.original
+    }
+  }
+}
+
+/// How long something took, again and again.
+private final class Times: TimerHandler {
+  private let state = Mutex(DurationHistogram())
+
+  var histogram: DurationHistogram { state.withLock { $0 } }
+
+  func recordNanoseconds(_ duration: Int64) { state.withLock { $0.record(nanoseconds: duration) } }
+}

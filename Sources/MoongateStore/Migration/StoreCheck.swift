@@ -1,0 +1,95 @@
+import MoongateCore
+
+/// What a look at a whole store has found.
+package struct StoreReport: Sendable, Equatable {
+  /// A table with the number of its rows.
+  package struct Count: Sendable, Equatable {
+    package let table: String
+    package let rows: Int
+  }
+
+  /// The version of the schema.
+  package let version: Int
+  package let counts: [Count]
+  /// What is wrong, a sentence each. Empty: all is as it should be.
+  package let findings: [String]
+}
+
+/// The rules that every store keeps, whatever happened to it: each a statement that counts what breaks it.
+struct StoreCheck: SnapshotWork {
+  let version: Int
+
+  private struct Rule {
+    let sql: String
+    /// What is said of so many.
+    let finding: @Sendable (Int) -> String
+  }
+
+  func run(_ rows: some SQLTransaction) throws -> (counts: [StoreReport.Count], findings: [String]) {
+    try rows.takeTime()
+    let counts = try Schema.tables.filter { $0.since <= version }.map { table in
+      StoreReport.Count(table: table.name, rows: try rows.row("SELECT count(*) FROM \(table.name)")?.count(0) ?? 0)
+    }
+    var findings: [String] = []
+    for rule in Self.rules + (rows.dialect == .postgres ? Self.postgresRules : []) {
+      let broken = try rows.row(rule.sql)?.count(0) ?? 0
+      if broken > 0 { findings.append(rule.finding(broken)) }
+    }
+    return (counts, findings)
+  }
+
+  private static let rules = [
+    Rule(sql: "SELECT (SELECT count(*) FROM account) WHERE NOT EXISTS (SELECT 1 FROM meta)") {
+      "accounts in a store that does not say by which key they are: \($0)"
+    },
+    Rule(sql: "SELECT count(*) FROM counter WHERE counted <> (SELECT count(*) FROM tally WHERE tally.counter = counter.key)") {
+      "counters that say another number of tries than are there: \($0)"
+    },
+    Rule(
+      sql: """
+        SELECT count(*) FROM counter WHERE coalesce(oldest, -1) <> coalesce((SELECT min(at) FROM tally WHERE tally.counter = counter.key), -1)
+        """
+    ) { "counters that say another first try than is there: \($0)" },
+    Rule(
+      sql: """
+        SELECT count(*) FROM (SELECT DISTINCT counter FROM tally) AS tries WHERE NOT EXISTS (SELECT 1 FROM counter WHERE counter.key = tries.counter)
+        """
+    ) { "counters that are gone while tries of theirs are there: \($0)" },
+    Rule(
+      sql: """
+        SELECT count(*) FROM (SELECT kind, value FROM identifier WHERE verified_at IS NOT NULL GROUP BY kind, value HAVING count(*) > 1) AS twice
+        """
+    ) { "identifiers that more than one account holds verified: \($0)" },
+    Rule(
+      sql: """
+        SELECT count(*) FROM (SELECT account, kind, value FROM identifier GROUP BY account, kind, value HAVING count(*) > 1) AS twice
+        """
+    ) { "identifiers that one account has twice: \($0)" },
+    orphans("identifier", "identifiers"), orphans("provider_record", "providers' records"), orphans("session", "sessions"),
+    Rule(sql: "SELECT count(*) FROM session WHERE account IN (SELECT id FROM account WHERE is_locked <> 0)") {
+      "sessions of accounts that are locked: \($0)"
+    },
+    Rule(sql: "SELECT coalesce(max(number) - min(number) + 1 - count(*), 0) FROM session_change") {
+      "numbers that are missing among the changes of sessions: \($0)"
+    },
+    Rule(sql: "SELECT count(*) FROM session_change WHERE token IS NULL AND account IS NULL") { "changes of sessions that name nothing: \($0)" },
+    Rule(sql: "SELECT count(*) FROM flow WHERE version < 1") { "flows without a version: \($0)" },
+  ]
+
+  private static let postgresRules = [
+    Rule(sql: "SELECT abs(1 - count(*)) FROM session_number") { _ in "session_number has not exactly one row: changes of sessions get no numbers" },
+    Rule(sql: "SELECT count(*) FROM session_number WHERE number < (SELECT coalesce(max(number), 0) FROM session_change)") { _ in
+      "the next number of a change of sessions has been given already"
+    },
+  ]
+
+  /// What is asked of PostgreSQL besides the numbers of rows.
+  static var statements: [String] { (rules + postgresRules).map(\.sql) }
+
+  /// Not by NOT IN: PostgreSQL would go through all accounts for each row, once there are more of them than fit into its working memory.
+  private static func orphans(_ table: String, _ name: String) -> Rule {
+    Rule(sql: "SELECT count(*) FROM \(table) WHERE NOT EXISTS (SELECT 1 FROM account WHERE account.id = \(table).account)") {
+      "\(name) without an account: \($0)"
+    }
+  }
+}

@@ -1,0 +1,167 @@
+import CPostgres
+
+/// Why no connection came to be.
+package enum PostgresErrorClassification: Sendable, Equatable {
+  case unreachable
+  case unknownHost
+  /// Nobody answered in time.
+  case silent
+  /// Whoever is there takes connections, and ends them.
+  case hangsUp
+  /// Whoever is there speaks something else.
+  case stranger
+  case wrongPassword
+  /// The server wants one, and there is none.
+  case noPassword
+  /// Its rules (pg_hba.conf) let nobody in like that, or there is no such user.
+  case notAdmitted
+  /// We demand TLS and the server has none.
+  case noTLS
+  /// What keeps the two from agreeing on TLS otherwise.
+  case tls
+  /// The server's certificate is not good.
+  case certificate(Certificate)
+  /// Which certificates are good is not known: `sslrootcert` is not there, or holds none.
+  case noAuthority
+  /// Our own certificate or its key cannot be used.
+  case ownCertificate
+  /// Others may read our key.
+  case openKey
+  /// The server does not take our certificate.
+  case ownCertificateRefused
+  case noDatabase
+  case tooManyConnections
+  case startingUp
+  /// A standby, or several and none of them writes.
+  case readOnly
+  /// A primary that came back after another server was promoted in its place.
+  case superseded
+  /// The user may not do what a store must.
+  case noRights
+  /// Texts of all languages do not fit into it.
+  case encoding
+  case other(String)
+
+  /// What is wrong with a server's certificate.
+  package enum Certificate: Sendable, Equatable {
+    /// Nobody of `sslrootcert` signed it.
+    case untrusted
+    case expired
+    case revoked
+    /// It is another host's.
+    case otherHost
+    /// OpenSSL does not tell.
+    case unknown
+
+    /// - Parameter found: what this thread found out of the last certificate that it saw.
+    init(_ found: cpostgres_certificate) {
+      switch found {
+      case CPOSTGRES_CERTIFICATE_EXPIRED: self = .expired
+      case CPOSTGRES_CERTIFICATE_UNTRUSTED: self = .untrusted
+      case CPOSTGRES_CERTIFICATE_REVOKED: self = .revoked
+      default: self = .unknown
+      }
+    }
+  }
+
+  /// For logs, after "PostgreSQL is not there:".
+  var words: String {
+    switch self {
+    case .unreachable: "nobody listens at its address"
+    case .unknownHost: "its host's name is not known"
+    case .silent: "its address does not answer"
+    case .hangsUp: "its address takes connections and ends them"
+    case .stranger: "what is at its address is no PostgreSQL"
+    case .wrongPassword: "wrong password"
+    case .noPassword: "it wants a password"
+    case .notAdmitted: "it does not let this user in from here"
+    case .noTLS: "it has no TLS, and `sslmode` demands it"
+    case .tls: "no TLS with it"
+    case .certificate(.untrusted): "its certificate is signed by nobody of `sslrootcert`"
+    case .certificate(.expired): "its certificate has expired"
+    case .certificate(.revoked): "its certificate was revoked"
+    case .certificate(.otherHost): "its certificate is another host's"
+    case .certificate(.unknown): "its certificate is not good"
+    case .noAuthority: "`sslrootcert` is not there, or holds no certificate"
+    case .ownCertificate: "our own certificate or its key cannot be used"
+    case .openKey: "others may read our certificate's key"
+    case .ownCertificateRefused: "it does not take our certificate"
+    case .noDatabase: "there is no such database"
+    case .tooManyConnections: "it has no connection left"
+    case .startingUp: "it is starting or shutting down"
+    case .readOnly: "it only reads"
+    case .superseded: "another server was promoted in its place, and it takes writes even so: stop it"
+    case .noRights: "permission denied"
+    case .encoding: "the database is not in UTF8"
+    case .other(let words): words
+    }
+  }
+
+  /// Whether it may well go away by itself.
+  package var mayPass: Bool {
+    switch self {
+    case .unreachable, .unknownHost, .silent, .hangsUp, .tooManyConnections, .startingUp, .readOnly, .superseded: true
+    default: false
+    }
+  }
+
+  /// Whether it says no more than that nobody is there.
+  var isAbsence: Bool { [.unreachable, .unknownHost, .silent].contains(self) }
+
+  init(_ state: SQLState) {
+    self =
+      switch state.rawValue {
+      case "28P01": .wrongPassword
+      case "28000": .notAdmitted
+      case "3D000": .noDatabase
+      case "53300", "55000": .tooManyConnections
+      case "57P01", "57P02", "57P03": .startingUp
+      case "42501", "3F000": .noRights
+      case "25006": .readOnly
+      default: .other(state.words)
+      }
+  }
+
+  /// - Parameters:
+  ///   - words: what libpq says of a connection that failed, at the verbosity where the server's own errors are codes only.
+  ///   - found: what this thread found wrong with the server's certificate.
+  init(libpq words: String, certificate found: Certificate = .unknown) {
+    // A piece for each address, and for each way that `sslmode` allows there. What is more than not being there tells most, the last one of it.
+    let tried = words.split(separator: "connection to server").map { Self(attempt: $0, found) }
+    self = tried.last { !$0.isAbsence } ?? tried.last ?? .unreachable
+  }
+
+  /// How libpq words what it finds itself, in the order in which they are looked for: the same words are part of others further down.
+  private static let wordings: [(words: [String], obstacle: Self)] = [
+    (["could not translate host name"], .unknownHost),
+    (["session is read-only", "hot standby"], .readOnly),
+    (["no password supplied"], .noPassword),
+    (["expected authentication request", "invalid response to SSL negotiation", "lost synchronization"], .stranger),
+    (["does not support SSL"], .noTLS),
+    (["root certificate"], .noAuthority),
+    (["does not match host name", "host name from server certificate"], .certificate(.otherHost)),
+    (["group or world access", "has permissions"], .openKey),
+    (["private key file", "could not read certificate file", "could not load certificate"], .ownCertificate),
+    (
+      [
+        "alert unknown ca", "alert bad certificate", "alert certificate expired", "alert certificate revoked", "alert certificate unknown",
+        "alert certificate required", "alert unsupported certificate",
+      ], .ownCertificateRefused
+    ),
+    (["certificate verify failed"], .certificate(.unknown)),
+    // A server that dies while TLS is agreed on has nothing against TLS.
+    (["SSL SYSCALL error", "closed unexpectedly", "closed the connection unexpectedly", "Connection reset", "Broken pipe"], .hangsUp),
+    (["SSL", "certificate"], .tls),
+    (["timed out", "timeout expired", "No route to host", "Network is unreachable"], .silent),
+  ]
+
+  private init(attempt words: Substring, _ found: Certificate) {
+    let last = words.split(whereSeparator: \.isNewline).last ?? ""
+    if let state = last.split(separator: " ").last.flatMap({ SQLState($0) }), last.contains(":  ") {
+      self.init(state)
+      return
+    }
+    let known = Self.wordings.first { wording in wording.words.contains { words.contains($0) } }?.obstacle ?? .unreachable
+    self = known == .certificate(.unknown) ? .certificate(found) : known
+  }
+}

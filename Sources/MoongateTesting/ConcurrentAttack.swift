@@ -1,0 +1,38 @@
+import MoongateCore
+import MoongateSDK
+
+/// 100,000 identifiers attacked at once, by a process that does nothing else, so that its memory can be measured.
+package enum ConcurrentAttack {
+  /// How many are attacked.
+  package static let size = 100_000
+  /// When.
+  package static let now = ManualClock.start
+
+  /// What a try of the identifier with the number counts against.
+  package static func limit(_ number: Int) -> ResolvedLimit {
+    ResolvedLimit(
+      provider: ProviderName(test: "phone_otp"), name: "verify", key: .identifier, counter: Array(TokenHash(of: "\(number)".utf8).bytes.prefix(20)),
+      max: isLocked(number) ? 1 : 2, window: .seconds(86_400), counts: .failures, lock: [.seconds(900)], disables: false)
+  }
+
+  /// One failure locks every tenth, and is counted to the others.
+  package static func isLocked(_ number: Int) -> Bool { number % 10 == 0 }
+
+  /// One wrong try at each, some hundreds of them in a transaction, and some transactions at once.
+  package static func lay(to store: any Store) async throws {
+    let random = SeededRandom()
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for start in stride(from: 0, to: size, by: 500) {
+        if start >= 4 * 500 { try await group.next() }
+        group.addTask {
+          let limits = (start..<start + 500).map(limit)
+          let id = ReservationID(from: random)
+          _ = try await store.reserve(ReservationRequest(id: id, now: now, limits: limits, timer: nil))
+          let settlement = Settlement(reservation: id, outcome: .failure, limits: limits, timer: nil, now: now)
+          _ = try await store.apply([.settle(settlement)], at: now)
+        }
+      }
+      try await group.waitForAll()
+    }
+  }
+}

@@ -1,0 +1,134 @@
+import Foundation
+import MoongateConformance
+import MoongatePolicy
+import MoongateSDK
+
+/// What a provider's author tells the suite in a file: people, in several spellings, and what they answer. Every member may be left out.
+/// ```json
+/// { "spellings": [{"email": "a@x.example"}, {"email": "A@X.example"}], "others": [{"email": "b@x.example"}],
+///   "malformed_begins": [{"email": "nobody"}], "malformed_submits": [{"word": ""}],
+///   "right": {"word": "pigeon"}, "wrong": {"word": "penguin"}, "sets_up": false, "one_time": true, "lifetime": "30s", "record": "r1",
+///   "uncompared": ["nickname"], "settings": {"loft": "north", "birds": 3}, "secrets": {"token": "t0ken"},
+///   "sends_by": {"site": "url"}, "site_answers": {"/api/v4/users/me": {"id": "bot"}} }
+/// ```
+/// A value of `right` and `wrong` may be worked out: `{"from_shown": "list.0"}`, `{"totp_of": "key"}`, `{"program": ["./answer.py"]}`.
+struct ConformanceSubjectFile {
+  /// How a program sends, so that the suite can see it: by which setting it is told where to.
+  enum DeliveryChannel: Sendable, Equatable {
+    /// The address of a site: the suite's own takes its place.
+    case site(setting: String)
+    /// The path of a file, one line for each message: one in the program's folder takes its place.
+    case file(setting: String)
+
+    var setting: String {
+      switch self {
+      case .site(let setting), .file(let setting): setting
+      }
+    }
+  }
+
+  private let text: SubjectText
+  private let spellings: [[String: InputValue]]?
+  private let others: [[String: InputValue]]?
+  private let malformedBegins: [[String: InputValue]]?
+  private let malformedSubmits: [[String: InputValue]]?
+  private let right: [String: ScriptedValue]?
+  private let wrong: [String: ScriptedValue]?
+  private let keep: [String: String]
+  private let settings: [String: SettingValue]
+  private let secrets: [String: String]
+  private let setsUp: Bool?
+  private let isOneTime: Bool?
+  private let lifetime: Duration?
+  private let record: String?
+  private let oldRecords: [Int: [UInt8]]
+  private let uncompared: Set<String>
+  /// What the site answers, as JSON, by the beginning of a path.
+  let siteAnswers: [String: [UInt8]]
+  /// How the program sends; nil: the suite cannot see it.
+  let sendsBy: DeliveryChannel?
+
+  /// Members that are looked at.
+  private static let members: Set<String> = [
+    "spellings", "others", "right", "wrong", "keep", "settings", "secrets", "lifetime", "record", "old_records", "malformed_begins",
+    "malformed_submits", "sets_up",
+    "one_time", "uncompared", "sends_by", "site_answers",
+  ]
+
+  /// - Throws: a sentence that says where the file is wrong, and what to write.
+  init(path: String) throws(StartProblem) {
+    text = try SubjectText(path: path)
+    for name in text.members.keys.sorted() where !Self.members.contains(name) {
+      throw text.problem(name, "is no member of a subject\(Suggestion.phrase(for: name, among: Self.members))")
+    }
+    spellings = try text.inputs("spellings")
+    others = try text.inputs("others")
+    malformedBegins = try text.inputs("malformed_begins")
+    malformedSubmits = try text.inputs("malformed_submits")
+    let script = ConformanceSubjectScript(text: text)
+    keep = try text.texts("keep") ?? [:]
+    right = try script.values("right", keep: keep)
+    wrong = try script.values("wrong", keep: keep)
+    secrets = try text.texts("secrets") ?? [:]
+    setsUp = try text.flag("sets_up")
+    isOneTime = try text.flag("one_time")
+    record = try text.text("record")
+    oldRecords = try Self.oldRecords(text)
+    lifetime = try Self.lifetime(text)
+    uncompared = Set(try text.list("uncompared") ?? [])
+    var settings: [String: SettingValue] = [:]
+    for (name, value) in try text.object("settings") ?? [:] {
+      guard let setting = value.setting else { throw text.problem("settings.\(name)", "is no text, number, flag or list of texts") }
+      settings[name] = setting
+    }
+    self.settings = settings
+    sendsBy = try Self.sendsBy(text)
+    siteAnswers = try (text.object("site_answers") ?? [:]).mapValues(\.json)
+  }
+
+  private static func lifetime(_ text: SubjectText) throws(StartProblem) -> Duration? {
+    guard let said = try text.text("lifetime") else { return nil }
+    guard let match = said.wholeMatch(of: /([0-9]{1,9})(ms|s|m|h|d)/), let count = Int64(match.1) else {
+      throw text.problem("lifetime", "is no duration: write a number with ms, s, m, h or d, as in \"30s\"")
+    }
+    let unit: [Substring: Int64] = ["ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000]
+    return .milliseconds(count * (unit[match.2] ?? 1))
+  }
+
+  private static func oldRecords(_ text: SubjectText) throws(StartProblem) -> [Int: [UInt8]] {
+    var records: [Int: [UInt8]] = [:]
+    for (name, record) in try text.texts("old_records") ?? [:] {
+      guard let version = Int(name), version > 0 else {
+        throw text.problem("old_records.\(name)", "is no version of a record: write {\"1\": \"RECORD\"}")
+      }
+      records[version] = Array(record.utf8)
+    }
+    return records
+  }
+
+  private static func sendsBy(_ text: SubjectText) throws(StartProblem) -> DeliveryChannel? {
+    guard let said = try text.texts("sends_by") else { return nil }
+    switch (said["site"], said["file"], said.count) {
+    case (let site?, nil, 1): return .site(setting: site)
+    case (nil, let file?, 1): return .file(setting: file)
+    default: throw text.problem("sends_by", "is {\"site\": \"SETTING\"} or {\"file\": \"SETTING\"}: the setting that says where it sends to")
+    }
+  }
+
+  /// Puts what the file says over what was made of the descriptor.
+  func change(_ subject: inout ConformanceSubject) {
+    subject.spellings = spellings ?? subject.spellings
+    subject.others = others ?? subject.others
+    subject.malformedBegins = malformedBegins ?? subject.malformedBegins
+    subject.malformedSubmits = malformedSubmits ?? subject.malformedSubmits
+    subject.answers(right: right, wrong: wrong, keeping: keep) { [text] path in text.place(path) }
+    subject.settings.merge(settings) { _, new in new }
+    subject.secrets.merge(secrets) { _, new in new }
+    subject.setsUp = setsUp ?? subject.setsUp
+    subject.isOneTime = isOneTime ?? subject.isOneTime
+    subject.lifetime = lifetime ?? subject.lifetime
+    subject.record = record.map { Array($0.utf8) } ?? subject.record
+    subject.oldRecords.merge(oldRecords) { _, new in new }
+    subject.uncompared.formUnion(uncompared)
+  }
+}

@@ -1,0 +1,93 @@
+import Foundation
+import MoongateConformance
+import MoongatePolicy
+import MoongateSDK
+
+/// Reads `right` and `wrong` of a subject file: values by field, of which some are worked out while the suite runs.
+struct ConformanceSubjectScript {
+  let text: SubjectText
+
+  private static let kinds = ["from_shown", "totp_of", "program"]
+  private static let options = ["digits", "period", "offset", "algorithm"]
+
+  /// - Parameter keep: the texts that the subject keeps, by name.
+  /// - Throws: what is wrong with a value, where it stands, and what to write.
+  func values(_ member: String, keep: [String: String]) throws(StartProblem) -> [String: ScriptedValue]? {
+    guard let object = try text.object(member) else { return nil }
+    var values: [String: ScriptedValue] = [:]
+    for (field, value) in object.sorted(by: { $0.key < $1.key }) {
+      switch value {
+      case .object(let script): values[field] = try scripted(script, field, "\(member).\(field)", keep)
+      default: values[field] = .fixed(value.input)
+      }
+    }
+    return values
+  }
+
+  private func scripted(
+    _ script: [String: SubjectText.Value], _ field: String, _ place: String, _ keep: [String: String]
+  ) throws(StartProblem) -> ScriptedValue {
+    let said = Self.kinds.filter { script[$0] != nil }
+    guard said.count == 1, let kind = said.first else {
+      let other = script.keys.sorted().first { !Self.kinds.contains($0) && !Self.options.contains($0) }
+      throw text.problem(
+        place,
+        said.count > 1
+          ? "names \(Suggestion.list(said)): one of them works out the value"
+          : "does not say how it is worked out\(other.map { ": `\($0)` is unknown\(Suggestion.phrase(for: $0, among: Self.kinds))" } ?? "; write {\"from_shown\": \"list.0\"}, {\"totp_of\": \"key\"} or {\"program\": [\"./answer.py\"]}")"
+      )
+    }
+    let allowed = kind == "totp_of" ? [kind] + Self.options : [kind]
+    if let unknown = script.keys.sorted().first(where: { !allowed.contains($0) }) {
+      throw text.problem("\(place).\(unknown)", "is nothing that `\(kind)` takes\(Suggestion.phrase(for: unknown, among: allowed))")
+    }
+    switch (kind, script[kind]) {
+    case ("from_shown", .text(let path)?):
+      guard ShownPlace(path) != nil else { throw text.problem("\(place).from_shown", ShownPlace.form) }
+      return .shown(path)
+    case ("totp_of", .text(let key)?): return .totp(try recipe(key, script, place, keep))
+    case ("program", .list?):
+      guard case .list(let words)? = script[kind]?.setting, let first = words.first, !first.isEmpty else {
+        throw text.problem("\(place).program", "is no command: write a list of texts, as in [\"./answer.py\"]")
+      }
+      let program = AnswerProgram(
+        command: words, folder: URL(filePath: text.path).standardizedFileURL.deletingLastPathComponent().path(percentEncoded: false))
+      guard program.canRun else {
+        throw text.problem(
+          "\(place).program", "names a program that cannot be run: see that `\(first)` is there, beside the subject file, and that it is executable")
+      }
+      return .computed { step, before in try await program.answer(to: step, before, field: field) }
+    default:
+      throw text.problem(
+        "\(place).\(kind)",
+        kind == "program" ? "is no list: write [\"./answer.py\"]" : "is no text: write \"\(kind == "totp_of" ? "key" : "list.0")\"")
+    }
+  }
+
+  private func recipe(
+    _ key: String, _ script: [String: SubjectText.Value], _ place: String, _ keep: [String: String]
+  ) throws(StartProblem) -> TOTPRecipe {
+    guard key == "key" || keep[key] != nil || ShownPlace(key) != nil else {
+      throw text.problem(
+        "\(place).totp_of", "names `\(key)`, which is neither shown nor kept: write \"key\", a place such as \"secret.1\", or a name of `keep`")
+    }
+    func number(_ name: String, _ bounds: ClosedRange<Int>, _ standard: Int) throws(StartProblem) -> Int {
+      guard let value = script[name] else { return standard }
+      guard case .number(let number) = value, let whole = Int(exactly: number), bounds.contains(whole) else {
+        throw text.problem("\(place).\(name)", "is no whole number from \(bounds.lowerBound) to \(bounds.upperBound)")
+      }
+      return whole
+    }
+    var algorithm = TOTPRecipe.Algorithm.sha1
+    if let value = script["algorithm"] {
+      guard case .text(let said) = value, let known = TOTPRecipe.Algorithm(rawValue: said) else {
+        throw text.problem("\(place).algorithm", "is none of \(Suggestion.list(TOTPRecipe.Algorithm.allCases.map(\.rawValue)))")
+      }
+      algorithm = known
+    }
+    return TOTPRecipe(
+      of: key, digits: try number("digits", 6...10, 6), period: try number("period", 1...3_600, 30),
+      offset: try number("offset", -1_000_000...1_000_000, 0),
+      algorithm: algorithm)
+  }
+}

@@ -1,0 +1,77 @@
+import Foundation
+import MoongateCore
+import MoongateSDK
+import MoongateTesting
+import Synchronization
+import Testing
+
+@testable import MoongateDelivery
+
+/// Against a server that answers as it is told; Tests/EndToEnd has a real one, with TLS.
+@Suite("Mail by SMTP") struct MailTransportTests {
+  static let mail = Message(channel: .mail, to: "a@example.com", subject: "Your code", text: "It is\n.\n012345", code: "012345")
+
+  private func carrier(_ port: Int, _ encryption: SMTPSettings.Encryption = .none, user: String? = nil) throws -> MailTransport {
+    MailTransport(
+      SMTPSettings(
+        host: "127.0.0.1", port: port, encryption: encryption, from: try #require(MailSender("Moongate <no-reply@example.com>")),
+        user: user.map { SecretText($0) }, password: user.map { _ in SecretText("sé:cret") }),
+      clock: ManualClock(), random: SeededRandom(seed: 1))
+  }
+
+  @Test("reaches the server whole, from and to the addresses alone, over one connection for many") func sends() async throws {
+    let server = TestMailServer()
+    try await server.run { port in
+      let carrier = try carrier(port, user: "me")
+      try await carrier.carry(Self.mail)
+      try await carrier.carry(Self.mail)
+      let lines = server.lines
+      #expect(lines.filter { $0 == "MAIL FROM:<no-reply@example.com>" }.count == 2)
+      #expect(lines.filter { $0 == "RCPT TO:<a@example.com>" }.count == 2)
+      #expect(lines.filter { $0 == "." }.count == 2)
+      #expect(lines.contains("Subject: Your code"))
+      #expect(lines.contains("=2E"))
+      #expect(server.connected == 1)
+      let token = try #require(lines.compactMap { Data(base64Encoded: $0.replacing("AUTH PLAIN ", with: "")) }.first { $0.first == 0 })
+      #expect(String(decoding: token, as: UTF8.self) == "\0me\0sé:cret")
+    }
+  }
+
+  @Test(
+    "is refused with a reason that names no address; what is said of the mail is not held against the server",
+    arguments: [
+      ("RCPT", "550 a@example.com unknown", true), ("RCPT", "450 later", true), ("MAIL", "552 too much", true), ("DATA", "554 no", true),
+      (".", "554 spam", true), ("RCPT", "421 going down", false), ("connect", "554 no", false), ("connect", "220 bye", false),
+      ("AUTH", "535 wrong", false),
+    ])
+  func refused(word: String, reply: String, isOfMessage: Bool) async throws {
+    let server = TestMailServer()
+    server.replies.withLock { $0[word] = reply }
+    try await server.run { port in
+      let carrier = try carrier(port, user: "me")
+      let fault = await #expect(throws: CarryFault.self) { try await carrier.carry(Self.mail) }
+      #expect(fault?.isOfMessage == isOfMessage, "\(fault?.reason ?? "")")
+      #expect(fault?.reason.contains("a@example.com") == false)
+      #expect(fault?.reason.isEmpty == false)
+    }
+  }
+
+  @Test("is not sent in the clear where TLS is asked for and the server has none", arguments: [SMTPSettings.Encryption.required, .implicit])
+  func downgrade(_ encryption: SMTPSettings.Encryption) async throws {
+    let server = TestMailServer()
+    try await server.run { port in
+      let carrier = try carrier(port, encryption, user: "me")
+      await #expect(throws: CarryFault.self) { try await carrier.carry(Self.mail) }
+      #expect(!server.lines.contains { $0.hasPrefix("AUTH") || $0.hasPrefix("MAIL") })
+    }
+  }
+
+  @Test("that nobody takes is a fault, and so is an address that would write a command") func faults() async throws {
+    let carrier = try carrier(1)
+    let fault = await #expect(throws: CarryFault.self) { try await carrier.carry(Self.mail) }
+    #expect(fault?.isOfMessage == false)
+    await #expect(throws: CarryFault("the address cannot stand in a mail", isOfMessage: true)) {
+      try await carrier.carry(Message(channel: .mail, to: "a@b>\r\nRCPT TO:<c@d", text: "x"))
+    }
+  }
+}

@@ -1,0 +1,41 @@
+import Foundation
+import Logging
+import MoongateCore
+import MoongateStore
+import Synchronization
+import Testing
+
+@testable import MoongateCommand
+
+@Suite struct DedicatedThreadTests {
+  /// The thread is one, and the rest of the process goes on beside it.
+  @Test func quietWorkRunsOnAThreadOfItsOwn() async {
+    let names = await DedicatedThread.run(at: .quiet) { () async -> (UInt, UInt, Int32) in
+      let before = UInt(pthread_self())
+      await Task.yield()
+      let nice = getpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0)
+      return (before, UInt(pthread_self()), nice)
+    }
+    #expect(names.0 == names.1)
+    #expect(names.2 >= 10)
+  }
+
+  /// Attack on who is signed in: so many sign-ins that the look for ended sessions waits for them, and no session is believed meanwhile.
+  @Test func theLookForEndedSessionsWaitsForNobody() async throws {
+    let store = try SQLiteStore(path: ":memory:", keyFingerprint: [1])
+    let watch = SessionWatch(store: store, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+    let threads = Mutex<[UInt]>([])
+    await DedicatedThread.run(at: nil) {
+      threads.withLock { $0.append(UInt(pthread_self())) }
+      await watch.run { _ in
+        let looks = threads.withLock { threads in
+          threads.append(UInt(pthread_self()))
+          return threads.count - 1
+        }
+        if looks == 3 { withUnsafeCurrentTask { $0?.cancel() } }
+      }
+    }
+    #expect(threads.withLock { Set($0).count } == 1)
+    #expect(watch.isFresh)
+  }
+}
