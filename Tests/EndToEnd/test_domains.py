@@ -32,11 +32,11 @@ def several_domains(house, scheme, port, more=""):
     house.home, house.app = (f"{scheme}://{host}:{port}" for host in ("auth.example.com", "app.example.org"))
 
 
-def routes(port, echo=None):
+def routes(port, echo=None, paid="/pay/**"):
     route = '{{ host = "{}", path = "{}", to = "http://127.0.0.1:{}"{} }},'
     lines = [route.format("app.example.org", "/ws", echo, ", websocket = true")] if echo else []
     for host in HOSTS:
-        lines += [route.format(host, "/pay/**", port, ', require = { passed = "pin", within = "5m" }'), route.format(host, "/**", port, "")]
+        lines += [route.format(host, paid, port, ', require = { passed = "pin", within = "5m" }'), route.format(host, "/**", port, "")]
     return "return routes {\n  " + "\n  ".join(lines) + "\n}\n"
 
 
@@ -53,7 +53,7 @@ def brands(tmp_path_factory):
          "subjectAltName=" + ",".join(f"DNS:{host}" for host in HOSTS), "-keyout", str(key), "-out", str(cert)], check=True, capture_output=True)
     echo = EchoService()
     several_domains(house, "https", house.ports[0], f'tls = {{ cert = "{cert}", key = "{key}" }},\n  ')
-    house.edit("routes.lua", lambda _: routes(house.ports[2], echo.port))
+    house.edit("routes.lua", lambda _: routes(house.ports[2], echo.port, paid="/home"))
     house.access = folder / "access.log"
     house.start(MOONGATE_ACCESS_LOG=str(house.access), MOONGATE_LOG="trace")
     yield house
@@ -124,14 +124,14 @@ def test_sign_in_once_use_both_step_up_on_the_second_sign_out_once(brands, brows
     assert person.cookie("__Secure-moongate")["value"] == second["value"]
 
     # A step-up for a route of the second domain: at public_url, and back with a new cookie.
-    browser.get(f"{house.app}/pay/now")
+    browser.get(f"{house.app}/home")
     person.waits(lambda: browser.current_url.startswith(f"{house.home}/auth/pin?"), "the passcode's page")
     person.waits(lambda: len(browser.find_elements(By.CSS_SELECTOR, "form[data-form=pad]")) == 1, "the pad")
     person.waits(lambda: browser.execute_script("return document.querySelector('form[data-form=pad]').dataset.ready"), "its script")
     webdriver.ActionChains(browser).send_keys(PIN).perform()
-    person.stands(f"{house.app}/pay/now", "back after the step-up")
-    renewed = person.cookie("__Secure-moongate")
-    assert renewed["value"] != second["value"], "a new token after a step-up"
+    person.stands(f"{house.app}/home", "back after the step-up")
+    renewed = person.waits(
+        lambda: (cookie := person.cookie("__Secure-moongate")) and cookie["value"] != second["value"] and cookie, "a new token after the step-up")
     dead = local(house, "GET", HOSTS[2], "/echo", headers={"Cookie": f"__Secure-moongate={second['value']}"})
     assert dead.status_code == 401, "the one before it is dead"
     for host in ("app.example.com", "auth.example.com"):

@@ -59,9 +59,9 @@ struct Operation: Sendable {
     static let ofAdmin: [Tag] = [.people, .programs, .trail, .operation]
   }
 
-  /// Everything that it may be refused with.
+  /// Everything that it may be refused with. It may not be found, since hosts of further root domains (`domains`) answer few calls.
   var allRefusals: [RefusalCode] {
-    var all: [RefusalCode] = [.badRequest, .storeUnavailable] + refusals
+    var all: [RefusalCode] = [.badRequest, .notFound, .storeUnavailable] + refusals
     if body != nil { all += [.notJSON, .timeout, .tooLarge, .originRefused] }
     if !query.isEmpty || body != nil { all.append(.invalidInput) }
     if needsSession { all.append(.unauthenticated) }
