@@ -290,11 +290,6 @@
 ---@field factors? table<string, string> the secrets that it has at other providers, as in { door_pin = "739154" }
 ---@field locked? boolean true: an operator locked it (default: false)
 
----Adds the account to stored groups, or removes it with false.
----@param names string|string[]|table<string, boolean>
----@return moongate.Act
-function group(names) end
-
 ---Where requests come from, from here on.
 ---@class (exact) moongate.CaseClient
 ---@field ip? string an address, such as "203.0.113.7"
@@ -619,6 +614,11 @@ function undeliverable(provider) end
 ---@param what moongate.CaseAccount
 ---@return moongate.Act
 function account(what) end
+
+---Adds the account to stored groups, or removes it with false.
+---@param names string|string[]|table<string, boolean>
+---@return moongate.Act
+function group(names) end
 
 ---Where requests come from, from here on.
 ---@param what moongate.CaseClient
