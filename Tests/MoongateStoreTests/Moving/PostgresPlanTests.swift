@@ -95,6 +95,8 @@ import Testing
     INSERT INTO identifier SELECT 'ac_' || n, 0, 'phone', '+' || n, '', '{}', CASE WHEN n % 2 = 0 THEN 1 END FROM generate_series(1, 20000) AS n;
     INSERT INTO provider_record SELECT 'ac_' || n, 'pin', '\\x00' FROM generate_series(1, 20000) AS n;
     INSERT INTO session SELECT sha256(n::text::bytea), 'se_' || n, 'ac_' || n, n, n, 1, n, '[]', NULL FROM generate_series(1, 20000) AS n;
+    INSERT INTO session_domain SELECT sha256(n::text::bytea), 'ac_' || n, 'se_' || n, 'example.org', '\\x00', '[]' FROM generate_series(1, 20000) AS n;
+    INSERT INTO spent_code SELECT sha256(n::text::bytea), n FROM generate_series(1, 20000) AS n;
     INSERT INTO counter SELECT sha256(n::text::bytea), 'p', 'n', 1, n, n, CASE WHEN n % 50 = 0 THEN n END, 0, CASE WHEN n % 100 = 0 THEN n END, n
       FROM generate_series(1, 20000) AS n;
     INSERT INTO pending SELECT sha256(n::text::bytea), '\\x00', n, n FROM generate_series(1, 20000) AS n;
