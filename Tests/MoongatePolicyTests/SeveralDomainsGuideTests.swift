@@ -1,6 +1,7 @@
 import Foundation
 import MoongateCore
 import MoongatePolicy
+import MoongateSDK
 import MoongateTesting
 import Testing
 
