@@ -16,8 +16,8 @@ CONFIG ?= config
 # Of a debug build: `make build DEBUG_INFO=dwarf` is for a debugger, and builds everything again.
 DEBUG_INFO ?= none
 # A debug build compiles a module at once, not file by file, since each file's compiler would read what the module's other files declare; it says what
-# the module declares in the same run, not in one of its own; and it keeps no index for editors and nothing for debuggers.
-DEBUG_FLAGS := --disable-index-store -debug-info-format $(DEBUG_INFO) -Xswiftc -wmo -Xswiftc -num-threads -Xswiftc 2 -Xswiftc -no-emit-module-separately-wmo
+# the module declares in the same run, not in one of its own; and it keeps nothing for debuggers.
+DEBUG_FLAGS := -debug-info-format $(DEBUG_INFO) -Xswiftc -wmo -Xswiftc -num-threads -Xswiftc 2 -Xswiftc -no-emit-module-separately-wmo
 # The check of who may import whom is part of every build, so that one build is shared by all targets.
 SWIFT_BUILD := swift build -c $(CONFIGURATION) --explicit-target-dependency-import-check error $(if $(filter debug,$(CONFIGURATION)),$(DEBUG_FLAGS))
 SWIFT_FILES := Sources Plugins Tests Package.swift
