@@ -13,6 +13,7 @@ import Testing
     ("SELECT fingerprint, moment FROM meta", "one row"), ("SELECT moment FROM meta", "one row"), ("UPDATE meta SET fingerprint", "one row"),
     ("SELECT master, count(*) FROM access_token", "a command of an operator's"),
     ("SELECT sink FROM audit_cursor", "a row for each sink"), ("UPDATE audit_cursor SET number = 0", "a row for each sink"),
+    ("SELECT name, count(*) FROM group_member GROUP BY name", "an operator asks how many members the groups have"),
   ]
   /// Statements that walk a table in the order of its key and stop after so many rows; SQLite calls that a scan.
   static let bounded: [String] = [

@@ -8,6 +8,7 @@ enum Estate {
   private static let phone = Identifier(kind: .phone, value: "+919999999999", display: "+91 99999 99999", attributes: ["country": "IN"])
   private static let email = Identifier(kind: .email, value: "zoë@example.com", display: "zoë@example.com", attributes: ["domain": "example.com"])
   private static let provider = ProviderName(test: "pin")
+  private static let group = GroupName(test: "a,b")
   private static let place = ProviderValuePlace(provider: provider, key: [1, 0, 255])
   static let timer = ResendTimer(key: [9, 9], intervals: [.seconds(60)], expiredAt: nil)
   static let tries = ResolvedLimit(
@@ -37,7 +38,8 @@ enum Estate {
           Settlement(
             reservation: settled, outcome: .failure, limits: [tries], timer: timer, now: now,
             attempts: [FailedAttempt(counter: tries.counter, at: now, account: "trace", identifier: nil, sealed: [3, 0])])), .createAccount(account),
-        .putProviderRecord(account: account.id, provider, sealed: [0, 1, 2, 0, 255]), .endSession(TokenHash(of: "se_0".utf8)), .audit(event),
+        .putProviderRecord(account: account.id, provider, sealed: [0, 1, 2, 0, 255]),
+        .setGroupMembership(account: account.id, group, true), .endSession(TokenHash(of: "se_0".utf8)), .audit(event),
         .putAccessToken(token),
       ], at: now)
     _ = try await store.putProviderValue(ProviderValue(place: place, sealed: [7, 0], expiresAt: now + .seconds(60)), ProviderValueRule(), at: now)
@@ -49,6 +51,7 @@ enum Estate {
     var missing = try await Crash.missing(Array(1..<rounds), kills: 1, in: store)
     let account = try await store.account(holding: phone)
     if account?.firstName != "Zoë" || account?.identifiers.map(\.identifier) != [phone, email] { missing.append("the account") }
+    if try await store.memberships(of: "ac_zoe") != [GroupMember(group: group, account: "ac_zoe", addedAt: now)] { missing.append("the membership") }
     if try await store.providerRecord(of: "ac_zoe", for: provider) != [0, 1, 2, 0, 255] { missing.append("the record") }
     if try await store.accessTokens(of: nil) != [token] { missing.append("the token") }
     if try await store.events(limit: 10).map(\.account) != ["ac_zoe"] { missing.append("the event") }
