@@ -21,10 +21,11 @@ struct RouteTokensReader {
       problems.add(node.location, path, "must be \(Self.example), not \(node.value.described)")
       return nil
     }
+    let before = problems.all.count
     guard let table = TableReader(node, .routeTokens, path: path, problems: problems, allowsItems: true) else { return nil }
     let names = table.items.enumerated().compactMap { index, item in name(item, "\(path)[\(index + 1)]") }
     let takesPersonal = table.flag("personal") ?? false
-    if names.isEmpty, table.items.isEmpty, !takesPersonal {
+    if names.isEmpty, !takesPersonal, problems.all.count == before {
       problems.add(node.location, path, "takes no token: write \(Self.example), or leave `tokens` out")
     }
     return RouteTokens(names: Set(names), takesPersonal: takesPersonal)
