@@ -17,7 +17,7 @@ import Testing
     "post /api/auth/client-events", "get /api/auth/openapi.json", "post /api/auth/send-otp", "post /api/auth/verify-otp", "post /api/auth/register",
     "post /api/auth/login", "post /api/auth/verify-email", "post /api/auth/resend-verification", "post /api/auth/set-passcode",
     "post /api/auth/change-passcode", "post /api/auth/verify-passcode", "post /api/auth/request-passcode-reset", "post /api/auth/reset-passcode",
-    "post /api/auth/disable-passcode", "post /api/auth/logout",
+    "post /api/auth/disable-passcode", "post /api/auth/logout", "get /api/auth/tokens", "post /api/auth/tokens", "delete /api/auth/tokens/{token}",
   ]
 
   @Test func listsEveryCallAndTheyAreAllThere() async throws {

@@ -27,8 +27,10 @@ struct ConfigurationFolder: Sendable {
       providers: providers.all, pages: { PageRenderer.problems(of: $0, gateway: $1) }, languages: PageRenderer.shippedLanguages, programs: programs)
   }
 
-  /// How long the cases of a candidate may take together (exact.md).
+  /// How long the cases of a candidate may take together while it is waited for by a gateway.
   static let patience: Duration = .seconds(30)
+  /// How long they may take in `moongate check`: nothing waits for it, and a busy machine gives its low priority little time.
+  private static let patienceOfCheck: Duration = .seconds(300)
 
   /// Reads the folder, and plays its cases, on a thread of low priority.
   /// - Parameters:
@@ -50,17 +52,21 @@ struct ConfigurationFolder: Sendable {
       let problems =
         OpenedStore.problems(of: generation.gateway) + [riskProblem(of: generation)].compactMap(\.self)
         + (GuaranteeProver(generation, providers: providers)?.problems() ?? [])
-        + (await failures(of: loaded.generation, loaded.cases + (providersToo ? loaded.providerCases : [])))
+        + (await failures(
+          of: loaded.generation, loaded.cases + (providersToo ? loaded.providerCases : []),
+          within: providersToo ? Self.patienceOfCheck : Self.patience))
       if problems.isEmpty { return .success(generation) }
       return .failure(RefusedConfiguration(id: generation.id, problems: problems, isFolderMissing: false))
     }
   }
 
   /// The cases that do not hold.
-  private func failures(of generation: any PolicyGeneration, _ cases: [PolicyCase]) async -> [ConfigurationProblem] {
+  private func failures(
+    of generation: any PolicyGeneration, _ cases: [PolicyCase], within patience: Duration
+  ) async -> [ConfigurationProblem] {
     let runner = CaseRunner(generation, providers: providers, makeStore: PassingStore.make)
     do {
-      return try await runner.run(cases, patience: Self.patience).problems(after: Self.patience)
+      return try await runner.run(cases, patience: patience).problems(after: patience)
     } catch {
       return [
         ConfigurationProblem(location: SourceLocation(file: "tests", line: 0), path: "", message: "the cases could not be played: \(error)")
