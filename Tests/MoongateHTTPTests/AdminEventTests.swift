@@ -101,8 +101,8 @@ import Testing
     "get /accounts/{name}", "delete /accounts/{name}", "get /accounts/{name}/sessions", "delete /accounts/{name}/sessions",
     "get /accounts/{name}/export", "post /accounts/{name}/lock", "post /accounts/{name}/unlock", "post /accounts/{name}/disable",
     "delete /accounts/{name}/factors/{provider}", "get /events", "get /decisions/{decision}", "get /outbox", "get /openapi.json",
-    "get /groups", "get /groups/{group}", "put /groups/{group}/members/{name}", "delete /groups/{group}/members/{name}", "get /tokens", "post /tokens",
-    "post /tokens/{name}/rotate", "delete /tokens/{name}",
+    "get /groups", "get /groups/{group}", "put /groups/{group}/members/{name}", "delete /groups/{group}/members/{name}",
+    "get /tokens", "post /tokens", "post /tokens/{name}/rotate", "delete /tokens/{name}",
   ]
 
   @Test func listsEveryCall() async throws {
