@@ -196,7 +196,8 @@ extension FullRules {
     harness.judges(.faults)
     switch heard.answer {
     case .threw, .late: break
-    case .proved where capabilities.use.hashing.isEmpty && capabilities.use.storing.isEmpty && harness.watched == nil: break  // It had all that it needed.
+    // It had all that it needed.
+    case .proved where capabilities.use.hashing.isEmpty && capabilities.use.storing.isEmpty && harness.watched == nil: break
     default:
       harness.finds(
         .faults, "Where what it needs fails, `submit` \(heard.answer.word).",

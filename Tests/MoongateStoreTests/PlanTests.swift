@@ -57,7 +57,8 @@ import Testing
         // The indexes have a row for each that is turned off, and for each in which nobody has proved anything, which are bounded; and no other.
         .filter { plan in
           plan != "SCAN audit_cursor" && plan != "SCAN unsent"
-            && !["USING INDEX counter_disabled", "USING COVERING INDEX flow_unproved", "USING INDEX access_token_outdated"].contains(where: plan.contains)
+            && !["USING INDEX counter_disabled", "USING COVERING INDEX flow_unproved", "USING INDEX access_token_outdated"].contains(
+              where: plan.contains)
             && plan != "SCAN named"
         }
       #expect(scans.isEmpty, "\(statement)\n\(plan)")

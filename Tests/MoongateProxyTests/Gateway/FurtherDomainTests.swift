@@ -19,7 +19,8 @@ import Testing
     settings.domains = ["example.com", "example.org"]
     settings.cookieDomain = "example.com"
     settings.trustedProxies = [AddressBlock(network: [127, 0, 0, 1], prefix: 32)]
-    let gateway = try await TestGateway(routes: routes, settings: settings, verdicts: verdicts, page: { refusal, _, _ in "<p>\(refusal.code.name)</p>" })
+    let gateway = try await TestGateway(
+      routes: routes, settings: settings, verdicts: verdicts, page: { refusal, _, _ in "<p>\(refusal.code.name)</p>" })
     let snapshot = TestGateway.snapshot(token: Self.domainToken, clock: gateway.clock)
     var session = snapshot.session
     session.domain = SessionDomain(name: "example.org", home: TokenHash(of: TestGateway.token.utf8), isSuperseded: isSuperseded)
