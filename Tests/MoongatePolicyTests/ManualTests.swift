@@ -67,7 +67,8 @@ import Testing
     #expect(ConfigurationFiles.rootFiles.contains(example.file) || example.file.wholeMatch(of: /(policies|flows|tests)\/[a-z_]+\.lua/) != nil)
     let environment = [
       "MOONGATE_KEY": String(repeating: "k", count: 32), "MOONGATE_STORE": "postgres://moongate@127.0.0.1/moongate",
-      "MOONGATE_ADMIN_TOKEN": String(repeating: "t", count: 32),
+      "MOONGATE_ADMIN_TOKEN": String(repeating: "t", count: 32), "GRAFANA_TOKEN": String(repeating: "g", count: 32),
+      "AUDIT_SECRET": String(repeating: "a", count: 32),
     ]
     var providers = ShippedProviders.all.map(\.descriptor)
     if example.heading == "fallback" {
