@@ -32,12 +32,12 @@ struct ConfigurationFolder: Sendable {
   /// How long they may take in `moongate check`: nothing waits for it, and a busy machine gives its low priority little time.
   private static let patienceOfCheck: Duration = .seconds(300)
 
-  /// Reads the folder, and plays its cases, on a thread of low priority.
+  /// Reads the folder, and plays its cases, on a thread of its own; beside a gateway in service, of low priority.
   /// - Parameters:
   ///   - active: the id of a generation that passed all of this already: its cases are not played again.
   ///   - providersToo: whether the cases that come with providers are played as well. A gateway in service does not refuse a change for them.
   func load(unless active: String? = nil, casesOfProviders providersToo: Bool = false) async -> Result<any PolicyGeneration, RefusedConfiguration> {
-    await DedicatedThread.run(at: .quiet) { await judge(unless: active, providersToo) }
+    await DedicatedThread.run(at: providersToo ? nil : .quiet) { await judge(unless: active, providersToo) }
   }
 
   /// The folder's generation, whatever it grants and whether its cases hold; nil where its files have problems.

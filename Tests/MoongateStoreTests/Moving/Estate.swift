@@ -42,6 +42,12 @@ enum Estate {
         .setGroupMembership(account: account.id, group, true), .endSession(TokenHash(of: "se_0".utf8)), .audit(event),
         .putAccessToken(token),
       ], at: now)
+    let session = Session(
+      id: "se_zoe", token: TokenHash(of: "zoe".utf8), account: account.id, createdAt: now, expiresAt: now + .seconds(600), idle: .seconds(600),
+      lastSeenAt: now, passed: [], userAgent: nil)
+    let further = NewDomainToken(domain: "example.org", token: TokenHash(of: "elsewhere".utf8), session: session)
+    _ = try await store.apply(
+      [.putSession(session), .putDomainToken(further), .spendCode(TokenHash(of: "code".utf8), until: now + .seconds(60))], at: now)
     _ = try await store.putProviderValue(ProviderValue(place: place, sealed: [7, 0], expiresAt: now + .seconds(60)), ProviderValueRule(), at: now)
   }
 
@@ -56,6 +62,9 @@ enum Estate {
     if try await store.accessTokens(of: nil) != [token] { missing.append("the token") }
     if try await store.events(limit: 10).map(\.account) != ["ac_zoe"] { missing.append("the event") }
     if try await store.providerValue(at: place, at: now) != [7, 0] { missing.append("the provider's value") }
+    if try await store.session(TokenHash(of: "elsewhere".utf8))?.session.domain?.name != "example.org" { missing.append("the further domain") }
+    let spent = try await store.apply([.spendCode(TokenHash(of: "code".utf8), until: now + .seconds(60))], at: now)
+    if spent != .conflict(.codeSpent) { missing.append("the spent code") }
     let standing = try await store.standing([tries], timer, at: now)
     if standing.counters[0].settled != 1 || standing.counters[0].pending != 1 { missing.append("the tries") }
     if try await store.failedAttempts(at: [tries.counter]).map(\.sealed) != [[3, 0]] { missing.append("the failed attempt") }

@@ -79,14 +79,14 @@ extension Operation {
     id: "tokens", summary: "The tokens of programs by name, without their secrets", tag: .programs, status: 200,
     content: .json(Schema.list(of: Schema.named("ServiceToken"))))
   static let createServiceToken = Operation(
-    id: "createToken", summary: "Make a token; its secret is in this answer alone", tag: .programs,
+    id: "createServiceToken", summary: "Make a token; its secret is in this answer alone", tag: .programs,
     body: Schema.body(
       ["name": Schema.text],
       perhaps: [
         "groups": Schema.list(of: Schema.text), "expires": Schema.optionalText, "networks": Schema.list(of: Schema.text),
       ]), status: 201, content: .json(Schema.named("NewServiceToken")), refusals: act + [.alreadySet])
   static let rotateServiceToken = Operation(
-    id: "rotateToken", summary: "Give a token a new secret; the old one goes on for `overlap` (24h unless it is given)", tag: .programs,
+    id: "rotateServiceToken", summary: "Give a token a new secret; the old one goes on for `overlap` (24h unless it is given)", tag: .programs,
     path: ["name"], body: Schema.body([:], perhaps: ["overlap": Schema.optionalText]), status: 200,
     content: .json(Schema.named("NewServiceToken")), refusals: act + [.notFound])
   static let revokeServiceToken = Operation(
