@@ -154,7 +154,7 @@ def test_the_pad_is_offered_and_leads_on(tmp_path_factory, driver, number):
         screen.number = number
         screen.enters(screen.forget().asks_code(number, "login?return_to=/home?from=there")).at("/auth/pin").reads("Skip for now")
         screen.is_sound("the pad as an offer")
-        screen.keys("482915").keys("482915")
+        screen.keys("482915").reads("Confirm passcode").keys("482915")
         screen.waits(lambda: driver.current_url.endswith("/home?from=there"), "where they were going")
     finally:
         house.stop()
