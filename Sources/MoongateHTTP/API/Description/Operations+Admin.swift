@@ -101,9 +101,9 @@ extension Operation {
       Query(
         name: "identifier", help: "About a number or an address, whether somebody has it or not", isRequired: false,
         schema: Schema.orEmpty(Schema.queryText)),
-      Query(name: "kind", help: "Kinds of events, with commas between them", isRequired: false, schema: Schema.named("EventKind")),
-      Query(name: "since", help: "From when on: 90s, 30m, 12h, 7d, or 2026-11-20T12:15:00Z", isRequired: false, schema: Schema.since),
-      Query(name: "decision", help: "Of one request, by its decision id", isRequired: false, schema: Schema.decision),
+      Query(name: "kind", help: "Kinds of events, with commas between them", isRequired: false, schema: Schema.orEmpty(Schema.named("EventKind"))),
+      Query(name: "since", help: "From when on: 90s, 30m, 12h, 7d, or 2026-11-20T12:15:00Z", isRequired: false, schema: Schema.orEmpty(Schema.since)),
+      Query(name: "decision", help: "Of one request, by its decision id", isRequired: false, schema: Schema.orEmpty(Schema.decision)),
       Query(name: "limit", help: "At most so many", isRequired: false, schema: Schema.orEmpty(Schema.positive)),
     ], status: 200, content: .json(Schema.list(of: Schema.named("Event"))), otherTypes: ["text/event-stream"])
   static let decision = Operation(
