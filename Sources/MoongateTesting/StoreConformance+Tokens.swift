@@ -101,6 +101,10 @@ extension StoreConformance {
       let told = try await bench.store.events(limit: 100).filter { $0.kind == .tokenUsed }
       #expect(told.compactMap { $0.detail["network"] }.sorted() == ["192.0.2.0/24", "198.51.100.0/24"])
       try await bench.store.recordAccessTokenUses([])
+      // Attack: uses a stolen token just before it is revoked, so that nobody learns from where.
+      #expect(try await bench.apply(.endAccessToken(token.id)) == .applied(locks: []))
+      try await bench.store.recordAccessTokenUses([use("203.0.113.0/24", later + .seconds(2))])
+      #expect(try await bench.store.events(limit: 100).contains { $0.kind == .tokenUsed && $0.detail["network"] == "203.0.113.0/24" })
     },
     StoreConformance("a token moves to another key while it has the hash that it is moved from") { bench async throws in
       let token = bench.token("ci")

@@ -96,10 +96,10 @@ enum AccessTokenRows {
   }
 
   /// Writes down a use.
-  /// - Returns: whether the token was never used from its network before.
+  /// - Returns: whether the token was never used from its network before, as far as is known: of one that has ended since, each use is told.
   static func record(_ use: AccessTokenUse, _ rows: some SQLTransaction) throws -> Bool {
     let lock = rows.dialect.words(sqlite: "", postgres: " FOR UPDATE")
-    guard let row = try rows.row("SELECT used_from FROM access_token WHERE id = ?1\(lock)", [.text(use.id)]) else { return false }
+    guard let row = try rows.row("SELECT used_from FROM access_token WHERE id = ?1\(lock)", [.text(use.id)]) else { return true }
     let known = try JSON.decode([String].self, try row.text(0).utf8)
     let isNew = !known.contains(use.network)
     let networks = isNew ? Array((known + [use.network]).suffix(mostNetworks)) : known
