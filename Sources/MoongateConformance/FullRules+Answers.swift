@@ -12,7 +12,7 @@ extension FullRules {
   }
 
   /// Gives an answer that is not right, and right ones to all that is asked after it.
-  private func wronged(_ person: DryRun, _ opened: DryRun.Opened, _ fields: [String: InputValue]) async -> WrongAnswerResult {
+  func wronged(_ person: DryRun, _ opened: DryRun.Opened, _ fields: [String: InputValue]) async -> WrongAnswerResult {
     let first = await person.submit(opened, fields).answer
     var end = first
     for following in 0..<Self.mostRounds * 2 {

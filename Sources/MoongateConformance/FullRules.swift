@@ -37,6 +37,7 @@ struct FullRules: Sendable {
     await judgeRemoval(able)
     await judgeSetOnce(able)
     await judgeChange(able)
+    await judgeRepeats(able)
     await judgeHashing(able)
     await judgeUpgrades(able)
   }
@@ -154,7 +155,7 @@ struct FullRules: Sendable {
     guard let able = await prepared(start) else {
       if !harness.isBroken(.rounds), await !reads(start, .set) {
         harness.finds(
-          .proof, "A step of the purpose `set` does not end in a record, though it was answered as the subject says.",
+          .proof, "A step of the purpose `set` does not end in a record, though it was answered as the subject says: \(await settingEnd(start)).",
           "Answer `.proved` with `record: .replaceOnce(…)`, or say `setsUp = false` and give the subject's own answers.")
       }
       return nil
@@ -179,12 +180,22 @@ struct FullRules: Sendable {
     guard case .proved = end else {
       if await !reads(able, .prove) {
         harness.finds(
-          .proof, "The right answer is not proved: `submit` \(end.word).", "See that the subject's answer is right, then that `submit` takes it.")
+          .proof, "The right answer is not proved: `submit` \(end.explained).", "See that the subject's answer is right, then that `submit` takes it."
+        )
       }
       return nil
     }
     await judgeBeginAlong(able)
     return able
+  }
+
+  /// How a step of the purpose `set` ends that makes no record.
+  private func settingEnd(_ start: DryRun) async -> String {
+    await subject.reset()
+    let begun = await start.begin(.set).answer
+    guard case .opened(let opened) = begun else { return "`begin` \(begun.explained)" }
+    guard let end = await carried(start, opened) else { return "the subject knows no answer to a later round" }
+    return "`submit` \(end.explained)"
   }
 
   /// Whether the right answer passes only with fields that were not asked for, which is told.

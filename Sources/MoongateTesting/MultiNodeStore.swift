@@ -8,9 +8,15 @@ import Testing
 package final class MultiNodeStore: Store {
   private let stores: [any Store]
   private let calls = Atomic<Int>(0)
+  private let afterFlow: @Sendable () async -> Void
 
-  /// - Parameter stores: at least one.
-  package init(_ stores: [any Store]) { self.stores = stores }
+  /// - Parameters:
+  ///   - stores: at least one.
+  ///   - afterFlow: what happens when a flow was read, and before it is given to who asked.
+  package init(_ stores: [any Store], afterFlow: @escaping @Sendable () async -> Void = {}) {
+    self.stores = stores
+    self.afterFlow = afterFlow
+  }
 
   private var next: any Store { stores[calls.wrappingAdd(1, ordering: .relaxed).newValue % stores.count] }
 
@@ -54,7 +60,11 @@ package final class MultiNodeStore: Store {
     try await next.renewLease(lease, for: length, at: now)
   }
   package func liftLock(_ id: String, at now: Timestamp) async throws(StoreFault) -> Bool { try await next.liftLock(id, at: now) }
-  package func flow(_ id: TokenHash) async throws(StoreFault) -> FlowRecord? { try await next.flow(id) }
+  package func flow(_ id: TokenHash) async throws(StoreFault) -> FlowRecord? {
+    let found = try await next.flow(id)
+    await afterFlow()
+    return found
+  }
   package func evictFlows(beyond bound: FlowBound, at now: Timestamp) async throws(StoreFault) -> Int {
     try await next.evictFlows(beyond: bound, at: now)
   }

@@ -130,6 +130,32 @@ def test_a_call_that_its_program_dies_over_is_a_fault_and_not_charged(hub, numbe
     assert programs.begin(hub, flow, number).status_code == 200
 
 
+UNREACHED = '''
+first_introduction = introduce
+def introduce(params):
+    return {**first_introduction(params), "protocol": 2, "delivery_reasons": [{"reason": "not_there", "sentence": "This number is not at the hub.", "permanent": True}]}
+def deliver(params): return {"failed": "not_there"}
+'''
+
+
+def test_a_program_that_cannot_deliver_gives_way_to_the_next_provider(hub, number, other_number):
+    programs.add(hub, UNREACHED)
+    hub.start(**TOKEN)
+    told = problem(programs.begin(hub, hub.flow("hub"), number), 503, "delivery_failed")
+    assert (told["reason"], told["permanent"], told["provider"], told["detail"]) == ("not_there", True, "sms_hub", "This number is not at the hub.")
+    serving = hub.policy()["active"]
+    (hub.config / "flows" / "hub.lua").write_text(programs.FLOW.replace('{ "sms_hub" }', '{ fallback { "sms_hub", "phone_otp" } }'))
+    hub.wait_generation(serving)
+    flow, other = hub.flow("hub"), other_number()
+    begun = programs.begin(hub, flow, other)
+    assert begun.status_code == 200, begun.text
+    done = hub.submit(flow, hub.code(other))
+    assert done.status_code == 200 and [passed["provider"] for passed in done.json()["session"]["passed"]] == ["phone_otp"], done.text
+    metrics = requests.get(f"{hub.admin}/metrics", timeout=10).text
+    assert 'moongate_provider_calls_total{provider="sms_hub",call="deliver",outcome="undeliverable"} 2' in metrics
+    assert re.search(r'moongate_provider_call_seconds_count\{provider="sms_hub",call="deliver"\} 2$', metrics, re.M), metrics
+
+
 def test_a_program_that_hangs_costs_others_nothing(hub, other_number):
     programs.add(hub, "def deliver(params):\n    time.sleep(1000)\n")
     hub.start(**TOKEN)

@@ -61,6 +61,8 @@ class Pad:
     lock: str
     create: str
     wrong: str
+    # What the account page says when it was chosen.
+    done: str
 
     @property
     def secret(self):
@@ -86,9 +88,9 @@ BOXES = [
     Boxes("chat_code", "email", "/auth/step/chat_code", ("Look for the bot in your chat.", "चैट में बॉट को देखें"), is_program=True, has_field=False),
 ]
 PADS = [
-    Pad("pin", 6, "/auth/pin", "/pin/gold", "Enter Passcode", "Create a passcode", "Incorrect passcode."),
-    Pad("vault", 8, "/auth/step/vault", "/vault/gold", "Open the vault", "Choose a combination", "The vault stays shut."),
-    Pad("locker", 6, "/auth/step/locker", "/locker/gold", "Open the vault", "Choose a combination", "The vault stays shut."),
+    Pad("pin", 6, "/auth/pin", "/pin/gold", "Enter Passcode", "Create a passcode", "Incorrect passcode.", "Passcode saved."),
+    Pad("vault", 8, "/auth/step/vault", "/vault/gold", "Open the vault", "Choose a combination", "The vault stays shut.", "Vault is set up."),
+    Pad("locker", 6, "/auth/step/locker", "/locker/gold", "Open the vault", "Choose a combination", "The vault stays shut.", "Vault is set up."),
 ]
 every_box = pytest.mark.parametrize("boxes", BOXES, ids=lambda boxes: boxes.name)
 every_pad = pytest.mark.parametrize("pad", PADS, ids=lambda pad: pad.name)
@@ -274,7 +276,7 @@ def test_a_secret_is_chosen_twice(screen, number, pad):
     assert pad.secret not in screen.text
     screen.keys(pad.other).reads("Passcodes don't match. Try again.").waits(lambda: heading(screen) == pad.create, "the first step")
     screen.keys(pad.secret).waits(lambda: heading(screen) == "Confirm passcode", "the second step")
-    screen.keys(pad.secret).at("/auth/account")
+    screen.keys(pad.secret).at("/auth/account").opens(f"/auth/account?done={pad.name}_set").reads(pad.done)
 
 
 @every_pad

@@ -18,6 +18,8 @@ def hello(params):
     return told
 
 def submit(step):
+    if list(step["fields"]) != ["motto"]:
+        return {"refused": "unasked"}
     special = {"worn": "worn_out", "odd": "undeclared"}.get(step["fields"]["motto"])
     if special:
         return {"refused": special}
@@ -66,6 +68,20 @@ def signs_in(house, number):
     done = house.submit(flow, house.code(number))
     assert done.status_code == 200, done.text
     return {"Authorization": f"Bearer {done.json()['session']['token']}"}
+
+
+def test_a_program_receives_what_it_asked_for(house, number):
+    """Attack: fields that no round asks for, and a round without the field that it asks for."""
+    headers = owner(house, number)
+    flow = begun(house, headers)
+    submit = lambda fields: house.api("POST", f"/flows/{flow}/submit", fields, headers=headers)
+    # Otherwise the program would refuse for a reason that is not declared, which is 503.
+    more = {"record": "x", "purpose": "set", "phone": number, "role": "admin", "new_motto": MINE}
+    assert problem(submit({"motto": "quick as a hare", **more}), 401, "wrong_motto")["attempts_left"] == 4
+    for fields in ({}, more, {"motto": 7}, {"motto": [MINE]}):
+        assert problem(submit(fields), 422, "invalid_input")["field"] == "motto"
+    assert problem(submit({"motto": "quick as a hare"}), 401, "wrong_motto")["attempts_left"] == 3, "those were not counted"
+    assert submit({"motto": MINE, **more}).json()["status"] == "complete"
 
 
 def test_uncounted_refusals_are_given_back_twenty_times(house, number):

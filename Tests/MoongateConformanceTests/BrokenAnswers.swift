@@ -85,6 +85,7 @@ extension BrokenProvidersTests {
     toy("asks without end", ToyRounds(isEndless: true)),
     // Attack: a wrong first answer, and the right second one passes.
     toy("goes past a wrong answer", ToyRounds(then: { _ in .ask([ToyRounds.second], state: Array("2;true".utf8)) })),
+    Broken(what: "asks for a word twice and compares nothing", rule: .rounds, provider: choosing(compares: false)),
     toy("asks again for what it cannot judge", ToyRounds(then: { _ in .ask([ToyRounds.first], state: []) })),
     Broken(
       what: "asks for what its pad does not show", rule: .rounds,
@@ -95,6 +96,20 @@ extension BrokenProvidersTests {
           ],
           presentation: .digitPad(count: 6, current: "pin", new: "new_pin"))), subject: different),
   ]
+
+  /// Asks twice for a word that is chosen.
+  /// - Parameter compares: whether the second answer has to be the first one.
+  static func choosing(compares: Bool) -> ToyWord {
+    ToyWord(submits: { step, input in
+      guard step.purpose == .set, step.account?.record == nil, let hasher = step.tools.hasher else { return try await ToyWord.judge(step, input) }
+      if step.state.isEmpty { return .ask([ToyWord.word], state: Array(try await hasher.hash(try ToyWord.typed(input)).utf8)) }
+      let first = String(decoding: step.state, as: UTF8.self)
+      if compares {
+        guard case .right = try await hasher.verify(try ToyWord.typed(input), against: first) else { return .refused("wrong_word") }
+      }
+      return .proved(Proof(record: .replaceOnce(step.state)))
+    })
+  }
 
   // MARK: records
 

@@ -22,7 +22,8 @@ import Testing
 
   @Test func everyRuleIsBrokenByOneOfThem() { #expect(Set(Self.broken.map(\.rule)) == Set(ConformanceRule.allCases)) }
 
-  @Test(arguments: [ToyChannel() as any Provider, ToyWord()]) func thoseThatAreNotBrokenPass(_ provider: any Provider) async {
+  @Test(arguments: [ToyChannel() as any Provider, ToyWord(), choosing(compares: true)]) func thoseThatAreNotBrokenPass(_ provider: any Provider) async
+  {
     #expect(await Conformance.run(provider).findings == [])
   }
 
@@ -44,6 +45,15 @@ import Testing
     let unjudged = await Conformance.run(provider, nothing, rules: [.upgrade])
     guard case .doesNotApply(let why)? = unjudged.lines.first?.verdict else { return #expect(Bool(false), "\(unjudged.lines)") }
     #expect(why.contains("`old_records`"))
+  }
+
+  /// What a step answers that sets nothing is told with the finding: it is the cause.
+  @Test func aSettingThatFailsIsToldWithItsCause() async {
+    let odd = ToyWord(submits: { _, _ in throw ToyWord.Fault(text: "the hub is down") })
+    let report = await Conformance.run(odd, rules: [.proof])
+    #expect(report.findings.map(\.rule) == [.proof])
+    #expect(report.findings.first?.seen.contains("says: `submit` throws (") ?? false, "\(report.findings)")
+    #expect(report.findings.first?.seen.contains("the hub is down") ?? false)
   }
 
   /// Two runs say the same, in the same words.

@@ -80,6 +80,26 @@ private struct Club: FullProvider {
     }
   }
 
+  /// The same in the flow that the page begins by itself, whose field another provider takes.
+  @Test func editGoesOnWithTheProviderThatWasChosen() async throws {
+    let pager = Pager()
+    let gateway = try HTTPGateway(providers: [PhoneOTP(), pager]) { generation in
+      generation.flows["login"] = .test("login", account: .any, steps: [.test("phone_otp", "pager")])
+    }
+    try await gateway.run { client in
+      let browser = Browser(client)
+      try await browser.visit("/auth/step?flow=login&with=pager")
+      let begun = try await browser.submit(["field.phone": "9999999999"])
+      let page = try await browser.visit(try #require(begun.header("Location")))
+      #expect(pager.sent.withLock { $0.map(\.to) } == ["+919999999999"], "\(page.text)")
+      try await browser.visit(
+        try #require(page.text.components(separatedBy: "data-edit ").dropFirst().first.flatMap { Browser.attribute("href", $0) }))
+      let sent = try await browser.submit(["phone": "8888888888"])
+      #expect(sent.header("Location")?.hasPrefix("/auth/step/pager?id=fl_") == true, "\(sent.text)")
+      #expect(pager.sent.withLock { $0.last?.to } == "+918888888888" && client.gateway.sent == 0)
+    }
+  }
+
   /// The sheet over the page of the code, which scripts open; also where the flow has ended meanwhile.
   @Test(arguments: [true, false]) func theSheetGoesOnWithTheProviderAndTheFlow(isAlive: Bool) async throws {
     let pager = Pager()

@@ -44,7 +44,7 @@ extension BrokenProgramsTests {
   /// A program that keeps a word.
   static func setting(
     keeps: String = "salt.hex() + ':' + hashlib.scrypt(word.encode(), salt=salt, n=2**10, r=8, p=1).hex()", once: String = "True",
-    upgrades: String? = nil
+    upgrades: String? = nil, sets: String = "pass"
   ) -> String {
     head + """
       def hello(params):
@@ -61,6 +61,7 @@ extension BrokenProgramsTests {
           record = account.get("record")
           if params["purpose"] == "set":
               if record: return {"refused": "already_set"}
+              \(sets)
               return {"proved": {"record": {"replace": kept(word, os.urandom(16), account["id"]), "once": \(once)}}}
           if (record or "").startswith("old:"): return {"proved": {}} if record == "old:" + word else {"refused": "wrong_word"}
           salt = (record or "").split(":")[0]
@@ -84,6 +85,9 @@ extension BrokenProgramsTests {
 
   static let secrets: [Broken] = [
     Broken(what: "sets its record without once", rules: [.once], program: setting(once: "False"), subject: chosen),
+    Broken(
+      what: "asks for the word twice and compares nothing", rules: [.rounds],
+      program: setting(sets: "if 'state' not in params: return {'ask': {**begin(params)['ask'], 'state': 'again'}}"), subject: chosen),
     Broken(what: "an upgrade that loses the word", rules: [.upgrade], program: setting(upgrades: "'old:'"), subject: chosenBefore),
     setting("the word under SHA-256", .hashing, keeps: "hashlib.sha256(word.encode()).hexdigest()"),
     setting("the word under SHA-1 with the account's id", .hashing, keeps: "hashlib.sha1((of + ':' + word).encode()).hexdigest()"),

@@ -32,7 +32,7 @@ import Testing
         return .redirect(to: "https://site.example/", state: [])
       })
     change(&provider)
-    let desk = try await TestDesk(others: [provider]) { generation in
+    let desk = try await TestDesk(others: [provider], sharesFlows: true) { generation in
       generation.flows["site"] = .test("site", purpose: .signIn, account: .any, steps: [.test(Self.toy)])
     }
     let browser = desk.client(browser: TokenHash(of: "mine".utf8), at: .page)
@@ -58,6 +58,19 @@ import Testing
     #expect(called.id == site.id && called.returned == ["code": .text("grant"), "user": .text("{\"name\":\"Asha\"}")], "undeclared ones are dropped")
     // Attack: the address is replayed out of the browser's history.
     #expect(await come(site, with: handle).refusal?.code == .stepNotOpen)
+  }
+
+  /// Attack: two requests that have both read what was posted before either takes it.
+  @Test func ofTwoThatComeAtOnceOneTakesWhatWasPosted() async throws {
+    let site = try await site()
+    let handle = try await post(site).get().reveal()
+    let engine = site.desk.racingEngine()
+    let (state, browser) = (site.state, site.browser)
+    async let first = engine.flow(ofCallback: state, provider: Self.toy, returned: handle, client: browser)
+    async let second = engine.flow(ofCallback: state, provider: Self.toy, returned: handle, client: browser)
+    let came = await [first, second]
+    #expect(came.compactMap(\.refusal?.code) == [.stepNotOpen])
+    #expect(came.compactMap { try? $0.get().returned } == [["code": .text("grant")]])
   }
 
   @Test func fieldsAreValidatedAsAskedOnesAre() async throws {

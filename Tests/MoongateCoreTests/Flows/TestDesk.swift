@@ -126,6 +126,14 @@ struct TestDesk: Sendable {
       languages: languages, sharesFlows: sharesFlows)
   }
 
+  /// The engine of another gateway on the same store. Of two requests at once both have read the flow before either goes on.
+  func racingEngine() -> FlowEngine {
+    let line = StartingLine(of: 2)
+    return FlowEngine(
+      store: MultiNodeStore([store]) { await line.reach() }, generations: generations, providers: engine.providers, delivery: delivery, clock: clock,
+      random: SystemRandom(), keys: keys, audit: audit, logger: log.logger, languages: EnglishMessages(), sharesFlows: true)
+  }
+
   /// Three wrong tries.
   static let perAccount = [Limit.test("verify", on: .verify, per: .account, max: 3, window: .seconds(86_400), lock: [.seconds(900)])]
 
@@ -183,4 +191,20 @@ struct TestDesk: Sendable {
 extension Result where Failure == Refusal {
   /// The refusal, if it is one.
   var refusal: Refusal? { if case .failure(let refusal) = self { refusal } else { nil } }
+}
+
+/// Where those who come wait for each other. Who comes later does not wait.
+private actor StartingLine {
+  private let number: Int
+  private var reached = 0
+  private var waiting: [CheckedContinuation<Void, Never>] = []
+
+  init(of number: Int) { self.number = number }
+
+  func reach() async {
+    reached += 1
+    if reached < number { return await withCheckedContinuation { waiting.append($0) } }
+    for one in waiting { one.resume() }
+    waiting = []
+  }
 }

@@ -36,8 +36,10 @@ import Testing
   }
 
   /// A desk, and the session of somebody who has just proved a number.
-  private func desk(_ provider: Scripted, _ change: (inout TestGeneration) -> Void = { _ in }) async throws -> (TestDesk, ClientContext) {
-    let desk = try await TestDesk(others: [provider]) { generation in
+  private func desk(_ provider: Scripted, sharesFlows: Bool = false, _ change: (inout TestGeneration) -> Void = { _ in }) async throws
+    -> (TestDesk, ClientContext)
+  {
+    let desk = try await TestDesk(others: [provider], sharesFlows: sharesFlows) { generation in
       generation.flows["step_up"] = .test("step_up", account: .existing, steps: [.test(Self.toy, TestDesk.phone, isSkippable: true)])
       change(&generation)
     }
@@ -187,6 +189,19 @@ import Testing
       return await group.reduce(into: [Refusal]()) { all, refusal in if let refusal { all.append(refusal) } }
     }
     #expect(refusals.map(\.code) == [] && vendor.polls == 1)
+  }
+
+  /// Attack: two polls that have both read the flow before either claims its turn.
+  @Test func pollsThatReadTheSameFlowAreOneCall() async throws {
+    let vendor = Vendor()
+    let (desk, client) = try await desk(provider(vendor), sharesFlows: true)
+    let id = try await open(desk, client)
+    desk.clock.advance(by: .seconds(2))
+    let engine = desk.racingEngine()
+    async let first = engine.submit(id, fields: [:], client: client)
+    async let second = engine.submit(id, fields: [:], client: client)
+    #expect(await [first.refusal?.code, second.refusal?.code] == [nil, nil])
+    #expect(vendor.polls == 1)
   }
 
   /// Attack: an interval of nothing, for which every client asks without a pause; or of days, for which a flow's row is kept.
