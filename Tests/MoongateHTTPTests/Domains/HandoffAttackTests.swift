@@ -112,6 +112,7 @@ import Testing
     }
   }
 
+  /// Attack: a code from a history or a log, in the browser that asked for it, a moment too late.
   @Test func aCodeIsGoodForThirtySeconds() async throws {
     try await DomainWorld.run { client in
       let browser = try await DomainBrowser.owner(client)
