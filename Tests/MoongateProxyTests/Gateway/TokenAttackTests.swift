@@ -77,15 +77,15 @@ import Testing
   {
     let upstream = try await tunnels()
     let gateway = try await TestGateway(
-      routes: [.test(ports: [upstream.port], upgrade: true, groups: ["ops"], tokens: RouteTokens(takesPersonal: true))]
-    ) { $0.accounts.groups = [Self.ops: .members] }
+      routes: [.test(ports: [upstream.port], upgrade: true, groups: ["ops"], tokens: RouteTokens(takesPersonal: true))],
+      change: { $0.accounts.groups = [Self.ops: .members] })
     let now = gateway.clock.now()
     let secret = AccessTokenSecret(from: SystemRandom()).text
     let account = Account(id: "ac_1", createdAt: now, lastSeenAt: now)
     let token = AccessToken(
       id: "tk_1", name: "laptop", owner: AccountVersion(account), createdAt: now, expiresAt: nil, hash: gateway.keys.accessTokenHash(secret))
-    _ = try await gateway.store.apply(
-      [.createAccount(account), .setGroupMembership(account: account.id, Self.ops, true), .putAccessToken(token)], at: now)
+    let changes: [Change] = [.createAccount(account), .setGroupMembership(account: account.id, Self.ops, true), .putAccessToken(token)]
+    _ = try await gateway.store.apply(changes, at: now)
     let bearer = "Authorization: Bearer \(secret.reveal())"
     let socket = try await RawClient(port: gateway.port)
     try await socket.send(upgrade(bearer))
@@ -110,7 +110,7 @@ import Testing
   @Test func groupOfATokenCountsOnlyWhileItIsDefined() async throws {
     let upstream = try await RecordingUpstream()
     let route = Route.test(ports: [upstream.port], groups: ["ops"], tokens: .services)
-    let gateway = try await TestGateway(routes: [route]) { $0.accounts.groups = [Self.ops: .members] }
+    let gateway = try await TestGateway(routes: [route], change: { $0.accounts.groups = [Self.ops: .members] })
     let bearer = "Authorization: Bearer \(try await gateway.token(groups: ["ops"]).text)"
     #expect(try await gateway.talk(request("/", bearer)).hasPrefix("HTTP/1.1 200"))
     var next = TestGeneration(gateway: .test(), routes: [route], flows: [], policies: [])
