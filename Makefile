@@ -27,6 +27,8 @@ TEST_PACKAGES := curl openssl chromium chromium-driver fonts-lohit-deva fonts-no
 SOAK_PACKAGES := testssl.sh slowhttptest nghttp2-client
 BENCH_PACKAGES := wrk nginx postgresql
 VENV := .build-e2e/venv
+# Plugins that tests use as programs only would take seconds of each worker's start, and so would compiling tests again each time.
+PYTEST := PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/.build-e2e/bytecode $(VENV)/bin/python -m pytest -p no:schemathesis -p no:hypothesispytest -p no:anyio
 # Where a build puts the programs. Asking SwiftPM would wait for any build that is going on.
 BIN := $(CURDIR)/.build/$(CONFIGURATION)
 
@@ -130,7 +132,7 @@ FAST_SKIPS := ^MoongateStoreTests.*(Survival|Siege|Outage)|proverAgrees|$(TIMED)
 FAST_FILES := test_api test_forward test_signing_out test_limits
 test-fast: lint-changed build-tests $(VENV)/ready
 	@export MOONGATE_BIN=$(BIN)
-	$(VENV)/bin/python -m pytest $(FAST_FILES:%=Tests/EndToEnd/%.py) -q -m "not alone" -n 2 --dist loadfile & pages=$$!
+	$(PYTEST) $(FAST_FILES:%=Tests/EndToEnd/%.py) -q -m "not alone" -n 2 --dist loadfile & pages=$$!
 	$(MAKE) --no-print-directory unit-test-beside SKIPS='$(FAST_SKIPS)' BUILT=1
 	wait $$pages
 
@@ -172,7 +174,7 @@ check-removal: deps
 # Plugins/README.md as a reader follows it, in Swift too: builds packages outside the repository, and Moongate once more. Needs any build first.
 check-guide: test-deps $(VENV)/ready
 	@export MOONGATE_GUIDE=1 MOONGATE_NEW_PROVIDER=1 MOONGATE_BIN=$$($(SWIFT_BUILD) --show-bin-path)
-	$(VENV)/bin/python -m pytest Tests/EndToEnd/test_guide.py Tests/EndToEnd/test_provider_new.py -q
+	$(PYTEST) Tests/EndToEnd/test_guide.py Tests/EndToEnd/test_provider_new.py -q
 
 # Drives the built programs, which any build makes. Most of the tests wait most of the time, so files run side by side, those that take longest first;
 # what measures time or memory runs alone behind them.
@@ -182,7 +184,7 @@ end-to-end: end-to-end-beside end-to-end-alone
 # What fails beside others on a busy machine gets one more try by itself, and is named: pytest leaves with 1 where tests failed, and only then.
 define pytest
 export MOONGATE_BIN=$(BIN)
-run() { $(VENV)/bin/python -m pytest Tests/EndToEnd -q "$$@"; }
+run() { $(PYTEST) Tests/EndToEnd -q "$$@"; }
 again() { [ $$? = 1 ] && printf '\nOnce more, alone. What passes now is a defect of the test all the same:\n' && run -v --last-failed --last-failed-no-failures none; }
 endef
 
@@ -209,7 +211,7 @@ screenshots: test-deps $(VENV)/ready
 
 # Every test of a page in every look, where `make test` runs each in one of them: needs any build first.
 looks: test-deps $(VENV)/ready
-	@MOONGATE_BIN=$$($(SWIFT_BUILD) --show-bin-path) $(VENV)/bin/python -m pytest Tests/EndToEnd -q -k test_pages --looks all
+	@MOONGATE_BIN=$$($(SWIFT_BUILD) --show-bin-path) $(PYTEST) Tests/EndToEnd -q -k test_pages --looks all
 
 # What takes too long for `make test`, half an hour: outside suites (testssl, slowhttptest, h2load, schemathesis), request framing beside h11 and
 # llhttp with other dice every time, and memory under slow readers. Needs any build first.
@@ -217,7 +219,7 @@ soak: test-deps $(VENV)/ready
 	@$(call need,$(SOAK_PACKAGES))
 	export MOONGATE_BIN=$$($(SWIFT_BUILD) --show-bin-path) MOONGATE_API_SECONDS=600 MOONGATE_API_EXAMPLES=500 MOONGATE_API_PHASES=examples,coverage,fuzzing,stateful
 	export MOONGATE_FRAMING_SECONDS=300 MOONGATE_FRAMING_SEED=$$RANDOM
-	$(VENV)/bin/python -m pytest Tests/EndToEnd/soak_wire.py Tests/EndToEnd/test_framing.py Tests/EndToEnd/test_description.py -v -rP --durations=0
+	$(PYTEST) Tests/EndToEnd/soak_wire.py Tests/EndToEnd/test_framing.py Tests/EndToEnd/test_description.py -v -rP --durations=0
 	python3 Tests/Bench/slow_readers.py
 
 # CLua under AddressSanitizer and UndefinedBehaviorSanitizer. LUA_SOURCE=…/lua-5.4.4/src has Lua itself built so too; without

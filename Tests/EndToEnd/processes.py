@@ -42,14 +42,16 @@ def free_port():
 
 
 def wait_for(condition, what, seconds=20):
-    """Asks until the answer is true, and gives it back; fails at the deadline."""
+    """Asks until the answer is true, and gives it back; fails at the deadline. Asks less often the longer it takes: what is waited for needs the processor."""
     deadline = time.monotonic() + seconds
+    pause = 0.01
     while True:
         answer = condition()
         if answer:
             return answer
         assert time.monotonic() < deadline, f"waited {seconds} s in vain for {what}"
-        time.sleep(0.02)
+        time.sleep(pause)
+        pause = min(pause * 1.4, 0.1)
 
 
 class Program:

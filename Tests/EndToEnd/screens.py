@@ -8,7 +8,6 @@ from selenium import webdriver
 from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.ui import WebDriverWait
 
 from house import free_port, wait_for, wrong
 
@@ -24,7 +23,8 @@ LOOKS = {
 }
 
 
-def start(folder, scripts=True, language="en"):
+def start(folder, scripts=True, language="en", network=False):
+    """A browser; `network`: whose requests are kept, which makes all of them slower."""
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
     for argument in ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", f"--lang={language}",
@@ -32,7 +32,7 @@ def start(folder, scripts=True, language="en"):
         options.add_argument(argument)
     options.add_experimental_option(
         "prefs", {"intl.accept_languages": language, **({} if scripts else {"profile.managed_default_content_settings.javascript": 2})})
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", **({"performance": "ALL"} if network else {})})
     driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER, port=free_port()))
     driver.set_page_load_timeout(30)
     driver.set_script_timeout(30)
@@ -100,9 +100,14 @@ class Screen:
         return self.driver.find_elements(By.CSS_SELECTOR, selector)
 
     def waits(self, condition, what, seconds=15):
-        patience = WebDriverWait(self.driver, seconds, 0.03, ignored_exceptions=[WebDriverException])
+        def met():
+            try:
+                return condition()
+            except WebDriverException:
+                return None
+
         try:
-            return patience.until(lambda _: condition())
+            return wait_for(met, what, seconds)
         except Exception as error:
             raise AssertionError(f"waited in vain for {what}; at {self.driver.current_url}:\n{self.text}") from error
 

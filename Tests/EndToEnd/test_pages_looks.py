@@ -15,6 +15,13 @@ LOOKS = [(PHONE, False, True), (PHONE, True, False), (LAPTOP, False, False), (LA
 
 
 @pytest.fixture(scope="module")
+def driver(tmp_path_factory):
+    driver = screens.start(tmp_path_factory.mktemp("chromium"), network=True)
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture(scope="module")
 def houses(tmp_path_factory):
     running = {}
 
@@ -63,7 +70,7 @@ def test_every_state(driver, houses, number, story, name):
 
 
 def test_every_state_without_scripts(houses, number, tmp_path):
-    driver = screens.start(tmp_path / "plain", scripts=False)
+    driver = screens.start(tmp_path / "plain", scripts=False, network=True)
     try:
         visits(album.plain, Screen(driver, houses("shipped")), number)
     finally:
