@@ -8,6 +8,7 @@
 --   allow      true: open to all, signed in or not
 --   flow       where someone without a session is led; "login" unless said otherwise
 --   require    { group = "ops" }, { passed = "phone_otp", within = "5m" } or { email_verified = true }; a group together with either
+--   tokens     takes tokens of programs too: true, { "ci" } or { personal = true }
 --   decide     a function of facts, asked for each request: allow, deny "reason" or require_also "provider"
 --   timeout    the longest silence of the upstream; "30s" unless said otherwise
 --   websocket  true lets upgrades through

@@ -62,7 +62,17 @@ def from_right_to_left(folder):
     return house
 
 
-HOUSES = {"shipped": shipped, "strict": strict, "fleeting": fleeting, "from_right_to_left": from_right_to_left}
+def for_members(folder):
+    """A part for a group alone, and a part that takes the tokens that people have made."""
+    house = shipped(folder)
+    house.edit("accounts.lua", lambda text: text.replace("return accounts {", "return accounts {\n  groups = { ops = members() },", 1))
+    house.edit("routes.lua", lambda text: text.replace("return routes {", f"""return routes {{
+  {{ path = "/ops/**", to = "http://127.0.0.1:{house.ports[2]}", require = {{ group = "ops" }} }},
+  {{ path = "/files/**", to = "http://127.0.0.1:{house.ports[2]}", tokens = {{ personal = true }} }},""", 1))
+    return house
+
+
+HOUSES = {"shipped": shipped, "strict": strict, "fleeting": fleeting, "from_right_to_left": from_right_to_left, "for_members": for_members}
 
 
 # What stories have in common.
@@ -463,6 +473,32 @@ def passkeys(screen, keep, number):
         screen.driver.execute_cdp_cmd("WebAuthn.disable", {})
 
 
+def access(screen, keep, number):
+    """Somebody who is in no group, and makes tokens."""
+    for language in ("en", "hi"):
+        # Before a service's page nothing is known of a choice on ours: what the browser asks for counts.
+        screen.driver.execute_cdp_cmd("Network.setExtraHTTPHeaders", {"headers": {"Accept-Language": language}})
+        screen.belongs_to(number).opens(f"/auth/account?language={language}").opens("/ops/board?a=1").waits(lambda: screen.all("a.button"), "ways on")
+        keep(f"{language}-forbidden")
+        screen.find("a[href*='/auth/logout']").click()
+        screen.at("/auth/logout")
+        keep(f"{language}-someone-else")
+        screen.opens("/auth/account/tokens")
+        keep(f"{language}-token-new")
+        screen.fills("name", "x" * 60).find("main form button.main").click()
+        screen.waits(lambda: screen.all(".secret"), "the token")
+        keep(f"{language}-token-secret")
+        screen.opens("/auth/account/tokens").fills("name", "x" * 60).find("main form button.main").click()
+        screen.waits(lambda: screen.all(".problem"), "the refusal")
+        keep(f"{language}-token-taken")
+        screen.opens("/auth/account").find("#tokens-group")
+        keep(f"{language}-tokens")
+        screen.find("button[name=token]").click()
+        screen.waits(lambda: not screen.all("button[name=token]"), "the token's end")
+    screen.driver.execute_cdp_cmd("Network.setExtraHTTPHeaders", {"headers": {}})
+    screen.opens("/auth/login?language=en")
+
+
 def plain(screen, keep, number):
     """Without scripts."""
     for name, path in (("login", "/auth/login"), ("register-email", "/auth/register?with=email"), ("login-email", "/auth/login?with=email"),
@@ -501,4 +537,4 @@ def plain(screen, keep, number):
 # By the house that each happens in.
 STORIES = [(entrance, "shipped"), (code, "shipped"), (locked, "shipped"), (passcode, "shipped"), (authenticator, "shipped"), (by_email, "shipped"),
            (another_code, "strict"), (expired, "fleeting"), (hindi, "shipped"),
-           (arabic, "from_right_to_left"), (passkeys, "shipped")]
+           (arabic, "from_right_to_left"), (passkeys, "shipped"), (access, "for_members")]

@@ -11,6 +11,7 @@ import requests
 
 from house import BIN, House, problem, wait_for
 from processes import ROOT
+from test_forward import Service
 
 ACCOUNTS = """return accounts {
   groups = {
@@ -211,3 +212,59 @@ def test_guide_who_may_go_where(tmp_path):
     (house.config / "routes.lua").write_text(files["routes.lua"][2].replace(', require = { group = "ops" }', ""))
     status, text, error = tool(house, "check")
     assert status == 1 and "operators alone reach /ops" in text + error
+
+
+def signed_in(house, address):
+    """Somebody who has registered with an address and verified it."""
+    answer = house.api("POST", "/register", {"email": address, "password": "correct horse battery", "first_name": "A", "last_name": "B"})
+    assert answer.status_code == 201, answer.text
+    code = wait_for(lambda: next((entry["code"] for entry in house.outbox() if entry["to"] == address and entry["code"]), None), "the mail")
+    token = house.api("POST", "/verify-email", {"code": code}, headers={"Authorization": f"Bearer {answer.json()['token']}"}).json()["token"]
+    return {"headers": {"Authorization": f"Bearer {token}"}}
+
+
+def test_guides_recipes_do_what_they_say(tmp_path):
+    """Staff only, a list of people, and a service for each group: the guide's files serve, one after the other, and its commands are run."""
+    house = House(tmp_path)
+    shown = {}
+    for text in re.findall(r"^```lua\n(.*?)^```$", GUIDE, re.M | re.S):
+        shown.setdefault(re.match(r"-- (\S+)", text)[1], []).append(text)
+    service = {port: Service() for port in ("3000", "3001", "3002")}
+    routes = [re.sub(r":(300[0-2])", lambda found: f":{service[found[1]].port}", text) for text in shown["routes.lua"]]
+    house.demo = next(iter(service.values()))
+
+    def serve(number, accounts):
+        old = house.gateway and house.policy()["active"]
+        (house.config / "accounts.lua").write_text(shown["accounts.lua"][accounts])
+        (house.config / "routes.lua").write_text(routes[number])
+        return wait_for(lambda: (told := house.policy())["active"] != old and not told["candidate_refused"], "the recipe") if old else house.start()
+
+    def status(person, path):
+        return get(house, person, path).status_code
+
+    try:
+        serve(0, 0)
+        staff, guest = signed_in(house, "asha@example.com"), signed_in(house, "ben@elsewhere.example")
+        # Attack: an address that ends like the domain and is none of it.
+        other = signed_in(house, "mallory@notexample.com")
+        assert [status(person, "/internal/x") for person in (staff, guest, other)] == [200, 403, 403]
+        assert status(guest, "/x") == 200
+        serve(1, 1)
+        assert status(staff, "/invoices/x") == 403
+        commands = [line for text in re.findall(r"^```sh\n(.*?)^```$", GUIDE, re.M | re.S) for line in text.splitlines() if line.startswith("moongate group")]
+        assert [line.split()[2] for line in commands] == ["add", "list", "remove"]
+        for line in commands[:2]:
+            assert tool(house, *line.split()[1:])[0] == 0, line
+        wait_for(lambda: status(staff, "/invoices/x") == 200, "access", 2)
+        assert problem(get(house, staff, "/ops/x"), 403, "step_up_required")["provider"] == "phone_otp"
+        assert problem(get(house, guest, "/ops/x"), 403, "forbidden")["group"] == "ops"
+        serve(2, 1)
+        for port, path in (("3001", "/ops/x"), ("3000", "/x")):
+            assert status(staff, path) == 200 and service[port].seen[-1] == f"GET {path} HTTP/1.1"
+        assert status(staff, "/billing/x") == 403 and service["3002"].seen == []
+        assert tool(house, *commands[2].split()[1:])[0] == 0
+        wait_for(lambda: status(staff, "/ops/x") == 403, "the end of access", 2)
+    finally:
+        house.stop()
+        for one in service.values():
+            one.end()

@@ -1,11 +1,10 @@
-"""Tokens of programs: real clients reach services behind the gateway with one, and with nothing else."""
+"""Tokens of programs: what they open, and how they end. Real clients are in test_token_clients.py."""
 
 import base64
 import http.server
 import json
 import pathlib
 import re
-import shutil
 import subprocess
 import threading
 import time
@@ -28,11 +27,11 @@ ROUTES = """return routes {
 
 
 class Service:
-    """What stands behind the gateway: files below /any/files, a small WebDAV below /any/dav, and everywhere else the head that reached it."""
+    """What stands behind the gateway: answers with the head that reached it."""
 
-    def __init__(self, folder):
+    def __init__(self):
         service = self
-        self.seen, self.folder = [], folder
+        self.seen = []
 
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
@@ -47,32 +46,11 @@ class Service:
                     self.wfile.write(body)
 
             def handle_any(self):
-                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 service.seen.append((self.command, self.path, dict(self.headers)))
-                path = self.path.partition("?")[0]
-                file = folder / path.strip("/").replace("any/", "", 1)
-                if path.startswith("/any/dav"):
-                    return self.dav(path, file, body)
-                if path.startswith("/any/files"):
-                    return self.answer(200, file.read_bytes()) if file.is_file() else self.answer(404)
                 return self.answer(200, json.dumps({name.lower(): value for name, value in self.headers.items()}).encode())
 
-            def dav(self, path, file, body):
-                if self.command == "OPTIONS":
-                    return self.answer(200, DAV="1", Allow="OPTIONS, GET, HEAD, PUT, DELETE, PROPFIND, MKCOL")
-                if self.command == "PUT":
-                    file.write_bytes(body)
-                    return self.answer(201)
-                if not file.exists():
-                    return self.answer(404)
-                if self.command == "PROPFIND":
-                    entries = [(path, file)]
-                    if file.is_dir() and self.headers.get("Depth") == "1":
-                        entries += [(f"{path.rstrip('/')}/{inner.name}", inner) for inner in file.iterdir()]
-                    return self.answer(207, listing(entries), Content_Type="application/xml")
-                return self.answer(200, file.read_bytes())
-
-            do_GET = do_HEAD = do_PUT = do_POST = do_OPTIONS = do_PROPFIND = do_DELETE = handle_any
+            do_GET = do_HEAD = do_POST = handle_any
 
             def log_message(self, *_):
                 pass
@@ -87,21 +65,9 @@ class Service:
         self.server.server_close()
 
 
-def listing(entries):
-    lines = "".join(
-        f"<D:response><D:href>{path}{'/' if file.is_dir() and not path.endswith('/') else ''}</D:href><D:propstat><D:prop>"
-        f"<D:resourcetype>{'<D:collection/>' if file.is_dir() else ''}</D:resourcetype>"
-        f"<D:getcontentlength>{0 if file.is_dir() else file.stat().st_size}</D:getcontentlength></D:prop>"
-        "<D:status>HTTP/1.1 200 OK</D:status></D:propstat></D:response>" for path, file in entries)
-    return f'<?xml version="1.0"?><D:multistatus xmlns:D="DAV:">{lines}</D:multistatus>'.encode()
-
-
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("tokens")
-    (folder / "files").mkdir()
-    (folder / "dav").mkdir()
-    service, house = Service(folder), House(folder)
+    service, house = Service(), House(tmp_path_factory.mktemp("tokens"))
     house.edit("routes.lua", lambda _: ROUTES.replace("3000", str(service.port)))
     house.edit("accounts.lua", lambda text: text.replace("return accounts {", "return accounts {\n  groups = { deployers = members(), staff = members() },", 1))
     house.edit("policies/phone_otp.lua", lambda text: text.replace('"60s", "120s"', '"1s"'))
@@ -153,39 +119,6 @@ def test_curl_by_basic_and_by_bearer(place, token):
     assert without.startswith("HTTP/1.1 401") and "WWW-Authenticate: Bearer\n" in without and 'WWW-Authenticate: Basic realm="' in without
     people = run("curl", "-sS", "-i", "-u", f"any:{token}", f"{place.url}/people").stdout
     assert people.startswith("HTTP/1.1 401") and "WWW-Authenticate" not in people
-    assert no_service_saw(place, token)
-
-
-def test_git_clones_by_basic(place, token, tmp_path):
-    if not shutil.which("git"):
-        pytest.skip("git is not installed")
-    work, bare = tmp_path / "work", place.service.folder / "files/tool.git"
-    identity = ["-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "init.defaultBranch=main"]
-    for words in (["init", work], ["-C", work, "commit", "--allow-empty", "-m", "the first"], ["clone", "--bare", work, bare],
-                  ["-C", bare, "update-server-info"]):
-        done = run("git", *identity, *words)
-        assert done.returncode == 0, done.stderr
-    env = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "GIT_TERMINAL_PROMPT": "0"}
-    address = place.url.replace("http://", f"http://any:{token}@") + "/any/files/tool.git"
-    done = run("git", "clone", address, tmp_path / "clone", env=env)
-    assert done.returncode == 0, done.stderr
-    assert "the first" in run("git", "-C", tmp_path / "clone", "log").stdout
-    refused = run("git", "clone", address.replace(token, token[:-1]), tmp_path / "none", env=env)
-    assert refused.returncode != 0 and not (tmp_path / "none").exists()
-    assert no_service_saw(place, token)
-
-
-def test_a_webdav_client_reads_and_writes(place, token, tmp_path):
-    if not shutil.which("cadaver"):
-        pytest.skip("cadaver is not installed")
-    netrc = tmp_path / ".netrc"
-    netrc.write_text(f"machine localhost login me password {token}\n")
-    netrc.chmod(0o600)
-    (tmp_path / "note.txt").write_text("a note")
-    script = f"put {tmp_path}/note.txt\nls\nget note.txt {tmp_path}/back.txt\nquit\n"
-    done = run("cadaver", f"{place.url}/any/dav/", input=script, env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "TERM": "dumb"}, cwd=tmp_path)
-    assert (tmp_path / "back.txt").exists() and (tmp_path / "back.txt").read_text() == "a note", done.stdout + done.stderr
-    assert (place.service.folder / "dav/note.txt").read_text() == "a note"
     assert no_service_saw(place, token)
 
 

@@ -36,8 +36,6 @@ extension AccountRules {
     guard definesEntitlements else { return .none }
     // A service token is nobody: what it has is what it was given.
     if let token = snapshot.token, token.owner == nil { return entitlements(ofGroups: token.groups) }
-    // A service token is nobody: what it has is what it was given.
-    if let token = snapshot.token, token.owner == nil { return entitlements(ofGroups: token.groups) }
     var found: [GroupName] = []
     var claims: [String: ClaimValue] = [:]
     let facts = snapshot.entitlementFacts(in: generation)

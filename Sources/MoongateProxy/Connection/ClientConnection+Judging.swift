@@ -91,7 +91,9 @@ extension ClientConnection {
       // Attack: behind an upgrade to another HTTP, requests would reach the upstream unjudged, with identities of the client's own.
       guard !head.asksForAnotherHTTP else { return refuse(.denied, detail: ["reason": "no upgrade leads to another HTTP"], head: head) }
       // Attack: a page of another site opens a socket, and the browser adds our cookie (security.md 26).
-      if credentials.isCookie, session != nil, !hasRightOrigin(head, bytes, origin, plan) { return refuse(.originRefused, head: head) }
+      // The same by a token that was typed into the browser's own dialog, which it adds as well. Programs send no Origin.
+      let isAdded = credentials.isCookie || credentials.isBasic && head.count(of: .origin) > 0
+      if isAdded, session != nil, !hasRightOrigin(head, bytes, origin, plan) { return refuse(.originRefused, head: head) }
     }
     if let limit = route.route.bodyLimit {
       if case .length(let length) = head.framing, length > limit { return refuse(.tooLarge, head: head) }

@@ -73,6 +73,9 @@ struct Credentials {
   /// What Authorization holds for a program: a token, or what looks like one. Read only on routes that take tokens; it goes upstream nowhere.
   var program: ProgramCredential?
 
+  /// Whether it brings a token of a program by Basic, which browsers remember and add to requests of other sites' pages.
+  var isBasic: Bool { bearer == nil && program?.isToken ?? false }
+
   private static let tokenLength = 43
 
   private var cookie: Range<Int>?

@@ -2,10 +2,13 @@ import MoongateCore
 
 /// What a request's Authorization holds for a program: `Bearer mgt_…`, or `Basic` with such a token as its password (RFC 7617), for clients that know
 /// nothing else.
+///
+/// Attack, and more often an accident: a token under another scheme, or as the user of `Basic` (`curl -u mgt_…:`). It lets nobody in, and the service
+/// behind the route would have it in its log.
 enum ProgramCredential: Equatable {
   /// A text of the form of our tokens.
   case token([UInt8])
-  /// It begins like one, and is too short, too long, or holds other characters.
+  /// It begins like one, and is too short, too long, or holds other characters; or it stands where no token is taken.
   case malformedToken([UInt8])
   /// Basic with a password that is no token of ours.
   case otherPassword
@@ -37,7 +40,11 @@ enum ProgramCredential: Equatable {
     }
     guard value.count >= 5, ByteClass.equal(bytes, value.lowerBound..<value.lowerBound + 5, "basic"),
       value.count == 5 || bytes[value.lowerBound + 5] == 0x20
-    else { return nil }
+    else {
+      guard let misplaced = Self.misplacedToken(bytes, value) else { return nil }
+      self = .malformedToken(misplaced)
+      return
+    }
     var start = value.lowerBound + 5
     while start < value.upperBound, bytes[start] == 0x20 { start += 1 }
     guard value.upperBound - start <= Self.longest else {
@@ -58,7 +65,31 @@ enum ProgramCredential: Equatable {
       return
     }
     let password = Array(pair[(colon + 1)...])
-    if password.starts(with: Self.prefix) { self.init(secret: password) } else { self = .otherPassword }
+    if password.starts(with: Self.prefix) {
+      self.init(secret: password)
+    } else if pair.starts(with: Self.prefix) {
+      self = .malformedToken(Array(pair[..<colon].prefix(64)))
+    } else {
+      self = .otherPassword
+    }
+  }
+
+  /// What stands behind another scheme, or behind none, where it begins like a token.
+  private static func misplacedToken(_ bytes: Span<UInt8>, _ value: Range<Int>) -> [UInt8]? {
+    var start = value.lowerBound
+    if let space = value.first(where: { bytes[$0] == 0x20 }) {
+      start = space
+      while start < value.upperBound, bytes[start] == 0x20 { start += 1 }
+      if let direct = token(bytes, value.lowerBound..<space) { return direct }
+    }
+    return token(bytes, start..<value.upperBound)
+  }
+
+  /// The beginning of the range, where it begins like a token.
+  private static func token(_ bytes: Span<UInt8>, _ range: Range<Int>) -> [UInt8]? {
+    guard range.count > prefixLength, ByteClass.equalCase(bytes, range.lowerBound..<range.lowerBound + prefixLength, AccessTokenSecret.prefix)
+    else { return nil }
+    return range.prefix(64).map { bytes[$0] }
   }
 
   private static let prefix: [UInt8] = Array("\(AccessTokenSecret.prefix)".utf8)

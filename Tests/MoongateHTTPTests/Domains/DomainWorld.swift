@@ -15,6 +15,8 @@ enum DomainWorld {
     var settings = GatewaySettings.test(publicURL: PublicURL(isSecure: isSecure, host: "auth.example.com", port: isSecure ? 443 : 80))
     settings.domains = ["example.com", "example.org", "example.net"]
     settings.cookieDomain = "example.com"
+    // Hosts without a route, and other ports: people may be led there after a sign-in, and no code goes there.
+    settings.redirectHosts = ["unknown.example.org", "app.example.org:8443", "evil.example", "app.example.org"]
     // Tests say by what name they came in.
     settings.trustedProxies = [AddressBlock(network: ClientAddress.unspecified.bytes, prefix: 32)]
     return settings

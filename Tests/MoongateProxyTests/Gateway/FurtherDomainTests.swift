@@ -70,6 +70,22 @@ import Testing
     await gateway.stop()
   }
 
+  /// A token of a program is bound to routes, not to domains: no browser keeps it. A domain's cookie beside it is one credential too many, as ever.
+  @Test func tokenOfAProgramIsGoodOnEveryDomain() async throws {
+    let upstream = try await RecordingUpstream()
+    let gateway = try await gateway([
+      .test("/any/**", ports: [upstream.port], tokens: .services), .test("/**", ports: [upstream.port]),
+    ])
+    let token = try await gateway.token().text
+    for host in ["app.example.com", "app.example.org"] {
+      let bearer = "GET /any/x HTTP/1.1\r\nHost: \(host)\r\nAuthorization: Bearer \(token)\r\n"
+      #expect(try await gateway.talk(bearer + "\r\n").hasPrefix("HTTP/1.1 200"))
+      #expect(try await gateway.talk(bearer + "Cookie: __Secure-moongate=\(Self.domainToken)\r\n\r\n").hasPrefix("HTTP/1.1 400"))
+      #expect(try await gateway.talk(bearer.replacing("/any/x", with: "/x") + "\r\n").hasPrefix("HTTP/1.1 401"))
+    }
+    await gateway.stop()
+  }
+
   /// A gateway without `domains` knows no tokens of further ones: those that are left from before are nobody's.
   @Test func withoutDomainsSuchATokenIsNobodys() async throws {
     let gateway = try await TestGateway(routes: [.test(ports: [1])])

@@ -1,0 +1,68 @@
+"""What people see of groups and tokens, in a real browser: why they may not go on, how they sign in as somebody else, and the tokens that they make."""
+
+import base64
+import re
+
+import pytest
+import requests
+
+import album
+from house import wait_for
+from screens import Screen
+from test_accounts import tool
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory):
+    house = album.for_members(tmp_path_factory.mktemp("members"))
+    house.edit("routes.lua", lambda text: text.replace('path = "/ops/**"', 'path = "/echo/ops/**"').replace('path = "/files/**"', 'path = "/echo/files/**"'))
+    try:
+        yield house.start()
+    finally:
+        house.stop()
+
+
+@pytest.fixture
+def screen(driver, house):
+    return Screen(driver, house).forget()
+
+
+def test_refused_person_reads_why_and_signs_in_as_somebody_else(house, screen, number, other_number):
+    member = house.register(other_number())
+    phone = member["account"]["phone"]
+    assert tool(house, "group", "add", "ops", member["account"]["id"])[0] == 0
+    screen.belongs_to(number).opens("/echo/ops/board?a=1&b=%2F").reads("Your account does not have access to this page.")
+    assert screen.path == "/echo/ops/board", "no page of a step in between"
+    assert re.search(rf"You are signed in as [^.]*•{number[-2:]}", screen.text) and number[-6:] not in screen.text, screen.text
+    support = screen.find("a[href='mailto:help@example.com']")
+    assert support.is_displayed()
+    screen.presses("Sign in as someone else").at("/auth/logout")
+    # The link alone signs nobody out.
+    assert house.api("GET", "/session", headers={"Authorization": f"Bearer {screen.token}"}).status_code == 200
+    screen.find("main form button").click()
+    screen.at("/auth/login")
+    assert house.api("GET", "/session", headers={"Authorization": f"Bearer {screen.token}"}).status_code == 401
+    seen = {entry["id"] for entry in house.outbox()}
+    screen.fills("phone", phone).waits(lambda: screen.find("button.main").is_enabled(), "a number that can be sent")
+    screen.find("button.main").click()
+    screen.at("/auth/verify")
+    screen.enters(wait_for(lambda: next((entry["code"] for entry in house.outbox() if entry["id"] not in seen and entry["code"]), None), "a code"))
+    screen.waits(lambda: screen.driver.current_url == f"{house.url}/echo/ops/board?a=1&b=%2F", "where they were going")
+    assert member["account"]["id"] in screen.text
+
+
+def test_person_makes_a_token_sees_its_use_and_removes_it(house, screen, number):
+    screen.belongs_to(number).opens("/auth/account").presses("New access token").at("/auth/account/tokens")
+    screen.fills("name", "Backup of the laptop").find("input[name=expires][value='30']").click()
+    screen.presses("Create token").reads("Copy the token now. It is not shown again.", "bearer token")
+    secret = screen.says(".secret code")
+    assert re.fullmatch(r"mgt_[A-Za-z0-9_-]{43}", secret)
+    basic = base64.b64encode(f"any:{secret}".encode()).decode()
+    use = lambda: requests.get(f"{house.url}/echo/files/x", headers={"Authorization": f"Basic {basic}"}, timeout=10)
+    assert use().status_code == 200 and secret not in use().text
+    screen.presses("I have copied it").at("/auth/account").reads("Backup of the laptop")
+    assert secret not in screen.driver.page_source
+    wait_for(lambda: screen.opens("/auth/account") and "127.0.0.0/24" in screen.text, "its last use", 10)
+    screen.presses("Remove: Backup of the laptop").reads("Token removed.")
+    wait_for(lambda: use().status_code == 401, "its end", 2)
+    assert screen.errors() == []
