@@ -243,6 +243,7 @@ def test_a_site_is_disconnected(visitor):
     assert held["is_email_verified"], "a code to the address signs in, too"
     before = visitor.driver.get_cookie("moongate")["value"]
     visitor.opens("/auth/account").reads("Connected").is_sound("a site").presses("Disconnect: Google").at("/auth/account").reads("Disconnected.", "Not connected")
+    wait_for(lambda: any('"Google" was disconnected from your account' in entry["text"] for entry in visitor.house.outbox()), "the notice")
     # Attack: a copy of the token goes on, into routes that require the site.
     assert requests.get(visitor.house.url + "/api/auth/session", headers={"Authorization": f"Bearer {before}"}, timeout=10).status_code == 401
     assert session(visitor)["session"]["passed"] == [], "what was passed by the site is forgotten"

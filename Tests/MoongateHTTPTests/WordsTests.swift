@@ -92,7 +92,8 @@ import Testing
     let notices: [Notice] = [
       .newDevice(userAgent: "Mozilla/5.0 (Linux; Android 15) Chrome/140", at: Timestamp(milliseconds: 0)), .locked(for: .seconds(900)),
       .locked(for: nil),
-      .emailChanged, .phoneAdded, .phoneChanged, .factorSet("X"), .factorChanged("X"), .factorRemoved("X"), .factor(factor),
+      .emailChanged, .phoneAdded, .phoneChanged, .siteConnected("X"), .siteDisconnected("X"), .factorSet("X"),
+      .factorChanged("X"), .factorRemoved("X"), .factor(factor),
     ]
     for notice in notices {
       for channel in [MessageChannel.mail, .sms] {

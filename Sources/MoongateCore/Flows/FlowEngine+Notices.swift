@@ -38,8 +38,7 @@ extension FlowEngine {
     }
     if record.purpose.connectsSite {
       if let provider = record.basis?.introduced.last?.provider {
-        let words = registry(request).descriptor(provider)?.words
-        tell(.siteConnected(words?.name ?? words?.title ?? provider.rawValue), to: before.noticeAddress, of: before, request)
+        tell(.siteConnected(siteName(provider, request)), to: before.noticeAddress, of: before, request)
       }
     } else if let given = record.purpose.newIdentifier, record.proved.contains(where: { $0.kind == given }) {
       // The old one is told: who took the account over by a new one must not be the only one who knows.
@@ -73,6 +72,17 @@ extension FlowEngine {
   /// Tells the owner of an account that a factor, or one of several, was removed without a flow.
   func tellOfRemoval(_ provider: ProviderName, _ account: Account, _ request: RequestContext) {
     if let notice = notice(of: .disable, provider, request) { tell(notice, to: account.noticeAddress, of: account, request) }
+  }
+
+  /// Tells the owner of an account that the site of a provider no longer signs in to it.
+  func tellOfDisconnection(_ provider: ProviderName, _ account: Account, _ request: RequestContext) {
+    tell(.siteDisconnected(siteName(provider, request)), to: account.noticeAddress, of: account, request)
+  }
+
+  /// The name by which people know the site of a provider.
+  private func siteName(_ provider: ProviderName, _ request: RequestContext) -> String {
+    let words = registry(request).descriptor(provider)?.words
+    return words?.name ?? words?.title ?? provider.rawValue
   }
 
   /// What is told of a change of a provider's factor; nil where nothing was changed.

@@ -93,7 +93,7 @@ extension FlowEngine {
   }
 
   /// Removes the identities at a site from the session's account. All its other sessions end. This one forgets what it has passed by the site, and goes
-  /// on under a new token.
+  /// on under a new token. The owner receives a notice.
   ///
   /// Attack: a session that has passed the site goes on into routes that require it when the account has no identity there any more.
   /// - Returns: the session's new token; nil where there was nothing to remove. `step_up_required` without a recent proof; `denied` where nothing else
@@ -125,6 +125,7 @@ extension FlowEngine {
         ] + lines
       let result = try await asking { () async throws(StoreFault) in try await store.apply(changes, at: request.now) }
       if case .conflict(let conflict) = result { throw request.refusal(conflict) }
+      tellOfDisconnection(provider, account, request)
       return token.secret
     }
   }

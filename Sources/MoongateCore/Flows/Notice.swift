@@ -11,6 +11,7 @@ package enum Notice: Sendable, Equatable {
   case phoneChanged
   /// An identity at another site, by the name that people know the site by.
   case siteConnected(String)
+  case siteDisconnected(String)
   /// What a provider says of a change of its factor.
   case factor(FactorNotice)
   /// The same where it says nothing, by the name that people know it by.
@@ -34,6 +35,7 @@ package enum Notice: Sendable, Equatable {
     case .phoneAdded: language.translated("A phone number was added to your account")
     case .phoneChanged: language.translated("The phone number of your account was changed")
     case .siteConnected(let site): language.text("\"{name}\" was connected to your account", ["name": language.translated(site)])
+    case .siteDisconnected(let site): language.text("\"{name}\" was disconnected from your account", ["name": language.translated(site)])
     case .factor(let notice): language.translated(notice.event)
     case .factorSet(let title): language.text("\"{name}\" was set up for your account", ["name": language.translated(title)])
     case .factorChanged(let title): language.text("\"{name}\" of your account was changed", ["name": language.translated(title)])
@@ -51,6 +53,7 @@ package enum Notice: Sendable, Equatable {
       case .phoneAdded: language.translated("Phone number added")
       case .phoneChanged: language.translated("Phone number changed")
       case .siteConnected(let site): language.text("{name} connected", ["name": language.translated(site)])
+      case .siteDisconnected(let site): language.text("{name} disconnected", ["name": language.translated(site)])
       case .factor(let notice): language.translated(notice.subject)
       case .factorSet(let title): language.text("{name} set up", ["name": language.translated(title)])
       case .factorChanged(let title): language.text("{name} changed", ["name": language.translated(title)])

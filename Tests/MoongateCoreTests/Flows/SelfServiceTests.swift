@@ -134,6 +134,25 @@ import Testing
     #expect(event.detail["request"] == client.decision.text && event.provider == "google_oauth")
   }
 
+  /// Attack: a stolen session removes the way in that the owner uses, and nobody tells the owner.
+  @Test func theOwnerIsToldOfADisconnectedSite() async throws {
+    let desk = try await TestDesk.full()
+    let own = try #require(try await desk.session(try await desk.google(sub: "asha", email: "911111", by: desk.client()).get()))
+    await desk.engine.deliveriesEnd()
+    let before = desk.delivery.notices.count
+    _ = try await desk.engine.disconnect("google_oauth", client: desk.client(session: own)).get()
+    await desk.engine.deliveriesEnd()
+    let notices = desk.delivery.notices.dropFirst(before)
+    #expect(notices.map(\.to) == ["+911111"])
+    #expect(notices.first?.text.contains("\"google_oauth\" was disconnected from your account") == true)
+    // Once more: nothing is removed, and nothing is told.
+    let left = try #require(try await desk.store.sessions(of: own.account.id).first)
+    let again = try #require(try await desk.store.session(left.token))
+    #expect(try await desk.engine.disconnect("google_oauth", client: desk.client(session: again)).get() == nil)
+    await desk.engine.deliveriesEnd()
+    #expect(desk.delivery.notices.count == before + 1)
+  }
+
   /// Attack, and mistake: the only way in is removed. Attack: a session that was left open removes one.
   @Test func aSiteIsDisconnectedOnlyAfterAProofAndBesideAnotherWay() async throws {
     let desk = try await TestDesk.full()
