@@ -19,6 +19,7 @@ let nioEmbedded: Target.Dependency = .product(name: "NIOEmbedded", package: "swi
 let nioSSL: Target.Dependency = .product(name: "NIOSSL", package: "swift-nio-ssl")
 let nioTLS: Target.Dependency = .product(name: "NIOTLS", package: "swift-nio")
 let nioHTTPTypes: Target.Dependency = .product(name: "NIOHTTPTypes", package: "swift-nio-extras")
+let nioExtras: Target.Dependency = .product(name: "NIOExtras", package: "swift-nio-extras")
 let httpTypes: Target.Dependency = .product(name: "HTTPTypes", package: "swift-http-types")
 let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
 let cryptoExtras: Target.Dependency = .product(name: "CryptoExtras", package: "swift-crypto")
@@ -142,8 +143,8 @@ let package = Package(
     .target(
       name: "MoongateHTTP",
       dependencies: [
-        "MoongateSDK", "MoongateCore", "MoongateProxy", "CQRCode", "CZlib", hummingbird, hummingbirdCore, mustache, nioCore, nioHTTPTypes, httpTypes,
-        crypto, logging, lifecycle,
+        "MoongateSDK", "MoongateCore", "MoongateProxy", "CQRCode", "CZlib", hummingbird, hummingbirdCore, mustache, nioCore, nioPosix, nioExtras,
+        nioHTTPTypes, httpTypes, crypto, logging, lifecycle,
       ],
       exclude: ["Pages/Templates"], swiftSettings: strict, plugins: ["EmbedFiles"]),
     .target(
@@ -232,7 +233,10 @@ let package = Package(
       name: "MoongateExecTests", dependencies: ["MoongateSDK", "MoongateExec", "MoongateTesting", logging], swiftSettings: strict),
     .testTarget(
       name: "moongateTests",
-      dependencies: ["MoongateCommand", "MoongateSDK", "MoongateConformance", "MoongateCore", "MoongatePolicy", "MoongateTesting", logging],
+      dependencies: [
+        "MoongateCommand", "MoongateSDK", "MoongateConformance", "MoongateCore", "MoongatePolicy", "MoongateHTTP", "MoongateTesting", nioCore,
+        nioPosix, logging,
+      ],
       swiftSettings: strict),
     .testTarget(
       name: "MoongateMockGoogleTests", dependencies: ["MoongateMockGoogle", hummingbird, httpTypes, nioCore, crypto], swiftSettings: strict),

@@ -3,31 +3,29 @@ import HummingbirdCore
 import Logging
 import MoongateCore
 import NIOCore
-import ServiceLifecycle
 
 /// The public listener's own part: API and pages. What stands in front of it on the wire is `server`.
-package struct PublicApplication: Service, CustomStringConvertible {
+package struct PublicApplication: ListeningApplication {
+  /// Builds what serves a connection, given what answers its requests.
+  package typealias ChannelBuilder = @Sendable (@escaping HTTPChannelHandler.Responder) -> any ServerChildChannel
+
   /// Answers requests to the gateway's own addresses.
   package let responder: GatewayResponder
-  private let address: ListenAddress
-  private let server: HTTPServerBuilder
+  private let server: ChannelBuilder
+  private let clock: any GatewayClock
   private let eventLoops: any EventLoopGroup
-  private let onListening: @Sendable (any Channel) async -> Void
   private let logger: Logger
 
   /// - Parameters:
-  ///   - address: where it listens; nil: where gateway.lua says.
   ///   - keySet: makes the document of `/.well-known/moongate/jwks.json`.
   ///   - server: builds the channel of a connection.
   ///   - mounts: sites of others that are served here.
   ///   - bodies: bounds of the bodies of requests to the gateway itself.
-  ///   - onListening: called with the listening channel once there is one.
   package init(
     engine: FlowEngine, store: any Store, generations: ActiveGeneration, providers: ProviderRegistry, clock: any GatewayClock,
     random: any RandomSource, audit: AuditTrail, keySet: @escaping @Sendable () -> String, pages: PageRenderer,
-    address: ListenAddress? = nil, server: HTTPServerBuilder = .http1(),
-    mounts: [Mount] = [], bodies: BodyReader = BodyReader(), eventLoops: any EventLoopGroup, logger: Logger,
-    onListening: @escaping @Sendable (any Channel) async -> Void = { _ in }
+    server: @escaping ChannelBuilder = { HTTP1Channel(responder: $0) },
+    mounts: [Mount] = [], bodies: BodyReader = BodyReader(), eventLoops: any EventLoopGroup, logger: Logger
   ) {
     let driver = FlowDriver(engine: engine, sessions: SessionDirectory(store: store, clock: clock), random: random)
     let ending = SessionEnding(store: store, clock: clock, random: random)
@@ -56,23 +54,19 @@ package struct PublicApplication: Service, CustomStringConvertible {
       recorder: RefusalRecorder(audit: audit, clock: clock, logger: logger), reader: bodies, pages: pages, providers: providers,
       mounts: mounts,
       guarded: { exchange, kind throws(Refusal) in try exchange.checkOrigin(for: kind) })
-    self.address = address ?? generations.current.gateway.listen
     self.server = server
+    self.clock = clock
     self.eventLoops = eventLoops
-    self.onListening = onListening
-    self.logger = logger
+    self.logger = logger.ofLibrary
   }
 
-  /// The application around the responder: what tests run too.
+  /// The application around the responder, for tests.
   package var application: Application<GatewayResponder> {
     Application(
-      responder: responder, server: server,
-      configuration: ApplicationConfiguration(address: .hostname(address.host, port: address.port), serverName: nil),
-      onServerRunning: onListening, eventLoopGroupProvider: .shared(eventLoops), logger: logger.ofLibrary)
+      responder: responder, configuration: ApplicationConfiguration(serverName: nil), eventLoopGroupProvider: .shared(eventLoops), logger: logger)
   }
 
-  /// For logs, which would otherwise be told everything that is in here.
-  package var description: String { "the public listener on \(address)" }
-
-  package func run() async throws { try await application.run() }
+  package func serve(_ socket: ListeningSocket, onListening: @escaping @Sendable () async -> Void) async throws {
+    try await server(responder.serving(clock: clock, logger: logger)).serve(socket, on: eventLoops, logger: logger, onListening: onListening)
+  }
 }

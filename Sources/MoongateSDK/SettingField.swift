@@ -4,7 +4,7 @@ public struct SettingField: Sendable, Equatable {
   /// What the field may hold.
   public enum Kind: Sendable, Equatable {
     case text
-    /// From `env` or `file` only; never prints.
+    /// From `env`, `file` or `credential` only; never prints.
     case secret
     /// A way for messages to leave, such as `outbox()`.
     case messages(MessageChannel)

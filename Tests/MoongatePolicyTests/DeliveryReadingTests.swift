@@ -98,7 +98,7 @@ import Testing
       ),
       (
         "twilio { account_sid = \"AC00\", auth_token = \"x\", from = \"+1555\" }", "outbox()",
-        "3: providers.phone_otp.sms.auth_token: secrets come from env \"NAME\" or file \"path\", so that they are not in this file"
+        "3: providers.phone_otp.sms.auth_token: secrets come from env \"NAME\", file \"path\" or credential \"name\", so that they are not in this file"
       ),
       (
         "outbox()", "smtp { url = \"mail.example.com\", from = \"a@b\" }",

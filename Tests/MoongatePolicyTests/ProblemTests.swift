@@ -109,7 +109,8 @@ import Testing
     Mistake(
       "gateway.lua", gateway("store = \"mysql:x\","), "3: store: \"mysql:x\" is no store; write \"sqlite:data/moongate.db\" or \"postgres://…\""),
     Mistake(
-      "gateway.lua", gateway("key = \"secret\","), "3: key: secrets come from env \"NAME\" or file \"path\", so that they are not in this file"),
+      "gateway.lua", gateway("key = \"secret\","),
+      "3: key: secrets come from env \"NAME\", file \"path\" or credential \"name\", so that they are not in this file"),
     Mistake("gateway.lua", gateway("key = env \"NO_SUCH\","), "3: key: the environment has no NO_SUCH: set it before the gateway starts"),
     Mistake(
       "gateway.lua", gateway("trusted_proxies = { \"127.0.0.1/33\" },"),

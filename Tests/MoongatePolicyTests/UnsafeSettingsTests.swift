@@ -54,7 +54,10 @@ import Testing
       ("token = env \"SPACED\"", "2: admin.token: must be printable ASCII without spaces, such as `openssl rand -hex 32` prints"),
       ("token = env \"LINES\"", "2: admin.token: must be printable ASCII without spaces, such as `openssl rand -hex 32` prints"),
       ("token = env \"NONE\"", "2: admin.token: the environment has no NONE: set it before the gateway starts"),
-      ("token = \"\(token)\"", "2: admin.token: secrets come from env \"NAME\" or file \"path\", so that they are not in this file"),
+      (
+        "token = \"\(token)\"",
+        "2: admin.token: secrets come from env \"NAME\", file \"path\" or credential \"name\", so that they are not in this file"
+      ),
       (
         "tokn = env \"TOKEN\"",
         "2: admin.tokn: unknown field; did you mean `token`? (what each call must carry as Authorization: Bearer, as in env \"MOONGATE_ADMIN_TOKEN\")"

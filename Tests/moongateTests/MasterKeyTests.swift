@@ -52,6 +52,11 @@ import Testing
         == "The key file \(path) has mode \(String(mode, radix: 8)): others than its owner may use it. Run: chmod 600 \(path)")
   }
 
+  @Test("is not made in place of a credential that is missing") func missingCredential() {
+    #expect(problem(.credential(path: path)) == "The credential \(path) with the master key is gone. Restart the gateway's unit.")
+    #expect(!FileManager.default.fileExists(atPath: path))
+  }
+
   @Test("is refused where it is no key", arguments: [0, 1, 31, 4097, 200_000]) func sizes(size: Int) throws {
     _ = try MasterKey(.file(path: path))
     try Data(repeating: 7, count: size).write(to: URL(filePath: path))

@@ -7,7 +7,7 @@
 ---@alias moongate.Decide fun(f: moongate.PolicyFacts): moongate.Decision
 
 ---@class (exact) moongate.File what a file returns
----@class (exact) moongate.Secret made by env or file
+---@class (exact) moongate.Secret made by env, file or credential
 ---@class (exact) moongate.Delivery made by outbox, smtp, webhook or twilio
 ---@class (exact) moongate.AuditSink made by file, syslog or webhook
 ---@class (exact) moongate.Exec made by exec
@@ -28,7 +28,7 @@
 ---@field public_url string how people reach the gateway, such as "https://auth.example.com"
 ---@field tls? moongate.TLS a table with cert and key
 ---@field store? string|moongate.Secret where state is kept, such as "sqlite:data/moongate.db" (default: "sqlite:data/moongate.db")
----@field key? moongate.Secret file "data/master.key" or env "MOONGATE_KEY" (default: file "data/master.key")
+---@field key? moongate.Secret file "data/master.key", env "MOONGATE_KEY" or credential "master.key" (default: file "data/master.key")
 ---@field region? string a country in two letters, such as "IN" (default: "IN")
 ---@field trusted_proxies? string[] a list of address blocks
 ---@field redirect_hosts? string[] a list of hosts
@@ -698,6 +698,11 @@ function exec(program) end
 ---@param name string
 ---@return moongate.Secret
 function env(name) end
+
+---A secret that systemd hands over, as LoadCredential= in the unit names it.
+---@param name string
+---@return moongate.Secret
+function credential(name) end
 
 ---A secret from a file: file "path". In `audit`: a file with an event a line: file { path = "…" }.
 ---@param path string|moongate.AuditFile

@@ -157,6 +157,8 @@ package enum KeyLocation: Sendable, Equatable {
   case file(path: String)
   /// The value of an environment variable.
   case value(SecretText)
+  /// The file of a credential that systemd hands over. It is there, and does not change while the process lives.
+  case credential(path: String)
 }
 
 /// What pages call and show us as.

@@ -4,16 +4,14 @@ import Logging
 import MoongateCore
 import MoongateSDK
 import NIOCore
-import ServiceLifecycle
 
 /// The operator's listener: health, policy, locks, events, outbox. Where gateway.lua names tokens it asks for one; otherwise it asks
 /// nobody who they are, and listens on loopback alone.
-package struct AdminApplication: Service, CustomStringConvertible {
+package struct AdminApplication: ListeningApplication {
   /// Answers the operator's requests.
   package let responder: GatewayResponder
-  private let address: ListenAddress
+  private let clock: any GatewayClock
   private let eventLoops: any EventLoopGroup
-  private let onListening: @Sendable (any Channel) async -> Void
   private let logger: Logger
 
   /// - Parameters:
@@ -26,7 +24,6 @@ package struct AdminApplication: Service, CustomStringConvertible {
   ///   - resetFactor: removes a factor of an account.
   ///   - suggestion: what follows a word that is not known, such as "; did you mean `kind`?".
   ///   - metrics: what other parts have counted.
-  ///   - onListening: called with the listening channel once there is one.
   package init(
     store: any Store, accounts: AccountAdministration, tokens: ServiceTokens, generations: ActiveGeneration, audit: AuditTrail,
     clock: any GatewayClock,
@@ -35,10 +32,10 @@ package struct AdminApplication: Service, CustomStringConvertible {
     nodes: @escaping @Sendable () -> [ServingNode] = { [] }, reload: @escaping @Sendable () async -> [ConfigurationProblem],
     outbox: @escaping @Sendable () -> [OutboxEntry],
     resetFactor: @escaping FactorResetting, suggestion: @escaping @Sendable (_ word: String, _ known: [String]) -> String = { _, _ in "" },
-    metrics: @escaping @Sendable () async -> [MetricFamily] = { [] }, onListening: @escaping @Sendable (any Channel) async -> Void = { _ in }
+    metrics: @escaping @Sendable () async -> [MetricFamily] = { [] }
   ) {
     let address = address ?? generations.current.gateway.admin
-    self.address = address
+    self.clock = clock
     let failures = AdminTokenFailures(clock: clock)
     let entrance = AdminGuard(listen: address, startTokens: generations.current.gateway.allAdminTokens, failures: failures)
     let calls: [[Endpoint]] = [
@@ -57,19 +54,17 @@ package struct AdminApplication: Service, CustomStringConvertible {
       recorder: RefusalRecorder(audit: audit, clock: clock, logger: logger), reader: BodyReader(), pages: pages,
       guarded: { exchange, _ throws(Refusal) in try entrance.check(exchange) })
     self.eventLoops = eventLoops
-    self.onListening = onListening
-    self.logger = logger
+    self.logger = logger.ofLibrary
   }
 
-  /// The application around the responder: what tests run too.
+  /// The application around the responder, for tests.
   package var application: Application<GatewayResponder> {
     Application(
-      responder: responder, configuration: ApplicationConfiguration(address: .hostname(address.host, port: address.port), serverName: nil),
-      onServerRunning: onListening, eventLoopGroupProvider: .shared(eventLoops), logger: logger.ofLibrary)
+      responder: responder, configuration: ApplicationConfiguration(serverName: nil), eventLoopGroupProvider: .shared(eventLoops), logger: logger)
   }
 
-  /// For logs, which would otherwise be told everything that is in here.
-  package var description: String { "the admin listener on \(address)" }
-
-  package func run() async throws { try await application.run() }
+  package func serve(_ socket: ListeningSocket, onListening: @escaping @Sendable () async -> Void) async throws {
+    try await HTTP1Channel(responder: responder.serving(clock: clock, logger: logger)).serve(
+      socket, on: eventLoops, logger: logger, onListening: onListening)
+  }
 }

@@ -66,6 +66,7 @@ enum EditorGlobals {
       "A number or duration that a function chooses between two bounds."),
     Function("exec", [("program", "moongate.Program")], "moongate.Exec", "A provider that is another program, in any language."),
     Function("env", [("name", "string")], "moongate.Secret", "A secret from the environment."),
+    Function("credential", [("name", "string")], "moongate.Secret", "A secret that systemd hands over, as LoadCredential= in the unit names it."),
     Function(
       "file", [("path", "string|moongate.AuditFile")], "moongate.Secret|moongate.AuditSink",
       "A secret from a file: file \"path\". In `audit`: a file with an event a line: file { path = \"…\" }."),

@@ -32,7 +32,7 @@ package struct EditorTypes: Sendable {
     ---@alias moongate.Decide fun(f: moongate.PolicyFacts): moongate.Decision
 
     ---@class (exact) moongate.File what a file returns
-    ---@class (exact) moongate.Secret made by env or file
+    ---@class (exact) moongate.Secret made by env, file or credential
     ---@class (exact) moongate.Delivery made by outbox, smtp, webhook or twilio
     ---@class (exact) moongate.AuditSink made by file, syslog or webhook
     ---@class (exact) moongate.Exec made by exec

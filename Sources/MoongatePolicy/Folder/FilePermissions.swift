@@ -2,7 +2,7 @@ import CLinux
 import Foundation
 
 /// Who may use a file besides its owner.
-enum FilePermissions {
+package enum FilePermissions {
   private static let useBits: UInt32 = 0o6
   private static let mostBytes = 4_096
 
@@ -11,7 +11,7 @@ enum FilePermissions {
   /// Where the file has an access list, the mode's group bits only say what the list allows at most: systemd hands out credentials that
   /// way (`r--r-----`, readable by the service's own user alone).
   /// - Parameter status: of the open file: between a look at the path and the reading it could be exchanged.
-  static func isShared(_ status: stat, _ descriptor: Int32) -> Bool {
+  package static func isShared(_ status: stat, _ descriptor: Int32) -> Bool {
     guard status.st_mode & 0o066 != 0 else { return false }
     var bytes = [UInt8](repeating: 0, count: mostBytes)
     let length = clinux_access_list(descriptor, &bytes, mostBytes)

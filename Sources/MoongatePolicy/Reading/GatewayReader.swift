@@ -143,6 +143,9 @@ struct GatewayReader {
     guard let node = reader.take("key") else { return nil }
     // A key's file need not be there: it is made at the first start, and check makes nothing.
     if case .tagged("file", let arguments) = node.value, case .text(let path)? = arguments.first?.value { return .file(path: resolved(path)) }
+    if case .tagged("credential", let arguments) = node.value, case .text(let name)? = arguments.first?.value {
+      return secrets.credentialFile(name, node.location, "key", problems).map { .credential(path: $0) }
+    }
     return secrets.read(node, "key", problems).map { .value($0) }
   }
 

@@ -11,7 +11,8 @@ extension TableShape {
       .required("public_url", "string", "how people reach the gateway, such as \"https://auth.example.com\""),
       .optional("tls", "moongate.TLS", "a table with cert and key"),
       .optional("store", "string|moongate.Secret", "where state is kept, such as \"sqlite:data/moongate.db\"", .text("sqlite:data/moongate.db")),
-      .optional("key", "moongate.Secret", "file \"data/master.key\" or env \"MOONGATE_KEY\"", .call("file", "data/master.key")),
+      .optional(
+        "key", "moongate.Secret", "file \"data/master.key\", env \"MOONGATE_KEY\" or credential \"master.key\"", .call("file", "data/master.key")),
       .optional("region", "string", "a country in two letters, such as \"IN\"", .text("IN")),
       .optional("trusted_proxies", "string[]", "a list of address blocks"),
       .optional("redirect_hosts", "string[]", "a list of hosts"),

@@ -7,7 +7,7 @@ import MoongateCore
 #endif
 
 /// The `Date` field of the answers of one event loop (RFC 9110 section 6.6.1), written once a second.
-struct DateField {
+package struct DateField {
   private static let days = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
   private static let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
@@ -24,7 +24,8 @@ struct DateField {
   }
 
   /// `IMF-fixdate` (RFC 9110 section 5.6.7): `Sun, 06 Nov 1994 08:49:37 GMT`.
-  private static func text(_ seconds: Int64) -> String {
+  /// - Parameter seconds: since 1970.
+  package static func text(_ seconds: Int64) -> String {
     var moment = time_t(seconds)
     var parts = tm()
     gmtime_r(&moment, &parts)

@@ -3,7 +3,7 @@ import Foundation
 import MoongateCore
 import MoongateSDK
 
-/// `moongate keys`: the master keys. Never prints a byte of one, but for `add`, `rotate` and `retire` where the ring comes from the environment.
+/// `moongate keys`: the master keys. Never prints a byte of one, but for `add`, `rotate` and `retire` if the ring comes from the environment or from systemd.
 struct KeysCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "keys", abstract: "Show, rotate and retire the master keys.",
@@ -106,6 +106,11 @@ struct KeySource {
     case .value:
       let changed = try await body(try read())
       tell("The key comes from the environment. Set its variable to these lines, all of them, and restart the gateway:")
+      print(changed.text, terminator: "")
+    case .credential(let path):
+      let changed = try await body(try read())
+      let name = (path as NSString).lastPathComponent
+      tell("systemd hands over the key. Write these lines, all of them, to the file that LoadCredential=\(name) names, and restart the gateway:")
       print(changed.text, terminator: "")
     }
   }

@@ -11,7 +11,8 @@ struct Serve: AsyncParsableCommand {
     discussion: """
       Logs on standard error, at the level that MOONGATE_LOG names (trace, debug, info, notice, warning or error; notice if it names none). \
       MOONGATE_ACCESS_LOG=stdout, or a file, has a line of JSON for each request of the public listener. \
-      SIGHUP reads the configuration again and opens the access log anew; SIGTERM and SIGINT let requests at work end, for 10 seconds at most.
+      SIGHUP reads the configuration again and opens the access log anew; SIGTERM and SIGINT let requests at work end, for 10 seconds at most. \
+      Under systemd it tells when it serves (NOTIFY_SOCKET) and that it is alive (WATCHDOG_USEC), and takes sockets named listen and admin (LISTEN_FDS).
       """)
 
   @OptionGroup var configuration: ConfigurationOption
@@ -19,13 +20,20 @@ struct Serve: AsyncParsableCommand {
   @Option(help: "The admin listener's address, likewise.") var admin: String?
 
   func run() async throws {
+    let sockets = try InheritedSockets.take()
     let folder = try configuration.checked()
     let level = try Logger.Level.fromEnvironment()
     LoggingSystem.bootstrap { label in LineLog(label: label, level: level) }
     let metrics = MetricRegistry()
     MetricsSystem.bootstrap(metrics)
-    let places = Gateway.Places(listen: try address(listen, "--listen"), admin: try address(admin, "--admin"))
-    try await Gateway(folder: folder, places: places, metrics: metrics, logger: Logger(label: "serve")).run()
+    let places = Gateway.Places(listen: try address(listen, "--listen"), admin: try address(admin, "--admin"), sockets: sockets)
+    let notifier = ServiceNotifier()
+    do {
+      try await Gateway(folder: folder, places: places, metrics: metrics, notifier: notifier, logger: Logger(label: "serve")).run()
+    } catch let problem as StartProblem {
+      notifier.status(problem.sentence)
+      throw problem
+    }
   }
 
   private func address(_ text: String?, _ option: String) throws(StartProblem) -> ListenAddress? {

@@ -29,6 +29,26 @@ struct Gateway {
   struct Places {
     var listen: ListenAddress?
     var admin: ListenAddress?
+    /// Sockets that systemd opened. They listen at `listen` and `admin`.
+    private(set) var sockets = InheritedSockets()
+
+    /// - Parameters:
+    ///   - listen: the address that the command line names.
+    ///   - admin: likewise.
+    ///   - sockets: those that were handed over. Their own addresses count, whatever gateway.lua and the command line say.
+    init(listen: ListenAddress? = nil, admin: ListenAddress? = nil, sockets: InheritedSockets = InheritedSockets()) {
+      self.listen = sockets.listen?.address ?? listen
+      self.admin = sockets.admin?.address ?? admin
+      self.sockets = sockets
+    }
+
+    /// Tells where a socket of systemd listens elsewhere than gateway.lua says.
+    func differences(from gateway: GatewaySettings) -> [String] {
+      [("listen", sockets.listen, gateway.listen), ("admin", sockets.admin, gateway.admin)].compactMap { name, socket, said in
+        guard let socket, socket.address != said else { return nil }
+        return "`\(name)` in gateway.lua is \(said), and systemd's socket listens on \(socket.address): that address holds."
+      }
+    }
 
     /// What a configuration that is safe where gateway.lua listens would open to other machines where this gateway does.
     func problems(of gateway: GatewaySettings) -> [ConfigurationProblem] {
@@ -36,7 +56,7 @@ struct Gateway {
       if let admin, !admin.isLoopback, gateway.allAdminTokens.isEmpty {
         let location = gateway.locations["admin"] ?? SourceLocation(file: "gateway.lua", line: 0)
         let message =
-          "other machines reach \(admin) (--admin), and the admin listener does whatever it is asked: give it a token, as in "
+          "other machines reach \(admin) (\(sockets.admin == nil ? "--admin" : "systemd's socket")), and the admin listener does whatever it is asked: give it a token, as in "
           + "admin = { address = \"\(gateway.admin)\", token = env \"MOONGATE_ADMIN_TOKEN\" }"
         problems.append(ConfigurationProblem(location: location, path: "admin", message: message))
       }
@@ -46,7 +66,9 @@ struct Gateway {
 
   /// Loads and opens all that the gateway needs. Listens nowhere yet.
   /// - Throws: a sentence for whoever started it.
-  init(folder path: String, places: Places, metrics: MetricRegistry, logger: Logger) async throws(StartProblem) {
+  init(
+    folder path: String, places: Places, metrics: MetricRegistry, notifier: ServiceNotifier = .none, logger: Logger
+  ) async throws(StartProblem) {
     self.logger = logger
     OpenFiles.raiseLimit()
     let registry = try Providers.registry()
@@ -59,7 +81,7 @@ struct Gateway {
     let settings = generation.gateway
     let listen = places.listen ?? settings.listen
     let admin = places.admin ?? settings.admin
-    for warning in generation.warnings { logger.warning("\(warning)") }
+    for warning in generation.warnings.map(\.description) + places.differences(from: settings) { logger.warning("\(warning)") }
 
     let key = try MasterKey(settings.key)
     let opened = try await Self.open(settings.store, for: key, logger: logger)
@@ -84,7 +106,8 @@ struct Gateway {
     opened.listen { pause.end() }
     let tls = try PublicServer.tls(settings.tls)
     let reload = ConfigurationReload(
-      folder: folder, generations: generations, tls: tls, programs: programs, clock: clock, random: random, audit: audit, logger: logger)
+      folder: folder, generations: generations, tls: tls, programs: programs, clock: clock, random: random, audit: audit, notifier: notifier,
+      logger: logger)
     let accessLog = try Self.accessLog()
     let demo = GoogleDemo.mount(generations)
     let proxy = Proxy(
@@ -103,11 +126,11 @@ struct Gateway {
     let heartbeat = Heartbeat(store: store, generations: generations, keys: key.keys, address: listen, clock: clock, random: random)
     let auditSending = AuditSending(
       store: store, generations: generations, web: web, clock: clock, holder: heartbeat.id, logger: Logger(label: "audit"))
-    let readiness = Readiness(publicURL: settings.publicURL, listen: listen, admin: admin, generation: generation.id, logger: logger)
+    let readiness = Readiness(
+      publicURL: settings.publicURL, listen: listen, admin: admin, generation: generation.id, notifier: notifier, logger: logger)
     let publicApplication = PublicApplication(
       engine: engine, store: store, generations: generations, providers: registry, clock: clock, random: random, audit: audit,
-      keySet: { proxy.keySet }, pages: pages, address: listen, server: server, mounts: demo.map { [$0] } ?? [], eventLoops: eventLoops,
-      logger: logger, onListening: { _ in readiness.isListening(.gateway) })
+      keySet: { proxy.keySet }, pages: pages, server: server, mounts: demo.map { [$0] } ?? [], eventLoops: eventLoops, logger: logger)
     let adminApplication = AdminApplication(
       store: store, accounts: AccountAdministration(store: store, providers: registry, keys: key.keys, clock: clock, random: random),
       tokens: ServiceTokens(store: store, keys: key.keys, clock: clock, random: random), generations: generations,
@@ -119,13 +142,12 @@ struct Gateway {
       suggestion: { Suggestion.phrase(for: $0, among: $1) },
       metrics: {
         await proxy.metrics() + metrics.families + engine.providerMetrics.families + heartbeat.families + auditSending.families + opened.families()
-      },
-      onListening: { _ in readiness.isListening(.admin) })
+      })
     self.store = store
     self.proxy = proxy
     self.web = web
     // The last one is the first to be shut down: no new requests, then all that requests need.
-    services = [
+    var services: [any Service] = [
       Background { await audit.run(clock: clock) },
       Background { await policyFaults.run() },
       Background { await DedicatedThread.run(at: nil) { await watch.run { pause.block(for: $0) } } },
@@ -137,11 +159,19 @@ struct Gateway {
       MaintenanceLoop(maintenance: Maintenance(engine, holder: heartbeat.id, jitter: { Double.random(in: 0..<1) })),
       UnverifiedAccountsLoop(store: store, generations: generations, clock: clock, random: random, logger: logger),
       AccessTokenLoop(sweep: AccessTokenSweep(store: store, clock: clock, random: random), logger: logger),
-      FileReload(reload: reload, watcher: watcher), SignalReload(reload: reload, accessLog: accessLog, logger: logger),
+      FileReload(reload: reload, watcher: watcher),
+      SignalReload(reload: reload, accessLog: accessLog, notifier: notifier, logger: logger),
       CertificateReload(reload: reload), KeyReload(settings.key, keys: key.keys, logger: logger),
-      Listener(name: "admin", address: admin, service: adminApplication),
-      Listener(name: "listen", address: listen, service: publicApplication),
     ]
+    services += [Watchdog(eventLoops: eventLoops, notifier: notifier, logger: logger)].compactMap(\.self) as [any Service]
+    services += [
+      Listener(name: "admin", address: admin, inherited: places.sockets.admin, application: adminApplication) { readiness.isListening(.admin) },
+      Listener(name: "listen", address: listen, inherited: places.sockets.listen, application: publicApplication) {
+        readiness.isListening(.gateway)
+      },
+      ShutdownNotice(notifier: notifier),
+    ]
+    self.services = services
   }
 
   /// Runs until SIGTERM or SIGINT.

@@ -4,6 +4,7 @@ import CoreFoundation
 import Foundation
 import Glibc
 import MoongateCore
+import MoongatePolicy
 
 /// The installation's master keys: read from where gateway.lua says, one made where there is none yet.
 struct MasterKey {
@@ -21,6 +22,12 @@ struct MasterKey {
     switch location {
     case .value(let secret):
       masters = try Self.masters(Array(secret.reveal().utf8), from: "The key in the environment")
+      madeFile = nil
+    case .credential(let path):
+      guard let bytes = try Self.read(path) else {
+        throw StartProblem("The credential \(path) with the master key is gone. Restart the gateway's unit.")
+      }
+      masters = try Self.masters(bytes, from: "The credential \(path)")
       madeFile = nil
     case .file(let path):
       if let bytes = try Self.read(path) {
@@ -68,7 +75,8 @@ struct MasterKey {
     guard fstat(file, &status) == 0 else { throw StartProblem("The key file \(path) cannot be read: \(reason()).") }
     guard status.st_mode & S_IFMT == S_IFREG else { throw StartProblem("The key file \(path) is no regular file.") }
     // Judged on the open file: between a look at the path and the reading it could be exchanged.
-    guard status.st_mode & 0o077 == 0 else {
+    // systemd lets one user read a credential by an access list: the group's bits then say what the list allows at most.
+    guard status.st_mode & 0o077 == 0 || status.st_mode & 0o037 == 0 && !FilePermissions.isShared(status, file) else {
       let mode = String(status.st_mode & 0o777, radix: 8)
       throw StartProblem("The key file \(path) has mode \(mode): others than its owner may use it. Run: chmod 600 \(path)")
     }

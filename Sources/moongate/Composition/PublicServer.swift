@@ -1,12 +1,11 @@
-import HummingbirdCore
 import MoongateCore
 import MoongateHTTP
 import MoongateProxy
 
 /// How connections of the public listener are served: by the proxy's pipeline, behind TLS where gateway.lua names a certificate.
 enum PublicServer {
-  static func builder(proxy: Proxy, tls: ServerTLS?) -> HTTPServerBuilder {
-    HTTPServerBuilder { GatewayChannel(proxy: proxy, tls: tls, responder: $0) }
+  static func builder(proxy: Proxy, tls: ServerTLS?) -> PublicApplication.ChannelBuilder {
+    { GatewayChannel(proxy: proxy, tls: tls, responder: $0) }
   }
 
   /// - Throws: a sentence where certificate and key cannot be used.

@@ -2,7 +2,7 @@ import Logging
 import MoongateCore
 import Synchronization
 
-/// Says once that the gateway is ready: when both listeners listen.
+/// Says once that the gateway is ready, in the log and to the service manager: when both listeners listen.
 final class Readiness: Sendable {
   enum Part: Hashable {
     case gateway, admin
@@ -13,19 +13,25 @@ final class Readiness: Sendable {
   private let listen: ListenAddress
   private let admin: ListenAddress
   private let generation: String
+  private let notifier: ServiceNotifier
   private let logger: Logger
 
-  init(publicURL: PublicURL, listen: ListenAddress, admin: ListenAddress, generation: String, logger: Logger) {
+  init(publicURL: PublicURL, listen: ListenAddress, admin: ListenAddress, generation: String, notifier: ServiceNotifier = .none, logger: Logger) {
     self.publicURL = publicURL
     self.listen = listen
     self.admin = admin
     self.generation = generation
+    self.notifier = notifier
     self.logger = logger
   }
+
+  /// What the service manager shows while a generation serves.
+  static func status(_ generation: String) -> String { "Serving generation \(generation.prefix(8))" }
 
   func isListening(_ part: Part) {
     let isLast = waiting.withLock { $0.remove(part) != nil && $0.isEmpty }
     guard isLast else { return }
+    notifier.ready(Self.status(generation))
     logger.notice(
       "ready",
       metadata: [

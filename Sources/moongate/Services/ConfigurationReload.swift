@@ -19,6 +19,7 @@ actor ConfigurationReload {
   private let clock: any GatewayClock
   private let random: any RandomSource
   private let audit: AuditTrail
+  private let notifier: ServiceNotifier
   private let logger: Logger
   /// The newest of the reloads, which wait for each other: two at once could switch back to the older folder.
   private var newest: Task<RefusedConfiguration?, Never>?
@@ -26,7 +27,7 @@ actor ConfigurationReload {
   init(
     folder: ConfigurationFolder, generations: ActiveGeneration, tls: ServerTLS? = nil, programs: ProviderProcessManager? = nil,
     clock: any GatewayClock,
-    random: any RandomSource, audit: AuditTrail, logger: Logger
+    random: any RandomSource, audit: AuditTrail, notifier: ServiceNotifier = .none, logger: Logger
   ) {
     self.folder = folder
     self.generations = generations
@@ -35,6 +36,7 @@ actor ConfigurationReload {
     self.clock = clock
     self.random = random
     self.audit = audit
+    self.notifier = notifier
     self.logger = logger
     started = generations.current.gateway
   }
@@ -89,7 +91,15 @@ actor ConfigurationReload {
       return refuse(RefusedConfiguration(id: nil, problems: [problem], isFolderMissing: false))
     }
     generations.clearRefused()
+    notifier.status(status)
     return nil
+  }
+
+  /// What the service manager shows: the generation that serves, and whether a candidate was refused.
+  var status: String {
+    let serving = Readiness.status(generations.current.id)
+    guard let refused = generations.status.refused else { return serving }
+    return "\(serving); the configuration as it is now is refused (problems: \(refused.problems.count)): see the log"
   }
 
   private func certificateProblem() -> ConfigurationProblem? {
@@ -119,6 +129,7 @@ actor ConfigurationReload {
     let known = generations.status.refused
     generations.refuse(ActiveGeneration.RefusedCandidate(id: refused.id, at: now, problems: refused.problems))
     let count = "\(refused.problems.count) problem\(refused.problems.count == 1 ? "" : "s")"
+    notifier.status(status)
     // What is wrong with a folder that is as bad as it was a moment ago is told already.
     guard known?.problems != refused.problems else {
       logger.error("generation \(active.prefix(8)) kept; the candidate is refused as before (\(count))")
@@ -157,14 +168,17 @@ struct FileReload: Service {
 struct SignalReload: Service {
   let reload: ConfigurationReload
   let accessLog: AccessLog?
+  let notifier: ServiceNotifier
   let logger: Logger
 
   func run() async throws {
     await cancelWhenGracefulShutdown {
       for await _ in await UnixSignalsSequence(trapping: .sighup) {
+        notifier.reloading()
         accessLog?.reopen()
         logger.notice("SIGHUP: reading the configuration again")
         await reload.reload()
+        notifier.ready(await reload.status)
       }
     }
   }

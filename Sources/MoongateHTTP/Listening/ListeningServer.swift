@@ -1,0 +1,92 @@
+import Hummingbird
+import HummingbirdCore
+import Logging
+import MoongateCore
+import MoongateProxy
+import NIOCore
+import NIOExtras
+import NIOPosix
+import ServiceLifecycle
+
+/// Accepts the connections of one socket and serves them.
+///
+/// Hummingbird's own server binds an address by itself. This one takes a socket, so that systemd or the program before can hand it over.
+struct ListeningServer<Child: ServerChildChannel>: Service {
+  let socket: ListeningSocket
+  /// Serves one connection.
+  let child: Child
+  let eventLoops: any EventLoopGroup
+  let logger: Logger
+  /// Called once connections are accepted.
+  let onListening: @Sendable () async -> Void
+
+  /// Serves until the shutdown, then until the last connection has ended. Cancelled, it ends those that are left.
+  /// - Throws: `IOError` or `ListeningSocket.Problem` if it cannot accept on the socket.
+  func run() async throws {
+    let quiescing = ServerQuiescingHelper(group: eventLoops)
+    let channel = try await accepting(quiescing)
+    await withGracefulShutdownHandler {
+      await onListening()
+      await serve(channel)
+    } onGracefulShutdown: {
+      socket.release()
+      quiescing.initiateShutdown(promise: nil)
+    }
+  }
+
+  private func accepting(_ quiescing: ServerQuiescingHelper) async throws -> NIOAsyncChannel<Child.Value, Never> {
+    let descriptor = try socket.duplicate()
+    return try await ServerBootstrap(group: eventLoops)
+      .childChannelOption(ChannelOptions.allowRemoteHalfClosure, value: true)
+      .serverChannelInitializer { channel in
+        channel.eventLoop.makeCompletedFuture {
+          try channel.pipeline.syncOperations.addHandler(quiescing.makeServerChannelHandler(channel: channel))
+        }
+      }
+      .bind(descriptor) { [child, logger] channel in child.setup(channel: channel, logger: logger) }
+  }
+
+  private func serve(_ channel: NIOAsyncChannel<Child.Value, Never>) async {
+    await withDiscardingTaskGroup { [child, logger] group in
+      do {
+        try await channel.executeThenClose { connections in
+          for try await connection in connections {
+            group.addTask { await child.handle(value: connection, logger: logger) }
+          }
+        }
+      } catch {
+        logger.error("connections are no longer accepted", metadata: ["why": "\(error)"])
+      }
+    }
+  }
+}
+
+extension GatewayResponder {
+  /// What a connection's requests are answered by.
+  /// - Parameter clock: dates the answers.
+  func serving(clock: any GatewayClock, logger: Logger) -> HTTPChannelHandler.Responder {
+    { request, writer, channel in
+      var response = try await respond(
+        to: request, context: ConnectionContext(source: ApplicationRequestContextSource(channel: channel, logger: logger)))
+      response.headers[.date] = DateField.text(clock.now().seconds)
+      try await writer.write(response: response.head, body: response.body)
+    }
+  }
+}
+
+/// What answers the requests of a listener.
+package protocol ListeningApplication: Sendable {
+  /// Serves the connections of a socket until the shutdown.
+  /// - Parameter onListening: called once connections are accepted.
+  /// - Throws: if it cannot accept on the socket.
+  func serve(_ socket: ListeningSocket, onListening: @escaping @Sendable () async -> Void) async throws
+}
+
+extension ServerChildChannel {
+  /// Serves the connections of a socket in this way.
+  func serve(
+    _ socket: ListeningSocket, on eventLoops: any EventLoopGroup, logger: Logger, onListening: @escaping @Sendable () async -> Void
+  ) async throws {
+    try await ListeningServer(socket: socket, child: self, eventLoops: eventLoops, logger: logger, onListening: onListening).run()
+  }
+}

@@ -1,0 +1,118 @@
+import Foundation
+import MoongateCore
+import MoongateHTTP
+import MoongateTesting
+import Testing
+
+@testable import MoongateCommand
+
+@Suite("Sockets from systemd", .serialized) struct InheritedSocketsTests {
+  private static let process: pid_t = 4711
+  /// Far from those that other tests open.
+  private static let first: CInt = 700
+
+  /// Takes over sockets of which there is one for each name.
+  /// - Parameter make: what lies at a name's descriptor; nil: nothing.
+  private func take(
+    _ names: [String], listenPID: String = "\(process)", make: (String) throws -> CInt? = { _ in try listening("127.0.0.1") }
+  ) throws -> InheritedSockets {
+    for (index, name) in names.enumerated() {
+      let place = Self.first + CInt(index)
+      close(place)
+      guard let made = try make(name) else { continue }
+      #expect(dup2(made, place) == place)
+      close(made)
+    }
+    return try InheritedSockets(
+      environment: ["LISTEN_PID": listenPID, "LISTEN_FDS": "\(names.count)", "LISTEN_FDNAMES": names.joined(separator: ":")], process: Self.process,
+      first: Self.first)
+  }
+
+  private static func listening(_ host: String) throws -> CInt { try ListeningSocket.open(ListenAddress(host: host, port: 0)).duplicate() }
+
+  private func problem(_ body: () throws -> InheritedSockets) -> String? {
+    do {
+      _ = try body()
+      return nil
+    } catch {
+      return (error as? StartProblem)?.sentence
+    }
+  }
+
+  @Test func socketsAreTakenByName() throws {
+    let taken = try take(["admin", "listen"])
+    let (admin, listen) = (try #require(taken.admin), try #require(taken.listen))
+    #expect(admin.address.host == "127.0.0.1" && admin.address.port > 0 && admin.address != listen.address)
+    #expect(fcntl(Self.first, F_GETFD) & FD_CLOEXEC != 0, "programs that the gateway starts do not hold it")
+  }
+
+  @Test func withoutVariablesThereAreNone() throws {
+    let taken = try InheritedSockets(environment: [:], process: Self.process)
+    #expect(taken.listen == nil && taken.admin == nil)
+  }
+
+  /// Attack: variables that a parent process left behind name descriptors that belong to something else here.
+  @Test func socketsForAnotherProcessAreLeftAlone() throws {
+    let taken = try take(["listen"], listenPID: "1")
+    #expect(taken.listen == nil)
+    close(Self.first)
+  }
+
+  @Test func aSocketWithAnotherNameIsRefused() throws {
+    let told = try #require(problem { try take(["moongate.socket"]) })
+    #expect(told.contains("is named \"moongate.socket\": write FileDescriptorName=listen or FileDescriptorName=admin."))
+  }
+
+  @Test func twoSocketsOfOneNameAreRefused() {
+    #expect(
+      problem { try take(["listen", "listen"]) }
+        == "Sockets from systemd: There are two sockets named listen. One is enough: ListenStream=[::]:443 takes IPv4 connections too.")
+  }
+
+  @Test func whatDoesNotListenIsRefused() {
+    let notListening: (String) -> CInt? = { _ in socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0) }
+    let told =
+      "Sockets from systemd: The socket named \"listen\" is no listening TCP socket: write ListenStream=ADDRESS:PORT, and leave Accept= out."
+    #expect(problem { try take(["listen"], make: notListening) } == told)
+    #expect(problem { try take(["listen"], make: { _ in open("/dev/null", O_RDONLY) }) } == told)
+    #expect(problem { try take(["listen"], make: { _ in nil }) } == "Sockets from systemd: Descriptor 700 of LISTEN_FDS is not open.")
+  }
+
+  /// Attack: a socket unit that opens the admin listener to other machines, with a configuration that is safe on loopback alone.
+  @Test func anAdminSocketThatOthersReachNeedsAToken() throws {
+    let everywhere = try take(["admin"]) { _ in try Self.listening("0.0.0.0") }
+    let places = Gateway.Places(sockets: everywhere)
+    let said = try #require(places.problems(of: .test()).first?.message)
+    #expect(said.hasPrefix("other machines reach 0.0.0.0:") && said.contains("(systemd's socket)"))
+    #expect(Gateway.Places(sockets: try take(["admin"])).problems(of: .test()).isEmpty)
+  }
+
+  @Test func aSocketElsewhereThanTheConfigurationSaysIsTold() throws {
+    let places = Gateway.Places(sockets: try take(["listen"]))
+    let address = try #require(places.listen)
+    #expect(
+      places.differences(from: .test())
+        == ["`listen` in gateway.lua is 127.0.0.1:0, and systemd's socket listens on \(address): that address holds."])
+  }
+
+  @Test func aSocketThatIsLetGoCannotBeHandedOver() throws {
+    let socket = try ListeningSocket.open(ListenAddress(host: "127.0.0.1", port: 0))
+    let copy = try socket.duplicate()
+    #expect(fcntl(copy, F_GETFD) & FD_CLOEXEC != 0)
+    close(copy)
+    socket.release()
+    #expect(throws: ListeningSocket.Problem.self) { try socket.duplicate() }
+  }
+
+  @Test(arguments: [
+    (EADDRINUSE, "Port 443 on 127.0.0.1 is taken by another program. Stop it, or give `listen` in gateway.lua another port."),
+    (
+      EACCES,
+      "Port 443 on 127.0.0.1 may not be used by this user. Give `listen` in gateway.lua a port above 1023, or let systemd open the port "
+        + "(moongate.socket)."
+    ),
+    (EADDRNOTAVAIL, "This machine has no address 127.0.0.1. Give `listen` in gateway.lua one that it has."),
+  ]) func anAddressThatCannotBeUsedIsToldInOneSentence(_ code: CInt, _ sentence: String) {
+    #expect(Listener.sentence(code, name: "listen", address: ListenAddress(host: "127.0.0.1", port: 443)) == sentence)
+  }
+}
