@@ -455,7 +455,7 @@ def passkeys(screen, keep, number):
         screen.presses("Add a passkey").reads("This was cancelled or took too long.")
         keep("passkey-add-cancelled")
         key.knows_its_owner(True)
-        screen.presses("Continue").reads("Your passkey is ready.")
+        screen.presses("Add a passkey").reads("Your passkey is ready.")
         keep("passkey-name")
         screen.fills('"field.name"', "My phone").presses("Continue").at("/auth/account").reads("Passkey added.")
         keep("passkey-account")

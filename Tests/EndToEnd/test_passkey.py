@@ -55,7 +55,7 @@ def adds(screen, name="My phone", proof=None):
     if proof:
         proof(screen.presses("Confirm it's you"))
         screen.waits(lambda: screen.path == "/auth/step" and screen.all("form[data-form=ceremony]"), "the way back")
-    screen.is_sound("before a passkey is added")
+    screen.reads("Next time you sign in with your fingerprint").is_sound("before a passkey is added")
     screen.presses("Add a passkey").reads("Your passkey is ready.")
     screen.is_sound("the name of a passkey")
     screen.fills('"field.name"', name).presses("Continue").at("/auth/account").reads("Passkey added.")
@@ -111,13 +111,15 @@ def test_a_second_one_and_the_first_again(screen, key):
     screen.opens("/auth/account").presses("Add a passkey: Passkey").presses("Add a passkey").reads("Your passkey is ready.")
     screen.presses("Continue").at("/auth/account").reads("Passkey added.")
     assert len(other.credentials) == 1
-    screen.presses("Remove a passkey: Passkey").at("/auth/step").presses("Remove a passkey").reads("Choose the passkey to remove.", "My phone")
+    assert not screen.all("a[aria-label='Remove a passkey: Passkey']"), "each passkey has a link of its own"
+    removal = "/auth/step?flow=passkey_disable&return_to=/auth/account%3Fdone%3Dpasskey_disable"
+    screen.opens(removal).presses("Remove a passkey").reads("Choose the passkey to remove.", "My phone")
     screen.is_sound("the choice")
     screen.find("input[type=radio]").click()
     screen.presses("Continue").at("/auth/account").reads("Passkey removed.")
-    screen.presses("Remove a passkey: Passkey").at("/auth/step").presses("Remove a passkey")
+    screen.opens(removal).presses("Remove a passkey")
     screen.at("/auth/account").reads("Passkey removed.")
-    assert screen.all("a[aria-label='Add a passkey: Passkey']") and not screen.all("a[aria-label='Remove a passkey: Passkey']")
+    assert screen.all("a[aria-label='Add a passkey: Passkey']") and not screen.all("a[href*='flow=passkey_disable']")
 
 
 def listed(screen):
@@ -152,7 +154,7 @@ def test_two_tabs(screen, key):
         driver.close()
         driver.switch_to.window(first)
     key.knows_its_owner(True)
-    screen.presses("Continue")
+    screen.presses("Add a passkey")
     screen.waits(lambda: key.credentials, "a passkey of the first tab's device, for the challenge that is spent")
     screen.opens("/auth/account")
     assert listed(screen) == ["Other tab"]
@@ -174,9 +176,9 @@ def test_too_late_and_tried_again(driver, tmp_path, number):
         screen.presses("Add a passkey")
         screen.waits(lambda: "This was cancelled or took too long." in screen.text, "the browser's patience", seconds=40)
         key.waits_for_a_touch(False)
-        screen.presses("Continue").reads("That took too long. Try again.")
+        screen.presses("Add a passkey").reads("That took too long. Try again.")
         screen.is_sound("a challenge that is too old")
-        screen.presses("Continue").reads("Your passkey is ready.")
+        screen.presses("Add a passkey").reads("Your passkey is ready.")
     finally:
         driver.execute_cdp_cmd("WebAuthn.disable", {})
         house.stop()
@@ -248,7 +250,7 @@ def test_cancelled_and_tried_again(screen, key):
     screen.presses("Add a passkey").reads("This was cancelled or took too long.")
     screen.is_sound("a cancelled passkey")
     key.knows_its_owner(True)
-    screen.presses("Continue").reads("Your passkey is ready.")
+    screen.presses("Add a passkey").reads("Your passkey is ready.")
 
 
 def test_lost_and_removed_by_the_phone(screen, key):
@@ -259,7 +261,14 @@ def test_lost_and_removed_by_the_phone(screen, key):
     screen.opens("/auth/account").presses("Remove: My phone").at("/auth/step").presses("I no longer have it").presses("Send code")
     screen.waits(lambda: screen.all("#code"), "the boxes")
     screen.enters(screen.house.code(screen.number)).reads("Choose the passkey to remove.")
-    # There is one, and it is chosen.
+    # There is one, and it is chosen: in the reader's own colours by the browser's own mark, and round where text is twice its size.
+    circle = "const mark = document.querySelector('input[type=radio]'); return [mark.offsetWidth - mark.offsetHeight, getComputedStyle(mark).appearance]"
+    screen.js("document.documentElement.style.fontSize = '200%'")
+    assert screen.js(circle) == [0, "none"]
+    screen.js("document.documentElement.style.fontSize = ''")
+    size, dark = screen.size, screen.dark
+    assert screen.looks(forced=True).js(circle) == [0, "auto"]
+    screen.looks(size, dark)
     screen.is_sound("the passkey that is lost").presses("Continue").at("/auth/account").reads("Passkey removed. Your other devices are signed out.")
     assert listed(screen) == [] and not screen.all("a[href*='flow=passkey_disable']")
 

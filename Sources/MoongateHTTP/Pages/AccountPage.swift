@@ -341,9 +341,12 @@ struct AccountPage: Sendable {
   /// The factors that protect the account.
   private func factorRows(_ account: Account, _ holdings: [ProviderName: [HeldItem]], _ words: Words, _ exchange: Exchange) -> [Row] {
     exchange.factors.sorted { ($0.pad == nil ? 1 : 0) < ($1.pad == nil ? 1 : 0) }.map { page in
-      var row = row(page, account, words, exchange)
-      row.items = (holdings[page.name] ?? []).map { item($0, page, words, exchange) }
-      row.hasItems = !row.items.isEmpty
+      let items = (holdings[page.name] ?? []).map { item($0, page, words, exchange) }
+      // Where each item leads to its own change and removal, the row does not repeat those links. "I no longer have it" on their pages leads to the reset.
+      let areLinked = !items.isEmpty && items.allSatisfy { !$0.links.isEmpty }
+      var row = row(page, account, areLinked: areLinked, words, exchange)
+      row.items = items
+      row.hasItems = !items.isEmpty
       return row
     }
   }
@@ -369,10 +372,12 @@ struct AccountPage: Sendable {
   }
 
   /// What a provider keeps for the account, with links to the flows that there are for it.
-  private func row(_ page: ProviderPage, _ account: Account, _ words: Words, _ exchange: Exchange) -> Row {
+  /// - Parameter areLinked: whether each thing that the provider keeps has links of its own.
+  private func row(_ page: ProviderPage, _ account: Account, areLinked: Bool, _ words: Words, _ exchange: Exchange) -> Row {
     let isSet = account.credentials.contains(page.name)
     let title = page.shortName(words)
-    let operations: [FlowPurpose.FactorOperation] = isSet ? (page.keepsSeveral ? [.set] : []) + [.change, .reset, .disable] : [.set]
+    let changes: [FlowPurpose.FactorOperation] = areLinked ? [] : [.change, .reset, .disable]
+    let operations = isSet ? (page.keepsSeveral ? [.set] : []) + changes : [.set]
     let links = operations.compactMap { operation -> Link? in
       guard let flow = exchange.generation.flow(for: .factor(page.name, operation))?.name, offers(flow, exchange) else { return nil }
       let purpose = FlowPurpose.factor(page.name, operation).step(of: page.name)

@@ -204,8 +204,10 @@ extension StepModel {
     let length = step?.fields.first { $0.name == "code" }?.length
     sentLine =
       sentTo == nil ? nil : words.text(step?.fields.first?.kind == .text ? "sent_characters" : "sent_digits", length: length ?? 6)
+    // Of what a provider says in favour of its factor people read before they set it up, whether they were offered it or chose it.
+    let recommends = purpose == .set && !form.flowPurpose.isReset && provider?.descriptor.words?.page["offer_help"] != nil
     instruction =
-      form.skip != nil && step == nil
+      (form.skip != nil || recommends) && step == nil
       ? words["offer_help"]
       : offered.isEmpty
         ? (isTold || sentTo != nil ? nil : provider?.descriptor.words.flatMap { $0.instruction.isEmpty ? nil : words.translated($0.instruction) })
@@ -229,9 +231,9 @@ extension StepModel {
     skip = form.skip
     item = form.item.map { Choice(name: $0.id, label: $0.name) }
     button =
-      step == nil && purpose != .prove
+      (step == nil && purpose != .prove) || ceremony?.call == CeremonyCall.create.rawValue
       ? provider?.link(to: purpose, words) ?? words[purpose.label]
-      : ceremony.flatMap { $0.call == CeremonyCall.create.rawValue ? nil : provider?.ceremonyButton.map(words.translated) } ?? words["continue"]
+      : ceremony.flatMap { _ in provider?.ceremonyButton.map(words.translated) } ?? words["continue"]
     notice = form.notice.map { words[$0] }
     problem =
       locked.map { words.text("locked", ["wait": words.wait($0)]) } ?? refusal.map { words.sentenceWithTries(of: $0) }

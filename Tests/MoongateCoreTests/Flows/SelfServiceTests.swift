@@ -145,12 +145,6 @@ import Testing
     let notices = desk.delivery.notices.dropFirst(before)
     #expect(notices.map(\.to) == ["+911111"])
     #expect(notices.first?.text.contains("\"google_oauth\" was disconnected from your account") == true)
-    // Once more: nothing is removed, and nothing is told.
-    let left = try #require(try await desk.store.sessions(of: own.account.id).first)
-    let again = try #require(try await desk.store.session(left.token))
-    #expect(try await desk.engine.disconnect("google_oauth", client: desk.client(session: again)).get() == nil)
-    await desk.engine.deliveriesEnd()
-    #expect(desk.delivery.notices.count == before + 1)
   }
 
   /// Attack, and mistake: the only way in is removed. Attack: a session that was left open removes one.
