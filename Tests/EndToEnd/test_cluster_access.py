@@ -4,7 +4,6 @@ taken over to another root domain are the same on all of them. `make soak` takes
 import asyncio
 import contextlib
 import http.client
-import itertools
 import os
 import re
 import statistics
@@ -79,11 +78,12 @@ def nodes(tmp_path_factory):
 
 
 class Watcher(threading.Thread):
-    """Asks one node for one page, again and again, until it is refused twice in a row; `last_pass` is when the last request that passed was sent."""
+    """Asks one node for one page, again and again, until it is refused twice in a row; `last_pass` is when the last request that passed was sent.
+    A node that cannot look into the store in time answers 503, which is neither."""
 
-    def __init__(self, node, path, credential):
+    def __init__(self, node, path, credential, refusal):
         super().__init__(daemon=True)
-        self.node, self.path = node, path
+        self.node, self.path, self.refusal = node, path, refusal
         self.headers = {"Host": f"{HOME}:{node.cluster.ports['front']}", "Authorization": f"Bearer {credential}"}
         self.last_pass, self.failure, self.passed, self.statuses = 0.0, None, threading.Event(), set()
 
@@ -101,8 +101,8 @@ class Watcher(threading.Thread):
                     self.passed.set()
                 elif self.passed.is_set():
                     self.statuses.add(answer.status)
-                    refused += 1
-                time.sleep(0.01)
+                    refused += answer.status == self.refusal
+                time.sleep(0.02)
         except Exception as failure:
             self.failure = failure
             self.passed.set()
@@ -150,7 +150,7 @@ class Sockets(threading.Thread):
 def end_access(nodes, path, credential, change, refusal):
     """Uses a page and a WebSocket at all nodes, makes the change, and waits until nobody passes anywhere.
     How long after the change's answer the last request passed, and the last socket was closed."""
-    watchers = [Watcher(node, f"{path}/x", credential) for node in nodes]
+    watchers = [Watcher(node, f"{path}/x", credential, refusal) for node in nodes]
     sockets = Sockets(nodes, f"{path}/ws", credential)
     for watcher in watchers:
         watcher.start()
@@ -166,7 +166,7 @@ def end_access(nodes, path, credential, change, refusal):
         thread.join(30)
         assert not thread.is_alive(), f"{path} does not end"
     assert [watcher.failure for watcher in watchers] == [None] * len(nodes)
-    assert {status for watcher in watchers for status in watcher.statuses} == {refusal}
+    assert {status for watcher in watchers for status in watcher.statuses} <= {refusal, 503}
     return max(watcher.last_pass for watcher in watchers) - changed, max(sockets.closed) - changed
 
 
@@ -200,19 +200,26 @@ class Lane:
 def test_no_group_or_token_passes_a_second_after_its_end(nodes, other_number):
     """Attack: who has been put out goes on at a node that has not heard of it, or in a socket that is open."""
     lanes = [Lane(nodes, other_number(), f"lane-{index}") for index in range(LANES)]
-    turns = itertools.count()
-    with ThreadPoolExecutor(LANES) as pool:
-        runs = [pool.submit(lambda lane: [lane.round(next(turns)) for _ in range(-(-ROUNDS // LANES))], lane) for lane in lanes]
-        rounds = [figures for run in runs for figures in run.result()]
-    print(f"\n{len(rounds)} rounds on three nodes; seconds after the change was confirmed:")
-    for what in rounds[0]:
-        took = sorted(figures[what] for figures in rounds)
-        print(f"{what:28} median {statistics.median(took):6.3f}   99 % {took[int(len(took) * 0.99)]:6.3f}   longest {took[-1]:6.3f}")
-    assert all(took <= BOUND for figures in rounds for took in figures.values())
+    rounds, turns = [], iter(range(ROUNDS))
+
+    def run(lane):
+        for turn in turns:
+            rounds.append(lane.round(turn))
+
+    try:
+        with ThreadPoolExecutor(LANES) as pool:
+            for running in [pool.submit(run, lane) for lane in lanes]:
+                running.result()
+    finally:
+        print(f"\n{len(rounds)} rounds on three nodes; seconds after the change was confirmed:")
+        for what in rounds[0] if rounds else ():
+            took = sorted(figures[what] for figures in rounds)
+            print(f"{what:28} median {statistics.median(took):6.3f}   99 % {took[int(len(took) * 0.99)]:6.3f}   longest {took[-1]:6.3f}", flush=True)
+    assert len(rounds) == ROUNDS and all(took <= BOUND for figures in rounds for took in figures.values())
 
 
 class Browser:
-    """Cookies by root domain: `cookie_domain` is not needed, since every answer here sets its own."""
+    """Cookies by host, which is enough here: no two hosts of one domain are asked."""
 
     def __init__(self, session):
         self.cookies = {HOME: {"moongate": session}, APP: {}}
