@@ -42,6 +42,17 @@ package final class Deliveries: DeliveryService {
     }
   }
 
+  /// As Prometheus reads it. A site that several settings name is as bad as the worst of them.
+  package var families: [MetricFamily] {
+    let states = Dictionary(known.withLock { $0 }.map(\.messenger.breaker).map { ($0.site, $0.state) }) { max($0, $1) }
+    return [
+      MetricFamily(
+        "moongate_delivery_breaker_state", .gauge,
+        "Whether messages go to a carrier or mail server: 0 they do; 1 one tries after failures; 2 none does, because of failures in a row.",
+        states.sorted { $0.key < $1.key }.map { MetricFamily.Sample([("site", $0.key)], Double($0.value)) })
+    ]
+  }
+
   /// nil for the outbox.
   private func carrier(for settings: DeliverySettings) -> (any MessageTransport)? {
     switch settings {

@@ -63,6 +63,7 @@ package final class Proxy: Sendable {
   let page: RefusalPage?
   let ownPrefixes: [String]
   let accessLog: AccessLog?
+  let upstreamFailures: UpstreamFailureLog
   private let connections = Atomic<Int>(0)
   private let loops = Mutex<[ObjectIdentifier: NIOLoopBound<ProxyLoop>]>([:])
 
@@ -73,6 +74,7 @@ package final class Proxy: Sendable {
   package init(_ dependencies: ProxyDependencies, ownPrefixes: [String] = [], accessLog: AccessLog? = nil, page: RefusalPage? = nil) {
     self.accessLog = accessLog
     self.dependencies = dependencies
+    upstreamFailures = UpstreamFailureLog(logger: dependencies.logger, clock: dependencies.clock)
     self.ownPrefixes = ownPrefixes
     self.page = page
     assertions = AssertionKeys(dependencies.keys, now: dependencies.clock.now())
@@ -116,6 +118,14 @@ package final class Proxy: Sendable {
       ]
     }
     return families
+  }
+
+  /// Tells how often upstreams failed whose minute is over; until the task is cancelled.
+  package func runFailureLog() async {
+    while !Task.isCancelled {
+      upstreamFailures.tellSuppressed()
+      try? await Task.sleep(for: .seconds(5))
+    }
   }
 
   /// Gives the access log all that is written and ends it; to be called at shutdown.

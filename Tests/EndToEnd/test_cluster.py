@@ -355,8 +355,8 @@ def test_the_key_is_rotated_while_all_serve(cluster, nodes, postgres, number, ot
         for node in nodes:
             published = requests.get(f"{node.url}/.well-known/moongate/jwks.json", timeout=10).json()["keys"]
             assert kid in {key["kid"] for key in published}
-    # The oldest key goes while nobody counts by it, and no other while somebody makes things with it.
-    told = keys("retire", old)
+    # The oldest key goes completely while nobody counts by it, and none while somebody makes things with it.
+    told = keys("retire", old, "--completely")
     assert told.returncode == 1 and "3 gateways serve from this store" in told.stderr, told.stderr
     shutil.copy2(file, copied)
     wait_for(lambda: known(new, old), "all to make things with the new key", 10)
@@ -383,7 +383,7 @@ def test_the_key_is_rotated_while_all_serve(cluster, nodes, postgres, number, ot
         node.tell(signal.SIGTERM)
     for node in nodes:
         node.end()
-    told = keys("retire", old)
+    told = keys("retire", old, "--completely")
     assert told.returncode == 0 and "Give every gateway the new key file" in told.stderr, told.stderr
     cluster.config = elsewhere
     refused = nodes[2].launch().program

@@ -39,10 +39,14 @@ package final class AuditTrail: Sendable {
   private let store: any AuditStore
   private let logger: Logger
   private let foldsFloods: Bool
+  private let signIns: SignInMetrics?
   private let state = Mutex(State())
 
-  /// - Parameter foldsFloods: whether a flood of refusals becomes one event; false where every decision is looked at, as in policy cases.
-  package init(store: any AuditStore, logger: Logger, foldsFloods: Bool = true) {
+  /// - Parameters:
+  ///   - foldsFloods: whether a flood of refusals becomes one event; false where every decision is looked at, as in policy cases.
+  ///   - signIns: counts refusals, one by one.
+  package init(store: any AuditStore, logger: Logger, foldsFloods: Bool = true, signIns: SignInMetrics? = nil) {
+    self.signIns = signIns
     self.store = store
     self.logger = logger
     self.foldsFloods = foldsFloods
@@ -52,7 +56,8 @@ package final class AuditTrail: Sendable {
   /// - Returns: the id under which the event is found: its own, or that of the flood of refusals that it counts in.
   @discardableResult
   package func record(_ event: AuditEvent) -> DecisionID {
-    state.withLock { state in
+    if event.kind == .refused { signIns?.note(refused: event) }
+    return state.withLock { state in
       guard event.kind == .refused else {
         state.add(event)
         return event.id

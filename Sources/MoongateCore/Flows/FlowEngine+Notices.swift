@@ -115,7 +115,8 @@ extension FlowEngine {
       channel: address.channel, to: address.to, subject: address.channel == .mail ? notice.subject(service: service, in: language) : nil,
       text: notice.text(service: service, by: address.channel, in: language))
     let failed = AuditEvent(
-      id: DecisionID(from: random), at: request.now, kind: .deliveryFailed, identifier: keys.logHash(address.to), detail: ["notice": notice.name])
+      id: DecisionID(from: random), at: request.now, kind: .deliveryFailed, identifier: keys.logHash(address.to),
+      detail: ["notice": notice.name, "request": request.client.decision.text])
     let speaking = speaking(messenger, language, request)
     let started = deliveries.start { [audit, logger] in
       do throws(DeliveryFault) {
@@ -124,7 +125,7 @@ extension FlowEngine {
         var failed = failed
         failed.detail["fault"] = error.reason
         audit.record(failed)
-        logger.error("a notice could not be delivered", metadata: ["fault": "\(error.reason)"])
+        logger.error("a notice could not be delivered", metadata: ["fault": "\(error.reason)", "decision": "\(failed.id)"])
       }
     }
     if !started { audit.record(failed) }

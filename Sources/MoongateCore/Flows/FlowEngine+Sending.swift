@@ -239,15 +239,17 @@ extension FlowEngine {
     let redaction = redaction(of: name, nil, [identifier], code: message, request)
     let tools = tools(for: provider, redaction, request)
     let descriptor = registry(request).descriptor(name)
-    return { [providerMetrics] () async in
+    return { [providerMetrics, sendMetrics] () async in
       let start = ContinuousClock.now
       do throws(DeliveryFault) {
         try await provider.deliver(message, to: identifier, with: tools)
         providerMetrics.record(.deliver, of: name, .delivered, since: start)
+        sendMetrics.record(name, to: identifier, isDelivered: true)
         return nil
       } catch {
         // A reason that was not declared is a fault like any other: nobody knows what it says of the person.
         let reason = error.declared.flatMap { descriptor?.deliveryReason($0) }
+        sendMetrics.record(name, to: identifier, isDelivered: false)
         providerMetrics.record(.deliver, of: name, reason == nil ? .fault : .undeliverable, since: start)
         // It goes into the log and the audit trail.
         return FailedDelivery(fault: redaction(error.reason), reason: reason)
@@ -259,7 +261,9 @@ extension FlowEngine {
   /// - Returns: its line of the audit trail.
   private func report(_ failed: FailedDelivery, of step: StepRecord, _ record: FlowRecord, id: FlowID, _ request: RequestContext) -> AuditEvent {
     var event = event(.deliveryFailed, request, record: record, id: id, step: step)
-    var metadata: Logger.Metadata = ["provider": "\(step.provider)", "fault": "\(failed.fault)"]
+    var metadata: Logger.Metadata = [
+      "provider": "\(step.provider)", "fault": "\(failed.fault)", "decision": "\(event.id)", "request": "\(request.client.decision)",
+    ]
     if let reason = failed.reason {
       event.detail["reason"] = reason.reason.rawValue
       event.detail["fault"] = failed.fault

@@ -21,6 +21,7 @@ package struct FlowEngine: Sendable {
   let deliveries = BackgroundDeliveries()
   /// What calls of providers have come to, for `/metrics`.
   package let providerMetrics = ProviderMetrics()
+  package let sendMetrics = SendMetrics()
   private let sharesFlows: Bool
   /// Those that messages can be in.
   let languages: any MessageLanguages

@@ -39,6 +39,17 @@ package final class HashingPool: HashingPermits {
 
   deinit { line.close() }
 
+  /// As Prometheus reads it.
+  package var families: [MetricFamily] {
+    let use = shares.use
+    return [
+      MetricFamily("moongate_hashing_waiting", .gauge, "PINs and passwords that wait for a hashing thread.", line.waiting),
+      MetricFamily("moongate_hashing_permits", .gauge, "Places taken by PINs and passwords; at the limit, others get 503.", use.taken),
+      MetricFamily("moongate_hashing_permits_limit", .gauge, "The most places for PINs and passwords at a time.", use.most),
+      MetricFamily("moongate_hashes_total", .counter, "PINs and passwords taken up by a hashing thread.", line.served),
+    ]
+  }
+
   package var hasRoom: Bool { shares.hasRoom }
 
   package func slot(for address: [UInt8], salt: [UInt8]?) async -> (any SecretHasher)? {

@@ -33,6 +33,9 @@ final class HashingShares: Sendable {
     share = max(1, most / 4)
   }
 
+  /// How many places are taken, and how many there are.
+  var use: (taken: Int, most: Int) { (state.withLock { $0.taken }, most) }
+
   var hasRoom: Bool { state.withLock { $0.taken < most } }
 
   func enter(_ address: [UInt8]) -> Entry {

@@ -7,33 +7,37 @@ struct DerivedKeys: Sendable {
   let name: String
   // Begun: the key's own blocks are hashed once, not for each code that is made with it.
   let codes: HMAC<SHA256>
-  let logs: HMAC<SHA256>
-  let counters: HMAC<SHA256>
+  let counting: CountingKeys
   let accessTokens: HMAC<SHA256>
+  let backups: HMAC<SHA256>
   let records: SymmetricKey
+  /// Seals what devices carry.
+  let devices: SymmetricKey
   let pepper: SymmetricKey
   /// Names the pepper in a hash that was made with it; says nothing about it.
   let pepperName: String
   let assertions: SymmetricKey
-  /// Tells stores that were made under another key from ours; says nothing about the key.
-  let fingerprint: [UInt8]
 
   /// - Parameter master: 32 bytes or more.
   init(_ master: [UInt8]) {
-    let root = SymmetricKey(data: master)
-    let derive = { (purpose: String) in
-      HKDF<SHA256>.deriveKey(inputKeyMaterial: root, salt: Data("moongate".utf8), info: Data(purpose.utf8), outputByteCount: 32)
-    }
+    let derive = { (purpose: String) in Self.derive(purpose, from: master) }
     name = Self.name(of: master)
     codes = HMAC(key: derive("code"))
-    logs = HMAC(key: derive("log"))
-    counters = HMAC(key: derive("counter"))
+    counting = CountingKeys(
+      name: name, logs: derive("log"), counters: derive("counter"),
+      fingerprint: derive("fingerprint").withUnsafeBytes { Array($0.prefix(CountingKeys.fingerprintLength)) })
     accessTokens = HMAC(key: derive("access token"))
+    backups = HMAC(key: derive("backup"))
     records = derive("record")
+    devices = derive("device")
     pepper = derive("pepper")
     pepperName = derive("pepper name").withUnsafeBytes { Base64URL.encode($0.prefix(6)) }
-    fingerprint = derive("fingerprint").withUnsafeBytes { Array($0.prefix(16)) }
     assertions = derive("assertion")
+  }
+
+  static func derive(_ purpose: String, from master: [UInt8]) -> SymmetricKey {
+    HKDF<SHA256>.deriveKey(
+      inputKeyMaterial: SymmetricKey(data: master), salt: Data("moongate".utf8), info: Data(purpose.utf8), outputByteCount: 32)
   }
 
   /// Eight hexadecimal digits.
@@ -65,12 +69,37 @@ struct DerivedKeys: Sendable {
     AccessTokenHash(key: name, bytes: accessTokens.code(of: Array(secret.reveal().utf8)))
   }
 
+  func seal(_ record: [UInt8], for owner: String) throws -> [UInt8] { try records.seal(record, for: owner) }
+
+  func open(_ sealed: [UInt8], for owner: String) throws -> [UInt8] { try records.open(sealed, for: owner) }
+}
+
+/// What must mean the same for as long as a store lives: what it counts by, what logs call people by, and by what it is known itself.
+struct CountingKeys: Sendable {
+  static let fingerprintLength = 16
+
+  /// Of the master key.
+  let name: String
+  let logs: HMAC<SHA256>
+  let counters: HMAC<SHA256>
+  /// Tells stores that were made under another key from ours; says nothing about the key.
+  let fingerprint: [UInt8]
+
+  init(name: String, logs: SymmetricKey, counters: SymmetricKey, fingerprint: [UInt8]) {
+    self.name = name
+    self.logs = HMAC(key: logs)
+    self.counters = HMAC(key: counters)
+    self.fingerprint = fingerprint
+  }
+}
+
+extension SymmetricKey {
   func seal(_ record: [UInt8], for owner: String) throws -> [UInt8] {
-    try Array(ChaChaPoly.seal(record, using: records, authenticating: Array(owner.utf8)).combined)
+    try Array(ChaChaPoly.seal(record, using: self, authenticating: Array(owner.utf8)).combined)
   }
 
   func open(_ sealed: [UInt8], for owner: String) throws -> [UInt8] {
-    try Array(ChaChaPoly.open(ChaChaPoly.SealedBox(combined: sealed), using: records, authenticating: Array(owner.utf8)))
+    try Array(ChaChaPoly.open(ChaChaPoly.SealedBox(combined: sealed), using: self, authenticating: Array(owner.utf8)))
   }
 }
 

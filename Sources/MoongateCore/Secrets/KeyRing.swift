@@ -15,23 +15,29 @@ package final class KeyRing: Sendable {
   /// The keys at one moment.
   private final class Keys: Sendable {
     let current: DerivedKeys
-    let oldest: DerivedKeys
-    /// The current key first: most of what is opened was made with it.
+    let counting: CountingKeys
+    /// The current key first: most of what is opened was made with it. Without those that are retired.
     let all: [DerivedKeys]
+    let retired: [RetiredKey]
+    /// Of all keys, retired ones too, the oldest first.
+    let fingerprints: [(name: String, fingerprint: [UInt8])]
 
     init(_ masters: MasterKeys) {
-      let derived = masters.members.map { DerivedKeys($0.master) }
-      let place = masters.members.firstIndex { $0.role == .current } ?? 0
+      let members = masters.members.filter { $0.rest == nil }
+      let derived = members.map { DerivedKeys($0.master) }
+      let place = members.firstIndex { $0.role == .current } ?? 0
       current = derived[place]
-      oldest = derived[0]
       all = [derived[place]] + derived[..<place].reversed() + derived[(place + 1)...]
+      retired = masters.members.compactMap(\.rest)
+      counting = masters.oldest.rest?.counting ?? derived[0].counting
+      fingerprints = retired.map { ($0.name, $0.counting.fingerprint) } + derived.map { ($0.name, $0.counting.fingerprint) }
     }
   }
 
   private let keys: Mutex<Keys>
   private var all: [DerivedKeys] { keys.withLock { $0 }.all }
   private var current: DerivedKeys { keys.withLock { $0 }.current }
-  private var oldest: DerivedKeys { keys.withLock { $0 }.oldest }
+  private var counting: CountingKeys { keys.withLock { $0 }.counting }
 
   package init(_ masters: MasterKeys) { keys = Mutex(Keys(masters)) }
 
@@ -45,13 +51,13 @@ package final class KeyRing: Sendable {
   package func replace(by masters: MasterKeys) -> Bool {
     let new = Keys(masters)
     return keys.withLock { keys in
-      guard new.oldest.fingerprint == keys.oldest.fingerprint else { return false }
+      guard new.counting.fingerprint == keys.counting.fingerprint else { return false }
       keys = new
       return true
     }
   }
 
-  /// The names of all keys, the current one first.
+  /// The names of all keys that open things, the current one first.
   package var names: [String] { all.map(\.name) }
 
   /// The name of the key with which all is made now.
@@ -59,15 +65,19 @@ package final class KeyRing: Sendable {
   /// Names the current pepper in a hash that is made with it; says nothing about it.
   package var pepperName: String { current.pepperName }
   /// Tells stores that were made under another key from ours; says nothing about the key.
-  package var fingerprint: [UInt8] { oldest.fingerprint }
+  package var fingerprint: [UInt8] { counting.fingerprint }
   /// The name of the key by which is counted.
-  package var oldestName: String { oldest.name }
+  package var oldestName: String { counting.name }
 
   /// The name of the key of the ring by which a store was made that has this fingerprint; nil where none of them is it.
-  package func holder(of fingerprint: [UInt8]) -> String? { all.first { $0.fingerprint == fingerprint }?.name }
+  package func holder(of fingerprint: [UInt8]) -> String? {
+    keys.withLock { $0 }.fingerprints.first { $0.fingerprint == fingerprint }?.name
+  }
 
   /// The fingerprint of the stores that are made by the named key of the ring.
-  package func fingerprint(of name: String) -> [UInt8]? { all.first { $0.name == name }?.fingerprint }
+  package func fingerprint(of name: String) -> [UInt8]? {
+    keys.withLock { $0 }.fingerprints.first { $0.name == name }?.fingerprint
+  }
 
   /// The key that signs `X-Moongate-Assertion` (ES256) in a period; which one it is depends on nothing else.
   package func assertionKey(period: Int64) -> P256.Signing.PrivateKey { current.assertionKey(period: period) }
@@ -99,18 +109,28 @@ package final class KeyRing: Sendable {
   /// All forms in which it may be stored: under each key of the ring, the current one first.
   package func accessTokenHashes(_ secret: SecretText) -> [AccessTokenHash] { all.map { $0.accessTokenHash(secret) } }
 
+  // MARK: backups
+
+  /// Begins the authentication code of a backup of the store.
+  /// - Parameter name: the key that the backup names; nil: the current one, for a backup that is made.
+  /// - Returns: nil where the ring has no key of this name.
+  package func backupCode(by name: String? = nil) -> HMAC<SHA256>? {
+    guard let name else { return current.backups }
+    return all.first { $0.name == name }?.backups
+  }
+
   // MARK: what stays as long as the store
 
   /// What a log or an event may say of an identifier: the same person gives the same text, which tells nothing else.
   package func logHash(_ identifier: String) -> String {
-    Base64URL.encode(oldest.logs.code(of: Array(identifier.utf8), length: 9))
+    Base64URL.encode(counting.logs.code(of: Array(identifier.utf8), length: 9))
   }
 
   /// The form in which a passed step keeps the identifier that it proved.
   package func proofHash(of identifier: Identifier) -> String { logHash("\(identifier.kind.rawValue) \(identifier.value)") }
 
   /// The row of a counter in the ledger: what is counted by, without saying who it is.
-  package func counterKey(_ parts: [[UInt8]]) -> [UInt8] { oldest.counters.code(ofParts: parts, length: 20) }
+  package func counterKey(_ parts: [[UInt8]]) -> [UInt8] { counting.counters.code(ofParts: parts, length: 20) }
 
   // MARK: peppers
 
@@ -131,6 +151,21 @@ package final class KeyRing: Sendable {
   package func peppering(_ record: [UInt8]) -> Set<String> {
     let text = Data(record)
     return Set(all.filter { text.range(of: Data("keyid=\($0.pepperName)".utf8)) != nil }.map(\.name))
+  }
+
+  // MARK: devices
+
+  /// Seals what a device carries.
+  func sealDevice(_ bytes: [UInt8], for owner: String) throws -> [UInt8] { try current.devices.seal(bytes, for: owner) }
+
+  /// Opens what a device carries: under any key of the ring, and under one that is retired until such marks have aged out.
+  func openDevice(_ sealed: [UInt8], for owner: String, at now: Timestamp) -> [UInt8]? {
+    let keys = keys.withLock { $0 }
+    for key in keys.all.map(\.devices) + keys.retired.compactMap({ $0.deviceKey(at: now) }) {
+      if let bytes = try? key.open(sealed, for: owner) { return bytes }
+    }
+    // Marks of before were sealed like records.
+    return try? open(sealed, for: owner)
   }
 
   // MARK: sealed records

@@ -1,10 +1,12 @@
 /// The master keys of an installation, the oldest first: what a key file holds.
 ///
-/// A file holds either one key, whatever bytes it has, or a ring, a line each: `former NAME KEY`, then `current NAME KEY`, then
+/// A file holds either one key, whatever bytes it has, or a ring, a line each: `former NAME KEY` and `retired NAME REST`, then `current NAME KEY`, then
 /// `coming NAME KEY`. The key is in base64url; the name follows from it, so that a line that was cut or mixed up is found.
 package struct MasterKeys: Sendable {
   /// What a key is for.
   package enum Role: String, Sendable, CaseIterable {
+    /// Gone, but for what counts, and what recognises devices (`RetiredKey`).
+    case retired
     /// What was made with it stays good.
     case former
     /// All is made with it.
@@ -17,13 +19,26 @@ package struct MasterKeys: Sendable {
   package struct Member: Sendable, CustomStringConvertible, CustomReflectable {
     package let name: String
     package fileprivate(set) var role: Role
+    /// Empty where it is retired.
     let master: [UInt8]
+    /// What is left of one that is retired.
+    let rest: RetiredKey?
 
     fileprivate init(_ master: [UInt8], _ role: Role) {
       name = DerivedKeys.name(of: master)
       self.role = role
       self.master = master
+      rest = nil
     }
+
+    fileprivate init(_ rest: RetiredKey) {
+      name = rest.name
+      role = .retired
+      master = []
+      self.rest = rest
+    }
+
+    fileprivate var line: String { "\(role.rawValue) \(name) \(rest?.text ?? Base64URL.encode(master))\n" }
 
     package var description: String { "\(role.rawValue) \(name)" }
     package var customMirror: Mirror { Mirror(self, children: []) }
@@ -78,24 +93,31 @@ package struct MasterKeys: Sendable {
     _ words: [Substring], line: Int, after before: [Member], at numbers: [Int]
   ) throws(KeyRingError) -> Member {
     guard words.count == 3, let role = Role(rawValue: String(words[0])) else {
-      throw .malformed(line: line, "a line of a ring is `former`, `current` or `coming`, the key's name, and the key")
+      throw .malformed(line: line, "a line of a ring is `former`, `retired`, `current` or `coming`, the key's name, and the key")
     }
-    guard let master = Base64URL.decode(String(words[2])), DerivedKeys.name(of: master) == words[1] else {
-      throw .malformed(line: line, "its key does not go with its name: one of them was cut or changed")
-    }
-    guard master.count >= shortest else { throw .malformed(line: line, "its key has under \(shortest) bytes") }
-    let member = Member(master, role)
+    let member = try member(role, named: words[1], words[2], line: line)
     if let same = before.firstIndex(where: { $0.name == member.name }) {
       throw .malformed(line: line, "it has the same key as line \(numbers[same])")
     }
-    let last = before.last?.role ?? .former
-    switch (last, role) {
+    let last = before.last?.role.place ?? .former
+    switch (last, role.place) {
     case (.current, .current): throw .malformed(line: line, "a second current key: there is one")
     case (.current, .former), (.coming, .former), (.coming, .current):
       throw .malformed(line: line, "former keys stand before the current one, coming ones after it, the oldest first")
     case (.former, .coming): throw .malformed(line: line, "a coming key before there is a current one")
     default: return member
     }
+  }
+
+  private static func member(_ role: Role, named name: Substring, _ text: Substring, line: Int) throws(KeyRingError) -> Member {
+    let mixedUp = KeyRingError.malformed(line: line, "its key does not go with its name: one of them was cut or changed")
+    if role == .retired {
+      guard let rest = RetiredKey(reading: String(text), name: String(name)) else { throw mixedUp }
+      return Member(rest)
+    }
+    guard let master = Base64URL.decode(String(text)), DerivedKeys.name(of: master) == name else { throw mixedUp }
+    guard master.count >= shortest else { throw .malformed(line: line, "its key has under \(shortest) bytes") }
+    return Member(master, role)
   }
 
   /// The current key.
@@ -105,7 +127,7 @@ package struct MasterKeys: Sendable {
 
   /// The ring as its file holds it.
   package var text: String {
-    members.map { "\($0.role.rawValue) \($0.name) \(Base64URL.encode($0.master))\n" }.joined()
+    members.map(\.line).joined()
   }
 
   // MARK: changing
@@ -132,6 +154,20 @@ package struct MasterKeys: Sendable {
     return ring
   }
 
+  /// The ring in which only that is left of the named former key by which is counted and devices are recognised. What is left of others, and of no use
+  /// any more, is removed.
+  /// - Parameter recognising: whether devices that carry its mark are known for as long as a mark is good; not where somebody else has the key.
+  /// - Returns: nil where the ring has no former key of the name.
+  package func retiring(_ name: String, recognising: Bool, at now: Timestamp) -> Self? {
+    guard let place = members.firstIndex(where: { $0.name == name && $0.role == .former }) else { return nil }
+    var ring = self
+    let until = recognising ? now + DeviceToken.lifetime : Timestamp(milliseconds: 0)
+    ring.members[place] = Member(RetiredKey(members[place].master, devicesUntil: until))
+    let oldest = ring.oldest.name
+    ring.members.removeAll { member in member.name != oldest && member.rest.map { $0.devicesUntil <= now } ?? false }
+    return ring
+  }
+
   /// The ring without the named key; nil where it is the current one, or not there.
   package func without(_ name: String) -> Self? {
     guard members.contains(where: { $0.name == name && $0.role != .current }) else { return nil }
@@ -139,6 +175,11 @@ package struct MasterKeys: Sendable {
     ring.members.removeAll { $0.name == name }
     return ring
   }
+}
+
+extension MasterKeys.Role {
+  /// Retired keys stand where former ones do.
+  fileprivate var place: Self { self == .retired ? .former : self }
 }
 
 /// What keeps master keys from being used. Never says a byte of them.

@@ -66,7 +66,7 @@ extension KeyRing {
   /// - Returns: nil where it is forged, damaged, another installation's, or too old.
   func device(_ text: SecretText?, at now: Timestamp) -> DeviceToken? {
     guard let text = text?.reveal(), text.utf8.count <= 1024, let sealed = Base64URL.decode(text),
-      let bytes = try? open(sealed, for: Self.deviceOwner)
+      let bytes = openDevice(sealed, for: Self.deviceOwner, at: now)
     else { return nil }
     return DeviceToken(bytes: bytes, at: now)
   }
@@ -85,6 +85,6 @@ extension KeyRing {
   /// The token of a device that has just passed the providers for the account.
   package func remember(_ device: DeviceToken, _ account: String, _ providers: [ProviderName], at now: Timestamp) throws -> SecretText {
     let marks = [DeviceToken.mark(self, account, nil)] + providers.map { DeviceToken.mark(self, account, $0) }
-    return SecretText(Base64URL.encode(try seal(device.adding(marks, at: now).bytes, for: Self.deviceOwner)))
+    return SecretText(Base64URL.encode(try sealDevice(device.adding(marks, at: now).bytes, for: Self.deviceOwner)))
   }
 }

@@ -24,6 +24,17 @@ final class GuardedMessenger: Messenger {
     state = Mutex(State(queue: SendQueue(most: carrier.most)))
   }
 
+  /// Where it sends, and whether messages go there now: 0 closed (they go), 1 half open (one tries), 2 open (none goes).
+  var breaker: (site: String, state: Int) {
+    let state =
+      switch state.withLock({ $0.circuit.state }) {
+      case .closed: 0
+      case .halfOpen: 1
+      case .open: 2
+      }
+    return (carrier.site, state)
+  }
+
   func send(_ message: Message) async throws(DeliveryFault) {
     // Before the line: nobody waits for a site that is known to be down.
     if case .open(let until) = state.withLock({ $0.circuit.state }), clock.now() < until { throw closed(until) }

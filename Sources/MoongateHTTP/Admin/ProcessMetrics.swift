@@ -22,6 +22,21 @@ enum ProcessMetrics {
     if let open = try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count {
       families.append(MetricFamily("process_open_fds", .gauge, "Files and sockets that are open.", open))
     }
+    if let start {
+      families.append(
+        MetricFamily("process_start_time_seconds", .gauge, "When this process started, in Unix time.", [MetricFamily.Sample([], start)]))
+    }
     return families
   }
+
+  /// The 22nd field of /proc/self/stat, in ticks since the machine started; its name, in brackets, may hold spaces.
+  private static let start: Double? = {
+    guard let stat = try? String(contentsOfFile: "/proc/self/stat", encoding: .utf8), let name = stat.lastIndex(of: ")"),
+      let machine = try? String(contentsOfFile: "/proc/stat", encoding: .utf8)
+    else { return nil }
+    let fields = stat[stat.index(after: name)...].split(separator: " ")
+    let boot = machine.split(separator: "\n").first { $0.hasPrefix("btime ") }?.split(separator: " ").last.flatMap { Double($0) }
+    guard let boot, fields.count > 19, let ticks = Double(fields[19]) else { return nil }
+    return boot + ticks / Double(sysconf(Int32(_SC_CLK_TCK)))
+  }()
 }

@@ -24,8 +24,7 @@ extension ClientConnection {
   private func attempt() {
     guard phase == .exchanging, let route = exchange.route else { return }
     guard exchange.tried < route.targets.count else {
-      let code: RefusalCode = exchange.hasTimedOut ? .upstreamTimeout : .upstreamUnavailable
-      return refuse(code, detail: ["upstream": upstreamNames(route), "reason": exchange.hasTimedOut ? "it does not answer" : "it cannot be reached"])
+      return refuse(route, exchange.hasTimedOut ? .timeout : .unreachable)
     }
     let target = route.targets[exchange.order.isEmpty ? 0 : exchange.order[exchange.tried]]
     let now = loop.now
@@ -220,19 +219,21 @@ extension ClientConnection {
   func upstreamFailed(_ failure: UpstreamFailure, _ connection: UpstreamConnection) {
     guard connection === upstream, let route = exchange.route else { return }
     dropUpstream()
-    let names = upstreamNames(route)
     if exchange.answerHasBegun {
       // Attack (or accident): half an answer that looks whole. The client must see that it is not.
-      exchange.decision = record(.upstreamUnavailable, detail: ["upstream": names, "reason": "it died inside its answer"])
+      let cause = UpstreamFailureLog.Cause.cut
+      let decision = record(.upstreamUnavailable, detail: ["upstream": upstreamNames(route), "reason": cause.words])
+      exchange.decision = decision
+      report(cause, cause.words, route, decision)
       return abort()
     }
     // A connection that has been used before may end because it was idle; anything else says that something is wrong over there.
     if case .closed = failure, exchange.isReused {} else { connection.target.failed(at: loop.now) }
     switch failure {
-    case .silent: refuse(.upstreamTimeout, detail: ["upstream": names, "reason": "it does not answer"])
-    case .unreadable(let reason): refuse(.upstreamUnavailable, detail: ["upstream": names, "reason": reason])
+    case .silent: refuse(route, .timeout)
+    case .unreadable(let reason): refuse(route, .unreadable, reason: reason)
     case .closed:
-      guard exchange.isRepeatable else { return refuse(.upstreamUnavailable, detail: ["upstream": names, "reason": "it closed the connection"]) }
+      guard exchange.isRepeatable else { return refuse(route, .closed) }
       if exchange.isReused {
         // It may have been closed before the request reached it: once more, on a connection of its own.
         exchange.needsFreshConnection = true
@@ -241,6 +242,19 @@ extension ClientConnection {
       }
       attempt()
     }
+  }
+
+  /// Refuses a request that no upstream answered, counts it, and logs it.
+  private func refuse(_ route: RoutePlan, _ cause: UpstreamFailureLog.Cause, reason: String? = nil) {
+    let reason = reason ?? cause.words
+    exchange.upstreamFailure = (cause, reason)
+    refuse(cause == .timeout ? .upstreamTimeout : .upstreamUnavailable, detail: ["upstream": upstreamNames(route), "reason": reason])
+  }
+
+  func report(_ cause: UpstreamFailureLog.Cause, _ reason: String, _ route: RoutePlan, _ decision: DecisionID) {
+    loop.numbers.count(route.place, cause)
+    loop.proxy.upstreamFailures.report(
+      cause, upstream: upstreamNames(route), route: loop.numbers.label(route.place), reason: reason, decision: decision)
   }
 
   private func isEventStream(_ head: ResponseHead) -> Bool {

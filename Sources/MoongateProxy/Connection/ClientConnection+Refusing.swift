@@ -22,6 +22,10 @@ extension ClientConnection {
     if let fault { detail["fault"] = fault.description }
     let decision = record(code, detail: detail, account: account ?? visitor?.account.id)
     exchange.decision = decision
+    if let (cause, reason) = exchange.upstreamFailure, let route = exchange.route {
+      exchange.upstreamFailure = nil
+      report(cause, reason, route, decision)
+    }
     if let fault { loop.proxy.dependencies.policyFaults.report(fault, rule: detail["rule"], decision: decision) }
     exchange.outcome = code.status < 500 ? .refused : .failed
     var sentence = sentence

@@ -15,6 +15,14 @@ extension EventLoopMetrics {
         "moongate_request_duration_seconds", .histogram, "From a request's first byte to its answer's last, by route.",
         routes.filter { !$0.duration.isEmpty }.flatMap { $0.duration.samples([("route", $0.label)]) }),
       MetricFamily(
+        "moongate_upstream_errors_total", .counter,
+        "Requests without a whole answer, by route and cause: unreachable, timeout, closed, unreadable, or cut (inside the answer).",
+        routes.flatMap { route in
+          zip(UpstreamFailureLog.Cause.allCases, route.upstreamErrors).filter { $0.1 > 0 }.map { cause, count in
+            Sample([("route", route.label), ("cause", cause.rawValue)], Double(count))
+          }
+        }),
+      MetricFamily(
         "moongate_open_connections", .gauge, "Connections of clients, by protocol.",
         Wire.allCases.map { Sample([("protocol", $0.name)], Double(connections[$0].now)) }),
       MetricFamily(

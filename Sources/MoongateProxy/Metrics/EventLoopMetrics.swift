@@ -73,15 +73,19 @@ struct EventLoopMetrics: Sendable {
     /// By outcome and class of status, five classes each.
     var counts: [UInt64]
     var duration = DurationHistogram()
+    /// By cause.
+    var upstreamErrors: [UInt64]
 
     init(_ label: String) {
       self.label = label
       counts = Array(repeating: 0, count: Outcome.allCases.count * 5)
+      upstreamErrors = Array(repeating: 0, count: UpstreamFailureLog.Cause.allCases.count)
     }
 
     mutating func merge(_ other: Self) {
       for index in counts.indices { counts[index] += other.counts[index] }
       duration.merge(other.duration)
+      for index in upstreamErrors.indices { upstreamErrors[index] += other.upstreamErrors[index] }
     }
   }
 
@@ -146,6 +150,14 @@ struct EventLoopMetrics: Sendable {
     routes[place].counts[outcome.rawValue * 5 + min(max(status / 100, 1), 5) - 1] += 1
     routes[place].duration.record(nanoseconds: nanoseconds)
   }
+
+  mutating func count(_ place: Int, _ cause: UpstreamFailureLog.Cause) {
+    guard let index = UpstreamFailureLog.Cause.allCases.firstIndex(of: cause) else { return }
+    routes[place].upstreamErrors[index] += 1
+  }
+
+  /// The name of the route that is counted there.
+  func label(_ place: Int) -> String { routes[place].label }
 
   mutating func merge(_ other: Self) {
     for (index, route) in other.routes.enumerated() {

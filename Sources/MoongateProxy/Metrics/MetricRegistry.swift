@@ -23,7 +23,10 @@ package final class MetricRegistry: MetricsFactory {
   private let series = Mutex<[Key: Series]>([:])
   private let beyond = Number()
 
-  package init() {}
+  /// Help texts, by name; others say which library counts.
+  private let help: [String: String]
+
+  package init(help: [String: String] = [:]) { self.help = help }
 
   /// All that was counted, by name.
   package var families: [MetricFamily] {
@@ -44,7 +47,7 @@ package final class MetricRegistry: MetricsFactory {
           samples += times.histogram.samples(labels)
         }
       }
-      return MetricFamily(Self.name(label), kind, "Counted by swift-metrics under \(label).", samples)
+      return MetricFamily(Self.name(label), kind, help[label] ?? "Counted by a library under \(label).", samples)
     }
   }
 

@@ -25,6 +25,8 @@ package final class ServerTLS: Sendable {
 
   private struct State {
     var context: NIOSSLContext
+    /// When the first certificate of the chain ends, in Unix time.
+    var expiry: Int64?
     var version: Version
     var problem: Problem?
   }
@@ -34,11 +36,21 @@ package final class ServerTLS: Sendable {
   /// - Throws: where certificate and key cannot be used together.
   package init(_ files: TLSFiles) throws(Problem) {
     let version = Self.version(of: files)
-    state = Mutex(State(context: try Self.context(files), version: version))
+    let (context, expiry) = try Self.context(files)
+    state = Mutex(State(context: context, expiry: expiry, version: version))
   }
 
   /// What the next connection is served with.
   var context: NIOSSLContext { state.withLock { $0.context } }
+
+  /// As Prometheus reads it.
+  package var families: [MetricFamily] {
+    guard let expiry = state.withLock({ $0.expiry }) else { return [] }
+    return [
+      MetricFamily(
+        "moongate_certificate_expiry_timestamp_seconds", .gauge, "When the certificate that new connections are given ends, in Unix time.", expiry)
+    ]
+  }
 
   /// Whether the files are no longer those that were read last.
   package func hasChanged(_ files: TLSFiles) -> Bool {
@@ -51,13 +63,13 @@ package final class ServerTLS: Sendable {
   package func reload(_ files: TLSFiles) -> Problem? {
     let version = Self.version(of: files)
     if let known = state.withLock({ $0.version == version ? $0 : nil }) { return known.problem }
-    let made: Result<NIOSSLContext, Problem>
+    let made: Result<(NIOSSLContext, Int64?), Problem>
     do throws(Problem) { made = .success(try Self.context(files)) } catch { made = .failure(error) }
     return state.withLock { state in
       state.version = version
       switch made {
-      case .success(let context):
-        state.context = context
+      case .success(let (context, expiry)):
+        (state.context, state.expiry) = (context, expiry)
         state.problem = nil
       case .failure(let problem): state.problem = problem
       }
@@ -74,15 +86,16 @@ package final class ServerTLS: Sendable {
     .TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384, .TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256, .TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
   ]
 
-  private static func context(_ files: TLSFiles) throws(Problem) -> NIOSSLContext {
+  private static func context(_ files: TLSFiles) throws(Problem) -> (NIOSSLContext, expiry: Int64?) {
     do {
-      let chain = try NIOSSLCertificate.fromPEMFile(files.certificate).map { NIOSSLCertificateSource.certificate($0) }
+      let certificates = try NIOSSLCertificate.fromPEMFile(files.certificate)
+      let chain = certificates.map { NIOSSLCertificateSource.certificate($0) }
       let key = try NIOSSLPrivateKey(file: files.key, format: .pem)
       var configuration = TLSConfiguration.makeServerConfiguration(certificateChain: chain, privateKey: .privateKey(key))
       configuration.minimumTLSVersion = .tlsv12
       configuration.cipherSuiteValues = tls12Suites
       configuration.applicationProtocols = ApplicationProtocolNegotiation.supported
-      return try NIOSSLContext(configuration: configuration)
+      return (try NIOSSLContext(configuration: configuration), certificates.map { Int64($0.notValidAfter) }.min())
     } catch {
       throw Problem(
         description: "The certificate \(files.certificate) and the key \(files.key), `tls` in gateway.lua, cannot be used together: \(error)")

@@ -67,6 +67,11 @@ package struct StoreCopier: Sendable {
   /// - Parameter told: called with each table once it was copied; nothing of it counts until all are.
   /// - Throws: `CopyRefusal`, `StoreRefusal` or `StoreFault`; then the target is as empty as it was.
   package func copy(to target: StoreCopier, told: (CopiedTable) -> Void) throws {
+    try copy(to: target, CopyExtent(), told: told)
+  }
+
+  /// - Parameter extent: what is copied, and whether the source may change meanwhile.
+  func copy(to target: StoreCopier, _ extent: CopyExtent, told: (CopiedTable) -> Void) throws {
     guard let version = try vault.version(), version > 0 else { throw CopyRefusal.nothingThere(name: name) }
     guard version == Schema.version else { throw CopyRefusal.olderSchema(name: name, found: version, known: Schema.version) }
     switch try target.version() {
@@ -76,16 +81,18 @@ package struct StoreCopier: Sendable {
     }
     try withoutActuallyEscaping(told) { told in
       switch (kind, target.kind) {
-      case (.sqlite(let source), .sqlite(let target)): try Self.copy(source, to: target, told)
-      case (.sqlite(let source), .postgres(let target)): try Self.copy(source, to: target, told)
-      case (.postgres(let source), .sqlite(let target)): try Self.copy(source, to: target, told)
-      case (.postgres(let source), .postgres(let target)): try Self.copy(source, to: target, told)
+      case (.sqlite(let source), .sqlite(let target)): try Self.copy(source, to: target, extent, told)
+      case (.sqlite(let source), .postgres(let target)): try Self.copy(source, to: target, extent, told)
+      case (.postgres(let source), .sqlite(let target)): try Self.copy(source, to: target, extent, told)
+      case (.postgres(let source), .postgres(let target)): try Self.copy(source, to: target, extent, told)
       }
     }
   }
 
-  private static func copy(_ source: some StoreSnapshot, to target: some StoreSnapshot, _ told: @escaping (CopiedTable) -> Void) throws {
-    try source.read(NobodyServes(name: source.name))
-    try source.read(CopySource(source: source, target: target, told: told))
+  private static func copy(
+    _ source: some StoreSnapshot, to target: some StoreSnapshot, _ extent: CopyExtent, _ told: @escaping (CopiedTable) -> Void
+  ) throws {
+    if !extent.followsWrites { try source.read(NobodyServes(name: source.name)) }
+    try source.read(CopySource(source: source, target: target, extent: extent, told: told))
   }
 }

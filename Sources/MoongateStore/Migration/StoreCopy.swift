@@ -42,15 +42,25 @@ package enum CopyRefusal: Error, Sendable, Equatable, CustomStringConvertible {
   }
 }
 
+/// What a copy takes along, and what it may find on either side.
+struct CopyExtent: Sendable {
+  var tables = Schema.moved
+  /// Whether the source may be written to meanwhile: the copy is a backup, as old as its beginning.
+  var followsWrites = false
+  /// Whether what the target holds is deleted first, in the same transaction.
+  var replaces = false
+}
+
 /// Reads one state of the source, whatever is written meanwhile, and hands it on.
 struct CopySource<Source: StoreSnapshot, Target: StoreSnapshot>: SnapshotWork {
   let source: Source
   let target: Target
+  let extent: CopyExtent
   let told: (CopiedTable) -> Void
 
   func run(_ rows: some SQLTransaction) throws {
     try rows.takeTime()
-    try target.write(CopyRows(source: rows, name: target.name, told: told, confirm: confirm))
+    try target.write(CopyRows(source: rows, name: target.name, extent: extent, told: told, confirm: extent.followsWrites ? { _ in } : confirm))
   }
 
   /// What was written to the source since the copy began would be lost with it, silently, and so would what a gateway writes next: its gateways write
@@ -70,6 +80,7 @@ private struct CopyRows<Source: SQLTransaction>: SnapshotWork {
 
   let source: Source
   let name: String
+  let extent: CopyExtent
   let told: (CopiedTable) -> Void
   let confirm: ([CopiedTable]) throws -> Void
 
@@ -78,10 +89,13 @@ private struct CopyRows<Source: SQLTransaction>: SnapshotWork {
     // A gateway that starts on the target meanwhile waits until it is whole. SQLite lets nobody else in anyway.
     if rows.dialect == .postgres { try rows.run("LOCK TABLE \(Schema.tables.map(\.name).joined(separator: ", ")) IN SHARE ROW EXCLUSIVE MODE") }
     try NobodyServes(name: name).run(rows)
+    if extent.replaces {
+      for table in Schema.tables.reversed() { try rows.run("DELETE FROM \(table.name)") }
+    }
     for table in Schema.moved where try rows.row("SELECT 1 FROM \(table.name) LIMIT 1") != nil {
       throw CopyRefusal.notEmpty(name: name, table: table.name)
     }
-    let copied = try Schema.moved.map { table in
+    let copied = try extent.tables.map { table in
       let written = try copy(table, rows)
       guard try TableReader(table).digest(rows) == written else { throw CopyRefusal.differs(table: table.name) }
       told(written)

@@ -29,6 +29,7 @@ package struct SQLStoreMemory: Sendable {
   let pruning = Pruning()
   let decoded = DecodedFlows()
   let origins = FlowOrigins()
+  let timing = StoreTiming()
   /// Tells which lines of the audit trail this process has stored.
   package let recorded = RecordedEvents()
   /// Tells this process's own changes of sessions before `apply` returns.
@@ -60,7 +61,9 @@ extension SQLStore {
   package func apply(_ changes: [Change], at now: Timestamp) async throws(StoreFault) -> ApplyResult {
     do {
       let prepared = try await blankingTrail(of: try changes.map(PreparedChange.init), at: now)
-      let (locks, sessions) = try await database.write(at: now) { rows in try PreparedChange.apply(prepared, at: now, rows) }
+      let (locks, sessions) = try await memory.timing.record(.write) {
+        try await database.write(at: now) { rows in try PreparedChange.apply(prepared, at: now, rows) }
+      }
       await memory.committed.tell(sessions)
       for traces in prepared.compactMap(\.traces) { try await delete(traces, at: now) }
       if prepared.contains(where: { $0.forgotten != nil }) { await database.forgetDeleted() }
@@ -121,13 +124,13 @@ extension SQLStore {
   }
 
   func read<Value: Sendable>(_ body: @escaping @Sendable (Database.Transaction) throws -> Value) async throws(StoreFault) -> Value {
-    do { return try await database.read(body) } catch { throw StoreFault(error) }
+    do { return try await memory.timing.record(.read) { try await database.read(body) } } catch { throw StoreFault(error) }
   }
 
   func write<Value: Sendable>(
     at moment: Timestamp, _ body: @escaping @Sendable (Database.Transaction) throws -> Value
   ) async throws(StoreFault) -> Value {
-    do { return try await database.write(at: moment, body) } catch { throw StoreFault(error) }
+    do { return try await memory.timing.record(.write) { try await database.write(at: moment, body) } } catch { throw StoreFault(error) }
   }
 
   private func decode<Value: Decodable>(_ type: Value.Type, _ json: [UInt8]) throws(StoreFault) -> Value {

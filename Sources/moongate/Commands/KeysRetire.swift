@@ -8,25 +8,40 @@ struct RetireKey: AsyncParsableCommand {
     commandName: "retire", abstract: "Take a key out of the ring, once nothing needs it any more.",
     discussion: """
       No gateway may still make things with it: each must have the key file of after the rotation. Records that only the gateway's own keys close are \
-      moved to the current key; PINs and passwords move when their owners sign in, and until then the key stays. By the oldest key of the ring is \
-      counted: it is taken out while no gateway serves. One that was interrupted is finished by the same command.
+      moved to the current key; PINs and passwords move when their owners sign in, and until then the key stays. What names counters and locks, and what \
+      recognises devices, stays in the key file as a `retired` line: it opens nothing else. --completely takes that out too, while no gateway serves; one that \
+      was interrupted is finished by the same command.
       """)
 
   @OptionGroup var configuration: ConfigurationOption
   @Argument(help: "The key, as `moongate keys show` names it.") var name: String
   @Flag(help: "Take it even so: PINs and passwords that are still under it are removed, and their owners set new ones.") var force = false
 
+  @Flag(help: "Somebody else may have the key: devices that were recognised by it are new ones.") var leaked = false
+  @Flag(help: "Leave nothing of it: locks and counts begin anew where it is the oldest key. No gateway may serve then.") var completely = false
+
   func run() async throws {
     let source = KeySource(try configuration.generation().gateway.key)
     try await source.change { masters in
-      guard masters.members.contains(where: { $0.name == name }) else {
+      guard let member = masters.members.first(where: { $0.name == name }) else {
         throw StartProblem("There is no key \(name): `moongate keys show` lists those that there are.")
       }
-      guard let left = masters.without(name) else {
+      guard let without = masters.without(name) else {
         throw StartProblem("\(name) is the current key: make another one current first, by `moongate keys rotate`.")
       }
-      try await OperatorStore.with(configuration, finishesRetirement: true) { opened in try await release(opened, masters, left, source) }
-      return left
+      return try await OperatorStore.with(configuration, finishesRetirement: true) { opened in
+        // One that was interrupted had begun to leave nothing of it.
+        guard !completely, opened.heir == nil else {
+          try await release(opened, masters, without, source, isComplete: true)
+          return without
+        }
+        guard member.role != .retired else {
+          throw StartProblem("\(name) is retired already. It still names counters and devices; --completely ends that, while no gateway serves.")
+        }
+        let left = masters.retiring(name, recognising: !leaked, at: opened.now) ?? without
+        try await release(opened, masters, left, source, isComplete: false)
+        return left
+      }
     }
   }
 
@@ -65,9 +80,12 @@ struct RetireKey: AsyncParsableCommand {
     source.tell("Left behind: \(tokens), which are wrong from now on. Rotate them to get new ones.")
   }
 
-  private func release(_ opened: OperatorStore, _ masters: MasterKeys, _ left: MasterKeys, _ source: KeySource) async throws {
+  private func release(
+    _ opened: OperatorStore, _ masters: MasterKeys, _ left: MasterKeys, _ source: KeySource, isComplete: Bool
+  ) async throws {
     let ring = KeyRing(masters)
-    let isOldest = masters.oldest.name == name
+    // Whether counts begin anew with it.
+    let isOldest = isComplete && masters.oldest.name == name
     let now = opened.now
     if let heir = opened.heir {
       // Which of them the store has left behind, it does not say itself.
@@ -111,6 +129,11 @@ struct RetireKey: AsyncParsableCommand {
         """)
     }
     try await KeyCensus.moveValues(from: ring, to: KeyRing(left), in: opened.store, at: opened.now)
-    source.tell("\(name) is retired. Codes under way that were made with it are refused, and devices that carry its mark are new ones.")
+    source.tell("\(name) is retired. Codes under way that were made with it are refused, \(after(isComplete))")
+  }
+
+  private func after(_ isComplete: Bool) -> String {
+    if isComplete { return "and devices that carry its mark are new ones." }
+    return "locks and counts stay, and \(leaked ? "devices that carry its mark are new ones" : "devices that carry its mark are known for a year")."
   }
 }

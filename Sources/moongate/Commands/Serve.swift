@@ -24,7 +24,10 @@ struct Serve: AsyncParsableCommand {
     let folder = try configuration.checked()
     let level = try Logger.Level.fromEnvironment()
     LoggingSystem.bootstrap { label in LineLog(label: label, level: level) }
-    let metrics = MetricRegistry()
+    let metrics = MetricRegistry(help: [
+      "moongate_deliveries_total": "Messages handed to a carrier, a mail server or the outbox, by channel and outcome; codes and notices.",
+      "moongate_delivery_seconds": "How long carriers and mail servers took to accept a message, by channel.",
+    ])
     MetricsSystem.bootstrap(metrics)
     let places = Gateway.Places(listen: try address(listen, "--listen"), admin: try address(admin, "--admin"), sockets: sockets)
     let notifier = ServiceNotifier()

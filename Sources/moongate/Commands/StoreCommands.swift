@@ -7,12 +7,12 @@ import MoongateStore
 /// `moongate store`: the database behind a gateway, looked at and moved as a whole.
 struct StoreCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "store", abstract: "Bring a store up to date, check it, or copy it into another database.",
+    commandName: "store", abstract: "Bring a store up to date, check it, back it up, restore it, or copy it into another database.",
     discussion: """
       A store is named as in gateway.lua: sqlite:data/moongate.db, or postgres://user@host/database. A password of PostgreSQL may come from \
       PGPASSWORD or ~/.pgpass, where no list of processes shows it. Exits with 0, with 1 where it found something, with 2 where it could not do it.
       """,
-    subcommands: [MigrateStore.self, CheckStore.self, CopyStore.self])
+    subcommands: [MigrateStore.self, CheckStore.self, BackUpStore.self, RestoreStore.self, CopyStore.self])
 }
 
 /// `moongate store migrate`.
@@ -98,7 +98,7 @@ extension CopyRefusal {
 extension StoreCopier {
   /// The store that the command line names, or else gateway.lua.
   /// - Throws: a sentence, with exit status 2, where it names none.
-  fileprivate static func named(_ address: String?, _ configuration: ConfigurationOption) throws -> StoreCopier {
+  static func named(_ address: String?, _ configuration: ConfigurationOption) throws -> StoreCopier {
     if let address { return try named(address) }
     return try opening(try configuration.generation().gateway.store)
   }
@@ -117,7 +117,7 @@ extension StoreCopier {
   }
 
   /// Turns what keeps a store from being worked on into a sentence, with exit status 2.
-  fileprivate static func answering<Value>(_ body: () throws -> Value) throws -> Value {
+  static func answering<Value>(_ body: () throws -> Value) throws -> Value {
     do {
       return try body()
     } catch let error as StoreRefusal {
@@ -126,6 +126,8 @@ extension StoreCopier {
       throw StartProblem("The store could not do it: \(error)", status: .couldNotRun)
     } catch let error as CopyRefusal {
       throw StartProblem(error.description, status: error.status)
+    } catch let error as BackupRefusal {
+      throw StartProblem(error.description, status: .couldNotRun)
     }
   }
 }

@@ -88,7 +88,9 @@ struct Gateway {
     let (store, clock) = (opened.store, opened.clock)
     let random = SystemRandom()
     let generations = ActiveGeneration(generation, at: clock.now())
-    let audit = AuditTrail(store: store, logger: logger)
+    let signIns = SignInMetrics()
+    let audit = AuditTrail(store: store, logger: logger, signIns: signIns)
+    store.memory.recorded.subscribe { signIns.note($0) }
     let securityLog = SecurityLog(logger: Logger(label: "security"))
     store.memory.recorded.subscribe { securityLog.note($0) }
     let policyFaults = PolicyFaultLog(logger: logger, clock: clock)
@@ -96,10 +98,11 @@ struct Gateway {
     let web = SiteClient()
     let pages: PageRenderer
     do { pages = try PageRenderer(logger: logger) } catch { throw StartProblem("The pages of this program are broken: \(error)") }
+    let deliveries = Deliveries(outbox: outbox, clock: clock, random: random, web: web, logger: logger)
+    let hashing = HashingPool(keys: key.keys, random: random)
     let engine = FlowEngine(
-      store: store, generations: generations, providers: registry,
-      delivery: CountedDeliveries(base: Deliveries(outbox: outbox, clock: clock, random: random, web: web, logger: logger)), web: web,
-      hashing: HashingPool(keys: key.keys, random: random), clock: clock, random: random, keys: key.keys, audit: audit, logger: logger,
+      store: store, generations: generations, providers: registry, delivery: CountedDeliveries(base: deliveries), web: web, hashing: hashing,
+      clock: clock, random: random, keys: key.keys, audit: audit, logger: logger,
       policyFaults: policyFaults, languages: pages, sharesFlows: settings.store.isShared)
     let watch = SessionWatch(store: store, logger: logger)
     let pause = PollInterval()
@@ -141,7 +144,9 @@ struct Gateway {
       },
       suggestion: { Suggestion.phrase(for: $0, among: $1) },
       metrics: {
-        await proxy.metrics() + metrics.families + engine.providerMetrics.families + heartbeat.families + auditSending.families + opened.families()
+        let flows = signIns.families + engine.sendMetrics.families + engine.providerMetrics.families
+        let parts = metrics.families + heartbeat.families + auditSending.families + deliveries.families + hashing.families + (tls?.families ?? [])
+        return await proxy.metrics() + flows + parts + opened.families() + [BuildMetrics.family]
       })
     self.store = store
     self.proxy = proxy
@@ -150,6 +155,7 @@ struct Gateway {
     var services: [any Service] = [
       Background { await audit.run(clock: clock) },
       Background { await policyFaults.run() },
+      Background { await proxy.runFailureLog() },
       Background { await DedicatedThread.run(at: nil) { await watch.run { pause.block(for: $0) } } },
       heartbeat,
       PruneLoop(store: store, clock: clock, logger: logger),

@@ -8,8 +8,8 @@ struct OpenedStore: Sendable {
   let store: any SQLStore
   /// SQLite: the machine's own clock. PostgreSQL: the server's, so that gateways whose clocks differ agree.
   let clock: SystemClock
-  /// What the database's driver counts.
-  let families: @Sendable () -> [MetricFamily]
+  /// What the store holds, and what the database's driver counts.
+  let families: @Sendable () async -> [MetricFamily]
   /// Calls whenever sessions may have changed, where the database can tell.
   let listen: @Sendable (_ call: @escaping @Sendable () -> Void) -> Void
 
@@ -57,18 +57,20 @@ struct OpenedStore: Sendable {
     switch location {
     case .sqlite(let path):
       let sqlite = try SQLiteStore(path: path, keyFingerprint: fingerprint, makes: makes)
-      return OpenedStore(
-        store: sqlite, clock: SystemClock(floor: try await sqlite.latestMoment()), families: { [] }, listen: { _ in })
+      let clock = SystemClock(floor: try await sqlite.latestMoment())
+      let gauges = StoreGauges(sqlite, clock: clock, path: path)
+      return OpenedStore(store: sqlite, clock: clock, families: { await gauges.families() }, listen: { _ in })
     case .postgres(let url):
       let postgres = try PostgresStore(url: url, keyFingerprint: fingerprint, purpose: purpose, makes: makes)
+      let clock = SystemClock(floor: try await postgres.latestMoment(), wall: postgres.clock.wall)
+      let gauges = StoreGauges(postgres, clock: clock, path: nil)
       return OpenedStore(
-        store: postgres, clock: SystemClock(floor: try await postgres.latestMoment(), wall: postgres.clock.wall),
-        families: { postgres.families }, listen: { postgres.listen($0) })
+        store: postgres, clock: clock, families: { await gauges.families() + postgres.families }, listen: { postgres.listen($0) })
     }
   }
 
   private init(
-    store: any SQLStore, clock: SystemClock, families: @escaping @Sendable () -> [MetricFamily],
+    store: any SQLStore, clock: SystemClock, families: @escaping @Sendable () async -> [MetricFamily],
     listen: @escaping @Sendable (_ call: @escaping @Sendable () -> Void) -> Void
   ) {
     self.store = store

@@ -132,7 +132,7 @@ import Testing
     #expect(throws: (any Error).self) { try after.open(retired.seal([1], for: "device"), for: "device") }
     #expect(after.peppered([1], by: retired.pepperName) == nil)
     #expect(!after.assertionKeys(period: 7).map(\.rawRepresentation).contains(retired.assertionKey(period: 7).rawRepresentation))
-    #expect(after.fingerprint != retired.fingerprint && after.fingerprint == DerivedKeys(both.current.master).fingerprint)
+    #expect(after.fingerprint != retired.fingerprint && after.fingerprint == DerivedKeys(both.current.master).counting.fingerprint)
   }
 
   @Test(arguments: [([1, 2], [1, 2], true), ([1, 2], [1, 3], false), ([1, 2], [1, 2, 3], false), ([], [], true)])
@@ -153,4 +153,63 @@ import Testing
 
   @Test(arguments: [([], ""), ([0], "AA"), ([255, 255], "__8"), ([1, 2, 3], "AQID"), ([0xfb, 0xff], "-_8")])
   func base64urlIsAsInTheRFC(bytes: [UInt8], text: String) { #expect(Base64URL.encode(bytes) == text) }
+
+  private func retired(recognising: Bool = true, at now: Timestamp) throws -> (before: KeyRing, after: KeyRing, text: String) {
+    let one = try MasterKeys(only: [UInt8](repeating: 1, count: 32))
+    let two = try #require(try one.adding([UInt8](repeating: 2, count: 32)).rotated())
+    let left = try #require(two.retiring(one.current.name, recognising: recognising, at: now))
+    return (KeyRing(one), KeyRing(try MasterKeys(reading: Array(left.text.utf8))), left.text)
+  }
+
+  /// Attack: somebody who has used up the attempts at a code waits until the oldest key is retired, and has them all again.
+  @Test func aRetiredKeyStillNamesCountersAndOpensNothing() throws {
+    let (before, after, text) = try retired(at: ManualClock.start)
+    #expect(after.counterKey([[1], [2]]) == before.counterKey([[1], [2]]))
+    #expect(after.logHash("a") == before.logHash("a") && after.fingerprint == before.fingerprint && after.oldestName == before.oldestName)
+    #expect(after.holder(of: before.fingerprint) == before.currentName)
+    #expect(!text.contains(Base64URL.encode([UInt8](repeating: 1, count: 32))) && after.names == [after.currentName])
+    let flow = TokenHash(of: "f".utf8)
+    let mac = before.codeMAC("012345", flow: flow, provider: "pin", identifier: "", purpose: "login")
+    #expect(!after.isMAC(mac, of: "012345", flow: flow, provider: "pin", identifier: "", purpose: "login"))
+    #expect(throws: KeyRingError.notOurs) { try after.open(before.seal([1], for: "pin ac_1"), for: "pin ac_1") }
+    #expect(after.peppered([3], by: before.pepperName) == nil && before.currentName != after.currentName)
+    // A gateway that counts by the whole key takes the ring while it serves.
+    let ring = try MasterKeys(reading: Array(text.utf8))
+    #expect(before.replace(by: ring) && before.currentName == after.currentName)
+  }
+
+  /// Attack on ourselves: without the mark of a retired key the owner's device would be a stranger's, which strangers lock out.
+  @Test func devicesOfARetiredKeyAreKnownUntilTheirMarksAgeOut() throws {
+    let now = ManualClock.start
+    let (before, after, _) = try retired(at: now)
+    let text = try before.deviceToken(from: SeededRandom(seed: 1), for: "ac_1", passed: [ProviderName(test: "pin")], at: now)
+    let device = after.device(text, at: now)
+    #expect(after.knows(device, "ac_1", by: ProviderName(test: "pin")) && !after.knows(device, "ac_2", by: nil))
+    #expect(after.device(text, at: now + DeviceToken.lifetime) == nil)
+    // Attack: who has stolen the key makes marks of devices for a year, each with attempts of its own. `--leaked` keeps nothing that opens them.
+    let leaked = try retired(recognising: false, at: now)
+    #expect(leaked.after.device(text, at: now) == nil && leaked.after.counterKey([[1]]) == before.counterKey([[1]]))
+  }
+
+  @Test func aRetiredLineThatWasChangedIsRefused() throws {
+    let (_, _, text) = try retired(at: ManualClock.start)
+    let lines = text.split(separator: "\n").map(String.init)
+    let renamed = lines[0].replacing(" ", with: " 0", maxReplacements: 1)
+    for changed in [String(lines[0].dropLast(4)), lines[0] + "AAAA", renamed] {
+      #expect(throws: KeyRingError.self) { try MasterKeys(reading: Array("\(changed)\n\(lines[1])\n".utf8)) }
+    }
+  }
+
+  @Test func whatIsLeftOfAKeyGoesWhenItIsOfNoUse() throws {
+    let now = ManualClock.start
+    let ring = try (2...4 as ClosedRange<UInt8>).reduce(try MasterKeys(only: [UInt8](repeating: 1, count: 32))) { ring, byte in
+      try #require(try ring.adding([UInt8](repeating: byte, count: 32)).rotated())
+    }
+    let names = ring.members.map(\.name)
+    let one = try #require(ring.retiring(names[1], recognising: true, at: now)?.retiring(names[0], recognising: true, at: now))
+    #expect(one.members.map(\.role) == [.retired, .retired, .former, .current])
+    // A year later: the oldest one still counts, the other recognises nobody any more.
+    let later = try #require(one.retiring(names[2], recognising: true, at: now + DeviceToken.lifetime))
+    #expect(later.members.map(\.name) == [names[0], names[2], names[3]])
+  }
 }

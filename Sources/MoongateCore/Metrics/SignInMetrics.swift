@@ -1,0 +1,68 @@
+import MoongateSDK
+import Synchronization
+
+/// Counts sign-ins and attempts by what became of them: for `/metrics`. It is told of events of the audit trail, and costs a request nothing of its own.
+package final class SignInMetrics: Sendable {
+  /// A name that labels a series, and what became of it.
+  private struct Key: Hashable, Comparable {
+    let name: String
+    let outcome: String
+
+    static func < (left: Self, right: Self) -> Bool { (left.name, left.outcome) < (right.name, right.outcome) }
+  }
+
+  private struct Counts {
+    var signIns: [Key: UInt64] = [:]
+    var attempts: [Key: UInt64] = [:]
+  }
+
+  /// Of each family. Flows, providers, codes and reasons come from the configuration; this bounds what many reloads bring.
+  private static let mostSeries = 1000
+
+  private let counts = Mutex(Counts())
+
+  package init() {}
+
+  /// Counts events that the store holds. Refusals are told one by one: a flood of them is stored as one event.
+  package func note(_ events: [AuditEvent]) {
+    for event in events where event.kind == .sessionStarted || event.kind == .codeVerified {
+      counts.withLock { counts in
+        if event.kind == .sessionStarted, let flow = event.flow { Self.count(flow, "completed", &counts.signIns) }
+        if event.kind == .codeVerified, let provider = event.provider { Self.count(provider.rawValue, "verified", &counts.attempts) }
+      }
+    }
+  }
+
+  /// Counts a refused request.
+  package func note(refused event: AuditEvent) {
+    guard event.flow != nil || event.provider != nil else { return }
+    counts.withLock { counts in
+      if let flow = event.flow { Self.count(flow, "refused", &counts.signIns) }
+      if let provider = event.provider, let code = event.code { Self.count(provider.rawValue, code, &counts.attempts) }
+    }
+  }
+
+  private static func count(_ name: String, _ outcome: String, _ series: inout [Key: UInt64]) {
+    let key = Key(name: name, outcome: outcome)
+    guard series[key] != nil || series.count < mostSeries else { return }
+    series[key, default: 0] += 1
+  }
+
+  /// As Prometheus reads it.
+  package var families: [MetricFamily] {
+    let counts = counts.withLock { $0 }
+    let samples = { (label: String, series: [Key: UInt64]) in
+      series.sorted { $0.key < $1.key }.map { MetricFamily.Sample([(label, $0.key.name), ("outcome", $0.key.outcome)], Double($0.value)) }
+    }
+    return [
+      MetricFamily(
+        "moongate_sign_ins_total", .counter,
+        "Flows, by what became of them: completed opened a session or changed one; refused counts each refused request of a flow.",
+        samples("flow", counts.signIns)),
+      MetricFamily(
+        "moongate_attempts_total", .counter,
+        "Steps that people tried, by provider: verified, or the code of the refusal (wrong codes, locks, limits).",
+        samples("provider", counts.attempts)),
+    ]
+  }
+}

@@ -1,0 +1,44 @@
+import MoongateCore
+import Synchronization
+
+/// How long transactions took, reading and writing: for `/metrics`.
+final class StoreTiming: Sendable {
+  enum Kind: Sendable { case read, write }
+
+  private let reads = Mutex(DurationHistogram())
+  private let writes = Mutex(DurationHistogram())
+  private let failures = Mutex<UInt64>(0)
+
+  /// Runs the body and records how long it took, and whether it failed.
+  func record<Value>(_ kind: Kind, _ body: () async throws -> Value) async throws -> Value {
+    let start = ContinuousClock.now
+    do {
+      let value = try await body()
+      note(kind, since: start)
+      return value
+    } catch {
+      // What a body refuses for a reason of its own is no fault of the store.
+      if error is StoreFault { failures.withLock { $0 += 1 } }
+      note(kind, since: start)
+      throw error
+    }
+  }
+
+  private func note(_ kind: Kind, since start: ContinuousClock.Instant) {
+    let took = (ContinuousClock.now - start).components
+    let nanoseconds = took.seconds * 1_000_000_000 + took.attoseconds / 1_000_000_000
+    switch kind {
+    case .read: reads.withLock { $0.record(nanoseconds: nanoseconds) }
+    case .write: writes.withLock { $0.record(nanoseconds: nanoseconds) }
+    }
+  }
+
+  var families: [MetricFamily] {
+    [
+      MetricFamily(
+        "moongate_store_transaction_seconds", .histogram, "How long transactions of the store took, with the time that they waited for their turn.",
+        reads.withLock { $0 }.samples([("kind", "read")]) + writes.withLock { $0 }.samples([("kind", "write")])),
+      MetricFamily("moongate_store_faults_total", .counter, "Transactions that the database could not carry out.", failures.withLock { $0 }),
+    ]
+  }
+}

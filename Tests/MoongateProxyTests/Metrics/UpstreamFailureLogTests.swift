@@ -1,0 +1,33 @@
+import Logging
+import MoongateCore
+import MoongateTesting
+import Testing
+
+@testable import MoongateProxy
+
+/// Upstreams that fail, as the log tells of them.
+@Suite struct UpstreamFailureLogTests {
+  private let clock = ManualClock()
+  private let captured = CapturedLog()
+
+  private func report(_ log: UpstreamFailureLog, _ cause: UpstreamFailureLog.Cause = .timeout, upstream: String = "http://one:1") {
+    log.report(cause, upstream: upstream, route: "/", reason: cause.words, decision: DecisionID(text: "dc_1"))
+  }
+
+  /// Attack: requests for a service that is down, as many as somebody sends: the disk would be full of lines that say so.
+  @Test func anUpstreamIsToldOnceAMinuteWithACount() {
+    let log = UpstreamFailureLog(logger: captured.logger, clock: clock)
+    for _ in 0..<1_000 { report(log) }
+    report(log, upstream: "http://two:2")
+    report(log, .unreachable)
+    #expect(captured.lines.filter { $0.contains("an upstream failed") }.count == 3)
+    log.tellSuppressed()
+    #expect(captured.lines.count == 3, "the minute is not over")
+    clock.advance(by: .seconds(61))
+    log.tellSuppressed()
+    let last = captured.lines.filter { $0.contains("an upstream went on failing") }
+    #expect(last.count == 1 && last.allSatisfy { $0.contains("999") && $0.contains("http://one:1") && $0.contains("it does not answer") }, "\(last)")
+    report(log)
+    #expect(captured.lines.filter { $0.contains("an upstream failed") }.count == 4)
+  }
+}

@@ -1,0 +1,188 @@
+import Foundation
+import GRDB
+import MoongateCore
+import MoongateTesting
+import Testing
+
+@testable import MoongateStore
+
+/// Backups: whole, for their owner alone, and refused where anything of them was changed.
+@Suite struct StoreBackupTests {
+  private let folder: ScratchFolder
+  private let keys: KeyRing
+  private let now = Timestamp(milliseconds: 1_700_000_000_000)
+  private var file: String { folder.path("moongate.backup") }
+
+  init() throws {
+    folder = try ScratchFolder()
+    keys = try KeyRing(master: [UInt8](repeating: 1, count: 32))
+  }
+
+  private func sqlite(_ name: String) throws -> StoreCopier { try StoreCopier(.sqlite(path: folder.path(name))) }
+
+  private func fill(_ name: String = "source.db") async throws -> SQLiteStore {
+    let store = try SQLiteStore(path: folder.path(name), keyFingerprint: keys.fingerprint)
+    try await Estate.fill(store, rounds: 20)
+    return store
+  }
+
+  private func restore(to store: StoreCopier, replaces: Bool = false, keepsSessions: Bool = true) throws -> StoreCopier.Restored {
+    try store.restore(from: file, by: keys, replaces: replaces, keepsSessions: keepsSessions) { _ in }
+  }
+
+  private func digests(_ store: StoreCopier) throws -> [CopiedTable] {
+    var tables: [CopiedTable] = []
+    try store.copy(to: sqlite(UUID().uuidString)) { tables.append($0) }
+    return tables
+  }
+
+  private func leftovers() throws -> [String] {
+    try FileManager.default.contentsOfDirectory(atPath: folder.path("")).filter { $0.hasPrefix("moongate.backup") && $0 != "moongate.backup" }
+  }
+
+  private func mode(_ path: String) throws -> Int? { try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int }
+
+  /// Attack: somebody else on the machine reads a backup, which holds every phone number, or finds it half-written.
+  @Test func theFileIsForItsOwnerAlone() async throws {
+    let store = try await fill()
+    let before = umask(0)
+    defer { umask(before) }
+    try sqlite("source.db").backUp(to: file, by: keys, overwrites: false, at: now) { _ in }
+    #expect(try mode(file) == 0o600)
+    #expect(try leftovers() == [])
+    for open in [0o640, 0o604, 0o620] {
+      chmod(file, mode_t(open))
+      #expect(throws: BackupRefusal.open(path: file, mode: String(open, radix: 8))) { try restore(to: sqlite("target.db")) }
+    }
+    #expect(!FileManager.default.fileExists(atPath: folder.path("target.db")))
+    try store.close()
+  }
+
+  @Test func whatWasThereWhenItBeganIsRestored() async throws {
+    let store = try await fill()
+    // A gateway serves, and writes on.
+    _ = try await store.beat(ServingNode(id: "here 127.0.0.1:1 x", generation: "g", seenAt: Timestamp(milliseconds: .max / 2), keys: []))
+    var rows = 0
+    try sqlite("source.db").backUp(to: file, by: keys, overwrites: false, at: now) { rows += $0.rows }
+    #expect(rows > 20)
+    try store.close()
+    try await DatabaseQueue(path: folder.path("source.db")).write { try $0.execute(sql: "DELETE FROM node") }
+    let restored = try restore(to: sqlite("target.db"))
+    #expect(restored.header.createdAt == now.milliseconds && restored.header.schema == Schema.version && restored.header.key == keys.currentName)
+    #expect(try digests(sqlite("target.db")) == digests(sqlite("source.db")))
+    #expect(try sqlite("target.db").check().findings == [])
+    #expect(try leftovers() == [])
+  }
+
+  @Test func nothingIsReplacedUnasked() async throws {
+    let store = try await fill()
+    try store.close()
+    let source = try sqlite("source.db")
+    try source.backUp(to: file, by: keys, overwrites: false, at: now) { _ in }
+    #expect(throws: BackupRefusal.exists(path: file)) { try source.backUp(to: file, by: keys, overwrites: false, at: now) { _ in } }
+    // A link in its place is not followed.
+    try FileManager.default.createSymbolicLink(atPath: folder.path("link"), withDestinationPath: folder.path("elsewhere"))
+    #expect(throws: BackupRefusal.self) { try source.backUp(to: folder.path("link"), by: keys, overwrites: false, at: now) { _ in } }
+    #expect(!FileManager.default.fileExists(atPath: folder.path("elsewhere")))
+    try source.backUp(to: file, by: keys, overwrites: true, at: now) { _ in }
+    #expect(throws: BackupRefusal.notEmpty(name: source.name)) { try restore(to: source) }
+    try await DatabaseQueue(path: folder.path("source.db")).write { try $0.execute(sql: "DELETE FROM event; DELETE FROM spent_code") }
+    _ = try restore(to: source, replaces: true)
+    let events = try await DatabaseQueue(path: folder.path("source.db")).read { try Int.fetchOne($0, sql: "SELECT count(*) FROM event") ?? 0 }
+    #expect(events > 0)
+    // Another installation's store is not deleted by mistake.
+    try SQLiteStore(path: folder.path("other.db"), keyFingerprint: [7]).close()
+    let other = try sqlite("other.db")
+    #expect(throws: BackupRefusal.otherTarget(name: other.name)) { try restore(to: other, replaces: true) }
+  }
+
+  @Test func aStoreThatIsInUseIsNotRestored() async throws {
+    let store = try await fill()
+    try sqlite("source.db").backUp(to: file, by: keys, overwrites: false, at: now) { _ in }
+    let before = try await store.events(limit: 10_000).count
+    _ = try await store.beat(ServingNode(id: "here 127.0.0.1:8080 x", generation: "g", seenAt: Timestamp(milliseconds: .max / 2), keys: []))
+    let source = try sqlite("source.db")
+    #expect(throws: CopyRefusal.served(name: source.name, gateways: ["here 127.0.0.1:8080"])) { try restore(to: source, replaces: true) }
+    #expect(try await store.events(limit: 10_000).count == before)
+    try store.close()
+  }
+
+  /// Attack: a session that an operator ended, and a code that was used, would be good again after a restore.
+  @Test func sessionsAndFlowsStayOut() async throws {
+    try await fill().close()
+    try sqlite("source.db").backUp(to: file, by: keys, overwrites: false, at: now) { _ in }
+    _ = try restore(to: sqlite("target.db"), keepsSessions: false)
+    let counts = Dictionary(uniqueKeysWithValues: try sqlite("target.db").check().counts.map { ($0.table, $0.rows) })
+    for table in ["session", "session_domain", "flow", "session_change"] { #expect(counts[table] == 0, "\(table)") }
+    for table in ["account", "counter", "tally", "event", "access_token", "spent_code"] { #expect((counts[table] ?? 0) > 0, "\(table)") }
+    #expect(try sqlite("target.db").check().findings == [])
+  }
+
+  /// Attack: somebody who can write to where backups are kept gives an account another phone number, and waits for the next restore.
+  @Test func whatWasChangedIsRefusedBeforeAnythingIsWritten() async throws {
+    try await fill().close()
+    try sqlite("source.db").backUp(to: file, by: keys, overwrites: false, at: now) { _ in }
+    let whole = try Data(contentsOf: URL(fileURLWithPath: file))
+    func refusal(_ bytes: Data, by ring: KeyRing? = nil) throws -> BackupRefusal? {
+      try bytes.write(to: URL(fileURLWithPath: file))
+      chmod(file, 0o600)
+      do {
+        _ = try sqlite("target.db").restore(from: file, by: ring ?? keys, replaces: true, keepsSessions: true) { _ in }
+        return nil
+      } catch let refusal as BackupRefusal {
+        return refusal
+      }
+    }
+    for place in [whole.count - 1, whole.count - 40, whole.count / 2, 400] {
+      var bytes = whole
+      bytes[place] ^= 1
+      #expect(try refusal(bytes) == .altered(path: file), "byte \(place)")
+    }
+    let start = try #require(whole.range(of: Data("\"schema\":".utf8)))
+    var newer = whole
+    newer.replaceSubrange(start, with: Data("\"schema\":9".utf8))
+    let version = try #require(Int("9\(Schema.version)"))
+    #expect(try refusal(newer) == .newerSchema(path: file, found: version, known: Schema.version))
+    for length in [0, 10, 30] { #expect(try refusal(whole.prefix(length)) == .foreign(path: file)) }
+    for length in [500, whole.count - 1] {
+      #expect(try refusal(whole.prefix(length)) == .truncated(path: file, expected: whole.count, found: length))
+    }
+    #expect(try refusal(whole + [0]) == .truncated(path: file, expected: whole.count, found: whole.count + 1))
+    let other = try KeyRing(master: [UInt8](repeating: 2, count: 32))
+    #expect(try refusal(whole, by: other) == .unknownKey(path: file, key: keys.currentName))
+    #expect(!FileManager.default.fileExists(atPath: folder.path("target.db")))
+    #expect(try leftovers() == [])
+    #expect(try refusal(whole) == nil)
+  }
+
+  @Test func anOlderSchemaIsBroughtUpToDate() async throws {
+    try await fill().close()
+    try sqlite("source.db").backUp(to: file, by: keys, overwrites: false, at: now) { _ in }
+    let older = folder.path("older.db")
+    try await DatabaseQueue(path: older).write { db in
+      for step in Schema.steps(after: 0, .sqlite).prefix(9) { try db.execute(sql: step) }
+      try db.execute(sql: "PRAGMA application_id = \(Schema.application); PRAGMA user_version = 9")
+      try db.execute(sql: "INSERT INTO meta (id, fingerprint, moment) VALUES (1, ?, 5)", arguments: [Data(keys.fingerprint)])
+    }
+    let size = try #require(try FileManager.default.attributesOfItem(atPath: older)[.size] as? Int)
+    let header = BackupHeader(
+      createdAt: 1, schema: 9, key: keys.currentName, fingerprint: Base64URL.encode(keys.fingerprint), bytes: size)
+    try BackupFile(path: file).write(header, database: older, by: keys, overwrites: true)
+    #expect(try restore(to: sqlite("target.db")).header.schema == 9)
+    #expect(try sqlite("target.db").version() == Schema.version)
+  }
+
+  /// One file for both databases.
+  @Test(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.need)")) func theFileIsTheSameForPostgreSQL() async throws {
+    try await fill().close()
+    let server = try #require(PostgresServer.shared)
+    let postgres = try StoreCopier(.postgres(url: server.url(try server.makeDatabase())))
+    try sqlite("source.db").backUp(to: file, by: keys, overwrites: false, at: now) { _ in }
+    _ = try restore(to: postgres)
+    try postgres.backUp(to: file, by: keys, overwrites: true, at: now) { _ in }
+    _ = try restore(to: postgres, replaces: true)
+    _ = try restore(to: sqlite("back.db"))
+    #expect(try digests(sqlite("back.db")) == digests(sqlite("source.db")))
+    #expect(try postgres.check().findings == [])
+  }
+}
