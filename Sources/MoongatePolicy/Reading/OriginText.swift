@@ -1,9 +1,9 @@
 import MoongateCore
 
 /// Reads `scheme://host:port`.
-enum OriginText {
+package enum OriginText {
   /// - Returns: nil where there is another scheme, user information, a path, or a host that is none.
-  static func parse(_ text: String) -> PublicURL? {
+  package static func parse(_ text: String) -> PublicURL? {
     let isSecure = text.hasPrefix("https://")
     guard isSecure || text.hasPrefix("http://") else { return nil }
     var authority = text.dropFirst(isSecure ? 8 : 7)

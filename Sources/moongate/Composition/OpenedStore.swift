@@ -79,9 +79,12 @@ struct OpenedStore: Sendable {
     self.listen = listen
   }
 
+  /// What libpq says of a connection string; nil if it takes it.
+  static func problem(ofPostgres url: String) -> String? { PostgresStore.problem(of: url) }
+
   /// What libpq says of the store's connection string, at the line of gateway.lua.
   static func problems(of gateway: GatewaySettings) -> [ConfigurationProblem] {
-    guard case .postgres(let url) = gateway.store, let problem = PostgresStore.problem(of: url) else { return [] }
+    guard case .postgres(let url) = gateway.store, let problem = problem(ofPostgres: url) else { return [] }
     return [
       ConfigurationProblem(
         location: gateway.locations["store"] ?? SourceLocation(file: "gateway.lua", line: 0), path: "store",

@@ -1,0 +1,61 @@
+import MoongateCore
+
+/// What `moongate init` tells at its end: what comes next, and the configuration of the proxy in front.
+struct NextSteps {
+  let folder: String
+  let answers: SetupAnswers
+  let state: String
+  /// The user that owns the secrets; nil: whoever ran the command.
+  let user: String?
+
+  var text: String {
+    let config = folder == "config" ? "" : " --config \(folder)"
+    let start = user.map { "sudo -u \($0) moongate serve\(config)" } ?? "moongate serve\(config)"
+    var lines = [
+      "", "Next:",
+      "  1. Look at \(folder)/gateway.lua and \(folder)/routes.lua.",
+      "  2. moongate check\(config)",
+      "  3. \(start)     (as a service: see the manual, Documentation/guides/install.md)",
+      "  4. moongate doctor\(config) --to \(answers.messages.provider == "email_code" ? "you@example.com" : "+15550100")",
+      "  5. Keep a copy of the master key, which the first start makes, apart from the store.",
+    ]
+    if answers.publicURL.isSecure {
+      lines += ["", "In front of it, a proxy that speaks TLS. Caddy:", ""] + indented(caddy) + ["", "or nginx:", ""] + indented(nginx)
+    }
+    return lines.joined(separator: "\n")
+  }
+
+  private func indented(_ text: String) -> [String] { text.split(separator: "\n", omittingEmptySubsequences: false).map { "  " + $0 } }
+
+  /// Caddy sets the X-Forwarded fields by itself, and takes those of clients off.
+  private var caddy: String {
+    """
+    \(answers.publicURL.authority) {
+      reverse_proxy 127.0.0.1:8080
+    }
+    """
+  }
+
+  private var nginx: String {
+    """
+    map $http_upgrade $connection_upgrade { default upgrade; "" ""; }
+    server {
+      listen \(answers.publicURL.port) ssl;
+      server_name \(answers.publicURL.host);
+      ssl_certificate     /etc/ssl/\(answers.publicURL.host).pem;
+      ssl_certificate_key /etc/ssl/private/\(answers.publicURL.host).key;
+      location / {
+        proxy_pass http://127.0.0.1:8080;
+        proxy_http_version 1.1;
+        proxy_set_header Upgrade $http_upgrade;
+        proxy_set_header Connection $connection_upgrade;
+        proxy_set_header Host $http_host;
+        proxy_set_header X-Forwarded-For $remote_addr;
+        proxy_set_header X-Forwarded-Proto $scheme;
+        proxy_set_header X-Forwarded-Host $http_host;
+        proxy_request_buffering off;
+      }
+    }
+    """
+  }
+}

@@ -1,0 +1,137 @@
+import Foundation
+import MoongateCore
+
+/// The configuration that `moongate init` writes.
+struct SetupFolder {
+  /// By their paths in the folder.
+  private(set) var files: [String: String] = [:]
+  /// Secrets among them: for their owner only.
+  private(set) var secrets: Set<String> = []
+
+  /// - Parameters:
+  ///   - state: the folder of the key and of a SQLite store; relative to the configuration's.
+  ///   - region: of phone numbers that are typed without +.
+  ///   - service: what messages and pages call the site.
+  init(_ answers: SetupAnswers, state: String, region: String, service: String) {
+    let code = answers.messages.provider
+    let words = [
+      "@PUBLIC_URL@": Self.quoted(answers.publicURL.description), "@UPSTREAM@": Self.quoted(answers.upstream.description),
+      "@KEY@": Self.quoted("\(state)/master.key"), "@REGION@": Self.quoted(region), "@SERVICE@": Self.quoted(service), "@CODE@": Self.quoted(code),
+      "@STORE@": storeText(answers.store, state: state), "@MESSAGES@": messagesText(answers.messages),
+    ]
+    let fill = { (file: [UInt8]) in Self.fill(String(decoding: file, as: UTF8.self), words) }
+    files["gateway.lua"] = fill(PackageResources.init_gateway_lua)
+    files["routes.lua"] = fill(PackageResources.init_routes_lua)
+    files["accounts.lua"] = fill(PackageResources.init_accounts_lua)
+    files["flows/login.lua"] = fill(PackageResources.init_login_lua)
+    files["flows/register.lua"] = fill(PackageResources.init_register_lua)
+    files["flows/step_up.lua"] = fill(PackageResources.init_step_up_lua)
+    for provider in [code, "passkey", "totp"] {
+      let policy = String(decoding: PackageResources.init_policy_lua, as: UTF8.self)
+      files["policies/\(provider).lua"] = Self.fill(policy, ["@NAME@": provider, "@PROVIDER@": Self.quoted(provider)])
+    }
+  }
+
+  /// Puts words in the places of a template, in one pass: an answer that looks like a place stays as it is.
+  private static func fill(_ template: String, _ words: [String: String]) -> String {
+    template.split(separator: "@", omittingEmptySubsequences: false).enumerated().map { index, part in
+      index % 2 == 0 ? String(part) : words["@\(part)@"] ?? "@\(part)@"
+    }.joined()
+  }
+
+  /// Attack: an answer with a quote in it that writes Lua of its own.
+  static func quoted(_ text: String) -> String {
+    var quoted = "\""
+    for scalar in text.unicodeScalars {
+      switch scalar {
+      case "\"", "\\": quoted += "\\\(scalar)"
+      case _ where scalar.value < 0x20 || scalar.value == 0x7f:
+        let digits = String(scalar.value)
+        quoted += "\\" + String(repeating: "0", count: 3 - digits.count) + digits
+      default: quoted.unicodeScalars.append(scalar)
+      }
+    }
+    return quoted + "\""
+  }
+
+  private mutating func secret(_ name: String, _ value: String) -> String {
+    files["secrets/\(name)"] = value + "\n"
+    secrets.insert("secrets/\(name)")
+    return "file \(Self.quoted("secrets/\(name)"))"
+  }
+
+  private mutating func storeText(_ store: SetupAnswers.Store, state: String) -> String {
+    switch store {
+    case .sqlite: Self.quoted("sqlite:\(state)/moongate.db")
+    case .postgres(let url, isSecret: false): Self.quoted(url)
+    case .postgres(let url, isSecret: true): secret("store", url)
+    }
+  }
+
+  private mutating func messagesText(_ messages: SetupAnswers.Messages) -> String {
+    switch messages {
+    case .smtp(let host, let port, let user, let password, let from):
+      var fields = ["url = \(Self.quoted("\(port == 465 ? "smtps" : "smtp")://\(host):\(port)"))"]
+      if let user, let password { fields += ["user = \(Self.quoted(user))", "password = \(secret("smtp.password", password))"] }
+      fields.append("from = \(Self.quoted(from))")
+      return "    -- Codes by mail.\n    email_code = { mail = smtp { \(fields.joined(separator: ", ")) } },"
+    case .twilio(let account, let token, let from):
+      let fields = "account_sid = \(Self.quoted(account)), auth_token = \(secret("twilio.token", token)), from = \(Self.quoted(from))"
+      return "    -- Codes by SMS.\n    phone_otp = { sms = twilio { \(fields) } },"
+    case .webhook(let url):
+      return "    -- Codes by SMS: each message is posted there as JSON.\n    phone_otp = { sms = webhook { url = \(Self.quoted(url)) } },"
+    }
+  }
+
+  // MARK: writing
+
+  /// Refuses a folder that holds anything.
+  /// - Throws: a sentence, with exit status 2.
+  static func demandEmpty(_ folder: String) throws(StartProblem) {
+    guard FileManager.default.fileExists(atPath: folder) else { return }
+    guard let names = try? FileManager.default.contentsOfDirectory(atPath: folder) else {
+      throw StartProblem("\(folder) is no folder that can be read: name one that is empty or not there yet.", status: .couldNotRun)
+    }
+    guard names.isEmpty else {
+      throw StartProblem(
+        "\(folder) is not empty (\(names.sorted()[0])): nothing is overwritten. Name a folder that is empty or not there yet.", status: .couldNotRun)
+    }
+  }
+
+  /// Writes all files, or none.
+  /// - Throws: a sentence, with exit status 2.
+  func write(to folder: String) throws(StartProblem) {
+    try Self.demandEmpty(folder)
+    let manager = FileManager.default
+    let isNew = !manager.fileExists(atPath: folder)
+    do {
+      for (path, text) in files.sorted(by: { $0.key < $1.key }) {
+        let file = URL(filePath: folder, directoryHint: .isDirectory).appending(path: path)
+        let parent = file.deletingLastPathComponent()
+        try manager.createDirectory(
+          at: parent, withIntermediateDirectories: true, attributes: secrets.contains(path) ? [.posixPermissions: 0o700] : nil)
+        guard secrets.contains(path) else {
+          try Data(text.utf8).write(to: file, options: .withoutOverwriting)
+          continue
+        }
+        // Never readable by others, not even for a moment.
+        _ = try MasterKey.make(file.path(percentEncoded: false), Array(text.utf8))
+      }
+    } catch {
+      remove(from: folder, isNew: isNew)
+      let reason = (error as? StartProblem)?.sentence ?? error.localizedDescription
+      throw StartProblem("\(folder) could not be written: \(reason)", status: .couldNotRun)
+    }
+  }
+
+  /// Takes back what `write` made.
+  /// - Parameter isNew: whether the folder itself was made.
+  func remove(from folder: String, isNew: Bool) {
+    let manager = FileManager.default
+    guard !isNew else {
+      try? manager.removeItem(atPath: folder)
+      return
+    }
+    for name in Set(files.keys.map { $0.split(separator: "/")[0] }) { try? manager.removeItem(atPath: "\(folder)/\(name)") }
+  }
+}

@@ -1,0 +1,69 @@
+import Foundation
+import MoongateCore
+import MoongateTesting
+import Testing
+
+@testable import MoongateCommand
+
+/// What `moongate doctor` says of what it measured.
+@Suite struct DoctorTests {
+  private static let now = Date(timeIntervalSince1970: 1_800_000_000)
+
+  @Test(arguments: [
+    (-1.0, 90.0, Finding.State.ok), (-1, 13, .warning), (-1, -1, .failed), (1, 90, .failed),
+  ]) func aCertificateIsJudgedByItsDays(_ begins: Double, _ ends: Double, _ state: Finding.State) {
+    let finding = Judgement.certificate(
+      "cert.pem", begins: Self.now + begins * 86_400, ends: Self.now + ends * 86_400, now: Self.now)
+    #expect(finding.state == state && (finding.fix == nil) == (state == .ok))
+  }
+
+  @Test func aClockThatIsAnHourOffFails() {
+    #expect(
+      Judgement.clock([("a", 0.4), ("http://127.0.0.1:3000/", -3600)])
+        == .failed("clock", "http://127.0.0.1:3000/ is 1h behind this machine's clock.", fix: "Let NTP set the clock: `timedatectl set-ntp true`."))
+    #expect(Judgement.clock([("the store", 10)]).state == .warning)
+    #expect(Judgement.clock([("a", 1), ("b", -1)]) == .ok("clock", "It agrees with a, b."))
+    #expect(Judgement.clock([]).state == .warning)
+  }
+
+  @Test func fewFilesAreTold() {
+    #expect(
+      Judgement.files(limit: 1024, connections: 10_000).fix == "Set LimitNOFILE=20200 in the unit, or lower `limits.connections` in gateway.lua.")
+    #expect(Judgement.files(limit: 262_144, connections: 10_000).state == .ok && Judgement.files(limit: nil, connections: 1).state == .warning)
+  }
+
+  @Test func aFullDiskFails() {
+    #expect(Judgement.room("/var", free: 1 << 20).state == .failed)
+    #expect(Judgement.room("/var", free: 100 << 20).state == .warning && Judgement.room("/var", free: 10 << 30).state == .ok)
+  }
+
+  private func proxies(_ blocks: [String], publicURL: PublicURL = PublicURL(isSecure: true, host: "a.example", port: 443)) -> Finding {
+    var settings = GatewaySettings.test(publicURL: publicURL)
+    settings.trustedProxies = blocks.compactMap(AddressBlock.init)
+    return Judgement.proxies(settings)
+  }
+
+  /// Attack: a block so wide that anyone may claim to be any client, so that limits per address are gone.
+  @Test(arguments: ["0.0.0.0/0", "::/0", "128.0.0.0/1", "2000::/3"]) func aWideBlockOfProxiesFails(_ block: String) {
+    #expect(proxies(["127.0.0.1/32", block]).state == .failed)
+  }
+
+  @Test func proxiesThatFitAreGood() {
+    for blocks in [["127.0.0.1/32"], ["10.0.0.0/8", "127.0.0.1"], ["fc00::/7", "::1"]] { #expect(proxies(blocks).state == .ok) }
+    #expect(proxies(["192.0.2.7"]).state == .failed, "the listener is reached from this machine alone")
+    #expect(proxies([]).state == .failed, "somebody must speak TLS")
+    #expect(proxies([], publicURL: PublicURL(isSecure: false, host: "localhost", port: 8080)).state == .ok)
+  }
+
+  @Test func namesAreJudged() {
+    let url = PublicURL(isSecure: true, host: "a.example", port: 443)
+    #expect(Judgement.name(url, addresses: []).state == .failed)
+    #expect(Judgement.name(url, addresses: ["127.0.1.1"]).state == .warning)
+    #expect(Judgement.name(url, addresses: ["192.0.2.1"]).state == .ok)
+  }
+
+  @Test func datesAreRead() {
+    #expect(Examination.date("Sun, 06 Nov 1994 08:49:37 GMT")?.timeIntervalSince1970 == 784_111_777)
+    #expect(Examination.date("yesterday") == nil)
+  }
+}
