@@ -68,7 +68,7 @@ struct CopySource<Source: StoreSnapshot, Target: StoreSnapshot>: SnapshotWork {
   /// - Throws: `CopyRefusal`.
   private func confirm(_ copied: [CopiedTable]) throws {
     try source.read(NobodyServes(name: source.name))
-    let now = try source.read(StoreDigest())
+    let now = try source.read(StoreDigest(tables: extent.tables))
     for (before, now) in zip(copied, now) where before != now { throw CopyRefusal.written(name: source.name, table: now.name) }
   }
 }
@@ -133,9 +133,11 @@ private struct CopyRows<Source: SQLTransaction>: SnapshotWork {
 
 /// All that a copy takes along, as one state of a store has it.
 struct StoreDigest: SnapshotWork {
+  let tables: [Schema.Table]
+
   func run(_ rows: some SQLTransaction) throws -> [CopiedTable] {
     try rows.takeTime()
-    return try Schema.moved.map { table in try TableReader(table).digest(rows) }
+    return try tables.map { table in try TableReader(table).digest(rows) }
   }
 }
 
