@@ -128,7 +128,7 @@ static const struct {
     {"policy", take_title},  {"flow", take_title},
   // The words of a case.
   {"case", take_title},    {"phone", take_text},   {"email", take_text},    {"provider", take_text},
-  {"undeliverable", take_text},
+  {"undeliverable", take_text}, {"clock", take_text}, {"token", take_text_or_table},
   {"account", take_table}, {"client", take_table}, {"request", take_table}, {"enter", take_table},
   {"expect", take_table},  {"wait", take_text_or_table},
   {"send", take_table_or_nothing}, {"resend", take_table_or_nothing}, {"wrong", take_table_or_nothing},

@@ -295,6 +295,12 @@
 ---@field ip? string an address, such as "203.0.113.7"
 ---@field user_agent? string what the browser calls itself
 ---@field device? string a name for the device, which remembers where it has signed in; without one every request is from a new device
+---@field known? boolean true: a device that has signed in to the account before; false: a new one
+
+---The service token of a program that requests come from.
+---@class (exact) moongate.CaseToken
+---@field name string its name, as a route's `tokens` says it, such as "ci"
+---@field groups? string[] the groups that it is in, as in { "ops" }
 
 ---How a code is asked for.
 ---@class (exact) moongate.CaseSend
@@ -575,9 +581,9 @@ function accounts(body) end
 ---@return moongate.File
 function guarantees(list) end
 
----What is always true of sessions, in your own words: guarantee "statement" { … }.
+---What is always true of sessions, in your own words: guarantee "statement" { … }. In a case, guarantee "statement" demands it of the session.
 ---@param statement string
----@return fun(body: moongate.Guarantee): moongate.Statement
+---@return moongate.Act|fun(body: moongate.Guarantee): moongate.Statement
 function guarantee(statement) end
 
 ---tests/NAME.lua returns this.
@@ -620,6 +626,16 @@ function account(what) end
 ---@return moongate.Act
 function group(names) end
 
+---Requests come from a program with this service token, from here on.
+---@param what string|moongate.CaseToken
+---@return moongate.Act
+function token(what) end
+
+---Sets the clock to a moment with its offset, as in "2026-12-24T23:30+05:30".
+---@param moment string
+---@return moongate.Act
+function clock(moment) end
+
 ---Where requests come from, from here on.
 ---@param what moongate.CaseClient
 ---@return moongate.Act
@@ -640,7 +656,7 @@ function resend(how) end
 ---@return moongate.Act
 function wrong(how) end
 
----Enters the code that was sent last.
+---Answers the open step as it asks: by the code that it sent, or by the account's secret.
 ---@return moongate.Act
 function right() end
 

@@ -9,6 +9,9 @@ extension PolicyCase.Kind: CustomStringConvertible {
     case .identifier(let kind, let text): "\(kind.rawValue) \"\(text)\""
     case .account(let account): "account { \(account.said.joined(separator: ", ")) }"
     case .groups(let groups): groups.asWritten
+    case .clock(_, let text): "clock \"\(text)\""
+    case .token(let token): token.asWritten
+    case .guarantee(let statement): "guarantee \"\(statement)\""
     case .client(let client): "client { \(client.said.joined(separator: ", ")) }"
     case .provider(let name): "provider \"\(name)\""
     case .undeliverable(let name): "undeliverable \"\(name)\""
@@ -33,6 +36,7 @@ extension PolicyCase.ClientSetup {
   /// What is said of it.
   fileprivate var said: [String] {
     [("ip", address?.description), ("user_agent", userAgent), ("device", device)].compactMap { name, value in value.map { "\(name) = \"\($0)\"" } }
+      + (isKnown.map { ["known = \($0)"] } ?? [])
   }
 }
 

@@ -12,13 +12,16 @@ struct CaseReader {
   let host: String?
   /// Those of accounts.lua; nil while it could not be read.
   var groups: [GroupName: GroupDefinition]? = [:]
+  /// The statements of guarantees.lua; nil while it could not be read.
+  var statements: [String]? = []
   let providers: ProviderCatalog
   let problems: Problems
 
   /// The words of a case with an example of each, for the sentence about anything else.
   private static let words = [
     "flow \"login\"", "phone \"+91…\"", "email \"…\"", "account { … }", "group \"…\"", "client { … }", "provider \"…\"", "undeliverable \"…\"",
-    "send()", "resend()",
+    "clock \"…\"",
+    "token \"…\"", "guarantee \"…\"", "send()", "resend()",
     "wrong()", "right()",
     "enter { … }", "skip()", "request { … }", "expect { … }", "wait \"15m\"",
   ]
@@ -41,7 +44,7 @@ struct CaseReader {
       }
       let before = problems.all.count
       let acts = acts(arguments[1])
-      if problems.all.count == before, !acts.contains(where: { if case .expect = $0.kind { true } else { false } }) {
+      if problems.all.count == before, !acts.contains(where: { $0.kind.isDemand }) {
         problems.add(item.location, "", "case \"\(plain)\" expects nothing, so it could never fail: end it with expect { … }")
       }
       cases.append(PolicyCase(name: plain, location: item.location, acts: acts, origin: origin))
@@ -59,7 +62,7 @@ struct CaseReader {
       if case .tagged("flow", _) = item.value { (hasFlow, hasAnswer) = (true, true) }
       guard let kind = kind(item) else { return nil }
       switch kind {
-      case .request: hasAnswer = true
+      case .request, .guarantee: hasAnswer = true
       case .send, .resend, .wrong, .right, .enter, .skip:
         guard hasFlow else {
           problems.add(item.location, "", "comes before any flow: begin with flow \"login\"")
@@ -90,6 +93,9 @@ struct CaseReader {
     case ("undeliverable", let argument?): return provider(argument, word).map { .undeliverable($0) }
     case ("account", let argument?): return account(argument).map { .account($0) }
     case ("group", let argument?): return memberships(argument).map { .groups($0) }
+    case ("clock", let argument?): return clock(argument)
+    case ("token", let argument?): return token(argument).map { .token($0) }
+    case ("guarantee", let argument?) where arguments.count == 1: return guarantee(argument)
     case ("client", let argument?): return client(argument).map { .client($0) }
     case ("send", let argument): return untilSent(argument, word).map { .send(untilSent: $0) }
     case ("resend", let argument): return untilSent(argument, word).map { .resend(untilSent: $0) }
@@ -156,6 +162,12 @@ struct CaseReader {
     }
     client.userAgent = reader.text("user_agent")
     client.device = reader.text("device")
+    client.isKnown = reader.flag("known")
+    if let known = client.isKnown, client.device != nil {
+      problems.add(
+        reader.said("known")?.location ?? node.location, "client.known",
+        "`known = \(known)` and `device` cannot both be meant: a device with a name is known once it has signed in")
+    }
     return client
   }
 

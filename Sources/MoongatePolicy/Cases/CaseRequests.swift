@@ -41,7 +41,7 @@ extension CaseReader {
 extension CaseRun {
   /// - Returns: what came of it, in words.
   mutating func ask(_ request: RequestFacts) async throws -> String {
-    switch try await gateway.request(request, session: session, by: client) {
+    switch try await gateway.request(request, session: session, token: token.map { ($0.name, $0.groups) }, by: client) {
     case .success(let route): answer = .passed(route)
     case .failure(let refusal): answer = .refusal(refusal)
     }

@@ -22,8 +22,14 @@ extension CaseRun {
     case .client(let setup):
       if let address = setup.address { self.address = address }
       if let userAgent = setup.userAgent { self.userAgent = userAgent }
-      if let device = setup.device { self.device = device }
+      if let device = setup.device { (self.device, knowsDevice) = (device, false) }
+      if let isKnown = setup.isKnown { (device, knowsDevice) = (nil, isKnown) }
       return ""
+    case .clock(let moment, _): return try setClock(moment, act)
+    case .token(let setup):
+      token = setup
+      return ""
+    case .guarantee(let statement): return try check(statement, act)
     case .provider(let name):
       chosen = name
       return ""
@@ -32,6 +38,7 @@ extension CaseRun {
       return ""
     case .flow(let name):
       try await makeAccount(act)
+      token = nil
       if generation.flows[name]?.needsSession(by: providers) ?? false { try await signIn() }
       try await begin(name)
       return told
@@ -59,7 +66,7 @@ extension CaseRun {
         return told
       }
       if let provider = try await appStep() { return try await rightByApp(provider, act) }
-      guard let code = lastCode else { throw fail(act, "no code has been sent to \(recipient), so there is none to enter") }
+      guard let code = await openStepCode() ?? lastCode else { throw fail(act, "no code has been sent to \(recipient), so there is none to enter") }
       await submit(code)
       return told
     case .enter(let fields):
@@ -116,6 +123,11 @@ extension CaseRun {
   }
 
   mutating func makeAccount(_ act: PolicyCase.Act) async throws {
+    try await makePendingAccount()
+    try carryKnownDevice(act)
+  }
+
+  private mutating func makePendingAccount() async throws {
     guard let (setup, location) = pending else { return }
     pending = nil
     guard setup.exists else { return }
@@ -145,6 +157,7 @@ extension CaseRun {
     }
     self.account = account.id
     session = nil
+    knownDevice = nil
   }
 
   // MARK: codes
@@ -192,6 +205,15 @@ extension CaseRun {
 
   private var recipient: String { current.flatMap { identifiers[$0] } ?? "anyone" }
 
+  /// The code that the open step sent: to someone whom the case named, or else to what the account holds.
+  private func openStepCode() async -> String? {
+    guard let name = await view()?.step?.provider, let descriptor = providers[name]?.descriptor else { return nil }
+    let kinds = [current].compactMap(\.self) + IdentifierKind.allCases.filter { $0 != current }
+    let named = kinds.filter(descriptor.identifierKinds.contains).compactMap { kind in identifiers[kind].flatMap { identifier(kind, $0) } }
+    if let sent = named.lazy.compactMap({ [self] in gateway.mailbox.latest(to: $0.value)?.code }).first { return sent }
+    return named.isEmpty ? gateway.mailbox.latest(by: name) : nil
+  }
+
   private var lastCode: String? {
     // Where none went to whom was named last, one may have gone to another of the account's.
     let kinds = [current].compactMap(\.self) + IdentifierKind.allCases.filter { $0 != current }
@@ -211,7 +233,7 @@ extension CaseRun {
     let said = name.flatMap { generation.policies[$0]?.code }.flatMap { $0 == .none ? nil : $0 }
     let rule = said ?? CodeRule(length: 6, alphabet: .digits, lifetime: .zero)
     let characters = rule.alphabet.characters
-    var code = Array(lastCode ?? "")
+    var code = Array(await openStepCode() ?? lastCode ?? "")
     guard code.count == rule.length, let last = code.popLast(), let index = characters.firstIndex(of: last) else {
       return String(repeating: characters[0], count: rule.length)
     }

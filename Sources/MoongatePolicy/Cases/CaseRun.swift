@@ -21,13 +21,19 @@ struct CaseRun {
   let gateway: VirtualGateway
   let providers: ProviderRegistry
   let end: ContinuousClock.Instant?
-  let start: Timestamp
+  /// When the case began.
+  var start: Timestamp
   var address = ClientAddress(bytes: [203, 0, 113, 1]) ?? .unspecified
   var userAgent: String?
   /// The name of the device that requests come from; nil: one that is new each time.
   var device: String?
   /// What each device carries since it has signed in (`DeviceToken`).
   private var deviceTokens: [String: SecretText] = [:]
+  /// Whether requests come from a device that has signed in to the account before, and what it carries.
+  var knowsDevice = false
+  var knownDevice: SecretText?
+  /// The service token of the program that requests come from; nil: a person asks.
+  var token: PolicyCase.TokenSetup?
   /// As typed.
   var identifiers: [IdentifierKind: String] = [:]
   /// The kind that was named last.
@@ -47,7 +53,7 @@ struct CaseRun {
   var answer: Answer?
   /// Of the flow that was completed last, or made for one that is an account's own.
   var session: TokenHash?
-  private var signedIn: SessionSnapshot?
+  private(set) var signedIn: SessionSnapshot?
   private var trace: [CaseOutcome.Line] = []
 
   init(_ one: PolicyCase, gateway: VirtualGateway, providers: ProviderRegistry, end: ContinuousClock.Instant?) {
@@ -107,7 +113,8 @@ struct CaseRun {
   var client: ClientContext {
     let client = gateway.client(address)
     return ClientContext(
-      decision: client.decision, address: address, userAgent: userAgent, browser: nil, session: signedIn, device: device.flatMap { deviceTokens[$0] })
+      decision: client.decision, address: address, userAgent: userAgent, browser: nil, session: signedIn,
+      device: knowsDevice ? knownDevice : device.flatMap { deviceTokens[$0] })
   }
 
   mutating func take(_ result: Result<FlowView, Refusal>) {

@@ -61,6 +61,12 @@ package struct PolicyCase: Sendable {
     case account(AccountSetup)
     /// `group "ops"`: the account is added to stored groups, or with false removed from them.
     case groups([GroupName: Bool])
+    /// `clock "…"`: sets the clock to this moment.
+    case clock(Timestamp, asWritten: String)
+    /// `token "ci"`: requests come from a program with this service token, from here on.
+    case token(TokenSetup)
+    /// `guarantee "…"`: the session as it stands satisfies this statement of guarantees.lua.
+    case guarantee(String)
     /// `client { … }`: where requests come from, from here on.
     case client(ClientSetup)
     /// `provider "pin"`: which of a step's choices to take.
@@ -129,6 +135,14 @@ package struct PolicyCase: Sendable {
     package var userAgent: String?
     /// The case's name for the device.
     package var device: String?
+    /// Whether the device has signed in to the account before.
+    package var isKnown: Bool?
+  }
+
+  /// The service token that requests carry.
+  package struct TokenSetup: Sendable, Equatable {
+    package let name: String
+    package let groups: [GroupName]
   }
 
   /// What the answer before it must be; nil: anything.

@@ -33,8 +33,9 @@ enum EditorGlobals {
     Function("accounts", [("body", "moongate.Accounts")], "moongate.File", "accounts.lua returns this."),
     Function("guarantees", [("list", "moongate.Statement[]")], "moongate.File", "guarantees.lua returns this."),
     Function(
-      "guarantee", [("statement", "string")], "fun(body: moongate.Guarantee): moongate.Statement",
-      "What is always true of sessions, in your own words: guarantee \"statement\" { … }."),
+      "guarantee", [("statement", "string")], "moongate.Act|fun(body: moongate.Guarantee): moongate.Statement",
+      "What is always true of sessions, in your own words: guarantee \"statement\" { … }. In a case, guarantee \"statement\" demands it of the session."
+    ),
     Function("tests", [("cases", "moongate.Case[]")], "moongate.File", "tests/NAME.lua returns this."),
     Function(
       "case", [("name", "string")], "fun(acts: (moongate.Act|fun(body: moongate.Flow): moongate.File)[]): moongate.Case",
@@ -46,11 +47,14 @@ enum EditorGlobals {
     Function("account", [("what", "moongate.CaseAccount")], "moongate.Act", "Whether there is an account of that name."),
     Function(
       "group", [("names", "string|string[]|table<string, boolean>")], "moongate.Act", "Adds the account to stored groups, or removes it with false."),
+    Function("token", [("what", "string|moongate.CaseToken")], "moongate.Act", "Requests come from a program with this service token, from here on."),
+    Function(
+      "clock", [("moment", "string")], "moongate.Act", "Sets the clock to a moment with its offset, as in \"2026-12-24T23:30+05:30\"."),
     Function("client", [("what", "moongate.CaseClient")], "moongate.Act", "Where requests come from, from here on."),
     Function("send", [("how?", "moongate.CaseSend")], "moongate.Act", "Begins the step: a code goes out."),
     Function("resend", [("how?", "moongate.CaseSend")], "moongate.Act", "Asks for another code."),
     Function("wrong", [("how?", "moongate.CaseWrong")], "moongate.Act", "Enters a code that is not the one that was sent."),
-    Function("right", [], "moongate.Act", "Enters the code that was sent last."),
+    Function("right", [], "moongate.Act", "Answers the open step as it asks: by the code that it sent, or by the account's secret."),
     Function("enter", [("what", "table<string, string>")], "moongate.Act", "Gives these fields to the step that is open, or due."),
     Function("skip", [], "moongate.Act", "Passes the step over."),
     Function("request", [("what", "moongate.CaseRequest")], "moongate.Act", "Asks for a page behind the gateway, signed in as by the last flow."),

@@ -157,13 +157,14 @@ package struct ConfigurationLoader: Sendable {
     if let file = files.file("guarantees.lua"), let node = lua.read(file, constructor: "guarantees", example: "guarantees { … }")?.first {
       guarantees = GuaranteeReader(catalog: catalog, groups: groups, problems: problems).read(node)
     }
+    let statements = guarantees.isEmpty && files.file("guarantees.lua") != nil ? nil : guarantees.map(\.statement)
     let choice = CaseSelection(files: files, catalog: catalog, flows: flows, policies: policies)
     var cases: [PolicyCase] = []
     for file in files.files(in: "tests") {
       if let node = lua.read(file, constructor: "tests", example: "tests { … }")?.first {
         let reader = CaseReader(
           flows: flowNames, absent: choice.absentFlows, host: gateway?.publicURL.host,
-          groups: groups == nil ? nil : accounts.groups, providers: catalog, problems: problems)
+          groups: groups == nil ? nil : accounts.groups, statements: statements, providers: catalog, problems: problems)
         cases += choice.playable(reader.read(node), problems)
       }
     }

@@ -46,5 +46,12 @@ package struct SessionDemand: Sendable, Equatable {
 
 extension PolicyGeneration {
   /// The statements of guarantees.lua, in the order of the file.
-  package var guarantees: [Guarantee] { (self as? Generation)?.guarantees ?? [] }
+  package var guarantees: [Guarantee] {
+    switch self {
+    case let generation as Generation: generation.guarantees
+    case let observed as ObservedGeneration: observed.observed.guarantees
+    case let played as DryRunGeneration: played.base.guarantees
+    default: []
+    }
+  }
 }

@@ -59,7 +59,11 @@ struct LuaFiles {
       return try value(of: unknown.mended(bytes), unknown.problems.isEmpty ? map : SourceMap(unknown.mended(bytes)), file.name, unknown, types)
     } catch {
       sources[file.name] = nil
-      problems.add(SourceLocation(file: file.name, line: error.line), "", error.message)
+      if let line = MissingComma.line(in: bytes, before: error) {
+        problems.add(SourceLocation(file: file.name, line: line), "", "a comma is missing after this field? (\(error.message))")
+      } else {
+        problems.add(SourceLocation(file: file.name, line: error.line), "", error.message)
+      }
       return nil
     }
   }

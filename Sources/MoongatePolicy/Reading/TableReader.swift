@@ -166,7 +166,8 @@ enum Field {
     switch node.value {
     case .text(let text):
       guard let duration = duration(text) else {
-        problems.add(node.location, path, "\(node.value.described) is no duration; write \"90s\", \"10m\", \"1h30m\" or \"7d\"")
+        let advice = meantDuration(text).map { "did you mean \"\($0)\"?" } ?? "write \"90s\", \"10m\", \"1h30m\" or \"7d\""
+        problems.add(node.location, path, "\(node.value.described) is no duration; \(advice)")
         return nil
       }
       guard duration >= least else {
@@ -181,6 +182,20 @@ enum Field {
     default: problems.add(node.location, path, "must be a duration, such as \"15m\", not \(node.value.described)")
     }
     return nil
+  }
+
+  /// The duration that a text such as "3min", "2 hours" or "1w" means; nil where that is not clear.
+  static func meantDuration(_ text: String) -> String? {
+    guard let match = text.lowercased().wholeMatch(of: /\s*([0-9]{1,6})\s*([a-z]+)\s*/), let count = Int(match.1) else { return nil }
+    switch match.2 {
+    case "ms", "msec", "msecs", "millis", "millisecond", "milliseconds": return "\(count)ms"
+    case "s", "sec", "secs", "second", "seconds": return "\(count)s"
+    case "m", "min", "mins", "minute", "minutes": return "\(count)m"
+    case "h", "hr", "hrs", "hour", "hours": return "\(count)h"
+    case "d", "day", "days": return "\(count)d"
+    case "w", "wk", "week", "weeks": return "\(count * 7)d"
+    default: return nil
+    }
   }
 
   static let bareFunction = "a function alone has no bounds; write vary(lowest, highest, function(f) … end)"

@@ -25,6 +25,14 @@ extension TableShape {
       .optional("ip", "string", "an address, such as \"203.0.113.7\""),
       .optional("user_agent", "string", "what the browser calls itself"),
       .optional("device", "string", "a name for the device, which remembers where it has signed in; without one every request is from a new device"),
+      .optional("known", "boolean", "true: a device that has signed in to the account before; false: a new one"),
+    ])
+
+  static let caseToken = TableShape(
+    name: "CaseToken", summary: "The service token of a program that requests come from.",
+    entries: [
+      .required("name", "string", "its name, as a route's `tokens` says it, such as \"ci\""),
+      .optional("groups", "string[]", "the groups that it is in, as in { \"ops\" }"),
     ])
 
   static let caseSend = TableShape(

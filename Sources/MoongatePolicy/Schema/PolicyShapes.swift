@@ -149,6 +149,6 @@ extension TableShape {
     .gateway, .admin, .adminToken, .auditFile, .auditSyslog, .auditWebhook, .tls, .brand, .connectionLimits, .addressLimits, .flowLimits, .program,
     .outbox, .smtp, .webhook, .twilio, .policy, .code, .timers, .limit, .flow, .step, .session, .next, .route, .routeTokens, .requirement, .accounts,
     .signInRequirement, .offer, .guarantee, .guaranteeAccount,
-    .guaranteeClient, .guaranteeSession, .caseAccount, .caseClient, .caseSend, .caseWrong, .caseWait, .caseRequest, .caseExpect,
+    .guaranteeClient, .guaranteeSession, .caseAccount, .caseClient, .caseToken, .caseSend, .caseWrong, .caseWait, .caseRequest, .caseExpect,
   ]
 }

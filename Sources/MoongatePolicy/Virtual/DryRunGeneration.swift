@@ -48,7 +48,10 @@ private struct VirtualCodes<Base: CodeProvider>: CodeProvider {
   func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier { try base.readIdentifier(input) }
 
   func deliver(_ code: CodeMessage, to identifier: Identifier, with tools: StepTools) async throws(DeliveryFault) {
-    if mailbox.isReachable(by: descriptor.name) { return try await base.deliver(code, to: identifier, with: tools) }
+    if mailbox.isReachable(by: descriptor.name) {
+      try await base.deliver(code, to: identifier, with: tools)
+      return mailbox.note(code.code, by: descriptor.name)
+    }
     guard let reason = descriptor.deliveryReasons.first else { throw DeliveryFault(reason: "undeliverable in this case") }
     throw DeliveryFault(reason.reason, "undeliverable in this case")
   }

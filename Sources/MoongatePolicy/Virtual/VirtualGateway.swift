@@ -91,9 +91,10 @@ package struct VirtualGateway: Sendable {
 
   /// What the data path would say of a request.
   /// - Parameter session: of whoever asks; nil: of nobody.
+  /// - Parameter service: the service token of a program that asks in place of a person.
   /// - Returns: the route that takes it.
   package func request(
-    _ request: RequestFacts, session token: TokenHash?, by client: ClientContext
+    _ request: RequestFacts, session token: TokenHash?, token service: (name: String, groups: [GroupName])? = nil, by client: ClientContext
   ) async throws(StoreFault) -> Result<Route, Refusal> {
     func refusal(_ code: RefusalCode, detail: String? = nil, provider: ProviderName? = nil, flow: String? = nil, groups: GroupRequirement? = nil)
       -> Result<Route, Refusal>
@@ -111,8 +112,14 @@ package struct VirtualGateway: Sendable {
     }
     let route = generation.routes.routes[index]
     var session: SessionSnapshot?
-    if let token { session = try await SessionDirectory(store: store, clock: clock).find(token) }
     let now = clock.now()
+    if let service, let hash = keys.accessTokenHashes(AccessTokenSecret(from: random).text).first {
+      let token = AccessToken(
+        id: "tk_case", name: service.name, owner: nil, groups: service.groups, createdAt: now, expiresAt: nil, hash: hash)
+      session = SessionSnapshot(FoundAccessToken(token: token, account: nil))
+    } else if let token {
+      session = try await SessionDirectory(store: store, clock: clock).find(token)
+    }
     let verdict = route.verdict(session, entitlements(of: session, in: generation), at: now) { function, session, entitlements in
       let facts = session.facts(
         of: request, by: ClientFacts(address: client.address, userAgent: client.userAgent, isNewDevice: false), entitlements, at: now,
@@ -191,6 +198,7 @@ package final class Mailbox: DeliveryService, Messenger {
   private struct State {
     var latest: [String: Message] = [:]
     var count = 0
+    var codes: [ProviderName: String] = [:]
     var unreachable: Set<ProviderName> = []
   }
 
@@ -214,6 +222,12 @@ package final class Mailbox: DeliveryService, Messenger {
 
   /// Whether messages of the provider arrive.
   func isReachable(by provider: ProviderName) -> Bool { state.withLock { !$0.unreachable.contains(provider) } }
+
+  /// A code of the provider has arrived.
+  func note(_ code: String, by provider: ProviderName) { state.withLock { $0.codes[provider] = code } }
+
+  /// The code that the provider sent last.
+  func latest(by provider: ProviderName) -> String? { state.withLock { $0.codes[provider] } }
 
   /// How many codes have been sent.
   package var count: Int { state.withLock { $0.count } }
