@@ -116,11 +116,11 @@ let package = Package(
     // The provider suite: as a stranger's tests see it, so it sees what a provider sees.
     .target(name: "MoongateConformance", dependencies: ["MoongateSDK"], packageAccess: false, swiftSettings: strict),
     .target(
-      name: "MoongateCore", dependencies: ["MoongateSDK", "CArgon2", crypto, logging], exclude: ["README.md", "Flows/flow.mermaid"],
+      name: "MoongateCore", dependencies: ["MoongateSDK", "CArgon2", crypto, logging], exclude: ["README.md", "FlowRules/flow.mermaid"],
       swiftSettings: strict),
     .target(name: "CSpawn"),
     .target(name: "CLinux"),
-    .target(name: "MoongateExec", dependencies: ["MoongateSDK", "CSpawn", logging], swiftSettings: strict),
+    .target(name: "MoongateExec", dependencies: ["MoongateSDK", "CSpawn", logging], exclude: ["README.md"], swiftSettings: strict),
     .target(name: "CArgon2", linkerSettings: [.linkedLibrary("argon2"), .linkedLibrary("crypt")]),
     .target(name: "CLua", linkerSettings: [.linkedLibrary("lua5.4")]),
     .target(name: "MoongatePolicy", dependencies: ["MoongateSDK", "MoongateCore", "CLua", "CLinux", crypto, logging], swiftSettings: strict),
@@ -169,6 +169,7 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "MoongateConformanceTests", dependencies: ["MoongateSDK", "MoongateConformance"], packageAccess: false, swiftSettings: strict),
+    .testTarget(name: "ArchitectureTests", path: "Tests/Architecture", swiftSettings: strict),
     .testTarget(name: "CLuaTests", dependencies: ["CLua"], swiftSettings: strict),
     .testTarget(
       name: "MoongateCoreTests", dependencies: ["MoongateSDK", "MoongateCore", "MoongateStore", "MoongateTesting", crypto, logging],

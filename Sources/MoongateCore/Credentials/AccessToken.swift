@@ -55,19 +55,6 @@ package struct AccessToken: Sendable, Equatable {
   package static func announcement(of id: String) -> TokenHash { TokenHash(of: id.utf8) }
 }
 
-/// All that the store knows of a token's secret: an HMAC of it, and the master key that the HMAC's key follows from.
-package struct AccessTokenHash: Sendable, Equatable {
-  /// The name of the master key (`KeyRing.names`).
-  package let key: String
-  /// 32 bytes.
-  package let bytes: [UInt8]
-
-  package init(key: String, bytes: [UInt8]) {
-    self.key = key
-    self.bytes = bytes
-  }
-}
-
 /// The secret of a token: `mgt_` and 256 random bits in base64url. Programs that scan for leaked secrets know it by its beginning.
 package struct AccessTokenSecret: Sendable {
   package static let prefix: StaticString = "mgt_"

@@ -1,0 +1,96 @@
+import MoongateSDK
+
+/// The providers of this program, in the order of its list.
+package struct ProviderRegistry: Sendable {
+  package let all: [any Provider]
+  private let byName: [ProviderName: any Provider]
+  /// Attack: a descriptor that is another one at every call, with a secret in the sentence of an outcome. Each was read once.
+  private let descriptors: [ProviderName: ProviderDescriptor]
+
+  /// - Throws: what is wrong with one of them, or the name that two of them have.
+  package init(_ providers: [any Provider]) throws(ProviderMistake) {
+    var byName: [ProviderName: any Provider] = [:]
+    var descriptors: [ProviderName: ProviderDescriptor] = [:]
+    for provider in providers {
+      let descriptor = provider.descriptor
+      if let mistake = (descriptor.mistakes + Self.clashes(of: descriptor)).first { throw ProviderMistake(provider: descriptor.name, mistake) }
+      if byName.updateValue(provider, forKey: descriptor.name) != nil {
+        throw ProviderMistake(provider: descriptor.name, "two providers of this program have this name")
+      }
+      if descriptor.receivesWebhooks, !(provider is any WebhookReceiver) {
+        throw ProviderMistake(provider: descriptor.name, "it declares `receivesWebhooks` and is no WebhookReceiver")
+      }
+      if !descriptor.wellKnown.isEmpty, !(provider is any WellKnownPublisher) {
+        throw ProviderMistake(provider: descriptor.name, "it declares `wellKnown` and is no WellKnownPublisher")
+      }
+      if let page = descriptor.page, let other = descriptors.values.first(where: { $0.page == page }) {
+        throw ProviderMistake(provider: descriptor.name, "its page `\(page)` is the page of `\(other.name)` already")
+      }
+      descriptors[descriptor.name] = descriptor
+    }
+    all = providers
+    self.byName = byName
+    self.descriptors = descriptors
+  }
+
+  /// No providers at all.
+  package static let none = ProviderRegistry()
+
+  private init() { (all, byName, descriptors) = ([], [:], [:]) }
+
+  package subscript(name: ProviderName) -> (any Provider)? { byName[name] }
+
+  /// What the provider declared when the program started.
+  package func descriptor(_ name: ProviderName) -> ProviderDescriptor? { descriptors[name] }
+
+  /// Whose secrets go with an identifier, such as a password with an address: they keep a factor and prove an identifier.
+  package var identifierSecrets: Set<ProviderName> {
+    Set(descriptors.values.filter { $0.role == [.provesIdentifier, .keepsFactor] }.map(\.name))
+  }
+
+  /// The provider whose name an identity elsewhere begins with; nil for one of another form, such as `https://issuer subject`.
+  package func issuer(of identity: Identifier) -> ProviderName? {
+    guard identity.kind == .federated, let name = ProviderName(rawValue: String(identity.value.prefix { $0 != " " })), byName[name] != nil else {
+      return nil
+    }
+    return name
+  }
+
+  /// The provider whose an identity elsewhere is. Those of instances and of programs begin with their names; all others are of the first provider of
+  /// sites, which is part of this program.
+  package func prover(of identity: Identifier) -> ProviderName? {
+    guard identity.kind == .federated else { return nil }
+    let isSite = { (descriptor: ProviderDescriptor) in descriptor.identifierKinds.contains(.federated) }
+    if let issuer = issuer(of: identity) { return descriptors[issuer].map(isSite) ?? false ? issuer : nil }
+    return all.lazy.compactMap { descriptors[$0.descriptor.name] }.first { $0.instanceOf == nil && isSite($0) }?.name
+  }
+
+  /// Whether an identity elsewhere is one of the provider.
+  package func proves(_ identity: Identifier, by name: ProviderName) -> Bool { prover(of: identity) == name }
+
+  /// Codes that are the core's to answer: a provider that could say `too_many_attempts` would look like a lock.
+  private static func clashes(of descriptor: ProviderDescriptor) -> [String] {
+    descriptor.outcomes.map(\.reason).filter { RefusalCode.reserved.contains($0.rawValue) && !RefusalReason.known.contains($0) }.map {
+      "the outcome `\($0.rawValue)` is one of the gateway's own codes: choose another name"
+    }
+  }
+
+  /// Whoever can help while an identifier of the kind is typed.
+  package func formatter(for kind: IdentifierKind) -> (any IdentifierFormatting)? {
+    all.lazy.compactMap { $0 as? any IdentifierFormatting }.first { $0.identifierKind == kind }
+  }
+}
+
+/// A provider that the program cannot have.
+package struct ProviderMistake: Error, Sendable, Equatable, CustomStringConvertible {
+  package let provider: ProviderName
+  /// What its author got wrong, without the provider's name.
+  package let mistake: String
+
+  package init(provider: ProviderName, _ mistake: String) {
+    self.provider = provider
+    self.mistake = mistake
+  }
+
+  package var description: String { "The provider `\(provider)` cannot be used: \(mistake)." }
+}
