@@ -78,7 +78,7 @@ def test_prometheus_scrapes_the_gateway_and_alerts(empty_house, prometheus, numb
     assert used - absent - {name.removesuffix("_total") for name in families} == set()
     assert all("Counted by" not in family.documentation for name, family in families.items() if name.startswith("moongate"))
     assert value(families, "moongate_build_info") == 1 and value(families, "process_start_time_seconds") > 1.6e9
-    assert value(families, "moongate_sends", provider="phone_otp", channel="sms", country="IN", outcome="delivered") == 1
+    assert value(families, "moongate_sends", provider="phone_otp", channel="sms", country="IN", outcome="delivered") >= 1
     assert value(families, "moongate_attempts", provider="phone_otp", outcome="verified") == 1
     assert sum(s.value for s in families["moongate_sign_ins"].samples if s.labels["outcome"] == "completed") == 1
     assert value(families, "moongate_store_bytes", part="database") > 0

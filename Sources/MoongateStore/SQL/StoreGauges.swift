@@ -26,7 +26,6 @@ package actor StoreGauges {
 
   /// As Prometheus reads it; without what the store holds while it does not answer.
   package func families() async -> [MetricFamily] {
-    let timing = store.memory.timing.families
     if let known, steady() - known.at < Self.life { return timing + known.families }
     guard let counts = try? await store.gauges(at: clock.now()) else { return timing }
     let families = [
@@ -37,6 +36,9 @@ package actor StoreGauges {
     known = (families, steady())
     return timing + families
   }
+
+  /// With what the look itself took.
+  private var timing: [MetricFamily] { store.memory.timing.families }
 
   private func sizes(_ bytes: Int?) -> [MetricFamily.Sample] {
     let size = { (path: String) in (try? FileManager.default.attributesOfItem(atPath: path)[.size] as? Int) ?? 0 }
