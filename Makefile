@@ -220,6 +220,7 @@ soak: test-deps $(VENV)/ready
 	export MOONGATE_BIN=$$($(SWIFT_BUILD) --show-bin-path) MOONGATE_API_SECONDS=600 MOONGATE_API_EXAMPLES=500 MOONGATE_API_PHASES=examples,coverage,fuzzing,stateful
 	export MOONGATE_FRAMING_SECONDS=300 MOONGATE_FRAMING_SEED=$$RANDOM
 	$(PYTEST) Tests/EndToEnd/soak_wire.py Tests/EndToEnd/test_framing.py Tests/EndToEnd/test_description.py -v -rP --durations=0
+	MOONGATE_ACCESS_ROUNDS=1000 $(PYTEST) Tests/EndToEnd/test_cluster_access.py -v -rP
 	python3 Tests/Bench/slow_readers.py
 
 # CLua under AddressSanitizer and UndefinedBehaviorSanitizer. LUA_SOURCE=…/lua-5.4.4/src has Lua itself built so too; without

@@ -106,6 +106,8 @@ def test_4_1_an_unverified_address_opens_nothing(screen, number, shipped):
     email = address(number)
     registers(screen, email)
     token = {cookie["name"]: cookie["value"] for cookie in screen.driver.get_cookies()}["moongate"]
+    # The address has a timer, for whomever a code goes to it.
+    screen.waits(lambda: screen.find("[aria-label='Resend code']").is_enabled(), "the end of the timer")
     code = registers(screen.forget(), email)
     screen.enters(code).at("/profile-setup")
     told = requests.get(shipped.url + "/api/auth/session", headers={"Authorization": f"Bearer {token}"}, timeout=10)

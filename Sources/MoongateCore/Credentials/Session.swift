@@ -1,4 +1,3 @@
-import Crypto
 import MoongateSDK
 
 /// A session's token: 256 bits in base64url, 43 characters. It is the cookie's value.

@@ -24,6 +24,11 @@ enum Providers {
   /// Those of this program: the shipped ones, unless its main says otherwise.
   @TaskLocal static var all: [any Provider] = shipped
 
+  /// Those that `moongate init` writes into a new configuration: codes by mail or by SMS, and second factors.
+  static let mailCodes: ProviderName = "email_code"
+  static let smsCodes: ProviderName = "phone_otp"
+  static let secondFactors: [ProviderName] = ["passkey", "totp"]
+
   /// How the gateway itself reads each kind of identifier, for programs that ask whom a step is for.
   static var readers: [IdentifierKind: any CodeProvider] {
     let readers = all.compactMap { provider in

@@ -1,4 +1,5 @@
 import MoongateCore
+import MoongateSDK
 
 /// What `moongate init` tells at its end: what comes next, and the configuration of the proxy in front.
 struct NextSteps {
@@ -16,7 +17,7 @@ struct NextSteps {
       "  1. Look at \(folder)/gateway.lua and \(folder)/routes.lua.",
       "  2. moongate check\(config)",
       "  3. \(start)     (as a service: see the manual, Documentation/guides/install.md)",
-      "  4. moongate doctor\(config) --to \(answers.messages.provider == "email_code" ? "you@example.com" : "+15550100")",
+      "  4. moongate doctor\(config) --to \(answers.messages.provider == Providers.mailCodes ? "you@example.com" : "+15550100")",
       "  5. Keep a copy of the master key, which the first start makes, apart from the store.",
     ]
     if answers.publicURL.isSecure {

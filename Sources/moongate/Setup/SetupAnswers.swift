@@ -1,6 +1,7 @@
 import Foundation
 import MoongateCore
 import MoongatePolicy
+import MoongateSDK
 import MoongateStore
 
 /// What `moongate init` asks, each answer judged as it is given.
@@ -26,7 +27,7 @@ struct SetupAnswers {
     case webhook(url: String)
 
     /// The provider whose codes leave that way.
-    var provider: String { if case .smtp = self { "email_code" } else { "phone_otp" } }
+    var provider: ProviderName { if case .smtp = self { Providers.mailCodes } else { Providers.smsCodes } }
   }
 
   /// Why an answer is none: a sentence.

@@ -1,5 +1,6 @@
 import Foundation
 import MoongateCore
+import MoongateSDK
 
 /// The configuration that `moongate init` writes.
 struct SetupFolder {
@@ -13,7 +14,7 @@ struct SetupFolder {
   ///   - region: of phone numbers that are typed without +.
   ///   - service: what messages and pages call the site.
   init(_ answers: SetupAnswers, state: String, region: String, service: String) {
-    let code = answers.messages.provider
+    let code = answers.messages.provider.rawValue
     let words = [
       "@PUBLIC_URL@": Self.quoted(answers.publicURL.description), "@UPSTREAM@": Self.quoted(answers.upstream.description),
       "@KEY@": Self.quoted("\(state)/master.key"), "@REGION@": Self.quoted(region), "@SERVICE@": Self.quoted(service), "@CODE@": Self.quoted(code),
@@ -26,7 +27,7 @@ struct SetupFolder {
     files["flows/login.lua"] = fill(PackageResources.init_login_lua)
     files["flows/register.lua"] = fill(PackageResources.init_register_lua)
     files["flows/step_up.lua"] = fill(PackageResources.init_step_up_lua)
-    for provider in [code, "passkey", "totp"] {
+    for provider in [code] + Providers.secondFactors.map(\.rawValue) {
       let policy = String(decoding: PackageResources.init_policy_lua, as: UTF8.self)
       files["policies/\(provider).lua"] = Self.fill(policy, ["@NAME@": provider, "@PROVIDER@": Self.quoted(provider)])
     }
@@ -74,12 +75,12 @@ struct SetupFolder {
       var fields = ["url = \(Self.quoted("\(port == 465 ? "smtps" : "smtp")://\(host):\(port)"))"]
       if let user, let password { fields += ["user = \(Self.quoted(user))", "password = \(secret("smtp.password", password))"] }
       fields.append("from = \(Self.quoted(from))")
-      return "    -- Codes by mail.\n    email_code = { mail = smtp { \(fields.joined(separator: ", ")) } },"
+      return "    -- Codes by mail.\n    \(messages.provider) = { mail = smtp { \(fields.joined(separator: ", ")) } },"
     case .twilio(let account, let token, let from):
       let fields = "account_sid = \(Self.quoted(account)), auth_token = \(secret("twilio.token", token)), from = \(Self.quoted(from))"
-      return "    -- Codes by SMS.\n    phone_otp = { sms = twilio { \(fields) } },"
+      return "    -- Codes by SMS.\n    \(messages.provider) = { sms = twilio { \(fields) } },"
     case .webhook(let url):
-      return "    -- Codes by SMS: each message is posted there as JSON.\n    phone_otp = { sms = webhook { url = \(Self.quoted(url)) } },"
+      return "    -- Codes by SMS: each message is posted there as JSON.\n    \(messages.provider) = { sms = webhook { url = \(Self.quoted(url)) } },"
     }
   }
 

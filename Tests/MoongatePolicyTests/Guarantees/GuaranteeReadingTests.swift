@@ -78,7 +78,7 @@ import Testing
       "4: within: a bare number is no duration; write \"5s\" for seconds or \"5m\" for minutes"),
     Mistake(
       one("route = \"/**\", passed = \"pin\",\nwithin = \"5 minutes\","),
-      "4: within: \"5 minutes\" is no duration; write \"90s\", \"10m\", \"1h30m\" or \"7d\""),
+      "4: within: \"5 minutes\" is no duration; did you mean \"5m\"?"),
     Mistake(
       one("route = \"/**\", factors = 2,\naccount = { has_pin = true },\nclient = { new_device = true },\nsession = { passed = \"pin\" },"),
       "4: account: a guarantee about a route is about every session that passes it: remove this",
