@@ -120,13 +120,8 @@ package final class Proxy: Sendable {
     return families
   }
 
-  /// Tells how often upstreams failed whose minute is over; until the task is cancelled.
-  package func runFailureLog() async {
-    while !Task.isCancelled {
-      upstreamFailures.tellSuppressed()
-      try? await Task.sleep(for: .seconds(5))
-    }
-  }
+  /// Tells how often upstreams failed whose minute is over, and forgets them.
+  package func tellSuppressedFailures() { upstreamFailures.tellSuppressed() }
 
   /// Gives the access log all that is written and ends it; to be called at shutdown.
   package func endAccessLog() async {

@@ -23,7 +23,7 @@ import Testing
     #expect(FolderOrder(["Sessions", "Values"]).violations(of: [low, high]).count == 1)
   }
 
-  /// Attack on the check itself: a name in a comment or a text is no use, and one that two files declare privately is nobody's.
+  /// A name in a comment or in a string literal is not a use, and a private type that two files declare belongs to neither folder.
   @Test func whatIsNoUseIsNotSeen() {
     let low = SourceFile(folder: "Values", name: "Host.swift", source: "// Session\nlet text = \"Session\"\nprivate struct Part {}")
     let high = SourceFile(folder: "Sessions", name: "Session.swift", source: "struct Session {}\nprivate struct Part {}")

@@ -130,7 +130,7 @@ def test_nothing_is_lost_by_a_rotation(house, number, other_number):
     late = house.flow("login")
     assert house.begin(late, number).status_code == 200
     late_code = house.code(number)
-    # Attack: with the key that counts the locks would go, while the gateway serves, and whoever guesses would have all attempts again.
+    # Attack: if retiring the key also removed the locks that it names, an attacker would get all attempts back.
     status, out, told_last = tool(house, "keys", "retire", old)
     assert status == 0 and out == "" and "locks and counts stay" in told_last and f"{old} is retired" in told_last, told_last
     rest = (house.config / "data/master.key").read_text()

@@ -2,18 +2,17 @@
 
 import hashlib
 import hmac
-import http.server
 import json
 import os
 import re
 import signal
-import threading
 import time
 
 import pytest
 import requests
 
 from house import problem, wait_for, wrong
+from services import Handler, HTTPService
 from test_accounts import tool
 
 ACT = "the-token-of-ravi-0123456789abcdef"
@@ -123,14 +122,16 @@ def test_tokens_with_names_and_roles(empty_house, number):
     assert ACT not in house.log and READ not in house.log
 
 
-class Receiver:
+class Receiver(HTTPService):
     """A site that takes events, verifies their signature, and answers as it is told."""
 
     def __init__(self, secret):
         self.lines, self.status = [], 500
         receiver = self
 
-        class Handler(http.server.BaseHTTPRequestHandler):
+        class Answers(Handler):
+            protocol_version = "HTTP/1.0"
+
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 time_, code = re.fullmatch(r"t=(\d+),v1=([0-9a-f]{64})", self.headers["Moongate-Signature"]).groups()
@@ -141,12 +142,8 @@ class Receiver:
                 self.send_response(receiver.status)
                 self.end_headers()
 
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-        self.url = f"http://127.0.0.1:{self.server.server_port}/in"
+        super().__init__(Answers)
+        self.url = f"http://127.0.0.1:{self.port}/in"
 
 
 def test_the_audit_trail_goes_out(empty_house, other_number):

@@ -2,7 +2,6 @@
 Documentation/guides/programs-without-a-person.md, at this test's places."""
 
 import contextlib
-import http.server
 import json
 import os
 import pathlib
@@ -10,13 +9,13 @@ import pty
 import re
 import shutil
 import subprocess
-import threading
 
 import pytest
 import requests
 
 from house import House, free_port, problem, wait_for
 from processes import ROOT, Program
+from services import Handler, HTTPService
 from test_accounts import tool
 from test_tls import certificate, speak_tls
 
@@ -35,16 +34,14 @@ def lacks(*names):
     return pytest.mark.skipif(bool(missing), reason=f"not installed: {', '.join(missing)}")
 
 
-class Service:
+class Service(HTTPService):
     """What stands behind the gateway: git's own server below /packages, metrics at /metrics, a list at /packages/list, and every head that came."""
 
     def __init__(self, folder):
         service = self
         self.folder, self.seen = folder, []
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
+        class Answers(Handler):
             def answer(self, status, body, *fields):
                 self.send_response(status)
                 for name, value in fields:
@@ -85,17 +82,7 @@ class Service:
 
             do_GET = do_POST = do_HEAD = handle_any
 
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.port = self.server.server_address[1]
-        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-
-    def end(self):
-        self.server.shutdown()
-        self.server.server_close()
+        super().__init__(Answers)
 
 
 @pytest.fixture(scope="module")

@@ -1,18 +1,17 @@
 """Tokens of programs: what they open, and how they end. Real clients are in test_token_clients.py."""
 
 import base64
-import http.server
 import json
 import pathlib
 import re
 import subprocess
-import threading
 import time
 
 import pytest
 import requests
 from house import BIN, House, problem, wait_for
 from processes import ROOT
+from services import Handler, HTTPService
 from test_accounts import tool
 
 GUIDE = (ROOT / "Documentation/guides/programs-without-a-person.md").read_text()
@@ -26,16 +25,14 @@ ROUTES = """return routes {
 """
 
 
-class Service:
+class Service(HTTPService):
     """What stands behind the gateway: answers with the head that reached it."""
 
     def __init__(self):
         service = self
         self.seen = []
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
+        class Answers(Handler):
             def answer(self, status, body=b"", **fields):
                 self.send_response(status)
                 for name, value in fields.items():
@@ -52,17 +49,7 @@ class Service:
 
             do_GET = do_HEAD = do_POST = handle_any
 
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.port = self.server.server_address[1]
-        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-
-    def end(self):
-        self.server.shutdown()
-        self.server.server_close()
+        super().__init__(Answers)
 
 
 @pytest.fixture(scope="module")

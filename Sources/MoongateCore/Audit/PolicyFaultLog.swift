@@ -49,14 +49,6 @@ package final class PolicyFaultLog: Sendable {
     }
   }
 
-  /// Does so until the task is cancelled.
-  package func run() async {
-    while !Task.isCancelled {
-      tellSuppressed()
-      try? await Task.sleep(for: .seconds(5))
-    }
-  }
-
   private static func cut(_ fault: PolicyFault) -> String {
     let text = fault.description
     return text.utf8.count <= longest ? text : text.prefix(longest) + "…"

@@ -54,10 +54,10 @@ package final class ProviderMetrics: Sendable {
 
   /// - Parameter start: when the call began.
   func record(_ call: Call, of provider: ProviderName, _ outcome: Outcome, since start: ContinuousClock.Instant) {
-    let (seconds, attoseconds) = (ContinuousClock.now - start).components
+    let took = ContinuousClock.now - start
     calls.withLock { calls in
       calls[provider, default: [:]][call, default: Calls()].outcomes[outcome, default: 0] += 1
-      calls[provider, default: [:]][call, default: Calls()].durations.record(nanoseconds: seconds * 1_000_000_000 + attoseconds / 1_000_000_000)
+      calls[provider, default: [:]][call, default: Calls()].durations.record(nanoseconds: took.wholeNanoseconds)
     }
   }
 

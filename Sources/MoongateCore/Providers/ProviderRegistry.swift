@@ -75,7 +75,7 @@ package struct ProviderRegistry: Sendable {
     }
   }
 
-  /// Whoever can help while an identifier of the kind is typed.
+  /// The provider that formats an identifier of this kind while a person types it; nil: none does.
   package func formatter(for kind: IdentifierKind) -> (any IdentifierFormatting)? {
     all.lazy.compactMap { $0 as? any IdentifierFormatting }.first { $0.identifierKind == kind }
   }

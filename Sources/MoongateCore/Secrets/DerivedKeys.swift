@@ -20,7 +20,10 @@ struct DerivedKeys: Sendable {
 
   /// - Parameter master: 32 bytes or more.
   init(_ master: [UInt8]) {
-    let derive = { (purpose: String) in Self.derive(purpose, from: master) }
+    let root = SymmetricKey(data: master)
+    let derive = { (purpose: String) in
+      HKDF<SHA256>.deriveKey(inputKeyMaterial: root, salt: Data("moongate".utf8), info: Data(purpose.utf8), outputByteCount: 32)
+    }
     name = Self.name(of: master)
     codes = HMAC(key: derive("code"))
     counting = CountingKeys(
@@ -33,11 +36,6 @@ struct DerivedKeys: Sendable {
     pepper = derive("pepper")
     pepperName = derive("pepper name").withUnsafeBytes { Base64URL.encode($0.prefix(6)) }
     assertions = derive("assertion")
-  }
-
-  static func derive(_ purpose: String, from master: [UInt8]) -> SymmetricKey {
-    HKDF<SHA256>.deriveKey(
-      inputKeyMaterial: SymmetricKey(data: master), salt: Data("moongate".utf8), info: Data(purpose.utf8), outputByteCount: 32)
   }
 
   /// Eight hexadecimal digits.
@@ -80,6 +78,11 @@ struct CountingKeys: Sendable {
 
   /// Of the master key.
   let name: String
+  /// By which logs call people.
+  let logKey: SymmetricKey
+  /// By which it is counted.
+  let counterKey: SymmetricKey
+  // Begun: the keys' own blocks are hashed once.
   let logs: HMAC<SHA256>
   let counters: HMAC<SHA256>
   /// Tells stores that were made under another key from ours; says nothing about the key.
@@ -87,6 +90,7 @@ struct CountingKeys: Sendable {
 
   init(name: String, logs: SymmetricKey, counters: SymmetricKey, fingerprint: [UInt8]) {
     self.name = name
+    (logKey, counterKey) = (logs, counters)
     self.logs = HMAC(key: logs)
     self.counters = HMAC(key: counters)
     self.fingerprint = fingerprint
@@ -94,6 +98,8 @@ struct CountingKeys: Sendable {
 }
 
 extension SymmetricKey {
+  var bytes: [UInt8] { withUnsafeBytes { Array($0) } }
+
   func seal(_ record: [UInt8], for owner: String) throws -> [UInt8] {
     try Array(ChaChaPoly.seal(record, using: self, authenticating: Array(owner.utf8)).combined)
   }

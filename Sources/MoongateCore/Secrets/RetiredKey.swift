@@ -10,22 +10,18 @@ struct RetiredKey: Sendable {
   private static let keyLength = 32
   private static let checkLength = 8
 
-  let name: String
-  private let logs: [UInt8]
-  private let counters: [UInt8]
-  private let fingerprint: [UInt8]
+  let counting: CountingKeys
   private let devices: [UInt8]
   /// Until when a device is recognised by a mark that was made with it.
   let devicesUntil: Timestamp
 
+  var name: String { counting.name }
+
   init(_ master: [UInt8], devicesUntil: Timestamp) {
-    let derive = { (purpose: String) in DerivedKeys.derive(purpose, from: master).withUnsafeBytes { Array($0) } }
-    name = DerivedKeys.name(of: master)
-    logs = derive("log")
-    counters = derive("counter")
-    fingerprint = Array(derive("fingerprint").prefix(CountingKeys.fingerprintLength))
+    let keys = DerivedKeys(master)
+    counting = keys.counting
     // Where no device is recognised, nothing is kept that could recognise one.
-    devices = devicesUntil > Timestamp(milliseconds: 0) ? derive("device") : [UInt8](repeating: 0, count: Self.keyLength)
+    devices = devicesUntil > Timestamp(milliseconds: 0) ? keys.devices.bytes : [UInt8](repeating: 0, count: Self.keyLength)
     self.devicesUntil = devicesUntil
   }
 
@@ -37,23 +33,18 @@ struct RetiredKey: Sendable {
     guard let bytes = Base64URL.decode(text), bytes.count == expected else { return nil }
     let body = bytes.dropLast(Self.checkLength)
     guard constantTimeEquals(Self.check(name, Array(body)), Array(bytes.suffix(Self.checkLength))) else { return nil }
-    self.name = name
-    logs = Array(body.prefix(length))
-    counters = Array(body.dropFirst(length).prefix(length))
+    counting = CountingKeys(
+      name: name, logs: SymmetricKey(data: body.prefix(length)), counters: SymmetricKey(data: body.dropFirst(length).prefix(length)),
+      fingerprint: Array(body.dropFirst(3 * length).prefix(CountingKeys.fingerprintLength)))
     devices = Array(body.dropFirst(2 * length).prefix(length))
-    fingerprint = Array(body.dropFirst(3 * length).prefix(CountingKeys.fingerprintLength))
     devicesUntil = Timestamp(milliseconds: body.suffix(8).reduce(Int64(0)) { $0 << 8 | Int64($1) })
   }
 
   /// What a line of a ring holds.
   var text: String {
     let time = (0..<8).map { UInt8(truncatingIfNeeded: devicesUntil.milliseconds >> (56 - 8 * Int64($0))) }
-    let body = logs + counters + devices + fingerprint + time
+    let body = counting.logKey.bytes + counting.counterKey.bytes + devices + counting.fingerprint + time
     return Base64URL.encode(body + Self.check(name, body))
-  }
-
-  var counting: CountingKeys {
-    CountingKeys(name: name, logs: SymmetricKey(data: logs), counters: SymmetricKey(data: counters), fingerprint: fingerprint)
   }
 
   /// Opens the mark of a device; nil once those that were made with the key have aged out.

@@ -58,10 +58,7 @@ package final class SessionWatch: Sendable {
     return last > 0 && sinceOrigin - last < Self.trust.wholeMilliseconds * 1_000_000
   }
 
-  private var sinceOrigin: Int64 {
-    let elapsed = (ContinuousClock.now - origin).components
-    return elapsed.seconds * 1_000_000_000 + elapsed.attoseconds / 1_000_000_000 + 1
-  }
+  private var sinceOrigin: Int64 { (ContinuousClock.now - origin).wholeNanoseconds + 1 }
 
   /// Looks until the task is cancelled. The first look only learns where the changes begin: nothing from before it is believed.
   /// - Parameter pause: waits between two looks. A caller with a thread of its own blocks that one: a busy pool must not come late,

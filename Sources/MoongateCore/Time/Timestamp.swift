@@ -39,6 +39,13 @@ extension Duration {
     return seconds + components.attoseconds / 1_000_000_000_000_000
   }
 
+  /// Nanoseconds, rounded towards zero; saturates.
+  package var wholeNanoseconds: Int64 {
+    let (seconds, overflow) = components.seconds.multipliedReportingOverflow(by: 1_000_000_000)
+    if overflow { return components.seconds < 0 ? .min : .max }
+    return seconds + components.attoseconds / 1_000_000_000
+  }
+
   /// Seconds, rounded up and at least 1: what `Retry-After` says (exact.md, RFC 9110 section 10.2.3).
   package var retryAfterSeconds: Int { max(1, Int((wholeMilliseconds + 999) / 1000)) }
 }

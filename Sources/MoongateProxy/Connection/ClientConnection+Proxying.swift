@@ -247,8 +247,9 @@ extension ClientConnection {
   /// Refuses a request that no upstream answered, counts it, and logs it.
   private func refuse(_ route: RoutePlan, _ cause: UpstreamFailureLog.Cause, reason: String? = nil) {
     let reason = reason ?? cause.words
-    exchange.upstreamFailure = (cause, reason)
-    refuse(cause == .timeout ? .upstreamTimeout : .upstreamUnavailable, detail: ["upstream": upstreamNames(route), "reason": reason])
+    refuse(
+      cause == .timeout ? .upstreamTimeout : .upstreamUnavailable, detail: ["upstream": upstreamNames(route), "reason": reason],
+      failure: (cause, reason, route))
   }
 
   func report(_ cause: UpstreamFailureLog.Cause, _ reason: String, _ route: RoutePlan, _ decision: DecisionID) {

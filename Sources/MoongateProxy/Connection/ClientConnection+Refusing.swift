@@ -12,20 +12,18 @@ extension ClientConnection {
   ///   - sentence: for the person, in place of the code's own.
   ///   - visitor: who is signed in, where the page is to say so.
   ///   - fault: of the policy that could not be run; the log tells of it.
+  ///   - failure: of the upstream that gave no answer; it is counted, and the log tells of it.
   ///   - unread: whether bytes follow of which it is not known where they end.
   func refuse(
     _ code: RefusalCode, detail: [String: String] = [:], provider: ProviderName? = nil, flow: String? = nil, account: String? = nil,
     groups: GroupRequirement? = nil, visitor: RefusedVisitor? = nil, head: RequestHead? = nil, retryAfter: Duration? = nil, sentence: String? = nil,
-    fault: PolicyFault? = nil, unread: Bool = false
+    fault: PolicyFault? = nil, failure: (cause: UpstreamFailureLog.Cause, reason: String, route: RoutePlan)? = nil, unread: Bool = false
   ) {
     var detail = head.map { self.detail($0).merging(detail) { $1 } } ?? detail
     if let fault { detail["fault"] = fault.description }
     let decision = record(code, detail: detail, account: account ?? visitor?.account.id)
     exchange.decision = decision
-    if let (cause, reason) = exchange.upstreamFailure, let route = exchange.route {
-      exchange.upstreamFailure = nil
-      report(cause, reason, route, decision)
-    }
+    if let failure { report(failure.cause, failure.reason, failure.route, decision) }
     if let fault { loop.proxy.dependencies.policyFaults.report(fault, rule: detail["rule"], decision: decision) }
     exchange.outcome = code.status < 500 ? .refused : .failed
     var sentence = sentence

@@ -61,8 +61,6 @@ struct Exchange {
   var answerBytes = 0
   var account: String?
   var decision: DecisionID?
-  /// Why no upstream answered, for the log of what is refused for it.
-  var upstreamFailure: (cause: UpstreamFailureLog.Cause, reason: String)?
   var trace: TraceContext?
 
   // The answer.

@@ -2,8 +2,7 @@ import Foundation
 import MoongateCore
 import Synchronization
 
-/// What a store holds and how large it is, looked at when somebody reads the metrics and then remembered for a while: many who scrape cost no more than
-/// one.
+/// What a store holds and how large it is: read when the metrics are read, and cached for 15 seconds, so that many scrapers cost no more than one.
 package actor StoreGauges {
   private static let life: Duration = .seconds(15)
 
@@ -50,7 +49,7 @@ package actor StoreGauges {
 }
 
 extension SQLStore {
-  /// Walks the index of sessions: milliseconds for a hundred thousand, off the path of requests.
+  /// Walks the table of sessions: milliseconds for a hundred thousand, off the path of requests.
   fileprivate func gauges(at now: Timestamp) async throws(StoreFault) -> (locks: Int, sessions: Int, bytes: Int?) {
     try await read { rows in
       let locks = try rows.row(

@@ -25,8 +25,7 @@ final class StoreTiming: Sendable {
   }
 
   private func note(_ kind: Kind, since start: ContinuousClock.Instant) {
-    let took = (ContinuousClock.now - start).components
-    let nanoseconds = took.seconds * 1_000_000_000 + took.attoseconds / 1_000_000_000
+    let nanoseconds = (ContinuousClock.now - start).wholeNanoseconds
     switch kind {
     case .read: reads.withLock { $0.record(nanoseconds: nanoseconds) }
     case .write: writes.withLock { $0.record(nanoseconds: nanoseconds) }

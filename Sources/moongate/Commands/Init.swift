@@ -80,7 +80,7 @@ enum ServiceUser {
   static let name = "moongate"
 
   /// Gives files that root has made to the service's user, which has to read them.
-  /// - Returns: the user's name; nil if there is none, or this is not root.
+  /// - Returns: the user's name; nil if the system has no such user, or if the process does not run as root.
   static func giveSecrets(_ paths: [String]) -> String? {
     guard geteuid() == 0, let entry = getpwnam(name) else { return nil }
     for path in paths { lchown(path, entry.pointee.pw_uid, entry.pointee.pw_gid) }

@@ -26,8 +26,7 @@ private struct CountedMessenger: Messenger {
   private func count(_ message: Message, _ outcome: String, since began: ContinuousClock.Instant) {
     let channel = message.channel.rawValue
     Counter(label: "moongate_deliveries_total", dimensions: [("channel", channel), ("outcome", outcome)]).increment()
-    let took = (ContinuousClock.now - began).components
-    Timer(label: "moongate_delivery_seconds", dimensions: [("channel", channel)])
-      .recordNanoseconds(took.seconds * 1_000_000_000 + took.attoseconds / 1_000_000_000)
+    let took = ContinuousClock.now - began
+    Timer(label: "moongate_delivery_seconds", dimensions: [("channel", channel)]).recordNanoseconds(took.wholeNanoseconds)
   }
 }

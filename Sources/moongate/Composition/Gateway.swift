@@ -154,8 +154,13 @@ struct Gateway {
     // The last one is the first to be shut down: no new requests, then all that requests need.
     var services: [any Service] = [
       Background { await audit.run(clock: clock) },
-      Background { await policyFaults.run() },
-      Background { await proxy.runFailureLog() },
+      Background {
+        while !Task.isCancelled {
+          policyFaults.tellSuppressed()
+          proxy.tellSuppressedFailures()
+          try? await Task.sleep(for: .seconds(5))
+        }
+      },
       Background { await DedicatedThread.run(at: nil) { await watch.run { pause.block(for: $0) } } },
       heartbeat,
       PruneLoop(store: store, clock: clock, logger: logger),

@@ -6,7 +6,7 @@ struct NextSteps {
   let folder: String
   let answers: SetupAnswers
   let state: String
-  /// The user that owns the secrets; nil: whoever ran the command.
+  /// The system user that owns the secret files; nil: the user who ran the command.
   let user: String?
 
   var text: String {

@@ -1,6 +1,6 @@
 -- What holds for every account, whichever flow opens it.
 return accounts {
-  -- Whoever has set up an authenticator app is asked for its code at every sign-in.
+  -- People who have set up an authenticator app enter its code at every sign-in.
   sign_in = {
     { "totp", when = function(f) return f.account.factors.totp end },
   },

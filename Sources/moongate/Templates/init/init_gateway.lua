@@ -4,7 +4,7 @@ return gateway {
   -- The public listener. The proxy in front, which speaks TLS, passes requests on to it.
   listen = "127.0.0.1:8080",
 
-  -- Health, metrics, reload, locks, accounts. Whoever reaches it may do all of that: keep it on loopback.
+  -- Health, metrics, reload, locks, accounts. Anyone who can connect to it has full control: keep it on loopback.
   admin = "127.0.0.1:9901",
 
   -- How people reach the gateway.
