@@ -172,12 +172,12 @@ extension FlowEngine {
 extension FlowEngine {
   /// Runs a verb and turns whatever stops it into a refusal with its decision in the audit trail.
   func answer<Answer: Sendable>(
-    _ client: ClientContext, flow: FlowID?, _ body: (RequestContext) async throws(FlowError) -> Answer
+    _ client: ClientContext, flow: FlowID?, call: String = #function, _ body: (RequestContext) async throws(FlowError) -> Answer
   ) async -> Result<Answer, Refusal> {
     let now = clock.now()
     let request = RequestContext(client: client, now: now, generation: generations.current, device: keys.device(client.device, at: now))
     do {
-      return .success(try await body(request))
+      return .success(try await traced("flow \(call.prefix { $0 != "(" })") { () async throws(FlowError) in try await body(request) })
     } catch {
       var detail = request.notes.lines
       detail["generation"] = request.generation.id

@@ -67,7 +67,7 @@ struct Gateway {
   /// Loads and opens all that the gateway needs. Listens nowhere yet.
   /// - Throws: a sentence for whoever started it.
   init(
-    folder path: String, places: Places, metrics: MetricRegistry, notifier: ServiceNotifier = .none, logger: Logger
+    folder path: String, places: Places, metrics: MetricRegistry, notifier: ServiceNotifier = .none, spans: SpanQueue = SpanQueue(), logger: Logger
   ) async throws(StartProblem) {
     self.logger = logger
     OpenFiles.raiseLimit()
@@ -88,6 +88,7 @@ struct Gateway {
     let (store, clock) = (opened.store, opened.clock)
     let random = SystemRandom()
     let generations = ActiveGeneration(generation, at: clock.now())
+    spans.isOpen = settings.tracing != nil
     let signIns = SignInMetrics()
     let audit = AuditTrail(store: store, logger: logger, signIns: signIns)
     store.memory.recorded.subscribe { signIns.note($0) }
@@ -118,7 +119,7 @@ struct Gateway {
         generation: generations, sessions: SessionDirectory(store: store, clock: clock), watch: watch, activity: store, keys: key.keys,
         clock: clock, random: random, audit: audit, logger: logger, policyFaults: policyFaults, providers: registry,
         tokens: AccessTokenDirectory(
-          store: store, generations: generations, keys: key.keys, clock: clock, random: random, logger: logger)),
+          store: store, generations: generations, keys: key.keys, clock: clock, random: random, logger: logger), spans: spans),
       ownPrefixes: demo.map { [$0.path] } ?? [], accessLog: accessLog,
       page: { refusal, visitor, languages in
         pages.html(for: refusal, to: visitor, languages: languages, generation: generations.current)
@@ -145,8 +146,8 @@ struct Gateway {
       suggestion: { Suggestion.phrase(for: $0, among: $1) },
       metrics: {
         let flows = signIns.families + engine.sendMetrics.families + engine.providerMetrics.families
-        let parts = metrics.families + heartbeat.families + auditSending.families + deliveries.families + hashing.families + (tls?.families ?? [])
-        return await proxy.metrics() + flows + parts + opened.families() + [BuildMetrics.family]
+        let parts = metrics.families + heartbeat.families + auditSending.families + deliveries.families + hashing.families + spans.families
+        return await proxy.metrics() + flows + parts + (tls?.families ?? []) + opened.families() + [BuildMetrics.family]
       })
     self.store = store
     self.proxy = proxy
@@ -167,6 +168,8 @@ struct Gateway {
       FlowEviction(store: store, generations: generations, clock: clock, logger: logger),
       MemoryRelease(),
       auditSending,
+      TraceSending(
+        spans: spans, generations: generations, web: web, clock: clock, instance: heartbeat.id, logger: Logger(label: "tracing")),
       MaintenanceLoop(maintenance: Maintenance(engine, holder: heartbeat.id, jitter: { Double.random(in: 0..<1) })),
       UnverifiedAccountsLoop(store: store, generations: generations, clock: clock, random: random, logger: logger),
       AccessTokenLoop(sweep: AccessTokenSweep(store: store, clock: clock, random: random), logger: logger),
