@@ -80,6 +80,9 @@ struct Span: ExpressibleByArgument {
   /// What check computes budgets for.
   static let month = Span(duration: .seconds(30 * 86_400))
 
+  /// What a simulation may take: a person waits for it.
+  static let nineSeconds = Span(duration: .seconds(9))
+
   private init(duration: Duration) { self.duration = duration }
 
   init?(argument: String) {
