@@ -54,6 +54,7 @@ static int facts_index(lua_State *L) {
       size_t length;
       const char *name = push_text(L, 2, &length);
       push_suggestion(L, 3, name, length);
+      if (lua_rawlen(L, -1) == 0) push_names(L, 3);
       return raise(L, "unknown fact `%s.%.60s`%s", f->path, name, lua_tostring(L, -1));
     }
   }

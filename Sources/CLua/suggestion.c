@@ -1,4 +1,6 @@
 // "Did you mean": the nearest known name.
+#include <stdio.h>
+
 #include "internal.h"
 
 #define WORD_MAX 64
@@ -46,4 +48,25 @@ void push_suggestion(lua_State *L, int index, const char *word, size_t length) {
     lua_pushfstring(L, "; did you mean `%s`?", best);
   else
     lua_pushliteral(L, "");
+}
+
+void push_names(lua_State *L, int index) {
+  index = lua_absindex(L, index);
+  push_sorted_keys(L, index);
+  char text[384];
+  size_t length = 0;
+  lua_Integer count = (lua_Integer)lua_rawlen(L, -1);
+  for (lua_Integer i = 1; i <= count; i++) {
+    lua_rawgeti(L, -1, i);
+    size_t name_length = 0;
+    const char *name = lua_type(L, -1) == LUA_TSTRING ? lua_tolstring(L, -1, &name_length) : "";
+    bool fits = length + name_length + 16 < sizeof text;
+    const char *before = i == 1 ? (count == 1 ? "; there is " : "; there are ") : i == count || !fits ? " and " : ", ";
+    length += (size_t)snprintf(text + length, sizeof text - length, fits ? "%s`%s`" : "%smore", before, name);
+    lua_pop(L, 1);
+    charge(L, 1);
+    if (!fits) break;
+  }
+  lua_pushlstring(L, text, length);
+  lua_remove(L, -2);
 }

@@ -78,6 +78,49 @@ def test_show_and_test_tell_programs_too(empty_house):
     assert limits == {"send", "send_day", "send_ip", "send_network", "send_prefix", "sms_global", "verify", "hard"}
 
 
+def test_what_is_active_and_what_the_folder_says(house, number):
+    show = lambda *words: tool(house, "policy", "show", "phone_otp", *words)
+    status, text, note = show()
+    active = house.policy()["active"]
+    assert status == 0 and f"active: generation {active[:8]}" in text and note == ""
+    assert "guess budget" not in tool(house, "check")[1], "nothing changed"
+    # A folder that is refused: what is active is another thing than what it says.
+    house.edit("policies/phone_otp.lua", lambda text: text.replace("max = 5,", "max = 500,", 1))
+    wait_for(lambda: house.policy()["candidate_refused"], "the candidate to be refused")
+    status, text, note = show("--json")
+    values = {one["path"]: one["value"] for one in json.loads(text)["values"]}
+    assert status == 0 and values["limits.verify.max"] == "5" and "is not active" in note, note
+    status, text, _ = show("--candidate", "--json")
+    assert {one["path"]: one["value"] for one in json.loads(text)["values"]}["limits.verify.max"] == "500"
+    status, text, _ = tool(house, "check")
+    assert status == 1 and "by limits.verify (policies/phone_otp.lua:" in text and "guess budget" in text
+    # One that is good, and grants other guesses than the gateway that runs.
+    (house.config / "tests" / "no.lua").write_text('return tests { case "no" { flow "enter", expect { status = 404 } } }')
+    house.edit("policies/phone_otp.lua", lambda text: text.replace("max = 500,", "max = 4,", 1))
+    text = tool(house, "check")[1]
+    assert 'case "no" fails' in text and "guess budget" in text, text
+    # One that cannot be read at all.
+    house.edit("policies/phone_otp.lua", lambda text: text + "}")
+    status, text, note = show()
+    assert status == 0 and f"active: generation {active[:8]}" in text and "has problems" in note
+    # What a policy would see of somebody who has registered and had a code sent.
+    house.edit("policies/phone_otp.lua", lambda text: text.removesuffix("}"))
+    house.register(number)
+    facts = lambda *words: tool(house, "policy", "facts", *words)
+    status, text, error = facts(number, "--json")
+    told = json.loads(text)
+    seen = {one["fact"]: one["value"] for one in told["facts"]}
+    assert status == 0 and told["provider"] == "phone_otp" and seen["f.account.id"] == told["account"] != None, error
+    assert seen["f.phone.country"] == "IN" and seen["f.account.phone_verified"] is True and seen["f.limits.send.used"] == 1
+    assert "f.limits.send_ip.used" not in seen and "f.client.ip" not in seen
+    with_address = {one["fact"] for one in json.loads(facts(number, "--ip", "127.0.0.1", "--json")[1])["facts"]}
+    assert {"f.limits.send_ip.used", "f.client.ip"} <= with_address
+    assert facts(number, "--json")[1] .count('"value" : 1') == text.count('"value" : 1'), "asking charges nothing"
+    status, text, _ = facts("nobody@example.com")
+    assert status == 0 and re.search(r'^f\.email\.domain +"example\.com"', text, re.M) and re.search(r"^f\.account\.exists +false", text, re.M), text
+    assert facts("nonsense")[0] == 2 and facts(number, "--ip", "x")[0] == 2 and facts(number, "--provider", "pigeon")[0] == 2
+
+
 def test_a_removed_policy_and_a_needed_restart_are_told(house):
     (house.config / "policies" / "phone_otp.lua").unlink()
     wait_for(lambda: house.policy()["warnings"], "the warning")

@@ -92,6 +92,14 @@ import Testing
     }
   }
 
+  @Test func valuesOfTheActivePolicies() async throws {
+    try await Self.run(try Self.gateway()) { client in
+      let answer = try await client.send(.get, "/policy/values")
+      #expect(answer["generation"] as? String == "test" && (answer["policies"] as? [Any])?.isEmpty == true, "\(answer.text)")
+      #expect(try await client.send(.post, "/policy/values").status == 405)
+    }
+  }
+
   @Test func policyAndReload() async throws {
     let reloads = Reloads()
     let gateway = try Self.gateway()

@@ -99,7 +99,10 @@ import Testing
   @Test(arguments: [
     ("return f.phone['contry']", "error policies/phone_otp.lua:4: unknown fact `f.phone.contry`; did you mean `country`?"),
     ("return f.limits['verfy'].used", "error policies/phone_otp.lua:4: unknown fact `f.limits.verfy`; did you mean `verify`?"),
-    ("return f['request'].method", "error policies/phone_otp.lua:4: unknown fact `f.request`"),
+    (
+      "return f['request'].method",
+      "error policies/phone_otp.lua:4: unknown fact `f.request`; there are `account`, `action`, `client`, `clock`, `email`, `email_code`, `flow`, `identifier`, `limits`, `now`, `phone`, `phone_otp`, `provider` and `providers`"
+    ),
     ("error('boom')", "error policies/phone_otp.lua:4: boom"),
     (
       "local zone = 'Europe/Amsterdm' return hour(f.now, zone)",
@@ -110,7 +113,10 @@ import Testing
       "error policies/phone_otp.lua:4: hour: there is no time zone `IST`, such as `Asia/Kolkata` or `UTC`"
     ),
     ("return hour(math.maxinteger, 'UTC')", "error policies/phone_otp.lua:4: hour: 9223372036854775807 is no moment in Unix seconds"),
-    ("", "result policies/phone_otp.lua:3: must return allow, deny \"reason\" or require_also \"provider\", and returned nothing"),
+    (
+      "",
+      "result policies/phone_otp.lua:3: must return allow, deny \"reason\" or require_also \"provider\", and returned nothing: let every way through the function end with a return"
+    ),
     ("return true", "result policies/phone_otp.lua:3: must return allow, deny \"reason\" or require_also \"provider\", and returned true"),
     (
       "return 'allow'",

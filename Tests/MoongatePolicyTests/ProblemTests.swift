@@ -83,7 +83,9 @@ import Testing
       "policies/phone_otp.lua", "return policy \"phone_otp\"", " must return policy \"phone_otp\" { … }, and returns a name without its table"),
     Mistake("policies/phone_otp.lua", "return { code = 1 }", " must return policy \"phone_otp\" { … }, and returns a table"),
     Mistake("policies/phone_otp.lua", "local x = 1", " must return policy \"phone_otp\" { … }, and returns nothing"),
-    Mistake("policies/phone_otp.lua", "return policy \"phone_otp\" {\n  code = {\n}", "3: '}' expected (to close '{' at line 1) near <eof>"),
+    Mistake(
+      "policies/phone_otp.lua", "return policy \"phone_otp\" {\n  code = {\n}",
+      "1: the `{` that begins here has no `}` ('}' expected (to close '{' at line 1) near <eof>)"),
     Mistake("policies/phone_otp.lua", "local n = 1\nreturn polcy \"phone_otp\" {}", "2: unknown name `polcy`; did you mean `policy`?"),
     Mistake("policies/phone_otp.lua", "while true do end", "1: stopped after 5000000 steps"),
     Mistake("policies/phone_otp.lua", "local s = 'x'\nwhile true do s = s .. s end", "2: stopped after asking for more than 67108864 bytes"),

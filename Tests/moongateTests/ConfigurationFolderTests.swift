@@ -68,6 +68,55 @@ import Testing
     #expect(problems.count == 1)
     let first = problems.first ?? ""
     #expect(first.contains(/^gateway\.lua:\d+: risk_budget: someone who only guesses gets in with a chance of 3\.\d+ % per 30 days/), "\(first)")
-    #expect(first.contains("phone_otp grants 36000 guesses per 30 days"), "\(first)")
+    #expect(
+      first.contains("phone_otp grants 36000 guesses per 30 days by limits.verify (policies/phone_otp.lua:4), the most of all"), "\(first)")
+  }
+
+  /// The number that it says is low enough is low enough, and the next one is not.
+  @Test func theNumberThatIsLowEnoughIsToldOf() async throws {
+    let policy = { (max: Int) in
+      """
+      return policy "phone_otp" {
+        limits = {
+          send = { on = "send", per = "phone", max = 4, window = "15m" },
+          verify = { on = "verify", per = "phone", max = \(max), window = "24h", lock = "24h" },
+        },
+      }
+      """
+    }
+    let folder = try scratch(["policies/phone_otp.lua": policy(50)])
+    let told = try await problems(folder)
+    let number = try #require(told.first?.firstMatch(of: /Lower its `max` \((\d+) is low enough\)/).flatMap { Int($0.1) }, "\(told)")
+    try folder.write(policy(number), to: "policies/phone_otp.lua")
+    #expect(try await problems(folder) == [])
+    try folder.write(policy(number + 1), to: "policies/phone_otp.lua")
+    #expect(try await problems(folder).count == 1)
+  }
+
+  /// A branch that no case takes: `check` refuses it, and a gateway that runs warns of it and goes on.
+  @Test func aFunctionThatWouldFailIsFound() async throws {
+    let folder = try scratch([
+      "policies/phone_otp.lua": """
+      return policy "phone_otp" {
+        send = function(f)
+          if f.phone.country == "IR" and f.account.age < 60 then return deny "too_young" end
+          return allow
+        end,
+        reasons = { too_young = "Come back later." },
+      }
+      """
+    ])
+    let configuration = ConfigurationFolder(path: folder.path, providers: try Providers.registry())
+    guard case .failure(let refused) = await configuration.load(casesOfProviders: true) else {
+      Issue.record("check should refuse it")
+      return
+    }
+    let fault = """
+      policies/phone_otp.lua:3: attempt to compare nil with number; look first whether it is there, as in `f.account.exists and f.account.age > 60`, where \
+      f.account.age is nil, f.phone.country is "IR"
+      """
+    #expect(refused.problems.map(\.description) == [fault])
+    let warnings = try await configuration.load().get().warnings.map(\.description)
+    #expect(warnings.contains(fault), "\(warnings)")
   }
 }

@@ -1,5 +1,5 @@
 -- What must hold whatever the numbers of policies/phone_otp.lua are. A change that breaks one of these is refused, by `moongate check`
--- and by the gateway that runs; `moongate policy test` shows each of them act by act.
+-- and by the gateway that runs; `moongate policy test -v` shows each of them act by act.
 --
 -- A case begins with an empty store and a clock that only `wait` moves.
 --   flow "login"                       begins a flow

@@ -19,6 +19,7 @@ package struct AdminApplication: ListeningApplication {
   ///   - tokens: and to the tokens of programs.
   ///   - address: where it listens; nil: where gateway.lua says.
   ///   - nodes: the gateways that serve from the store; none while that is not known.
+  ///   - values: the values of a generation, and what they grant.
   ///   - reload: builds a generation from the folder and switches to it; gives the problems for which it was refused.
   ///   - outbox: the messages of the outbox, newest first.
   ///   - resetFactor: removes a factor of an account.
@@ -29,7 +30,9 @@ package struct AdminApplication: ListeningApplication {
     clock: any GatewayClock,
     random: any RandomSource,
     pages: PageRenderer, address: ListenAddress? = nil, eventLoops: any EventLoopGroup, logger: Logger,
-    nodes: @escaping @Sendable () -> [ServingNode] = { [] }, reload: @escaping @Sendable () async -> [ConfigurationProblem],
+    nodes: @escaping @Sendable () -> [ServingNode] = { [] },
+    values: @escaping @Sendable (any PolicyGeneration) -> PolicyValues = { PolicyValues(generation: $0.id) },
+    reload: @escaping @Sendable () async -> [ConfigurationProblem],
     outbox: @escaping @Sendable () -> [OutboxEntry],
     resetFactor: @escaping FactorResetting, suggestion: @escaping @Sendable (_ word: String, _ known: [String]) -> String = { _, _ in "" },
     metrics: @escaping @Sendable () async -> [MetricFamily] = { [] }
@@ -40,7 +43,7 @@ package struct AdminApplication: ListeningApplication {
     let entrance = AdminGuard(listen: address, startTokens: generations.current.gateway.allAdminTokens, failures: failures)
     let calls: [[Endpoint]] = [
       HealthCalls(store: store, entrance: entrance).endpoints,
-      PolicyCalls(generations: generations, nodes: nodes, reload: reload, audit: audit, clock: clock, entrance: entrance).endpoints,
+      PolicyCalls(generations: generations, nodes: nodes, reload: reload, values: values, audit: audit, clock: clock, entrance: entrance).endpoints,
       MetricCalls(generations: generations, audit: audit, others: { await metrics() + failures.families }).endpoints,
       LockCalls(desk: accounts, clock: clock, entrance: entrance).endpoints,
       EventCalls(store: store, audit: audit, desk: accounts, clock: clock, suggestion: suggestion).endpoints,

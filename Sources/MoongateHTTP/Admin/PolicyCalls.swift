@@ -1,13 +1,15 @@
 import Hummingbird
 import MoongateCore
 
-/// `/policy` and `/policy/reload`: which generation serves, and what is wrong with the one that does not.
+/// `/policy`, `/policy/values` and `/policy/reload`: which generation serves, what it says, and what is wrong with the one that does not.
 struct PolicyCalls: Sendable {
   let generations: ActiveGeneration
   /// The gateways that serve from the store.
   let nodes: @Sendable () -> [ServingNode]
   /// Builds a generation from the folder and switches to it; gives the problems for which it was refused.
   let reload: @Sendable () async -> [ConfigurationProblem]
+  /// The values of the generation, and what they grant.
+  let values: @Sendable (any PolicyGeneration) -> PolicyValues
   let audit: AuditTrail
   let clock: any GatewayClock
   let entrance: AdminGuard
@@ -15,6 +17,7 @@ struct PolicyCalls: Sendable {
   var endpoints: [Endpoint] {
     [
       Endpoint(.call, .get, "/policy", .policy) { _ throws(Refusal) in .json(status) },
+      Endpoint(.call, .get, "/policy/values", .policyValues) { _ throws(Refusal) in .json(.values(values(generations.current))) },
       Endpoint(.call, .post, "/policy/reload", .reloadPolicy) { exchange throws(Refusal) in
         let identity = entrance.identity(exchange)
         audit.record(

@@ -39,7 +39,7 @@ package struct CaseOutcome: Sendable {
     /// In one sentence, as a problem of a generation says it.
     package var summary: String {
       let words = sentence ?? differences.map { "\($0.field) should be \($0.expected) and is \($0.actual)" }.joined(separator: "; ")
-      return cause.map { "\(words): \($0)" } ?? words
+      return cause.map { "\($0); so \(words)" } ?? words
     }
   }
 
@@ -63,13 +63,34 @@ package struct CaseReport: Sendable {
   /// The case before which time ran out; it and those after it were not run.
   package let unreached: PolicyCase?
   package let coverage: Coverage
+  /// What the cases met that the operator should know: results of `vary` outside of its bounds.
+  package let warnings: [ConfigurationProblem]
 
   package var failures: [CaseOutcome] { outcomes.filter { !$0.holds } }
   package var holds: Bool { failures.isEmpty && unreached == nil }
 
-  /// Every reason against the generation.
+  /// The cases that fail because a function fails, by that failure, in the order in which the failures were met.
+  var causes: [(cause: String, failures: [CaseOutcome])] {
+    var order: [String] = []
+    var byCause: [String: [CaseOutcome]] = [:]
+    for outcome in failures {
+      guard let cause = outcome.failure?.cause else { continue }
+      if byCause[cause] == nil { order.append(cause) }
+      byCause[cause, default: []].append(outcome)
+    }
+    return order.map { ($0, byCause[$0] ?? []) }
+  }
+
+  /// Every reason against the generation. A function that fails is one reason, however many cases meet it.
   package func problems(after limit: Duration) -> [ConfigurationProblem] {
-    var problems = outcomes.compactMap(\.problem)
+    var problems = causes.map { cause, failures in
+      let (location, message) = SourceLocation.leading(cause) ?? (failures[0].location, cause)
+      let count = failures.count == 1 ? "case" : "\(failures.count) cases fail by it, the first is"
+      return ConfigurationProblem(
+        location: location, path: "",
+        message: "\(message); \(count) \"\(failures[0].name)\"\(failures.count == 1 ? " fails by it" : "") (\(failures[0].location))")
+    }
+    problems += failures.filter { $0.failure?.cause == nil }.compactMap(\.problem)
     if let unreached {
       problems.append(
         ConfigurationProblem(
@@ -77,5 +98,14 @@ package struct CaseReport: Sendable {
           message: "case \"\(unreached.name)\" was not reached: the files in tests/ may take \(limit.asWritten) together"))
     }
     return problems
+  }
+}
+
+extension SourceLocation {
+  /// The place that a sentence such as `policies/phone_otp.lua:4: boom` begins with, and the rest of it.
+  /// - Returns: nil where it begins with none.
+  static func leading(_ text: String) -> (location: SourceLocation, message: String)? {
+    guard let match = text.prefixMatch(of: #/([^:\n]+):([0-9]{1,9}): /#), let line = Int(match.2) else { return nil }
+    return (SourceLocation(file: String(match.1), line: line), String(text[match.range.upperBound...]))
   }
 }

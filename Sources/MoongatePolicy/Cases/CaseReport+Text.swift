@@ -1,17 +1,27 @@
 import MoongateCore
 
 extension CaseReport {
-  /// For a person, in lines of at most 80 columns where words allow it.
-  /// - Parameter colour: whether the reader is a terminal that shows it.
-  package func text(colour: Bool) -> String {
+  /// For a person, in lines of at most 80 columns where words allow it: the cases that fail, and how many hold.
+  /// - Parameters:
+  ///   - colour: whether the reader is a terminal that shows it.
+  ///   - isVerbose: whether every case is told with its file, and act by act also where several fail because one function fails.
+  package func text(colour: Bool, isVerbose: Bool = false) -> String {
     let paint = TerminalStyle(isOn: colour)
     var lines: [String] = []
-    for outcome in outcomes {
+    let causes = causes
+    if !isVerbose { for (cause, failures) in causes { lines += Self.lines(of: failures, because: cause, paint) } }
+    var file = ""
+    for outcome in outcomes where isVerbose || !outcome.holds && outcome.failure?.cause == nil {
+      if isVerbose, outcome.location.file != file {
+        file = outcome.location.file
+        lines += (lines.isEmpty || lines.last == "" ? [] : [""]) + [paint.bold(file)]
+      }
       lines.append(outcome.holds ? "\(paint.green("✓")) \(outcome.name)" : "\(paint.red("✗")) \(paint.bold(outcome.name))")
       if let failure = outcome.failure { lines += Self.lines(of: outcome, failure, paint) }
     }
     if let unreached { lines.append("\(paint.red("✗")) \(unreached.name): not reached in time") }
-    if !lines.isEmpty { lines.append("") }
+    for warning in warnings { lines += Columns.wrapped("warning: \(warning)", indent: 0, width: Columns.width) }
+    if !lines.isEmpty, lines.last != "" { lines.append("") }
     let count = outcomes.count
     let failed = failures.count + (unreached == nil ? 0 : 1)
     if count == 0, unreached == nil {
@@ -22,6 +32,15 @@ extension CaseReport {
       lines.append("\(failed) of \(count + (unreached == nil ? 0 : 1)) cases \(failed == 1 ? "fails" : "fail").")
     }
     return lines.joined(separator: "\n")
+  }
+
+  /// Several cases that fail because one function fails: the function first.
+  private static func lines(of failures: [CaseOutcome], because cause: String, _ paint: TerminalStyle) -> [String] {
+    let head = Columns.wrapped(cause, indent: 2, width: Columns.width)
+    let count = failures.count == 1 ? "1 case fails by it:" : "\(failures.count) cases fail by it:"
+    let place = failures.map { "\($0.location)".count }.max() ?? 0
+    return ["\(paint.red("✗")) \(paint.bold(String(head[0].dropFirst(2))))"] + head.dropFirst().map(paint.bold) + ["  \(count)"]
+      + failures.map { "    \(Columns.pad("\($0.location)", to: place))  \($0.name)" } + [""]
   }
 
   private static func lines(of outcome: CaseOutcome, _ failure: CaseOutcome.Failure, _ paint: TerminalStyle) -> [String] {
@@ -44,6 +63,7 @@ extension CaseReport {
     }
     lines.append("")
     lines.append("    " + paint.red("\(failure.location)"))
+    if let cause = failure.cause { lines += Columns.wrapped(cause, indent: 6, width: Columns.width) }
     if let sentence = failure.sentence { lines += Columns.wrapped(sentence, indent: 6, width: Columns.width) }
     let field = failure.differences.map(\.field.count).max() ?? 0
     let expected = failure.differences.map { $0.expected.count }.max() ?? 0

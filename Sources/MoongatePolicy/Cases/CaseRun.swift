@@ -55,6 +55,10 @@ struct CaseRun {
   var session: TokenHash?
   private(set) var signedIn: SessionSnapshot?
   private var trace: [CaseOutcome.Line] = []
+  /// The failure of a function that was met last, and that no expectation was about.
+  private var unexpectedFault: String?
+  /// Whether an expectation was about the failure that is the last answer.
+  private var isFaultExpected = false
 
   init(_ one: PolicyCase, gateway: VirtualGateway, providers: ProviderRegistry, end: ContinuousClock.Instant?) {
     self.one = one
@@ -74,10 +78,11 @@ struct CaseRun {
         try checkTime()
         try await lookAtSession()
         let outcome = try await perform(act) + (try await faultWords(in: act))
+        if case .expect = act.kind, try await fault() != nil { (unexpectedFault, isFaultExpected) = (nil, true) }
         trace.append(CaseOutcome.Line(at: at, act: act.kind.description, outcome: outcome, location: act.location))
       } catch Stop.failure(let failure) {
         trace.append(CaseOutcome.Line(at: at, act: act.kind.description, outcome: "", location: act.location))
-        return outcome(failure.because(try await fault()))
+        return outcome(failure.because(isFaultExpected ? nil : try await fault() ?? unexpectedFault))
       } catch Stop.outOfTime {
         return nil
       }
@@ -90,10 +95,14 @@ struct CaseRun {
   }
 
   /// What a policy that failed has to say for itself, behind the words of its refusal.
-  private func faultWords(in act: PolicyCase.Act) async throws -> String {
+  private mutating func faultWords(in act: PolicyCase.Act) async throws -> String {
     switch act.kind {
-    case .flow, .send, .resend, .wrong, .right, .enter, .skip, .request: try await fault().map { ", \($0)" } ?? ""
-    default: ""
+    case .flow, .send, .resend, .wrong, .right, .enter, .skip, .request:
+      isFaultExpected = false
+      guard let fault = try await fault() else { return "" }
+      unexpectedFault = fault
+      return ", \(fault)"
+    default: return ""
     }
   }
 

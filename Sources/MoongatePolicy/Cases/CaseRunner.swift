@@ -27,11 +27,11 @@ package struct CaseRunner: Sendable {
       let gateway = try VirtualGateway(observed, providers: providers, store: ObservedStore(observed: try makeStore(), record: record))
       var run = CaseRun(one, gateway: gateway, providers: providers, end: end)
       guard let outcome = try await run.play() else {
-        return CaseReport(outcomes: outcomes, unreached: one, coverage: record.coverage(of: generation))
+        return CaseReport(outcomes: outcomes, unreached: one, coverage: record.coverage(of: generation), warnings: record.warnings)
       }
       outcomes.append(outcome)
       try await gateway.audit.flush()
     }
-    return CaseReport(outcomes: outcomes, unreached: nil, coverage: record.coverage(of: generation))
+    return CaseReport(outcomes: outcomes, unreached: nil, coverage: record.coverage(of: generation), warnings: record.warnings)
   }
 }

@@ -72,6 +72,7 @@ final class CoverageRecord: Sendable {
     var calls: [FunctionName: Int] = [:]
     var answers: [FunctionName: Set<String>] = [:]
     var sides: [UInt8] = []
+    var clamped: [FunctionName: LuaEvaluator.Clamped] = [:]
   }
 
   /// Whether a case is only looked into by who runs it.
@@ -101,6 +102,13 @@ final class CoverageRecord: Sendable {
       state.answers[function, default: []].insert(answer)
     }
   }
+
+  func clamped(_ result: LuaEvaluator.Clamped) {
+    state.withLock { state in if state.clamped[result.function] == nil { state.clamped[result.function] = result } }
+  }
+
+  /// Results of `vary` outside of its bounds, each function once.
+  var warnings: [ConfigurationProblem] { state.withLock { $0.clamped.values.map(\.warning) } }
 
   func took(_ sides: [UInt8]) {
     state.withLock { state in

@@ -77,6 +77,7 @@ private final class ObservedEvaluator: PolicyEvaluator {
     guard let function else { return try body() }
     do {
       let value = try body()
+      if let clamped = (observed as? LuaEvaluator)?.clamped { record.clamped(clamped) }
       note(function, told(value), facts)
       return value
     } catch {

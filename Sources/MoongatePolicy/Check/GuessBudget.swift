@@ -19,6 +19,14 @@ package struct GuessBudget: Sendable, Equatable {
   /// Where people choose the secret themselves and its space is known: which part of the 1,000 most common ones the guesses of 30 days
   /// cover. The probability assumes that people choose evenly, and they do not.
   package let commonShare30Days: Double?
+  /// The limit that lets so many through in 30 days: the strictest of those that bound an attacker with means. nil: none does.
+  package let limit: Binding?
+
+  /// A limit by name, and where it stands.
+  package struct Binding: Sendable, Equatable {
+    package let name: String
+    package let location: SourceLocation
+  }
 
   /// How many of the secrets that people choose are looked at as the most common ones.
   package static let common = 1_000
@@ -30,9 +38,12 @@ package struct GuessBudget: Sendable, Equatable {
   ///   - isChosen: whether people choose it, and do not do so evenly.
   package init(_ policy: ProviderPolicy, space: Double?, isChosen: Bool = false) {
     provider = policy.provider
-    let bounds = policy.limits.filter { $0.action == .verify }.compactMap(GuessBound.init)
-    perDay = bounds.map { $0.most(in: Self.day) }.min()
-    per30Days = bounds.map { $0.most(in: Self.day * 30) }.min()
+    let bounds = policy.limits.filter { $0.action == .verify }.compactMap { limit in GuessBound(limit).map { (limit: limit, bound: $0) } }
+    perDay = bounds.map { $0.bound.most(in: Self.day) }.min()
+    let months = bounds.map { (limit: $0.limit, most: $0.bound.most(in: Self.day * 30)) }
+    let strictest = months.min { $0.most < $1.most }
+    per30Days = strictest?.most
+    limit = strictest.map { Binding(name: $0.limit.name, location: $0.limit.location) }
     if let space {
       probability30Days = per30Days.map { -expm1(Double($0) * log1p(-1 / space)) } ?? 1
     } else {
@@ -69,11 +80,22 @@ package struct GuessBudget: Sendable, Equatable {
     per30Days = 0
     probability30Days = 0
     commonShare30Days = nil
+    limit = nil
   }
 
   /// For a provider whose secret is a code of the policy.
   package init(codesOf policy: ProviderPolicy) {
     self.init(policy, space: pow(Double(policy.code.alphabet.characters.count), Double(policy.code.length)))
+  }
+}
+
+extension GuessBudget {
+  /// That of each provider of a generation.
+  /// - Parameter providers: those of the program.
+  package static func all(of generation: any PolicyGeneration, providers: ProviderRegistry) -> [GuessBudget] {
+    (generation.registry ?? providers).all.compactMap { provider in
+      generation.policies[provider.descriptor.name].map { GuessBudget(of: provider, $0) }
+    }
   }
 }
 

@@ -51,13 +51,20 @@ struct UnknownFacts {
       guard let text = call.texts.first.flatMap(\.self).flatMap(Self.plain) else { continue }
       let location = SourceLocation(file: file, line: call.line)
       switch call.function {
-      case "deny": if let wrong = LuaEvaluator.problem(ofReason: text) { problems.add(location, "", wrong) }
+      case "deny":
+        if let wrong = LuaEvaluator.problem(ofReason: text) { problems.add(location, "", wrong + Self.spelling(ofReason: text)) }
       case "require_also":
         guard let configured = catalog.configured, ProviderName(rawValue: text).map({ !configured.contains($0) }) ?? true else { continue }
         problems.add(location, "", LuaEvaluator.unconfigured(text, among: configured))
       default: continue
       }
     }
+  }
+
+  /// How a reason could be spelled; empty where that cannot be told.
+  private static func spelling(ofReason text: String) -> String {
+    let name = text.lowercased().split { !$0.isASCII || !($0.isLetter || $0.isNumber) }.joined(separator: "_")
+    return name != text && LuaEvaluator.problem(ofReason: name) == nil ? "; write `\(name)`" : ""
   }
 
   /// A text without its quotes; nil where more would have to be undone.

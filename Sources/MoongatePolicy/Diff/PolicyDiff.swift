@@ -18,6 +18,28 @@ package struct PolicyDiff: Sendable, Encodable {
     package let first: Int64
   }
 
+  /// Decisions that went another way for one reason: those that differ first for a person, and what follows from them.
+  package struct Cause: Sendable, Encodable {
+    /// What the person did, and what came of it, as above.
+    package let act: String
+    package let old: String
+    package let new: String
+    package let rule: String?
+    /// How often it was the first decision of a person that differs.
+    package let count: Int
+    /// The first of them, in seconds since the traffic began.
+    package let first: Int64
+    /// Of how many people.
+    package let people: Int
+    /// Decisions of the same people that differ after that, until they are in step again: by act.
+    package let followUps: [String: Int]
+
+    enum CodingKeys: String, CodingKey {
+      case act, old, new, rule, count, first, people
+      case followUps = "follow_ups"
+    }
+  }
+
   /// What an act was answered.
   private struct Answer: Equatable {
     let name: String
@@ -35,14 +57,20 @@ package struct PolicyDiff: Sendable, Encodable {
 
   package let decisions: Int
   package let people: Int
-  /// The most frequent first.
+  /// Every decision that differs, the most frequent first.
   package let flips: [Flip]
+  /// The same by root cause, the one with the most decisions first.
+  package let causes: [Cause]
+  /// The settings that differ.
+  package let settings: [SettingChange]
   /// Who gains and who loses access to routes, and groups that are defined otherwise.
   package let access: [AccessDiff.Change]
   package let groups: [AccessDiff.GroupChange]
 
   /// Whether anything differs.
   package var differs: Bool { !flips.isEmpty || !access.isEmpty || !groups.isEmpty }
+
+  enum CodingKeys: String, CodingKey { case decisions, people, flips, causes, settings, access, groups }
 
   /// Plays the traffic against both.
   package init(
@@ -52,14 +80,27 @@ package struct PolicyDiff: Sendable, Encodable {
     let before = try await Self.play(traffic, old, provider, providers, try makeStore())
     let after = try await Self.play(traffic, new, provider, providers, try makeStore())
     var counts: [Kind: (count: Int, first: Int64)] = [:]
-    for (index, act) in traffic.acts.enumerated() where before[index] != after[index] {
+    var roots = RootCauses<Kind>()
+    for (index, act) in traffic.acts.enumerated() {
+      guard before[index] != after[index] else {
+        // A sign-in that both let through: what came before has no more effect.
+        if act.kind == .right, after[index].name == "ok" { roots.isInStep(act.person) }
+        continue
+      }
       let kind = Kind(
         act: act.kind.rawValue, old: before[index].name, new: after[index].name, rule: after[index].rule ?? before[index].rule)
       let since = (act.at - (traffic.acts.first?.at ?? act.at)).components.seconds
       counts[kind, default: (0, since)].count += 1
+      roots.differs(act.person, kind, act.kind.rawValue, after: since)
     }
     let reach = try AccessDiff(old: old, new: new)
     (access, groups) = (reach.access, reach.groups)
+    causes = roots.all.map { kind, root in
+      Cause(
+        act: kind.act, old: kind.old, new: kind.new, rule: kind.rule, count: root.count, first: root.first, people: root.people.count,
+        followUps: root.followUps)
+    }.sorted { ($1.size, $0.first, $0.act, $0.new, $0.rule ?? "") < ($0.size, $1.first, $1.act, $1.new, $1.rule ?? "") }
+    settings = SettingsDiff(old: old, new: new, providers: new.registry ?? providers).changes
     decisions = traffic.acts.count
     people = traffic.people
     flips = counts.map { Flip(act: $0.act, old: $0.old, new: $0.new, rule: $0.rule, count: $1.count, first: $1.first) }
@@ -124,35 +165,34 @@ package struct PolicyDiff: Sendable, Encodable {
   }
 }
 
-extension PolicyDiff {
-  /// For a person, 80 columns.
-  /// - Parameter colour: whether the reader is a terminal that shows it.
-  package func text(colour: Bool) -> String {
-    let paint = TerminalStyle(isOn: colour)
-    let total = flips.map(\.count).reduce(0, +)
-    let reach = AccessDiff(access: access, groups: groups).text(colour: colour)
-    let what = "\(decisions) decisions about \(people) \(people == 1 ? "person" : "people")"
-    guard total > 0 else { return (reach.map { $0 + "\n\n" } ?? "") + "\(what): \(paint.green("none differs"))." }
-    let share = Double(total) / Double(decisions)
-    var lines =
-      (reach.map { [$0, ""] } ?? []) + ["\(what): \(paint.bold("\(total) differ")).", Bar.text(share) + "  \(GuessBudget.percent(share))", ""]
-    let change = flips.map { $0.old.count + $0.new.count + 3 }.max() ?? 0
-    lines.append(paint.dim("  \(Columns.right("count", to: 7))  act    \(Columns.pad("was → is", to: change))  by"))
-    for flip in flips {
-      let lead = "  \(Columns.right(String(flip.count), to: 7))  \(Columns.pad(flip.act, to: 5))  "
-      let pair = "\(paint(flip.old)) → \(paint(flip.new))" + String(repeating: " ", count: change - flip.old.count - flip.new.count - 3)
-      let rule = flip.rule ?? ""
-      if lead.count + change + 2 + rule.count <= Columns.width {
-        lines.append((lead + pair + "  " + rule).trimmedAtEnd)
-      } else {
-        lines += [(lead + pair).trimmedAtEnd, String(repeating: " ", count: lead.count) + rule]
-      }
-    }
-    return lines.joined(separator: "\n")
-  }
+extension PolicyDiff.Cause {
+  /// How many decisions it is behind.
+  var size: Int { count + followUps.values.reduce(0, +) }
 }
 
-extension TerminalStyle {
-  /// What was answered: green where it went well.
-  fileprivate func callAsFunction(_ answer: String) -> String { answer == "ok" ? green(answer) : red(answer) }
+/// Gathers for each difference whether it is a person's first, or follows from an earlier one of the same person.
+private struct RootCauses<Kind: Hashable> {
+  struct Root {
+    var count = 0
+    let first: Int64
+    var people: Set<Int> = []
+    var followUps: [String: Int] = [:]
+  }
+
+  private(set) var all: [Kind: Root] = [:]
+  /// What each person who is out of step differs by since.
+  private var current: [Int: Kind] = [:]
+
+  /// The decisions about the person are the same again.
+  mutating func isInStep(_ person: Int) { current[person] = nil }
+
+  mutating func differs(_ person: Int, _ kind: Kind, _ act: String, after since: Int64) {
+    if let root = current[person] {
+      all[root]?.followUps[act, default: 0] += 1
+      return
+    }
+    current[person] = kind
+    all[kind, default: Root(first: since)].count += 1
+    all[kind]?.people.insert(person)
+  }
 }

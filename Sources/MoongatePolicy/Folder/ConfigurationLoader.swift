@@ -10,11 +10,14 @@ package struct RefusedConfiguration: Error, Sendable {
   package let problems: [ConfigurationProblem]
   /// Whether the folder itself is not there.
   package let isFolderMissing: Bool
+  /// What the operator should know besides; empty where the files could not be read.
+  package let warnings: [ConfigurationProblem]
 
-  package init(id: String?, problems: [ConfigurationProblem], isFolderMissing: Bool) {
+  package init(id: String?, problems: [ConfigurationProblem], isFolderMissing: Bool, warnings: [ConfigurationProblem] = []) {
     self.id = id
     self.problems = problems
     self.isFolderMissing = isFolderMissing
+    self.warnings = warnings
   }
 }
 
@@ -61,6 +64,19 @@ package struct ConfigurationLoader: Sendable {
 
   /// The generation of a folder; its cases are not run.
   package func load(folder: String) -> Result<any PolicyGeneration, RefusedConfiguration> { read(folder: folder).map(\.generation) }
+
+  /// What gateway.lua says, whatever the other files hold; programs are not started. nil where it cannot be read.
+  package func settings(folder: String) -> GatewaySettings? {
+    let problems = Problems()
+    guard let file = ConfigurationFiles(folder: folder).file("gateway.lua") else { return nil }
+    var lua = LuaFiles(problems: problems)
+    var catalog = ProviderCatalog(compiledIn: providers.map(\.descriptor))
+    guard let node = lua.read(file, constructor: "gateway", example: "gateway { … }", types: catalog.types)?.first else { return nil }
+    catalog.descriptors += CandidateInstances(node, types: catalog.descriptors, problems: problems).descriptors
+    catalog.configured = GatewayReader.configured(node, catalog)
+    let secrets = SecretReader(folder: folder, environment: environment)
+    return GatewayReader(folder: folder, catalog: catalog, secrets: secrets, problems: problems).read(node)
+  }
 
   /// Loads the folder. Never crashes and never hangs, whatever lies in it.
   package func read(folder: String) -> Result<LoadedConfiguration, RefusedConfiguration> {

@@ -59,11 +59,8 @@ struct LuaFiles {
       return try value(of: unknown.mended(bytes), unknown.problems.isEmpty ? map : SourceMap(unknown.mended(bytes)), file.name, unknown, types)
     } catch {
       sources[file.name] = nil
-      if let line = MissingComma.line(in: bytes, before: error) {
-        problems.add(SourceLocation(file: file.name, line: line), "", "a comma is missing after this field? (\(error.message))")
-      } else {
-        problems.add(SourceLocation(file: file.name, line: error.line), "", error.message)
-      }
+      let (line, message) = SyntaxAdvice.told(error, in: bytes)
+      problems.add(SourceLocation(file: file.name, line: line), "", message)
       return nil
     }
   }

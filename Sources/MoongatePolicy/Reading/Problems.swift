@@ -50,7 +50,7 @@ package enum Suggestion {
   /// "; did you mean `x`?", or else which names there are.
   package static func phrase(for word: String, among names: some Collection<String>) -> String {
     if let name = nearest(to: word, among: names) { return "; did you mean `\(name)`?" }
-    return names.isEmpty ? "" : "; there are \(list(names))"
+    return names.isEmpty ? "" : "; there \(names.count == 1 ? "is" : "are") \(list(names))"
   }
 
   /// "`a`, `b` and `c`", sorted.

@@ -154,7 +154,7 @@ enum FactSlot: Int32, CaseIterable {
 /// The facts of the call at work, read by C one at a time. Belongs to one evaluator.
 final class FactBox {
   /// What a fact is, flat.
-  private enum Answer {
+  enum Answer {
     case null
     case flag(Bool)
     case integer(Int64)
@@ -217,7 +217,7 @@ final class FactBox {
     return evidence
   }
 
-  private func members(_ slot: FactSlot, _ facts: Facts) -> String {
+  func members(_ slot: FactSlot, _ facts: Facts) -> String {
     let names: [String] =
       switch slot {
       case .flowPassed: (facts.flow?.passed ?? []).map(\.rawValue)
@@ -283,7 +283,7 @@ final class FactBox {
     value.bytes = UnsafePointer(scratch.baseAddress?.assumingMemoryBound(to: CChar.self))
   }
 
-  private func read(_ facts: Facts, _ slot: Int32, _ key: String?, _ index: Int64) -> Answer {
+  func read(_ facts: Facts, _ slot: Int32, _ key: String?, _ index: Int64) -> Answer {
     if slot >= FactSlot.firstLimit { return limit(facts, Int(slot - FactSlot.firstLimit)) }
     if slot >= FactSlot.firstDeclared {
       let index = Int(slot - FactSlot.firstDeclared)
@@ -346,7 +346,7 @@ final class FactBox {
   }
 
   /// What is not of its kind is not there: a policy must not compare a number with a text that its provider made by mistake.
-  private func attribute(_ fact: DeclaredFact, _ facts: Facts) -> Answer {
+  func attribute(_ fact: DeclaredFact, _ facts: Facts) -> Answer {
     let told: String?
     switch fact.place {
     case .identifier(let kind): told = facts.identifier(of: kind)?.attributes[fact.name]
@@ -362,7 +362,7 @@ final class FactBox {
     }
   }
 
-  private func limit(_ facts: Facts, _ offset: Int) -> Answer {
+  func limit(_ facts: Facts, _ offset: Int) -> Answer {
     guard offset / 3 < limits.count, let limit = facts.limits.first(where: { $0.name == limits[offset / 3] }) else { return .null }
     switch offset % 3 {
     case 0: return .integer(Int64(limit.used))

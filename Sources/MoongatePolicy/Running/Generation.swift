@@ -27,3 +27,12 @@ struct Generation: PolicyGeneration {
 
   func makeEvaluator() throws(PolicyFault) -> any PolicyEvaluator { try LuaEvaluator(self) }
 }
+
+extension PolicyGeneration {
+  /// The same generation with more to warn of.
+  package func adding(warnings: [ConfigurationProblem]) -> any PolicyGeneration {
+    guard !warnings.isEmpty, var generation = self as? Generation else { return self }
+    generation.warnings = Problems.sorted(generation.warnings + warnings)
+    return generation
+  }
+}

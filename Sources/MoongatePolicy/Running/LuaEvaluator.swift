@@ -24,6 +24,25 @@ final class LuaEvaluator: PolicyEvaluator {
   private let providers: Set<ProviderName>
   private var functions: [FunctionName: Loaded] = [:]
 
+  /// A result of `vary` that is outside of its bounds, so that the nearest bound was taken.
+  struct Clamped {
+    let function: FunctionName
+    let location: SourceLocation
+    /// What was returned, and what is taken, as a file writes them.
+    let returned: String
+    let taken: String
+
+    var warning: ConfigurationProblem {
+      ConfigurationProblem(
+        location: location, path: String(function.path.split(separator: ".", maxSplits: 1).last ?? ""),
+        message: "the function of vary returned \(returned), outside of the bounds that stand before it, and \(taken) is taken: "
+          + "widen the bounds, or let the function stay within them")
+    }
+  }
+
+  /// That of the last call, where its result was.
+  private(set) var clamped: Clamped?
+
   /// - Parameter branches: where they are to be noted; budgets are then ten times as large, for what the noting costs.
   init(_ generation: Generation, branches: BranchIndex? = nil) throws(PolicyFault) {
     answers = Answers(declared: generation.declaredFacts)
@@ -89,6 +108,7 @@ final class LuaEvaluator: PolicyEvaluator {
   ) throws(PolicyFault) -> Result {
     guard let function = functions[name] else { throw PolicyFault(kind: .error, location: nil, message: "there is no function \(name)") }
     let box = answers.box
+    clamped = nil
     box.limits = function.limits
     box.forgetReads()
     var budget = function.budget
@@ -102,7 +122,8 @@ final class LuaEvaluator: PolicyEvaluator {
       let failure = state.failure(status)
       let line = failure.line > 0 ? failure.line : function.location.line
       throw PolicyFault(
-        kind: failure.kind, location: SourceLocation(file: function.location.file, line: line), message: told(failure.message, facts))
+        kind: failure.kind, location: SourceLocation(file: function.location.file, line: line),
+        message: told(FaultAdvice.added(to: failure.message), facts))
     }
     do throws(PolicyFault) { return try read(value, function.location) } catch {
       throw PolicyFault(kind: error.kind, location: error.location, message: told(error.message, facts))
@@ -113,7 +134,9 @@ final class LuaEvaluator: PolicyEvaluator {
   ///
   /// Attack (or accident): `error("no " .. f.phone.e164)`. Logs are read by people who may not see numbers.
   private func told(_ message: String, _ facts: borrowing Facts) -> String {
-    answers.box.evidence(copy facts).filter { $0.namesPerson && !$0.value.isEmpty }.reduce(message) { $0.replacing($1.value, with: "[redacted]") }
+    answers.box.evidence(copy facts).filter { $0.namesPerson && !$0.value.isEmpty && $0.value != "nil" }.reduce(message) {
+      $0.replacing($1.value, with: "[redacted]")
+    }
   }
 
   func verdict(of function: FunctionName, given facts: Facts) -> Verdict {
@@ -196,11 +219,18 @@ final class LuaEvaluator: PolicyEvaluator {
     case .fixed(let value): return value
     case .varying(let lowest, let highest, let function):
       return try call(function, facts) { value, location throws(PolicyFault) in
+        let (result, isWithin): (Int, Bool)
         switch value.kind {
-        case CLUA_INTEGER: return Int(min(Int64(highest), max(Int64(lowest), value.integer)))
-        case CLUA_NUMBER where !value.number.isNaN: return Int(min(Double(highest), max(Double(lowest), value.number.rounded(.down))))
+        case CLUA_INTEGER:
+          result = Int(min(Int64(highest), max(Int64(lowest), value.integer)))
+          isWithin = Int64(result) == value.integer
+        case CLUA_NUMBER where !value.number.isNaN:
+          result = Int(min(Double(highest), max(Double(lowest), value.number.rounded(.down))))
+          isWithin = (Double(lowest)...Double(highest)).contains(value.number)
         default: throw Self.wrongResult(value, location, "a number from \(lowest) to \(highest)")
         }
+        if !isWithin { clamped = Clamped(function: function, location: location, returned: Self.described(value), taken: String(result)) }
+        return result
       }
     }
   }
@@ -210,38 +240,50 @@ final class LuaEvaluator: PolicyEvaluator {
     case .fixed(let value): return value
     case .varying(let lowest, let highest, let function):
       return try call(function, facts) { value, location throws(PolicyFault) in
+        let (result, isWithin): (Duration, Bool)
         switch value.kind {
         case CLUA_STRING:
-          guard let duration = Field.duration(Self.text(value)) else { break }
-          return min(highest, max(lowest, duration))
+          guard let duration = Field.duration(Self.text(value)) else { throw Self.noDuration(value, location) }
+          result = min(highest, max(lowest, duration))
+          isWithin = result == duration
         case CLUA_INTEGER, CLUA_NUMBER:
           // Seconds, as duration() gives them. Clamped before the conversion, which traps outside its range.
-          guard !value.number.isNaN else { break }
+          guard !value.number.isNaN else { throw Self.noDuration(value, location) }
           let seconds = min(Self.seconds(highest), max(Self.seconds(lowest), value.number))
-          return min(highest, max(lowest, .milliseconds(Int64((seconds * 1000).rounded(.down)))))
-        default: break
+          result = min(highest, max(lowest, .milliseconds(Int64((seconds * 1000).rounded(.down)))))
+          isWithin = seconds == value.number
+        default: throw Self.noDuration(value, location)
         }
-        throw Self.wrongResult(value, location, "a duration, such as \"15m\" or duration(\"15m\")")
+        if !isWithin {
+          clamped = Clamped(function: function, location: location, returned: Self.described(value), taken: "\"\(result.asWritten)\"")
+        }
+        return result
       }
     }
+  }
+
+  private static func noDuration(_ value: clua_value, _ location: SourceLocation) -> PolicyFault {
+    wrongResult(value, location, "a duration, such as \"15m\" or duration(\"15m\")")
   }
 
   private static func seconds(_ duration: Duration) -> Double { Double(duration.wholeMilliseconds) / 1000 }
 
   private static func wrongResult(_ value: clua_value, _ location: SourceLocation, _ due: String) -> PolicyFault {
-    let got: String =
-      switch value.kind {
-      case CLUA_NIL: "nothing"
-      case CLUA_BOOLEAN: "\(value.boolean)"
-      case CLUA_INTEGER: "the number \(value.integer)"
-      case CLUA_NUMBER: "the number \(value.number)"
-      case CLUA_STRING: "the text \"\(String(text(value).prefix(60)))\""
-      case CLUA_ALLOW: "allow"
-      case CLUA_DENY: "deny"
-      case CLUA_REQUIRE_ALSO: "require_also"
-      default: "a \(text(value))"
-      }
-    return PolicyFault(kind: .result, location: location, message: "must return \(due), and returned \(got)")
+    PolicyFault(kind: .result, location: location, message: "must return \(due), and returned \(described(value))\(FaultAdvice.of(value.kind))")
+  }
+
+  private static func described(_ value: clua_value) -> String {
+    switch value.kind {
+    case CLUA_NIL: "nothing"
+    case CLUA_BOOLEAN: "\(value.boolean)"
+    case CLUA_INTEGER: "the number \(value.integer)"
+    case CLUA_NUMBER: "the number \(value.number)"
+    case CLUA_STRING: "the text \"\(String(text(value).prefix(60)))\""
+    case CLUA_ALLOW: "allow"
+    case CLUA_DENY: "deny"
+    case CLUA_REQUIRE_ALSO: "require_also"
+    default: "a \(text(value))"
+    }
   }
 
   private static func text(_ value: clua_value) -> String {

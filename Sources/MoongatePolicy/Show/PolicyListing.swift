@@ -2,8 +2,8 @@ import MoongateCore
 import MoongateSDK
 
 /// Every effective value of one provider's policy, or of accounts.lua, and where it was said.
-package struct PolicyListing: Sendable, Encodable {
-  package struct Line: Sendable, Encodable, Equatable {
+package struct PolicyListing: Sendable, Codable {
+  package struct Line: Sendable, Codable, Equatable {
     /// `limits.verify.max`.
     package let path: String
     /// As a file writes it.
@@ -18,6 +18,12 @@ package struct PolicyListing: Sendable, Encodable {
   /// nil of accounts.lua.
   package let provider: String?
   package let values: [Line]
+
+  /// - Parameter provider: nil of accounts.lua.
+  package init(provider: String?, values: [Line]) {
+    self.provider = provider
+    self.values = values
+  }
 
   package init(_ accounts: AccountRules) {
     provider = nil
@@ -85,12 +91,13 @@ package struct PolicyListing: Sendable, Encodable {
 
   /// For a person: a line a value, its place behind it, 80 columns where the value itself is not longer.
   /// - Parameter colour: whether the reader is a terminal that shows it.
-  package func text(colour: Bool) -> String {
+  /// - Parameter origin: which configuration it is of, in words.
+  package func text(colour: Bool, origin: String? = nil) -> String {
     let paint = TerminalStyle(isOn: colour)
     let path = values.map(\.path.count).max() ?? 0
     let place = values.map(\.place.count).max() ?? 0
     let value = max(10, 80 - path - place - 8)
-    var lines = [paint.bold(provider.map { "policy \"\($0)\"" } ?? "accounts"), ""]
+    var lines = [paint.bold(provider.map { "policy \"\($0)\"" } ?? "accounts") + (origin.map { "  " + paint.dim($0) } ?? ""), ""]
     for line in values {
       let head = "  \(Columns.pad(line.path, to: path))  "
       if line.value.count <= value {

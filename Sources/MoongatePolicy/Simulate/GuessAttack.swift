@@ -27,28 +27,38 @@ struct GuessAttack {
       var made = 0
       while made < burst.guesses, !stage.isOver {
         let before = stage.guesses
-        guard try await step(&flow, stage) else { return }
+        if let over = try await step(&flow, stage) { return try await stage.finish(over.refusal) }
         made += stage.guesses - before
       }
       try await stage.wait(burst.wait - (stage.now - began))
     }
-    while !stage.isOver { guard try await step(&flow, stage) else { return } }
+    while !stage.isOver { if let over = try await step(&flow, stage) { return try await stage.finish(over.refusal) } }
+  }
+
+  /// There is nothing more to be had, for what the refusal says.
+  private struct Over {
+    let refusal: Refusal?
   }
 
   /// One guess, or the wait until one is possible.
-  /// - Returns: false where there is nothing more to be had.
-  private func step(_ flow: inout FlowID?, _ stage: Stage) async throws -> Bool {
-    if flow == nil { flow = try await stage.openFlow(for: Stage.owner) }
-    guard let id = flow else { return false }
+  private func step(_ flow: inout FlowID?, _ stage: Stage) async throws -> Over? {
+    if flow == nil {
+      switch try await stage.openFlow(for: Stage.owner) {
+      case .success(let opened): flow = opened
+      case .failure(let refusal): return Over(refusal: refusal)
+      case nil: return Over(refusal: nil)
+      }
+    }
+    guard let id = flow else { return nil }
     switch try await stage.guess(id, for: Stage.owner, from: stage.nextAddress()) {
-    case .wrong: return true
+    case .wrong: return nil
     case .refused(_, let wait):
       try await stage.wait(wait)
-      return true
-    case .dead:
+      return nil
+    case .dead(let refusal):
       flow = nil
       // A code that died is replaced; a credential that was turned off is not.
-      return !stage.isOver
+      return refusal?.code == .disabled ? Over(refusal: refusal) : nil
     }
   }
 }

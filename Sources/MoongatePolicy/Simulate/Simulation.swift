@@ -29,11 +29,13 @@ package struct Simulation: Sendable {
   /// How long it may take in real time; what is not reached by then is said in the report.
   package let patience: Duration
   package let seed: UInt64
+  /// What one message costs; nil: nobody said.
+  package let price: Double?
 
   package init(
     attacker: Attacker, provider: ProviderName, span: Duration, addresses: Int, networks: Int = 1, accounts: Int = 100,
     patience: Duration = .seconds(9),
-    seed: UInt64 = 1
+    seed: UInt64 = 1, price: Double? = nil
   ) {
     self.attacker = attacker
     self.provider = provider
@@ -43,6 +45,7 @@ package struct Simulation: Sendable {
     self.accounts = max(1, accounts)
     self.patience = patience
     self.seed = seed
+    self.price = price
   }
 
   /// Runs it.
@@ -53,6 +56,7 @@ package struct Simulation: Sendable {
   {
     guard let policy = generation.policies[provider] else { throw SimulationProblem.notConfigured(provider, Array(generation.policies.keys)) }
     let known = generation.registry ?? providers
+    if price != nil, !(known.descriptor(provider)?.identifierKinds.contains(.phone) ?? false) { throw SimulationProblem.noMessages(provider) }
     let accepted = generation.gateway.riskBudget
     let stage = { (target: Target) throws -> Stage in
       try Stage(
@@ -81,6 +85,7 @@ package struct Simulation: Sendable {
 package enum SimulationProblem: Error, Sendable, CustomStringConvertible {
   case notConfigured(ProviderName, [ProviderName])
   case noCodes(ProviderName)
+  case noMessages(ProviderName)
   case nothingToGuess(ProviderName)
   case noFlow(ProviderName)
   case noRegistration(ProviderName)
@@ -90,6 +95,7 @@ package enum SimulationProblem: Error, Sendable, CustomStringConvertible {
     case .notConfigured(let name, let known):
       "gateway.lua configures no provider \(name); it has \(known.map(\.rawValue).sorted().joined(separator: ", "))"
     case .noCodes(let name): "\(name) sends no codes, so there is no flood of them"
+    case .noMessages(let name): "\(name) sends no SMS, so there is no price of one"
     case .nothingToGuess(let name): "\(name) has neither codes nor secrets here, so there is nothing to guess"
     case .noRegistration(let name): "no flow makes accounts by \(name), so there is nothing to register"
     case .noFlow(let name): "no flow begins with \(name), so nobody can be attacked through it"

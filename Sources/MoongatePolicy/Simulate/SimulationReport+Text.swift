@@ -1,3 +1,4 @@
+import Foundation
 import MoongateCore
 
 extension SimulationReport {
@@ -19,22 +20,37 @@ extension SimulationReport {
       }
       row("chance of entry", probability.map(GuessBudget.percent) ?? "unknown", chance ?? "")
     }
-    row("messages sent", String(messages), attacker != "guess" && messages > 0 ? "each one is money" : "")
+    let money = cost.map { "\(Self.money($0)) at \(Self.price(price)) each" }
+    row("messages sent", String(messages), money ?? (attacker != "guess" && messages > 0 ? "each one is money" : ""))
     row("owner's sign-ins", String(ownerSignIns), Self.refused(ownerRefused, paint))
     row("owner locked out", Self.length(ownerLockedOutSeconds), Self.share(ownerLockedOutSeconds, of: seconds))
     let isNewOnly = otherRefused > 0 && otherRefusedOnNewDevices == otherRefused
     row("others' sign-ins", String(otherSignIns), Self.refused(otherRefused, paint) + (isNewOnly ? ", all on new devices" : ""))
     if let otherRegistrations { row("newcomers", String(otherRegistrations), Self.refused(otherRegistrationsRefused ?? 0, paint)) }
+    if let ended {
+      let sentence = "The attacker went away after \(Self.length(ended.seconds)): \(ended.sentence)."
+      lines += [""] + Columns.wrapped(sentence, indent: 2, width: Columns.width).map(paint.yellow)
+    }
     if !isComplete {
       let pace = [
         ("registrations", registrationsAtThisPace ?? 0), ("guesses", atThisPace?.guesses ?? 0), ("messages", atThisPace?.messages ?? 0),
       ].filter { $0.1 > 0 }.map { "\($1) \($0)" }
-      let played = "Real time ran out: \(Self.length(seconds)) of \(Self.length(askedSeconds)) were played."
+      let took = patience.map { " (\($0.asWritten))" } ?? ""
+      let played = "Real time\(took) ran out: \(Self.length(seconds)) of \(Self.length(askedSeconds)) were played."
       lines += ["", paint.yellow("  " + played + (pace.isEmpty ? "" : " All of it, at this pace:"))]
-      if !pace.isEmpty { lines.append("  " + pace.joined(separator: ", ")) }
+      if !pace.isEmpty {
+        let all = price.flatMap { price in atThisPace.map { ", \(Self.money(Double($0.messages) * price)) for messages" } } ?? ""
+        lines.append("  " + pace.joined(separator: ", ") + all)
+      }
     }
     return lines.joined(separator: "\n")
   }
+
+  /// Two digits behind the point, as amounts have.
+  private static func money(_ amount: Double) -> String { String(format: "%.2f", amount) }
+
+  /// As it was given.
+  private static func price(_ price: Double?) -> String { price.map { String(format: "%g", $0) } ?? "" }
 
   private var origin: String {
     "\(addresses) address\(addresses == 1 ? "" : "es")" + (networks > 1 ? " in \(networks) networks" : "")

@@ -38,9 +38,19 @@ package struct SimulationReport: Sendable, Encodable {
   package let accepted: Double?
   /// What there had been when time last went by: attackers act in bursts, and the last one may be cut short. nil: all of it.
   package var settled: (guesses: Int, messages: Int)? = nil
+  /// Why the attacker went away before the end; nil where they did not.
+  package var ended: AttackEnd? = nil
+  /// What happened when.
+  package var timeline: SimulationTimeline? = nil
+  /// How long it was let play in real time, where that ran out.
+  package var patience: Duration? = nil
+  /// What one message costs; nil where nobody said.
+  package var price: Double? = nil
+  /// What the messages cost, in the currency of the price.
+  package var cost: Double? { price.map { $0 * Double(messages) } }
 
   enum CodingKeys: String, CodingKey {
-    case attacker, provider, seconds, addresses, networks, guesses, probability, messages, bound, accepted, registrations, hashes
+    case attacker, provider, seconds, addresses, networks, guesses, probability, messages, bound, accepted, registrations, hashes, ended, price, cost
     case askedSeconds = "asked_seconds"
     case ownerSignIns = "owner_sign_ins"
     case ownerRefused = "owner_refused"
@@ -50,6 +60,34 @@ package struct SimulationReport: Sendable, Encodable {
     case otherRefusedOnNewDevices = "other_refused_on_new_devices"
     case otherRegistrations = "other_registrations"
     case otherRegistrationsRefused = "other_registrations_refused"
+  }
+
+  package func encode(to encoder: any Encoder) throws {
+    var container = encoder.container(keyedBy: CodingKeys.self)
+    try container.encode(attacker, forKey: .attacker)
+    try container.encode(provider, forKey: .provider)
+    try container.encode(seconds, forKey: .seconds)
+    try container.encode(askedSeconds, forKey: .askedSeconds)
+    try container.encode(addresses, forKey: .addresses)
+    try container.encode(networks, forKey: .networks)
+    try container.encode(guesses, forKey: .guesses)
+    try container.encodeIfPresent(probability, forKey: .probability)
+    try container.encode(messages, forKey: .messages)
+    try container.encode(ownerSignIns, forKey: .ownerSignIns)
+    try container.encode(ownerRefused, forKey: .ownerRefused)
+    try container.encode(ownerLockedOutSeconds, forKey: .ownerLockedOutSeconds)
+    try container.encode(otherSignIns, forKey: .otherSignIns)
+    try container.encode(otherRefused, forKey: .otherRefused)
+    try container.encode(otherRefusedOnNewDevices, forKey: .otherRefusedOnNewDevices)
+    try container.encodeIfPresent(registrations, forKey: .registrations)
+    try container.encodeIfPresent(hashes, forKey: .hashes)
+    try container.encodeIfPresent(otherRegistrations, forKey: .otherRegistrations)
+    try container.encodeIfPresent(otherRegistrationsRefused, forKey: .otherRegistrationsRefused)
+    try container.encodeIfPresent(bound, forKey: .bound)
+    try container.encodeIfPresent(accepted, forKey: .accepted)
+    try container.encodeIfPresent(ended, forKey: .ended)
+    try container.encodeIfPresent(price, forKey: .price)
+    try container.encodeIfPresent(cost, forKey: .cost)
   }
 
   /// Whether all of the time that was asked for was played.
@@ -82,6 +120,10 @@ extension Stage {
       otherRefused: others.map(\.refused).reduce(0, +), bound: simulation.attacker == .guess ? bounds.min() : nil,
       accepted: simulation.attacker == .guess ? accepted : nil, settled: settled)
     report.networks = simulation.networks
+    report.ended = ended
+    report.timeline = timeline
+    report.price = simulation.price
+    report.patience = ranOutOfTime ? simulation.patience : nil
     report.otherRefusedOnNewDevices = others.filter { !$0.keepsDevice }.map(\.refused).reduce(0, +)
     guard let newcomers else { return report }
     report.registrations = registrations

@@ -10,17 +10,31 @@ struct SprayAttack {
     // When each account can be tried again without a lock.
     var ready = [Timestamp](repeating: stage.now, count: accounts)
     let window = stage.policy.limits.filter { $0.action == .verify && $0.key.isPersonal }.compactMap { $0.window?.lowest }.max() ?? .zero
+    // Why accounts could not be reached any more.
+    var last: Refusal?
     while !stage.isOver {
+      if ready.allSatisfy({ $0 >= stage.end }), let last { return try await left(stage, last) }
       var tried = false
       for person in 0..<accounts where !stage.isOver && ready[person] <= stage.now {
         tried = true
-        let id = try await stage.openFlow(for: person)
-        guard let id else { ready[person] = stage.end; continue }
-        try await spray(id, at: person, stage)
+        switch try await stage.openFlow(for: person) {
+        case .success(let id): try await spray(id, at: person, stage)
+        case .failure(let refusal):
+          ready[person] = stage.end
+          last = refusal
+          continue
+        case nil: continue
+        }
         ready[person] = stage.now + window
       }
       if !tried { try await stage.wait((ready.min() ?? stage.end) - stage.now) }
     }
+    return stage
+  }
+
+  /// Nobody is left to be tried.
+  private func left(_ stage: Stage, _ refusal: Refusal) async throws -> Stage {
+    try await stage.finish(refusal)
     return stage
   }
 

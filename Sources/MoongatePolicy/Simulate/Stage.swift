@@ -39,6 +39,10 @@ final class Stage {
   /// Accounts that the attacker has made, and what was hashed for that.
   var registrations = 0
   var hashes = 0
+  /// What happened when, for a picture.
+  private(set) var timeline: SimulationTimeline
+  /// Why the attacker went away before the end; nil where they did not.
+  private(set) var ended: AttackEnd?
   /// Somebody who registers now and then; nil where the attack is not about that.
   var newcomers: NewRegistrations?
 
@@ -54,6 +58,7 @@ final class Stage {
     people = People(gateway, target, policy.provider)
     start = gateway.clock.now()
     end = start + span
+    timeline = SimulationTimeline(span: span)
     deadline = ContinuousClock.now + patience
     let begin = start
     // Whoever it is about thrice a day, five others once; some time, and off the round hours at which an attacker would be.
@@ -105,6 +110,7 @@ final class Stage {
   func wait(_ duration: Duration) async throws {
     let until = min(end, now + duration)
     if until > now { settled = (guesses, gateway.mailbox.count) }
+    note()
     while let number = honest.indices.min(by: { honest[$0].next < honest[$1].next }), honest[number].next < until {
       gateway.clock.set(max(now, honest[number].next))
       honest[number].signIns += 1
@@ -113,7 +119,22 @@ final class Stage {
       honest[number].next = honest[number].next + honest[number].pause
     }
     gateway.clock.set(max(now, until))
+    note()
   }
+
+  private func note() { timeline.note(guesses: guesses, messages: gateway.mailbox.count, after: now - start) }
+
+  /// The attacker can do no more, for what the refusal says; everybody else goes on to the end.
+  func finish(_ refusal: Refusal?) async throws {
+    if ended == nil, !isOver {
+      let detail = try await refusal.asyncFlatMap { try await gateway.audit.event($0.decision)?.detail }
+      ended = AttackEnd(after: now - start, code: refusal?.code, limit: detail?["limit"], rule: detail?["rule"], at: detail?["at"])
+    }
+    if ContinuousClock.now < deadline { try await wait(end - now) }
+  }
+
+  /// Whether real time ran out before virtual time did.
+  var ranOutOfTime: Bool { now < end }
 
   private func signsIn(_ honest: inout Honest) async throws -> Bool {
     let client = try await people.client(gateway.client(honest.home, device: honest.device), of: honest.person, heldBy: "owner")
@@ -143,7 +164,7 @@ final class Stage {
     /// Compared, or not, and none will be for so long.
     case refused(compared: Bool, Duration)
     /// The code is dead, or nobody may try any more.
-    case dead
+    case dead(Refusal?)
   }
 
   /// How many tries the step leaves; nil where it is not open.
@@ -157,7 +178,7 @@ final class Stage {
     let left = try await attemptsLeft(flow, for: person, from: client)
     let client = try await people.client(client, of: person, heldBy: "attacker")
     let answer = await gateway.submit(flow, fields: target.answer(isRight: false, code: try code(of: person), policy.code), by: client)
-    guard case .failure(let refusal) = answer else { return .dead }
+    guard case .failure(let refusal) = answer else { return .dead(nil) }
     switch refusal.code {
     case let code where code.isWrongAnswer(to: target.descriptor):
       guesses += 1
@@ -167,29 +188,43 @@ final class Stage {
       let compared = left == 1
       if compared { guesses += 1 }
       let wait = refusal.retryAfter ?? .seconds(1)
-      if compared, person == Self.owner, !policy.limits.allSatisfy(\.lock.isEmpty) { lockedOut = lockedOut + min(wait, end - now) }
+      if compared, person == Self.owner, !policy.limits.allSatisfy(\.lock.isEmpty) {
+        lockedOut = lockedOut + min(wait, end - now)
+        timeline.lock(from: now - start, to: min(now + wait, end) - start)
+      }
       return .refused(compared: compared, wait)
     case .disabled where left == 1:
       guesses += 1
-      return .dead
-    default: return .dead
+      return .dead(refusal)
+    default: return .dead(refusal)
     }
   }
 
   /// Has a code sent, and waits as long as it takes until that is possible.
-  /// - Returns: nil where the time is over, or the person cannot be reached any more.
-  func openFlow(for person: Int) async throws -> FlowID? {
+  /// - Returns: nil where the time is over; the refusal where the person cannot be reached any more.
+  func openFlow(for person: Int) async throws -> Result<FlowID, Refusal>? {
     while !isOver {
       let client = try await people.client(nextAddress(), of: person, heldBy: "attacker")
-      guard case .success(let flow) = await gateway.create(target.flow, by: client) else { return nil }
+      let flow: FlowView
+      switch await gateway.create(target.flow, by: client) {
+      case .success(let made): flow = made
+      case .failure(let refusal): return .failure(refusal)
+      }
       switch await gateway.begin(flow.id, providers: target.senders(in: target.flow), fields: target.fields(person), by: client) {
-      case .success: return flow.id
+      case .success: return .success(flow.id)
       case .failure(let refusal):
-        guard let wait = refusal.retryAfter else { return nil }
+        guard let wait = refusal.retryAfter else { return .failure(refusal) }
         // Another address may be free at once; the person's own limits are not.
         try await self.wait(refusal.code == .rateLimited && !isLastAddress ? .zero : wait)
       }
     }
     return nil
+  }
+}
+
+extension Optional {
+  fileprivate func asyncFlatMap<Result>(_ body: (Wrapped) async throws -> Result?) async rethrows -> Result? {
+    guard let self else { return nil }
+    return try await body(self)
   }
 }

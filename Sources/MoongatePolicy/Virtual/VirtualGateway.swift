@@ -14,7 +14,7 @@ package struct VirtualGateway: Sendable {
   private let engine: FlowEngine
   private let providers: ProviderRegistry
   private let random: any RandomSource
-  private let keys: KeyRing
+  let keys: KeyRing
   private let hashing: SecretHashing
   private let places: CountedHashing
 

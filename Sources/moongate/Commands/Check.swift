@@ -11,9 +11,12 @@ struct Check: AsyncParsableCommand {
     discussion: """
       Exits with 0 where there is none, 1 where there is one, 2 where there is nothing to look at. Programs that gateway.lua names by exec { … } are \
       started for their handshake, which takes at most ten seconds each, and ended again.
+
+      The guesses and costs that the policies grant are printed with --budget, where they are refused, and where the gateway that runs grants others.
       """)
 
   @OptionGroup var configuration: ConfigurationOption
+  @Flag(help: "Print what the policies grant: guesses, messages, accounts.") var budget = false
   @Flag(help: "Print JSON.") var json = false
 
   func run() async throws {
@@ -29,14 +32,24 @@ struct Check: AsyncParsableCommand {
     let table = GuessBudget.table(
       budgets, accepted: generation?.gateway.riskBudget, alone: generation?.providersThatOpenAlone ?? [], colour: Terminal.showsColour)
     let costs = generation.map(folder.costs) ?? []
-    let tables = [table, CostBudget.table(costs, colour: Terminal.showsColour)].filter { !$0.isEmpty }.joined(separator: "\n\n")
+    var tables = [table, CostBudget.table(costs, colour: Terminal.showsColour)].filter { !$0.isEmpty }.joined(separator: "\n\n")
+    if !json, let generation, !budget, await !isWorthTelling(budgets, of: generation, judged) { tables = "" }
     let told = FolderBudget(budgets: budgets, costs: costs, table: tables, doors: doors, started: programs.started)
     switch judged {
     case .success(let generation):
       try tell(problems: [], warnings: generation.warnings, told, of: generation.id)
     case .failure(let refused):
-      try tell(problems: refused.problems, warnings: generation?.warnings ?? [], told, of: refused.id)
+      try tell(problems: refused.problems, warnings: refused.warnings.isEmpty ? generation?.warnings ?? [] : refused.warnings, told, of: refused.id)
     }
+  }
+
+  /// Whether the budgets are refused, or others than those of the gateway that runs.
+  private func isWorthTelling(
+    _ budgets: [GuessBudget], of generation: any PolicyGeneration, _ judged: Result<any PolicyGeneration, RefusedConfiguration>
+  ) async -> Bool {
+    if case .failure(let refused) = judged, refused.problems.contains(where: { $0.path == "risk_budget" }) { return true }
+    guard let active = try? await ActivePolicies.ask(generation.gateway) else { return false }
+    return active.budgets != budgets.map(ActivePolicies.Budget.init)
   }
 
   /// What a folder grants, whether it is refused for it or not.
@@ -56,8 +69,8 @@ struct Check: AsyncParsableCommand {
     if json {
       print(try ToolJSON.text(Report(problems: problems, warnings: warnings, told)))
     } else {
-      for problem in problems { print(problem) }
-      for warning in warnings { print("warning: \(warning)") }
+      let list = ProblemList(problems: problems, warnings: warnings).text
+      if !list.isEmpty { print(list + "\n") }
       if !told.table.isEmpty { print(told.table + "\n") }
       if let doors = told.doors?.text(colour: Terminal.showsColour), !doors.isEmpty { print(doors + "\n") }
       if !told.started.isEmpty { print("started for the handshake, and ended again: \(told.started.joined(separator: ", "))") }

@@ -9,7 +9,7 @@ import MoongateStore
 struct Policy: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Try out, explain and compare policies.",
-    subcommands: [PolicyTest.self, Show.self, Explain.self, Simulate.self, Diff.self, PolicyTypes.self])
+    subcommands: [PolicyTest.self, Show.self, PolicyFacts.self, Explain.self, Simulate.self, Diff.self, PolicyTypes.self])
 }
 
 extension ConfigurationOption {
@@ -79,6 +79,9 @@ struct Span: ExpressibleByArgument {
 
   /// What check computes budgets for.
   static let month = Span(duration: .seconds(30 * 86_400))
+
+  /// What a simulation may take: a person waits for it.
+  static let nineSeconds = Span(duration: .seconds(9))
 
   private init(duration: Duration) { self.duration = duration }
 

@@ -4,14 +4,17 @@ import MoongateCore
 import MoongatePolicy
 import MoongateSDK
 
-/// `moongate policy test`: the cases of tests/, act by act where one fails.
+/// `moongate policy test`: the cases of tests/ that fail, act by act.
 struct PolicyTest: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "test",
     abstract: "Play the cases of tests/, and those that come with providers, on the real engine, with a virtual clock and an empty store each.",
-    discussion: "Exits with 0 where all hold, 1 where one fails or a file has a problem, 2 where there is nothing to look at.")
+    discussion:
+      "Tells the cases that fail, act by act, and how many hold; -v tells all of them. Exits with 0 where all hold, 1 where one fails or a file has a problem, 2 where there is nothing to look at."
+  )
 
   @OptionGroup var configuration: ConfigurationOption
+  @Flag(name: [.customShort("v"), .long], help: "Tell every case with its file, and each act of those that fail for one reason.") var verbose = false
   @Flag(help: "Show which limits, functions and branches the cases touch.") var coverage = false
   @Flag(help: "Print JSON.") var json = false
 
@@ -23,7 +26,7 @@ struct PolicyTest: AsyncParsableCommand {
       print(try ToolJSON.text(CaseReportDocument(report, withCoverage: coverage)))
     } else {
       let colour = Terminal.showsColour
-      print(report.text(colour: colour))
+      print(report.text(colour: colour, isVerbose: verbose))
       if coverage { print("\n" + report.coverage.text(colour: colour)) }
     }
     if !report.holds { throw ExitCode(ExitStatus.found.rawValue) }
@@ -65,10 +68,13 @@ struct CaseReportDocument: Encodable {
 
   let holds: Bool
   let cases: [Case]
+  /// What the cases met that the operator should know.
+  let warnings: [String]
   let coverage: Coverage?
 
   init(_ report: CaseReport, withCoverage: Bool) {
     holds = report.holds
+    warnings = report.warnings.map(\.description)
     cases = report.outcomes.map { outcome in
       Case(
         name: outcome.name, file: outcome.location.file, line: outcome.location.line, holds: outcome.holds,

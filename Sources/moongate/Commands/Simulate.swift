@@ -1,4 +1,5 @@
 import ArgumentParser
+import Foundation
 import MoongateCore
 import MoongatePolicy
 import MoongateSDK
@@ -26,10 +27,14 @@ struct Simulate: AsyncParsableCommand {
   @Option(help: "Over how many networks (/24) they are spread.") var networks = 10
   @Option(help: "How many accounts are sprayed.") var accounts = 100
   @Option(help: "Whose policy is attacked: phone_otp, pin, password, …") var provider: ProviderName?
+  @Option(name: .customLong("price-sms"), help: "What one SMS costs, such as 0.05: the messages are told with what they cost.") var price: Double?
+  @Option(help: "Write a picture of guesses, messages and locks over time to this file (SVG).") var svg: String?
+  @Option(help: "How long it may take in real time; what was not played by then is estimated from the pace.") var patience = Span.nineSeconds
   @Flag(help: "Print JSON.") var json = false
 
   func run() async throws {
     guard ips > 0, networks > 0, accounts > 0 else { throw StartProblem("--ips, --networks and --accounts are 1 or more.", status: .couldNotRun) }
+    if let price, !price.isFinite || price < 0 { throw StartProblem("--price-sms is an amount, such as 0.05.", status: .couldNotRun) }
     let generation = try configuration.generation()
     let registry = try generation.registry ?? Providers.registry()
     let coded = registry.all.filter { $0 is any CodeProvider }.map(\.descriptor.name)
@@ -40,13 +45,24 @@ struct Simulate: AsyncParsableCommand {
     else {
       throw StartProblem("gateway.lua configures no provider that sends codes: name another by --provider.", status: .couldNotRun)
     }
-    let simulation = Simulation(attacker: attacker, provider: name, span: span.duration, addresses: ips, networks: networks, accounts: accounts)
+    let simulation = Simulation(
+      attacker: attacker, provider: name, span: span.duration, addresses: ips, networks: networks, accounts: accounts,
+      patience: patience.duration, price: price)
     do {
       let report = try await simulation.run(generation, providers: registry, makeStore: PassingStore.make)
       print(json ? try ToolJSON.text(report) : report.text(colour: Terminal.showsColour))
+      if let svg, let timeline = report.timeline { try Self.write(SimulationPicture(report, timeline).svg, to: svg) }
       if report.isTooLikely { throw ExitCode(ExitStatus.found.rawValue) }
     } catch let problem as SimulationProblem {
       throw StartProblem("\(problem).", status: .couldNotRun)
+    }
+  }
+}
+
+extension Simulate {
+  private static func write(_ text: String, to path: String) throws {
+    do { try Data(text.utf8).write(to: URL(fileURLWithPath: path)) } catch {
+      throw StartProblem("The picture cannot be written to \(path): \(error.localizedDescription)", status: .couldNotRun)
     }
   }
 }

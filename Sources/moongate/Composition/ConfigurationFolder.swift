@@ -49,37 +49,48 @@ struct ConfigurationFolder: Sendable {
     case .success(let loaded):
       let generation = loaded.generation
       if generation.id == active { return .success(generation) }
-      let problems =
+      var problems =
         OpenedStore.problems(of: generation.gateway) + [riskProblem(of: generation)].compactMap(\.self)
         + (GuaranteeProver(generation, providers: providers)?.problems() ?? [])
-        + (await failures(
-          of: loaded.generation, loaded.cases + (providersToo ? loaded.providerCases : []),
-          within: providersToo ? Self.patienceOfCheck : Self.patience))
-      if problems.isEmpty { return .success(generation) }
-      return .failure(RefusedConfiguration(id: generation.id, problems: problems, isFolderMissing: false))
+      let played = await play(
+        loaded.cases + (providersToo ? loaded.providerCases : []), of: generation, within: providersToo ? Self.patienceOfCheck : Self.patience)
+      problems += played.problems
+      let swept = FunctionSweep(generation, providers: providers)?.run() ?? (faults: [], warnings: [])
+      // What a case met already is told with the case.
+      let faults = swept.faults.filter { fault in
+        !problems.contains { $0.location == fault.location && $0.message.hasPrefix(fault.fault) }
+      }.map(\.problem)
+      // A gateway in service goes on with functions that would fail for some: a change that mends something else must not wait for them.
+      problems += providersToo ? faults : []
+      let met = Set(played.warnings.map(\.location))
+      let warnings = played.warnings + swept.warnings.filter { !met.contains($0.location) } + (providersToo ? [] : faults)
+      let warned = generation.adding(warnings: warnings)
+      if problems.isEmpty { return .success(warned) }
+      return .failure(
+        RefusedConfiguration(id: generation.id, problems: problems, isFolderMissing: false, warnings: warned.warnings))
     }
   }
 
-  /// The cases that do not hold.
-  private func failures(
-    of generation: any PolicyGeneration, _ cases: [PolicyCase], within patience: Duration
-  ) async -> [ConfigurationProblem] {
+  /// Plays the cases: those that do not hold are problems.
+  private func play(
+    _ cases: [PolicyCase], of generation: any PolicyGeneration, within patience: Duration
+  ) async -> (problems: [ConfigurationProblem], warnings: [ConfigurationProblem]) {
     let runner = CaseRunner(generation, providers: providers, makeStore: PassingStore.make)
     do {
-      return try await runner.run(cases, patience: patience).problems(after: patience)
+      let report = try await runner.run(cases, patience: patience)
+      return (report.problems(after: patience), report.warnings)
     } catch {
-      return [
-        ConfigurationProblem(location: SourceLocation(file: "tests", line: 0), path: "", message: "the cases could not be played: \(error)")
-      ]
+      let problem = ConfigurationProblem(
+        location: SourceLocation(file: "tests", line: 0), path: "", message: "the cases could not be played: \(error)")
+      return ([problem], [])
     }
   }
 
   /// How many guesses each provider grants to one who knows the identifier.
-  func budgets(of generation: any PolicyGeneration) -> [GuessBudget] {
-    (generation.registry ?? providers).all.compactMap { provider in
-      generation.policies[provider.descriptor.name].map { GuessBudget(of: provider, $0) }
-    }
-  }
+  func budgets(of generation: any PolicyGeneration) -> [GuessBudget] { GuessBudget.all(of: generation, providers: providers) }
+
+  /// What gateway.lua alone says, where another file has problems; nil where it has some itself.
+  func settings() -> GatewaySettings? { anywhere.settings(folder: path) }
 
   /// What each provider that makes accounts or sends messages lets attackers cost.
   func costs(of generation: any PolicyGeneration) -> [CostBudget] {
@@ -98,12 +109,8 @@ struct ConfigurationFolder: Sendable {
     let alone = generation.providersThatOpenAlone
     let probability = budgets.filter { alone.contains($0.provider) }.compactMap(\.probability30Days).reduce(0, +)
     guard probability > most else { return nil }
-    let shares = budgets.map { "\($0.provider) grants \($0.per30Days.map(String.init) ?? "unbounded") guesses per 30 days" }.joined(separator: ", ")
     return ConfigurationProblem(
       location: generation.gateway.locations["risk_budget"] ?? SourceLocation(file: "gateway.lua", line: 0), path: "risk_budget",
-      message: """
-        someone who only guesses gets in with a chance of \(GuessBudget.percent(probability)) per 30 days, above \(GuessBudget.percent(most)): \(shares). Lower \
-        `max` or lengthen `lock` of a verify limit per identifier, make codes longer, or accept more
-        """)
+      message: RiskExcess(accepted: most, probability: probability, budgets: budgets, alone: alone, policies: generation.policies).sentence)
   }
 }

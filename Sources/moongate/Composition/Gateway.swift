@@ -139,7 +139,8 @@ struct Gateway {
       store: store, accounts: AccountAdministration(store: store, providers: registry, keys: key.keys, clock: clock, random: random),
       tokens: ServiceTokens(store: store, keys: key.keys, clock: clock, random: random), generations: generations,
       audit: audit, clock: clock, random: random, pages: pages, address: admin, eventLoops: eventLoops, logger: logger,
-      nodes: { heartbeat.nodes ?? [] }, reload: { await reload.reload()?.problems ?? [] }, outbox: { outbox.entries.map(OutboxEntry.init) },
+      nodes: { heartbeat.nodes ?? [] }, values: { PolicyValues($0, providers: registry) }, reload: { await reload.reload()?.problems ?? [] },
+      outbox: { outbox.entries.map(OutboxEntry.init) },
       resetFactor: { provider, account, identity, client throws(StoreFault) in
         try await engine.resetFactor(provider, of: account, by: identity, client: client)
       },

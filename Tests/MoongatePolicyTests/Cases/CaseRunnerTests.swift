@@ -38,7 +38,8 @@ import Testing
     let text = report.text(colour: false)
     let holds = report.holds
     #expect(holds, "\(text)")
-    #expect(report.text(colour: false) == "✓ five wrong codes lock for 15 minutes\n\nThe one case holds.")
+    #expect(report.text(colour: false) == "The one case holds.")
+    #expect(report.text(colour: false, isVerbose: true) == "tests/a.lua\n✓ five wrong codes lock for 15 minutes\n\nThe one case holds.")
   }
 
   /// Attack: messages pumped over many numbers, networks and prefixes.
@@ -152,8 +153,6 @@ import Testing
 
             tests/a.lua:10
               no code has been sent to +919999999999, so there is none to enter
-
-        ✓ holds
 
         2 of 3 cases fail.
         """, "\(text)")
@@ -326,6 +325,63 @@ import Testing
     #expect(report.failures.map(\.name) == ["shown"], "\(report.text(colour: false))")
   }
 
+  /// A function that fails is told once and first, however many cases meet it, and a case that wants it to fail is not to blame.
+  @Test func aFunctionThatFailsIsToldOnce() async throws {
+    let sends = "flow \"enter\", phone \"+919999999999\", send()"
+    let report = try await report(
+      """
+      case "one" { \(sends), right(), expect { status = 200 } },
+      case "two" { \(sends), expect { status = 200 } },
+      case "wanted" { \(sends), expect { status = 503, code = "policy_error" }, expect { messages = 1 } },
+      case "three" { \(sends), request { path = "/x" }, expect { status = 200 } },
+      """, ["policies/phone_otp.lua": "return policy \"phone_otp\" {\n  send = function(f) return nil .. f.phone.country end }"])
+    let fault =
+      "policies/phone_otp.lua:2: attempt to concatenate a nil value; look first whether it is there, as in "
+      + "`f.account.exists and f.account.age > 60`"
+    #expect(
+      report.problems(after: .seconds(30)).map(\.description) == [
+        "\(fault); 3 cases fail by it, the first is \"one\" (tests/a.lua:2)",
+        "tests/a.lua:4: case \"wanted\" fails: messages should be 1 and is 0",
+      ])
+    let text = report.text(colour: false)
+    #expect(
+      text.hasPrefix(
+        """
+        ✗ policies/phone_otp.lua:2: attempt to concatenate a nil value; look first
+          whether it is there, as in `f.account.exists and f.account.age > 60`
+          3 cases fail by it:
+            tests/a.lua:2  one
+            tests/a.lua:3  two
+            tests/a.lua:5  three
+
+        ✗ wanted
+          tests/a.lua:4
+        """), "\(text)")
+    #expect(text.hasSuffix("\n\n4 of 4 cases fail."), "\(text)")
+    let all = report.text(colour: false, isVerbose: true)
+    #expect(all.hasPrefix("tests/a.lua\n✗ one\n  tests/a.lua:2\n"), "\(all)")
+    #expect(all.components(separatedBy: "attempt to concatenate").count > 4, "every case tells its cause: \(all)")
+  }
+
+  @Test func aResultOfVaryOutsideOfItsBoundsIsWarnedOf() async throws {
+    let policy = """
+      return policy "phone_otp" { limits = {
+        send = { on = "send", per = "phone", window = "15m", max = vary(1, 4, function(f) return 9 end) },
+        verify = { on = "verify", per = "phone", max = 5, window = "24h", lock = vary("5m", "1h", function(f) return "1m" end) },
+      } }
+      """
+    let report = try await report(
+      "case \"x\" { flow \"enter\", phone \"+919999999999\", send(), wrong(), expect { status = 401 } },", ["policies/phone_otp.lua": policy])
+    #expect(
+      Set(report.warnings.map(\.description)) == [
+        "policies/phone_otp.lua:2: limits.send.max: the function of vary returned the number 9, outside of the bounds that stand before it, and 4 is "
+          + "taken: widen the bounds, or let the function stay within them",
+        "policies/phone_otp.lua:3: limits.verify.lock: the function of vary returned the text \"1m\", outside of the bounds that stand before it, and "
+          + "\"5m\" is taken: widen the bounds, or let the function stay within them",
+      ])
+    #expect(report.holds && report.text(colour: false).contains("warning: policies/phone_otp.lua:2: limits.send.max"))
+  }
+
   @Test func aPolicyThatFailsSaysWhere() async throws {
     let report = try await report(
       "case \"x\" { flow \"enter\", phone \"+919999999999\", send(), request { path = \"/x\" }, expect { status = 200 } },",
@@ -336,15 +392,16 @@ import Testing
       "\(report.text(colour: false))")
     // A case that fails by it says so where only one line is told of each.
     #expect(
-      report.outcomes.first?.problem?.message
-        == "case \"x\" fails: status should be 200 and is 401 unauthenticated")
+      report.problems(after: .seconds(30)).map(\.description) == [
+        "policies/phone_otp.lua:2: unknown fact `f.phone.contry`; did you mean `country`?; case \"x\" fails by it (tests/a.lua:2)"
+      ])
     let sent = try await self.report(
       "case \"x\" { flow \"enter\", phone \"+919999999999\", send(), right(), expect { status = 200 } },",
       ["policies/phone_otp.lua": "return policy \"phone_otp\" {\n  send = function(f) return f.phone[\"contry\"] end }"])
     #expect(
       sent.outcomes.first?.problem?.message == """
-        case "x" fails: no code has been sent to +919999999999, so there is none to enter: policies/phone_otp.lua:2: unknown fact `f.phone.contry`; did \
-        you mean `country`?
+        case "x" fails: policies/phone_otp.lua:2: unknown fact `f.phone.contry`; did you mean `country`?; so no code has been sent to +919999999999, so \
+        there is none to enter
         """)
   }
 

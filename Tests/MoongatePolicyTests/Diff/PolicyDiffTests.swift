@@ -48,15 +48,26 @@ import Testing
     let traffic = try Traffic(recorded: Data(events.utf8), of: PhoneOTP().descriptor)
     #expect(traffic.acts.map(\.kind) == [.send, .wrong, .wrong, .wrong, .right])
     let report = try await diff(generation(max: 5), generation(max: 2), traffic)
+    let text = report.text(colour: false)
     #expect(
-      report.text(colour: false) == """
-        5 decisions about 1 person: 3 differ.
+      text.hasSuffix(
+        """
+
+
+        5 decisions about 1 person: 3 differ, for one cause.
         ████████████░░░░░░░░  60 %
 
             count  act    was → is                          by
-                2  wrong  invalid_code → too_many_attempts  policies/test.lua:1
-                1  right  ok → too_many_attempts            policies/test.lua:1
-        """, "\(report.text(colour: false))")
+                1  wrong  invalid_code → too_many_attempts  policies/test.lua:1
+              + 2  that follow, of one person: 1 right, 1 wrong
+        """), "\(text)")
+    #expect(report.causes.map(\.followUps) == [["wrong": 1, "right": 1]])
+    // What makes the difference stands first, with what it does.
+    #expect(report.settings.map(\.path) == ["limits.verify.max"])
+    #expect(report.settings.first?.old == "5" && report.settings.first?.new == "2")
+    #expect(report.settings.first?.effect.guesses.map { $0.old.map { $0 > 100 } ?? false } == true)
+    #expect(report.settings.first?.effect.locks == .init(old: "after 5 in 24h for 15m", new: "after 2 in 24h for 15m"))
+    #expect(text.hasPrefix("setting") && text.contains("guesses in 30 days"), "\(text)")
     #expect(report.text(colour: true).contains("\u{1b}[31mtoo_many_attempts"))
     #expect(report.flips.map(\.first) == [2, 4])
   }
@@ -106,6 +117,101 @@ import Testing
     ) { try SQLiteStore.memory() }
     let flips = report.flips.map { "\($0.count) \($0.act): \($0.old), \($0.new)" }
     #expect(flips == ["2 wrong: invalid_pin, too_many_attempts", "1 right: ok, too_many_attempts"], "\(report.text(colour: false))")
+  }
+
+  /// Who is in step again and differs anew is another root; what follows stays with its root.
+  @Test func decisionsAreToldByRootCause() async throws {
+    let act = { (second: Int, person: String, kind: String) in
+      let time = "2026-11-20T12:\(String(format: "%02d", second / 60)):\(String(format: "%02d", second % 60)).000Z"
+      return #"{"at":"\#(time)",\#(kind),"identifier":"\#(person)","address":"192.0.2.1"}"#
+    }
+    let sent = #""kind":"code_sent""#
+    let wrong = #""kind":"refused","code":"invalid_code""#
+    let right = #""kind":"code_verified""#
+    let events = [
+      act(0, "a", sent), act(1, "a", wrong), act(2, "a", wrong), act(3, "a", right), act(4, "b", sent), act(5, "b", wrong), act(6, "b", right),
+      act(1000, "a", sent), act(1001, "a", right),
+      act(1300, "b", sent), act(1301, "b", wrong), act(1302, "b", wrong), act(1303, "b", right),
+    ]
+    let traffic = try Traffic(recorded: Data(events.joined(separator: "\n").utf8), of: PhoneOTP().descriptor)
+    let report = try await diff(generation(max: 5), generation(max: 2), traffic)
+    let causes = report.causes.map { "\($0.count) \($0.act) \($0.new), \($0.people) people, \($0.followUps.values.reduce(0, +)) follow" }
+    #expect(causes == ["2 wrong too_many_attempts, 2 people, 3 follow"], "\(causes) \(report.text(colour: false))")
+    #expect(report.causes.map(\.size).reduce(0, +) == report.flips.map(\.count).reduce(0, +))
+  }
+
+  /// Every kind of setting, with its place and its effect.
+  @Test func settingsThatDifferAreListedWithTheirEffects() async throws {
+    let old = """
+      return policy "phone_otp" {
+        code = { length = 6 },
+        limits = {
+          send = { on = "send", per = "phone", max = 4, window = "15m" },
+          verify = { on = "verify", per = "phone", max = 5, window = "24h", lock = { "15m", "1h" } },
+          gone = { on = "send", per = "ip", max = 9, window = "1h" },
+        },
+        send = function(f) if f.phone.country == "US" then return allow end return deny "not_served" end,
+        verify = function(f) return allow end,
+      }
+      """
+    let new = """
+      local served = { US = true }
+      return policy "phone_otp" {
+        code = { length = 8 },
+        limits = {
+          send = { on = "send", per = "phone", max = 2, window = "15m" },
+          verify = { on = "verify", per = "phone", max = 5, window = "24h", lock = "24h" },
+          all = { on = "send", per = "global", max = 100, window = "1h" },
+        },
+        send = function(f) if served[f.phone.country] then return allow end return deny "not_served" end,
+        -- A comment is no change, and neither is a line.
+        verify = function(f)
+          return allow
+        end,
+      }
+      """
+    let generation = { (policy: String, flow: String) in
+      try TestFolder(["policies/phone_otp.lua": policy, "flows/login.lua": "return flow \"login\" { account = \"existing\", \(flow) }"]).generation()
+    }
+    let report = try await PolicyDiff(
+      old: generation(old, "steps = { { \"phone_otp\" } }"),
+      new: generation(new, "steps = { any_of { \"phone_otp\", \"email_code\" } }, session = { lifetime = \"1h\", idle = \"30m\" }"),
+      provider: Self.phone, traffic: Traffic(seed: 1, people: 2, days: 1), providers: ProviderRegistry([PhoneOTP()])
+    ) { try SQLiteStore.memory() }
+    let listed = report.settings.map { "\($0.place) \($0.path): \($0.old ?? "nothing") → \($0.new ?? "nothing")" }
+    #expect(
+      listed == [
+        "policies/phone_otp.lua:3 code.length: 6 → 8",
+        "policies/phone_otp.lua:7 limits.all: nothing → { on = \"send\", per = \"global\", max = 100, window = \"1h\", counts = \"all\" }",
+        "policies/phone_otp.lua:5 limits.send.max: 4 → 2",
+        "policies/phone_otp.lua:6 limits.verify.lock: { \"15m\", \"1h\" } → \"24h\"",
+        "policies/phone_otp.lua:9 send: function (policies/phone_otp.lua:8) → another (policies/phone_otp.lua:9)",
+        "policies/phone_otp.lua:11 verify: function (policies/phone_otp.lua:9) → another (policies/phone_otp.lua:11)",
+        "policies/phone_otp.lua:6 limits.gone: { on = \"send\", per = \"ip\", max = 9, window = \"1h\", counts = \"all\" } → nothing",
+        "flows/login.lua:1 steps[1]: \"phone_otp\" → any_of { \"phone_otp\", \"email_code\" }",
+        "flows/login.lua:1 session.lifetime: \"12h\" → \"1h\"", "flows/login.lua:1 session.idle: \"1h\" → \"30m\"",
+      ], "\(listed.joined(separator: "\n"))")
+    let effects = Dictionary(report.settings.map { ($0.path, $0.effect) }) { first, _ in first }
+    #expect(effects["code.length"]?.probability != nil && effects["code.length"]?.guesses == nil)
+    #expect(effects["limits.send.max"]?.messagesToOne?.old == 768 && effects["limits.send.max"]?.messagesToOne?.new == 384)
+    #expect(effects["limits.all"]?.messages == .init(old: nil, new: 100))
+    #expect(effects["limits.verify.lock"]?.locks == .init(old: "after 5 in 24h for 15m, 1h", new: "after 5 in 24h for 24h"))
+    #expect(effects["limits.verify.lock"]?.guesses?.new == 150)
+    #expect(effects["send"]?.isEmpty == true)
+    let text = (report.settings.text(colour: false) ?? "").replacing(#/ +/#, with: " ")
+    #expect(text.contains("policies/phone_otp.lua:5 limits.send.max 4 → 2\n messages to one a day 768 → 384\n"), "\(text)")
+  }
+
+  @Test func aFunctionThatIsWrittenOtherwiseIsTheSame() throws {
+    let generation = { (policy: String) in try #require(try TestFolder(["policies/phone_otp.lua": policy]).generation() as? Generation) }
+    let name = FunctionName("policies/phone_otp.send")
+    let first = FunctionText(try generation("return policy \"phone_otp\" { send = function(f) return allow end }"), name)
+    let second = FunctionText(
+      try generation("-- why\nreturn policy \"phone_otp\" {\n  code = { length = 8 },\n  send = function( f ) -- all\n    return allow\n  end }"),
+      name)
+    let third = FunctionText(try generation("return policy \"phone_otp\" { send = function(f) return deny \"x\" end }"), name)
+    let fourth = FunctionText(try generation("local x = 1\nreturn policy \"phone_otp\" { send = function(f) return allow end }"), name)
+    #expect(first != nil && first == second && first != third && first != fourth)
   }
 
   /// A week of a town against a stricter lock: what an operator sees at 80 columns.

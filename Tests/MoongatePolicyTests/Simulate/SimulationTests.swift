@@ -1,3 +1,4 @@
+import Foundation
 import MoongateCore
 import MoongateSDK
 import MoongateStore
@@ -168,6 +169,73 @@ import Testing
           Real time ran out: 1h of 1d were played. All of it, at this pace:
           480 messages
         """, "\(report.text(colour: false))")
+    report.price = 0.05
+    report.patience = .seconds(9)
+    let text = report.text(colour: false)
+    #expect(text.contains("  messages sent            30  1.50 at 0.05 each\n"), "\(text)")
+    #expect(text.contains("  Real time (9s) ran out: 1h of 1d were played."), "\(text)")
+    #expect(text.hasSuffix("\n  480 messages, 24.00 for messages"), "\(text)")
+  }
+
+  /// An attack that comes to an end of its own is played to the end of the time, and says what ended it.
+  @Test func anAccountThatIsTurnedOffIsToldOf() async throws {
+    let limits: [Limit] = [
+      Limit(
+        name: "hard", action: .verify, key: .phone, max: .fixed(4), window: .fixed(.seconds(86_400)), counts: .failures, lock: [], disables: true,
+        location: SourceLocation(file: "policies/phone_otp.lua", line: 7)),
+      .test("send", on: .send, per: .ip, max: 1_000, window: .seconds(3600)),
+    ]
+    let report = try await run(.guess, limits: limits, resendAfter: [], span: .seconds(2 * 86_400))
+    #expect(report.isComplete && report.guesses == report.bound, "\(report)")
+    #expect(report.ended?.code == "disabled" && report.ended?.rule == "limits.hard" && report.ended?.location == "policies/phone_otp.lua:7")
+    let text = report.text(colour: false).split(whereSeparator: \.isWhitespace).joined(separator: " ")
+    #expect(!text.contains("ran out") && text.contains("the credential was turned off by limits.hard (policies/phone_otp.lua:7)"), "\(text)")
+    let sprayed = try await run(.spray, limits: limits, resendAfter: [], span: .seconds(86_400), accounts: 2)
+    #expect(sprayed.isComplete && sprayed.guesses > 0)
+  }
+
+  @Test func aPolicyThatDeniesEverythingEndsAnAttack() async throws {
+    let folder = try TestFolder([
+      "policies/phone_otp.lua": "return policy \"phone_otp\" {\n  send = function(f) return deny \"closed\" end,\n}",
+      "flows/register.lua": "return flow \"register\" { account = \"new\", steps = { { \"phone_otp\" } } }",
+    ])
+    let generation = try folder.generation()
+    for attacker in [Simulation.Attacker.flood, .guess, .spray] {
+      let report = try await Simulation(
+        attacker: attacker, provider: Self.phone, span: .seconds(2 * 86_400), addresses: 5, accounts: 3, patience: .seconds(600)
+      ).run(generation, providers: ProviderRegistry([PhoneOTP()])) { try SQLiteStore.memory() }
+      #expect(report.isComplete && report.guesses == 0 && report.messages == 0)
+      #expect(
+        report.ended?.code == "closed" && report.ended?.location == "policies/phone_otp.lua:2", "\(attacker): \(String(describing: report.ended))")
+    }
+  }
+
+  @Test func aPictureShowsGuessesMessagesAndLocks() async throws {
+    let limits: [Limit] = [
+      .test("verify", on: .verify, per: .phone, max: 3, window: .seconds(86_400), lock: [.seconds(900), .seconds(3600)]),
+      .test("send", on: .send, per: .ip, max: 1_000, window: .seconds(3600)),
+    ]
+    let report = try await run(.guess, limits: limits, resendAfter: [], span: .seconds(86_400))
+    let timeline = try #require(report.timeline)
+    #expect(timeline.points.last?.guesses == report.guesses && timeline.points.last?.messages == report.messages)
+    #expect(zip(timeline.points, timeline.points.dropFirst()).allSatisfy { $0.seconds <= $1.seconds && $0.guesses <= $1.guesses })
+    #expect(timeline.points.count <= 722 && timeline.locks.allSatisfy { $0.from < $0.to && $0.to <= timeline.span })
+    #expect(Int64(timeline.locks.map { $0.to - $0.from }.reduce(0, +)) <= report.ownerLockedOutSeconds + 1)
+    let svg = SimulationPicture(report, timeline).svg
+    #expect(svg.hasPrefix("<svg xmlns=") && svg.hasSuffix("</svg>\n") && !svg.contains("<script") && !svg.contains("href"))
+    #expect(svg.components(separatedBy: "class=\"lock\"").count == 1 + 2 * timeline.locks.count)
+    #expect(svg.contains("class=\"guesses\"") && svg.contains("class=\"messages\"") && svg.contains("check allows \(report.bound ?? 0)"))
+    #expect(svg.contains(">hour 24<"))
+  }
+
+  @Test func onlySMSHaveAPrice() async throws {
+    let simulation = Simulation(attacker: .guess, provider: "email_code", span: .seconds(60), addresses: 1, price: 0.05)
+    await #expect(
+      performing: {
+        _ = try await simulation.run(try ShippedProviders.generation(), providers: try ProviderRegistry(ShippedProviders.all)) {
+          try SQLiteStore.memory()
+        }
+      }, throws: { "\($0)" == "email_code sends no SMS, so there is no price of one" })
   }
 
   /// PINs and passwords, as they ship: the same best plan, and never more than `check` says.

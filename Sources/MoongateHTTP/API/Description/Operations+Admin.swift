@@ -14,6 +14,9 @@ extension Operation {
   static let policy = Operation(
     id: "policy", summary: "Which configuration is active, and what is wrong with a newer one", tag: .operation, status: 200,
     content: .json(Schema.named("PolicyStatus")))
+  static let policyValues = Operation(
+    id: "policyValues", summary: "Every value of the active policies with the line that said it, and the guesses that they grant", tag: .operation,
+    status: 200, content: .json(Schema.named("PolicyValues")))
   static let reloadPolicy = Operation(
     id: "reloadPolicy", summary: "Read the configuration again", tag: .operation, status: 200, content: .json(Schema.named("PolicyStatus")),
     refusals: act, otherAnswers: [422: Schema.answer(["problems": Schema.list(of: Schema.named("ConfigurationProblem"))])])
@@ -184,6 +187,21 @@ extension Components {
       "nodes": Schema.list(
         of: Schema.answer([
           "id": Schema.text, "generation": Schema.text, "seen_at": Schema.moment, "keys": Schema.list(of: Schema.text),
+        ])),
+    ]),
+    "PolicyValues": Schema.answer([
+      "generation": Schema.text,
+      "policies": Schema.list(
+        of: Schema.answer([
+          "name": Schema.text,
+          "values": Schema.list(
+            of: Schema.answer([
+              "path": Schema.text, "value": Schema.text, "file": Schema.optionalText, "line": Schema.nullable(Schema.count),
+            ])),
+        ])),
+      "budgets": Schema.list(
+        of: Schema.answer([
+          "provider": Schema.text, "guesses_per_day": Schema.nullable(Schema.count), "guesses_per_30d": Schema.nullable(Schema.count),
         ])),
     ]),
     "OutboxMessage": Schema.answer([

@@ -1,0 +1,59 @@
+import MoongateSDK
+
+/// What the policy of a provider sees of a person, outside of any request: for operators who ask.
+package struct PersonFacts: Sendable {
+  private let policy: ProviderPolicy
+  private let generation: any PolicyGeneration
+  private let keys: KeyRing
+  private let now: Timestamp
+
+  /// - Parameter policy: of the generation.
+  package init(_ policy: ProviderPolicy, in generation: any PolicyGeneration, keys: KeyRing, at now: Timestamp) {
+    self.policy = policy
+    self.generation = generation
+    self.keys = keys
+    self.now = now
+  }
+
+  /// The facts without counters.
+  /// - Parameters:
+  ///   - account: nil: there is none.
+  ///   - address: from which the person comes; nil: that is left open.
+  package func facts(of identifier: Identifier, _ account: Account?, from address: ClientAddress?) -> Facts {
+    Facts(
+      now: now, action: .send, provider: policy.provider, identifier: identifier, account: account?.facts(at: now, in: generation) ?? AccountFacts(),
+      client: ClientFacts(address: address ?? .unspecified))
+  }
+
+  /// The same with the counters of the limits that count by the person, or by all; where an address is given, also of those that count by it.
+  /// - Throws: `StoreFault`; a `PolicyFault` where a function that chooses a number fails.
+  package func facts(of identifier: Identifier, _ account: Account?, from address: ClientAddress?, in store: any Store) async throws -> Facts {
+    var facts = facts(of: identifier, account, from: address)
+    let subject = StepSubject(
+      provider: policy.provider, identifier: identifier, account: account?.id, conceals: policy.unknownAccount == .conceal,
+      flow: TokenHash(bytes: []), challenge: nil, address: address ?? .unspecified)
+    let limits = try limits(of: subject, facts).filter { limit in
+      switch limit.key {
+      case .flow, .device, .challenge: false
+      case .ip, .network: address != nil
+      default: true
+      }
+    }
+    let states = try await store.counters(limits, at: now)
+    facts.limits = zip(limits, states).map { limit, state in
+      LimitFacts(name: limit.name, used: state.used, max: limit.max, lockedUntil: state.isLocked(at: now) ? state.lockedUntil : nil)
+    }
+    return facts
+  }
+
+  private func limits(of subject: StepSubject, _ facts: Facts) throws -> [ResolvedLimit] {
+    let evaluator = try generation.makeEvaluator()
+    var limits: [ResolvedLimit] = []
+    for action in LimitAction.allCases {
+      limits += try policy.resolve(
+        action, for: subject, keys: keys, number: { varying throws(PolicyFault) in try evaluator.value(of: varying, given: facts) },
+        duration: { varying throws(PolicyFault) in try evaluator.value(of: varying, given: facts) })
+    }
+    return limits
+  }
+}

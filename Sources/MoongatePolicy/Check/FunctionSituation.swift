@@ -1,0 +1,234 @@
+import MoongateCore
+import MoongateSDK
+
+/// Where a function is called, and with what facts it can be.
+struct FunctionSituation {
+  /// What is asked of the function.
+  enum Question {
+    case verdict(LimitAction?)
+    case condition
+    case claim
+    case number(Varying<Int>)
+    case duration(Varying<Duration>)
+  }
+
+  let question: Question
+  let audience: FunctionTable.Audience
+  let generation: Generation
+  let literals: FileLiterals
+  /// Flows that it is called in.
+  var flows: [String] = []
+  var provider: ProviderName?
+  /// The kinds of identifier that it may be called with; nil: without one.
+  var kinds: [IdentifierKind?] = [nil]
+  /// Whether it may be called without, or with, an account.
+  var exists: [Bool] = [false, true]
+  /// The route that it decides about.
+  var route: Route?
+
+  // MARK: dimensions
+
+  /// How many values a dimension has.
+  func count(_ dimension: FactDimension) -> Int {
+    switch dimension {
+    case .flow: max(1, flows.count)
+    case .identifier: kinds.count
+    case .accountExists: exists.count
+    case .now: 24
+    case .method: methods.count
+    case .path: paths.count
+    case .limits: 3
+    case .address: addresses.count
+    case .sessionAAL: 3
+    case .declared(let path): declared(path).map(values)?.count ?? 1
+    case .accountPIN, .accountEmail, .accountEmailVerified, .accountPhoneVerified, .accountAge, .factor, .passed, .userAgent, .newDevice,
+      .networkChanged, .clockSuspect, .query, .sessionEmail, .sessionPhone, .sessionAge, .group:
+      2
+    }
+  }
+
+  /// What the reads of one call can be varied by, in an order that does not change.
+  func dimensions(_ reads: FactReads) -> [FactDimension] {
+    var found: Set<FactDimension> = []
+    for slot in reads.slots { found.formUnion(dimensions(slot, reads)) }
+    for path in reads.declared {
+      found.insert(.declared(path))
+      if case .identifier? = declared(path)?.place { found.insert(.identifier) }
+    }
+    if reads.readsLimits { found.insert(.limits) }
+    return found.sorted()
+  }
+
+  private func dimensions(_ slot: FactSlot, _ reads: FactReads) -> [FactDimension] {
+    let members = (reads.members[slot] ?? []).sorted()
+    switch slot {
+    case .now: return [.now]
+    case .action, .provider, .requestHost, .sessionAccount, .sessionClaims: return []
+    case .flowName: return [.flow]
+    case .flowPassed, .sessionPassed: return members.filter(isProvider).map(FactDimension.passed)
+    case .identifier, .phoneE164, .emailAddress: return [.identifier]
+    case .accountExists, .accountID: return [.accountExists]
+    case .accountAge, .accountIdle: return [.accountExists, .accountAge]
+    case .accountHasPIN: return [.accountExists, .accountPIN]
+    case .accountHasEmail: return [.accountExists, .accountEmail]
+    case .accountEmailVerified: return [.accountExists, .accountEmail, .accountEmailVerified]
+    case .accountPhoneVerified: return [.accountExists, .accountPhoneVerified]
+    case .accountFactors: return [.accountExists] + members.filter(isProvider).map(FactDimension.factor)
+    case .clientIP, .clientNetwork: return [.address]
+    case .clientUserAgent: return [.userAgent]
+    case .clientNewDevice: return [.newDevice]
+    case .clientNetworkChanged: return [.networkChanged]
+    case .clockSuspect: return [.clockSuspect]
+    case .requestMethod: return [.method]
+    case .requestPath: return [.path]
+    case .requestQuery: return [.query]
+    case .sessionAge: return [.sessionAge]
+    case .sessionAAL: return [.sessionAAL]
+    case .sessionGroups:
+      return generation.accounts.groups.keys.map(\.rawValue).filter { reads.listed.contains(slot) || members.contains($0) }.map(FactDimension.group)
+    case .sessionEmail, .sessionEmailVerified: return [.sessionEmail]
+    case .sessionPhone: return [.sessionPhone]
+    }
+  }
+
+  /// Whether what the call read is not known well enough for its failure to mean something: claims are whatever their functions say.
+  func isUncertain(_ reads: FactReads) -> Bool { reads.slots.contains(.sessionClaims) }
+
+  private func isProvider(_ name: String) -> Bool { ProviderName(rawValue: name).map(generation.providers.contains) ?? false }
+
+  private func declared(_ path: String) -> DeclaredFact? { generation.declaredFacts.first { $0.path == path } }
+
+  // MARK: values
+
+  private var methods: [String] { route?.methods.map { $0.sorted() } ?? ["GET", "POST", "DELETE", "PUT"] }
+
+  private var paths: [String] {
+    [route?.path.text.replacing("**", with: "x").replacing("*", with: "x") ?? "/"] + literals.texts.filter { $0.hasPrefix("/") }
+  }
+
+  private var addresses: [ClientAddress] {
+    let named = literals.texts.compactMap { text in IPAddressText.parse(String(text.prefix { $0 != "/" }).utf8) }
+    return [ClientAddress(bytes: [203, 0, 113, 7]), ClientAddress(bytes: [0x20, 0x01, 0x0d, 0xb8] + [UInt8](repeating: 1, count: 12))]
+      .compactMap(\.self) + named
+  }
+
+  /// What a declared fact may be.
+  private func values(_ fact: DeclaredFact) -> [String] {
+    switch fact.kind {
+    case .flag: ["true", "false"]
+    case .number: (literals.numbers + [0, 1, 1_000]).map(String.init)
+    case .text: ["US"] + literals.texts
+    }
+  }
+
+  /// The facts of a combination; nil of one that cannot be.
+  func facts(_ choice: FactChoice) -> Facts? {
+    let now = Timestamp(milliseconds: 1_767_225_600_000 + Int64(choice[.now]) * 3_600_000)
+    var facts = Facts(now: now, provider: provider, account: AccountFacts(), client: client(choice), clockIsSuspect: choice[.clockSuspect] == 1)
+    if case .verdict(let action) = question { facts.action = action }
+    switch audience {
+    case .route:
+      facts.request = request(choice)
+      facts.session = session(choice, at: now)
+    case .entitlement:
+      facts.account = account(choice)
+      facts.session = session(choice, at: now)
+      facts.identifiers = kinds[choice[.identifier]].map { [identifier($0, choice)] } ?? []
+    case .flow, .policy:
+      facts.account = account(choice)
+      facts.identifier = kinds[choice[.identifier]].map { identifier($0, choice) }
+      if let name = flows.isEmpty ? nil : flows[choice[.flow]] { facts.flow = FlowFacts(name: name, passed: passed(choice), told: told(choice)) }
+      if !facts.account.exists, !facts.client.isNewDevice { return nil }
+      facts.limits = limits(choice, at: now)
+    }
+    return facts
+  }
+
+  private func client(_ choice: FactChoice) -> ClientFacts {
+    ClientFacts(
+      address: addresses[choice[.address]], userAgent: choice[.userAgent] == 0 ? "Mozilla/5.0" : nil, isNewDevice: choice[.newDevice] == 0,
+      networkChanged: choice[.networkChanged] == 1)
+  }
+
+  private func account(_ choice: FactChoice) -> AccountFacts {
+    guard exists[choice[.accountExists]] else { return AccountFacts() }
+    let age: Duration = choice[.accountAge] == 0 ? .seconds(400 * 86_400) : .zero
+    let hasEmail = choice[.accountEmail] == 1
+    return AccountFacts(
+      exists: true, id: Moment.account, age: age, idle: age, hasPIN: choice[.accountPIN] == 1, hasEmail: hasEmail,
+      isEmailVerified: hasEmail && choice[.accountEmailVerified] == 1, isPhoneVerified: choice[.accountPhoneVerified] == 0,
+      factors: generation.providers.filter { choice[.factor($0.rawValue)] == 1 })
+  }
+
+  private func passed(_ choice: FactChoice) -> Set<ProviderName> { generation.providers.filter { choice[.passed($0.rawValue)] == 1 } }
+
+  private func identifier(_ kind: IdentifierKind, _ choice: FactChoice) -> Identifier {
+    var attributes: [String: String] = [:]
+    for fact in generation.declaredFacts where fact.place == .identifier(kind) { attributes[fact.name] = value(fact, choice) }
+    let value =
+      switch kind {
+      case .phone: "+919000000001"
+      case .email: "person@example.com"
+      case .federated: "https://accounts.example.com person"
+      }
+    return Identifier(kind: kind, value: value, display: value, attributes: attributes)
+  }
+
+  /// What providers have told in the flow, where their steps were passed.
+  private func told(_ choice: FactChoice) -> [ProviderName: [String: String]] {
+    var told: [ProviderName: [String: String]] = [:]
+    for fact in generation.declaredFacts {
+      if case .provider(let provider) = fact.place { told[provider, default: [:]][fact.name] = value(fact, choice) }
+    }
+    return told
+  }
+
+  private func value(_ fact: DeclaredFact, _ choice: FactChoice) -> String {
+    // Two paths of one fact have one value: whichever of them was varied.
+    let paths = [fact.path] + generation.declaredFacts.filter { $0.longPath == fact.path }.map(\.path)
+    let values = values(fact)
+    return values[paths.map { choice[.declared($0)] }.first { $0 > 0 } ?? 0]
+  }
+
+  private func limits(_ choice: FactChoice, at now: Timestamp) -> [LimitFacts] {
+    // The functions of `vary` settle the limits, so there are none yet.
+    guard case .verdict = question, case .policy = audience, let provider, let policy = generation.policies[provider] else { return [] }
+    return policy.limits.map { limit in
+      let max = limit.max.highest
+      return LimitFacts(
+        name: limit.name, used: choice[.limits] == 0 ? 0 : max, max: max, lockedUntil: choice[.limits] == 2 ? now + .seconds(900) : nil)
+    }
+  }
+
+  private func request(_ choice: FactChoice) -> RequestFacts {
+    RequestFacts(
+      method: methods[choice[.method]], host: route?.host ?? generation.gateway.publicURL.host, path: paths[choice[.path]],
+      query: choice[.query] == 0 ? "" : "page=2")
+  }
+
+  private func session(_ choice: FactChoice, at now: Timestamp) -> SessionFacts {
+    SessionFacts(
+      account: Moment.account, passed: Dictionary(passed(choice).map { ($0, now + .seconds(-60)) }) { first, _ in first },
+      age: choice[.sessionAge] == 0 ? .seconds(60) : .seconds(30 * 86_400), aal: [1, 2, 0][choice[.sessionAAL]],
+      email: choice[.sessionEmail] == 0 ? "person@example.com" : nil, phone: choice[.sessionPhone] == 0 ? "+919000000001" : nil,
+      entitlements: Entitlements(groups: generation.accounts.groups.keys.filter { choice[.group($0.rawValue)] == 1 }))
+  }
+
+  // MARK: the call
+
+  /// - Returns: why the function failed; nil where it answered.
+  func call(_ evaluator: LuaEvaluator, _ name: FunctionName, _ facts: Facts) -> PolicyFault? {
+    do throws(PolicyFault) {
+      switch question {
+      case .verdict: if case .fault(let fault) = evaluator.verdict(of: name, given: facts) { return fault }
+      case .condition: _ = try evaluator.condition(of: name, given: facts)
+      case .claim: _ = try evaluator.claim(of: name, given: facts)
+      case .number(let varying): _ = try evaluator.value(of: varying, given: facts)
+      case .duration(let varying): _ = try evaluator.value(of: varying, given: facts)
+      }
+      return nil
+    } catch {
+      return error
+    }
+  }
+}

@@ -1,0 +1,86 @@
+import MoongateCore
+import MoongateSDK
+
+/// Runs each function over the facts that it reads, so that one that fails in a branch that no case takes is found before a person takes it.
+///
+/// Only facts that can be are tried: an account that does not exist has no age, and a policy of phone numbers is asked about phone numbers. Texts and
+/// numbers are those that stand in the function's file. What a function reads decides which facts are varied, first one at a time, then together.
+package struct FunctionSweep {
+  /// A function that fails.
+  package struct Fault: Sendable {
+    package let location: SourceLocation
+    /// What Lua, or the gateway, says of it.
+    package let fault: String
+    /// The facts by which it fails, as a file writes them.
+    package let facts: String
+
+    /// For the operator.
+    package var problem: ConfigurationProblem {
+      ConfigurationProblem(location: location, path: "", message: facts.isEmpty ? fault : "\(fault), where \(facts)")
+    }
+  }
+
+  /// How many combinations of facts are tried for each function.
+  private static let mostRuns = 1_500
+
+  private let generation: Generation
+  private let situations: [FunctionName: FunctionSituation]
+
+  /// - Parameter providers: those of the program.
+  /// - Returns: nil of a generation that was not read from files.
+  package init?(_ generation: any PolicyGeneration, providers: ProviderRegistry) {
+    guard let generation = generation as? Generation else { return nil }
+    self.generation = generation
+    situations = FunctionSituation.all(of: generation, generation.registry ?? providers)
+  }
+
+  /// Every failure once, by file and line, and results of `vary` outside of their bounds.
+  package func run() -> (faults: [Fault], warnings: [ConfigurationProblem]) {
+    guard !situations.isEmpty, let evaluator = try? LuaEvaluator(generation) else { return ([], []) }
+    evaluator.noteSetReads()
+    var faults: [SourceLocation: Fault] = [:]
+    var warnings: [FunctionName: ConfigurationProblem] = [:]
+    for (name, situation) in situations.sorted(by: { $0.key.path < $1.key.path }) {
+      sweep(name, situation, evaluator) { fault in
+        if faults[fault.location] == nil { faults[fault.location] = fault }
+      } clamped: {
+        warnings[$0.function] = warnings[$0.function] ?? $0.warning
+      }
+    }
+    return (faults.values.sorted { ($0.location.file, $0.location.line) < ($1.location.file, $1.location.line) }, Array(warnings.values))
+  }
+
+  private func sweep(
+    _ name: FunctionName, _ situation: FunctionSituation, _ evaluator: LuaEvaluator, found: (Fault) -> Void,
+    clamped: (LuaEvaluator.Clamped) -> Void
+  ) {
+    var pending: [FactChoice] = [FactChoice()]
+    var seen: Set<FactChoice> = [FactChoice()]
+    var next = 0
+    while next < pending.count, next < Self.mostRuns {
+      let choice = pending[next]
+      next += 1
+      guard let facts = situation.facts(choice) else { continue }
+      let fault = situation.call(evaluator, name, facts)
+      if let result = evaluator.clamped { clamped(result) }
+      let reads = evaluator.reads
+      if let fault, let location = fault.location, [.error, .result, .steps, .memory].contains(fault.kind), !situation.isUncertain(reads) {
+        found(Fault(location: location, fault: fault.message, facts: Self.told(evaluator.evidence(of: name, given: facts))))
+      }
+      for dimension in situation.dimensions(reads) {
+        for value in 0..<situation.count(dimension) where value != choice[dimension] {
+          let other = choice.setting(dimension, to: value)
+          if seen.count < Self.mostRuns * 2, seen.insert(other).inserted { pending.append(other) }
+        }
+      }
+    }
+  }
+
+  /// The first few facts, as a function reads them.
+  private static func told(_ evidence: PolicyEvidence?) -> String {
+    (evidence?.facts ?? []).prefix(4).map { fact in
+      let isText = fact.value != "nil" && fact.value != "true" && fact.value != "false" && Double(fact.value) == nil && !fact.value.hasPrefix("{")
+      return "f.\(fact.path) is \(isText ? "\"\(fact.value.prefix(40))\"" : fact.value)"
+    }.joined(separator: ", ")
+  }
+}

@@ -1,0 +1,38 @@
+import MoongateCore
+import MoongateSDK
+
+/// The settings of flows and of gateway.lua that decide about sign-ins, line by line.
+enum FlowListing {
+  static func lines(_ flow: FlowDefinition) -> [PolicyListing.Line] {
+    var lines: [PolicyListing.Line] = []
+    func add(_ path: String, _ value: String, _ location: SourceLocation? = nil) {
+      let location = location ?? flow.location
+      lines.append(PolicyListing.Line(path: path, value: value, file: location.file, line: location.line > 0 ? location.line : nil))
+    }
+    add("account", "\"\(flow.account.rawValue)\"")
+    for (index, step) in flow.steps.enumerated() {
+      let path = "steps[\(index + 1)]"
+      let location = index < flow.stepLocations.count ? flow.stepLocations[index] : flow.location
+      let choices = step.choices.map { "\"\($0)\"" }.joined(separator: ", ")
+      let words = step.choices.count == 1 ? choices : "\(step.isFallback ? "fallback" : "any_of") { \(choices) }"
+      add(path, words + (step.isSkippable ? ", skippable" : ""), location)
+      if step.when != nil { add("\(path).when", "function", location) }
+    }
+    add("lifetime", "\"\(flow.lifetime.asWritten)\"")
+    add("session.lifetime", "\"\(flow.session.lifetime.asWritten)\"")
+    add("session.idle", "\"\(flow.session.idle.asWritten)\"")
+    return lines
+  }
+
+  static func lines(_ gateway: GatewaySettings) -> [PolicyListing.Line] {
+    let providers = gateway.providers.keys.sorted().map(\.rawValue).joined(separator: ", ")
+    let values: [(String, String)] = [
+      ("public_url", "\"\(gateway.publicURL)\""), ("region", "\"\(gateway.region)\""),
+      ("risk_budget", gateway.riskBudget.map { "\(GuessBudget.percent($0)) in 30 days" } ?? "none"), ("providers", "{ \(providers) }"),
+    ]
+    return values.map { path, value in
+      let location = gateway.locations[path]
+      return PolicyListing.Line(path: path, value: value, file: location?.file, line: location?.line)
+    }
+  }
+}

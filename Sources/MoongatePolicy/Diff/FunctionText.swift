@@ -1,0 +1,41 @@
+import MoongateCore
+import MoongateSDK
+
+/// The text of a function, without blanks and comments, and of what its file defines before the table: whether two functions are the same.
+struct FunctionText: Equatable {
+  let location: SourceLocation
+  private let words: [String]
+  private let helpers: [String]
+
+  static func == (left: Self, right: Self) -> Bool { left.words == right.words && left.helpers == right.helpers }
+
+  /// - Returns: nil where the generation has no such function.
+  init?(_ generation: Generation, _ name: FunctionName) {
+    guard let function = generation.functions.entries[name]?.function, let source = generation.sources[function.file] else { return nil }
+    location = SourceLocation(file: function.file, line: function.line)
+    var words: [String] = []
+    var helpers: [String] = []
+    var tokens = LuaTokens(source.bytes)
+    // How many blocks are open, and from which depth on the function's text is taken.
+    var depth = 0
+    var taken: Int?
+    var isBeforeTable = true
+    while let token = tokens.next() {
+      let word = String(decoding: source.bytes[token.range], as: UTF8.self)
+      if depth == 0, case .keyword("return") = token.kind { isBeforeTable = false }
+      if isBeforeTable { helpers.append(word) }
+      if case .opener(let opener) = token.kind {
+        if opener == "function", token.line == function.line, taken == nil { taken = depth }
+        depth += 1
+      }
+      if taken != nil { words.append(word) }
+      if case .closer = token.kind {
+        depth -= 1
+        // Several functions on one line are taken together.
+        if depth == taken { taken = nil }
+      }
+    }
+    self.words = words
+    self.helpers = helpers
+  }
+}

@@ -1,0 +1,45 @@
+import MoongateCore
+
+extension PolicyDiff {
+  /// For a person, 80 columns: the settings that differ, access, and then decisions by their root cause.
+  /// - Parameter colour: whether the reader is a terminal that shows it.
+  package func text(colour: Bool) -> String {
+    let paint = TerminalStyle(isOn: colour)
+    let before = [settings.text(colour: colour), AccessDiff(access: access, groups: groups).text(colour: colour)].compactMap(\.self)
+    return (before + [decisionsText(paint)]).joined(separator: "\n\n")
+  }
+
+  private func decisionsText(_ paint: TerminalStyle) -> String {
+    let total = flips.map(\.count).reduce(0, +)
+    let what = "\(decisions) decisions about \(people) \(people == 1 ? "person" : "people")"
+    guard total > 0 else { return "\(what): \(paint.green("none differs"))." }
+    let share = Double(total) / Double(decisions)
+    let reasons = causes.count == 1 ? "for one cause" : "for \(causes.count) causes"
+    var lines = ["\(what): \(paint.bold("\(total) differ")), \(reasons).", Bar.text(share) + "  \(GuessBudget.percent(share))", ""]
+    let change = causes.map { $0.old.count + $0.new.count + 3 }.max() ?? 0
+    lines.append(paint.dim("  \(Columns.right("count", to: 7))  act    \(Columns.pad("was → is", to: change))  by"))
+    for cause in causes {
+      let lead = "  \(Columns.right(String(cause.count), to: 7))  \(Columns.pad(cause.act, to: 5))  "
+      let pair =
+        "\(paint.answer(cause.old)) → \(paint.answer(cause.new))" + String(repeating: " ", count: change - cause.old.count - cause.new.count - 3)
+      let rule = cause.rule ?? ""
+      if lead.count + change + 2 + rule.count <= Columns.width {
+        lines.append((lead + pair + "  " + rule).trimmedAtEnd)
+      } else {
+        lines += [(lead + pair).trimmedAtEnd, String(repeating: " ", count: lead.count) + rule]
+      }
+      let followUps = cause.followUps.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { "\($0.value) \($0.key)" }
+      if !followUps.isEmpty {
+        let people = cause.people == 1 ? "one person" : "\(cause.people) people"
+        lines.append(
+          paint.dim("  \(Columns.right("+ \(cause.size - cause.count)", to: 7))  that follow, of \(people): \(followUps.joined(separator: ", "))"))
+      }
+    }
+    return lines.joined(separator: "\n")
+  }
+}
+
+extension TerminalStyle {
+  /// What was answered: green where it went well.
+  fileprivate func answer(_ answer: String) -> String { answer == "ok" ? green(answer) : red(answer) }
+}

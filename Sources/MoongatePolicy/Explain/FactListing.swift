@@ -1,0 +1,130 @@
+import MoongateCore
+import MoongateSDK
+
+/// The facts of a person as the functions of a policy read them.
+package struct FactListing: Sendable, Encodable {
+  /// What a fact is.
+  package enum Value: Sendable, Equatable, Encodable {
+    case null
+    case flag(Bool)
+    case integer(Int64)
+    case number(Double)
+    case text(String)
+    /// The members of a set.
+    case set([String])
+
+    package func encode(to encoder: any Encoder) throws {
+      var container = encoder.singleValueContainer()
+      switch self {
+      case .null: try container.encodeNil()
+      case .flag(let flag): try container.encode(flag)
+      case .integer(let integer): try container.encode(integer)
+      case .number(let number): try container.encode(number)
+      case .text(let text): try container.encode(text)
+      case .set(let names): try container.encode(names)
+      }
+    }
+
+    /// As a file writes it.
+    var asWritten: String {
+      switch self {
+      case .null: "nil"
+      case .flag(let flag): String(flag)
+      case .integer(let integer): String(integer)
+      case .number(let number): String(number)
+      case .text(let text): "\"\(text)\""
+      case .set(let names): names.isEmpty ? "{}" : "{ \(names.joined(separator: ", ")) }"
+      }
+    }
+  }
+
+  /// One fact.
+  package struct Line: Sendable, Encodable {
+    /// As functions read it: `f.phone.country`.
+    package let fact: String
+    package let value: Value
+    /// In words.
+    package let help: String
+  }
+
+  package let provider: String
+  /// The person's account; nil: there is none.
+  package let account: String?
+  package let facts: [Line]
+
+  enum CodingKeys: String, CodingKey { case provider, account, facts }
+
+  package func encode(to encoder: any Encoder) throws {
+    var container = encoder.container(keyedBy: CodingKeys.self)
+    try container.encode(provider, forKey: .provider)
+    try container.encode(account, forKey: .account)
+    try container.encode(facts, forKey: .facts)
+  }
+
+  /// - Parameters:
+  ///   - policy: whose functions are meant.
+  ///   - knowsAddress: whether the facts say from where the person comes.
+  package init(_ facts: Facts, of policy: ProviderPolicy, in generation: any PolicyGeneration, knowsAddress: Bool) {
+    provider = policy.provider.rawValue
+    account = facts.account.id
+    let box = FactBox(declared: (generation as? Generation)?.declaredFacts ?? [])
+    box.limits = policy.limits.map(\.name)
+    var lines: [Line] = []
+    for slot in FactSlot.allCases where Self.isOfPerson(slot, knowsAddress) {
+      let value = slot.isSet ? .set(Self.members(slot, facts)) : Value(box.read(facts, slot.rawValue, nil, 0))
+      lines.append(Line(fact: "f.\(slot.path)", value: value, help: slot.help))
+    }
+    for fact in box.declared {
+      guard case .identifier(let kind) = fact.place, kind == facts.identifier?.kind else { continue }
+      lines.append(Line(fact: "f.\(fact.path)", value: Value(box.attribute(fact, facts)), help: fact.help))
+    }
+    for (index, limit) in policy.limits.enumerated() where facts.limits.contains(where: { $0.name == limit.name }) {
+      for (offset, part) in [("used", "counted so far"), ("max", "the most that there may be"), ("locked_until", "Unix seconds; nil without a lock")]
+        .enumerated()
+      {
+        lines.append(
+          Line(fact: "f.limits.\(limit.name).\(part.0)", value: Value(box.limit(facts, index * 3 + offset)), help: part.1))
+      }
+    }
+    self.facts = lines
+  }
+
+  /// Whether a fact is about a person rather than about the request that is at work.
+  private static func isOfPerson(_ slot: FactSlot, _ knowsAddress: Bool) -> Bool {
+    switch slot {
+    case .now, .provider, .identifier, .phoneE164, .emailAddress, .accountExists, .accountID, .accountAge, .accountIdle, .accountHasPIN,
+      .accountHasEmail, .accountEmailVerified, .accountPhoneVerified, .accountFactors:
+      true
+    case .clientIP, .clientNetwork: knowsAddress
+    default: false
+    }
+  }
+
+  private static func members(_ slot: FactSlot, _ facts: Facts) -> [String] {
+    slot == .accountFactors ? facts.account.factors.map(\.rawValue).sorted() : []
+  }
+
+  /// For a person.
+  /// - Parameter colour: whether the reader is a terminal that shows it.
+  package func text(colour: Bool) -> String {
+    let paint = TerminalStyle(isOn: colour)
+    let fact = facts.map(\.fact.count).max() ?? 0
+    let value = min(34, facts.map(\.value.asWritten.count).max() ?? 0)
+    return facts.map { line in
+      "\(Columns.pad(line.fact, to: fact))  \(Columns.pad(line.value.asWritten, to: value))  \(paint.dim(line.help))".trimmedAtEnd
+    }.joined(separator: "\n")
+  }
+}
+
+extension FactListing.Value {
+  fileprivate init(_ answer: FactBox.Answer) {
+    self =
+      switch answer {
+      case .null: .null
+      case .flag(let flag): .flag(flag)
+      case .integer(let integer): .integer(integer)
+      case .number(let number): .number(number)
+      case .text(let text): .text(text)
+      }
+  }
+}

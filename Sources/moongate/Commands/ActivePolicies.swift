@@ -1,0 +1,71 @@
+import Foundation
+import MoongateCore
+import MoongateHTTP
+import MoongatePolicy
+import MoongateSDK
+
+/// The policies of the gateway that runs, as its admin listener tells them (`GET /policy/values`).
+struct ActivePolicies: Decodable {
+  /// The values of one file.
+  struct Listing: Decodable {
+    let name: String
+    let values: [PolicyListing.Line]
+
+    /// As `moongate policy show` prints it.
+    var listing: PolicyListing { PolicyListing(provider: name == Self.accounts ? nil : name, values: values) }
+
+    static let accounts = "accounts"
+  }
+
+  /// The guesses that one provider grants.
+  struct Budget: Decodable, Equatable {
+    let provider: String
+    let perDay: Int?
+    let per30Days: Int?
+
+    enum CodingKeys: String, CodingKey {
+      case provider
+      case perDay = "guesses_per_day"
+      case per30Days = "guesses_per_30d"
+    }
+
+    init(_ budget: GuessBudget) {
+      provider = budget.provider.rawValue
+      perDay = budget.perDay
+      per30Days = budget.per30Days
+    }
+  }
+
+  /// The generation's name.
+  let generation: String
+  let policies: [Listing]
+  let budgets: [Budget]
+
+  /// - Returns: nil where no gateway runs.
+  /// - Throws: a sentence where something answers that is not this gateway's admin listener.
+  static func ask(_ gateway: GatewaySettings) async throws(StartProblem) -> Self? {
+    guard let answer = try await AdminClient(gateway).get("/policy/values") else { return nil }
+    guard answer.status == 200, let policies = try? JSONDecoder().decode(Self.self, from: answer.body) else {
+      throw StartProblem("What answers at \(gateway.admin) is not this gateway's admin listener.", status: .couldNotRun)
+    }
+    return policies
+  }
+}
+
+extension PolicyValues {
+  /// What `GET /policy/values` answers of a generation.
+  init(_ generation: any PolicyGeneration, providers: ProviderRegistry) {
+    let policies = generation.policies.values.sorted { $0.provider < $1.provider }.map { PolicyListing($0) }
+    let all = policies + [PolicyListing(generation.tokenPolicy), PolicyListing(generation.accounts)]
+    self.init(
+      generation: generation.id,
+      listings: all.map { listing in
+        Listing(
+          name: listing.provider ?? ActivePolicies.Listing.accounts,
+          values: listing.values.map { Value(path: $0.path, value: $0.value, file: $0.file, line: $0.line) })
+      },
+      budgets: GuessBudget.all(of: generation, providers: providers).map {
+        Budget(provider: $0.provider.rawValue, perDay: $0.perDay, per30Days: $0.per30Days)
+      })
+  }
+}

@@ -1,0 +1,92 @@
+import ArgumentParser
+import Foundation
+import MoongateCore
+import MoongatePolicy
+import MoongateSDK
+
+/// `moongate policy facts NAME`: what a policy would see of a person.
+struct PolicyFacts: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "facts", abstract: "Print what a policy would see of a phone number or an email address.",
+    discussion: """
+      The facts come from the number or address, from the account that has it, and from the counters of the store. Facts of a request, such as its device \
+      or its flow, are left out; --ip names the address that it comes from. Nothing is charged and nothing is written. Exits with 2 where no configured \
+      provider reads what you typed.
+      """)
+
+  @OptionGroup var configuration: ConfigurationOption
+  @Argument(help: "A phone number or an email address.") var name: String
+  @Option(help: "Whose policy is meant. Usually the first that takes what you typed.") var provider: ProviderName?
+  @Option(help: "The address that the person comes from.") var ip: String?
+  @Flag(help: "Print JSON.") var json = false
+
+  func run() async throws {
+    let address = try ip.map { text in
+      guard let address = IPAddressText.parse(text.utf8) else { throw StartProblem("--ip \(text) is no IP address.", status: .couldNotRun) }
+      return address
+    }
+    let generation = try configuration.generation()
+    let (policy, identifier) = try read(generation)
+    guard Self.hasStore(generation.gateway) else {
+      FileHandle.standardError.write(Data("There is no store yet, so there is no account and nothing is counted.\n".utf8))
+      let facts = PersonFacts(
+        policy, in: generation, keys: try KeyRing(master: [UInt8](repeating: 0, count: 32)), at: SystemClock(floor: Timestamp(milliseconds: 0)).now()
+      )
+      .facts(of: identifier, nil, from: address)
+      return try tell(FactListing(facts, of: policy, in: generation, knowsAddress: address != nil))
+    }
+    try await OperatorStore.with(configuration) { opened in
+      let account = try await opened.store.accounts(naming: identifier).first
+      do {
+        let facts = try await PersonFacts(policy, in: opened.generation, keys: opened.keys, at: opened.now)
+          .facts(of: identifier, account, from: address, in: opened.store)
+        try tell(FactListing(facts, of: policy, in: opened.generation, knowsAddress: address != nil))
+      } catch let fault as PolicyFault {
+        throw StartProblem("\(fault)")
+      }
+    }
+  }
+
+  /// The policy that is asked, and what it is asked about.
+  private func read(_ generation: any PolicyGeneration) throws -> (ProviderPolicy, Identifier) {
+    let registry = try generation.registry ?? Providers.registry()
+    if let provider, generation.policies[provider] == nil {
+      let names = generation.policies.keys.map(\.rawValue)
+      throw StartProblem(
+        "gateway.lua configures no provider \(provider)\(Suggestion.phrase(for: provider.rawValue, among: names)).", status: .couldNotRun)
+    }
+    let asked = registry.all.filter { one in
+      let name = one.descriptor.name
+      return generation.policies[name] != nil && (provider == nil || provider == name)
+    }
+    var complaint: String?
+    for one in asked {
+      let fields = one.descriptor.beginFields.filter { $0.kind == .phone || $0.kind == .email }
+      let input = ProviderInput(
+        fields: Dictionary(fields.map { ($0.name, .text(name)) }) { first, _ in first }, defaultRegion: generation.gateway.region)
+      do throws(InputProblem) {
+        let identifier: Identifier?
+        if let codes = one as? any CodeProvider {
+          identifier = try codes.readIdentifier(input)
+        } else {
+          identifier = try (one as? any FullProvider)?.readIdentifier(input)
+        }
+        if let identifier, let policy = generation.policies[one.descriptor.name] { return (policy, identifier) }
+      } catch {
+        complaint = complaint ?? error.detail
+      }
+    }
+    let why = complaint.map { " \($0)" } ?? ""
+    let whose = provider.map { "The provider \($0)" } ?? "No configured provider"
+    throw StartProblem(
+      "\(whose) reads \(name) as a phone number or an email address. Write +1305…, with the country code, or name@example.com.\(why)",
+      status: .couldNotRun)
+  }
+
+  private static func hasStore(_ gateway: GatewaySettings) -> Bool {
+    if case .sqlite(let path) = gateway.store { return FileManager.default.fileExists(atPath: path) }
+    return true
+  }
+
+  private func tell(_ listing: FactListing) throws { print(json ? try ToolJSON.text(listing) : listing.text(colour: Terminal.showsColour)) }
+}

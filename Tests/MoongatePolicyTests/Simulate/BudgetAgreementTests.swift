@@ -1,0 +1,56 @@
+import Foundation
+import MoongateCore
+import MoongateSDK
+import MoongateStore
+import MoongateTesting
+import PhoneOTP
+import Testing
+
+@testable import MoongatePolicy
+
+/// The guesses of an attacker on the real engine and the budget that `check` computes, on random policies.
+///
+/// `MOONGATE_RANDOM_POLICIES=1000` tries so many; each takes a quarter of a second.
+@Suite struct BudgetAgreementTests {
+  private static let phone = ProviderName(test: "phone_otp")
+  private static let count = ProcessInfo.processInfo.environment["MOONGATE_RANDOM_POLICIES"].flatMap { Int($0) } ?? 16
+
+  /// One to three limits on guesses, of which the strictest holds.
+  private static func limits(_ seed: Int) -> [Limit] {
+    let random = SeededRandom(seed: UInt64(seed) &* 2_654_435_761)
+    let number = { (below: UInt32) in Int(random.uniform(below: below)) }
+    let keys: [LimitKey] = [.phone, .identifier, .account, .provider]
+    let verify = (0...number(3)).map { place -> Limit in
+      let window: Duration = .seconds([900, 3_600, 21_600, 86_400][number(4)])
+      let isFinal = number(8) == 0
+      let locks = isFinal ? [] : (0..<number(4)).map { _ in Duration.seconds(60 * (5 + number(235))) }
+      return Limit(
+        name: "verify_\(place)", action: .verify, key: keys[number(4)], max: .fixed(2 + number(6)), window: .fixed(window),
+        counts: number(4) == 0 ? .all : .failures, lock: locks.map { .fixed($0) }, disables: isFinal,
+        location: SourceLocation(file: "policies/phone_otp.lua", line: 2 + place))
+    }
+    return verify + [
+      .test("ip", on: .verify, per: .ip, max: 50, window: .seconds(3600)), .test("send", on: .send, per: .ip, max: 10_000, window: .seconds(3600)),
+    ]
+  }
+
+  @Test(arguments: 1...count) func guessesAgreeWithTheBudget(seed: Int) async throws {
+    let limits = Self.limits(seed)
+    let policy = ProviderPolicy.test(Self.phone, resendAfter: [], limits: limits)
+    let generation = TestGeneration(
+      gateway: .test(providers: [Self.phone: ProviderSettings(deliveries: ["sms": .outbox])]),
+      flows: [.test("login", account: .existing, steps: [.test(Self.phone)])], policies: [policy])
+    let report = try await Simulation(
+      attacker: .guess, provider: Self.phone, span: .seconds(86_400), addresses: 20, patience: .seconds(600)
+    ).run(generation, providers: ProviderRegistry([PhoneOTP()])) { try SQLiteStore.memory() }
+    let budget = try #require(GuessBudget(codesOf: policy).perDay)
+    #expect(report.bound == budget && report.isComplete)
+    // What `check` says is the most is never exceeded.
+    #expect(report.guesses <= budget, "\(limits)")
+    let bounding = limits.filter { $0.action == .verify }
+    // A single limit is used up but for what honest sign-ins take of it. Several limits hold each other's best plan back.
+    guard bounding.count == 1 else { return }
+    let slack = max(bounding[0].max.highest, budget / 10) + (bounding[0].counts == .all ? report.ownerSignIns + report.otherSignIns : 0)
+    #expect(report.guesses >= budget - slack, "\(report.guesses) of \(budget): \(limits)")
+  }
+}
