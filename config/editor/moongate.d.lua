@@ -42,6 +42,7 @@
 ---@field risk_budget? string a probability, such as "0.1% per 30d"
 ---@field limits? moongate.ConnectionLimits bounds on connections
 ---@field audit? moongate.AuditSink[] where copies of the audit trail go, as in { file { path = "data/audit.log" } }
+---@field gate? moongate.Gate what a reload must not change, as in { replay = "24h", most_flips = "0.5%" }
 ---@field providers moongate.Providers a table of providers, as in { phone_otp = { sms = outbox() } }
 
 ---An admin listener that other machines reach.
@@ -71,6 +72,12 @@
 ---@class (exact) moongate.AuditWebhook
 ---@field url string where to post, such as "https://siem.example.com/moongate"
 ---@field secret moongate.Secret the key of the signature, as in env "AUDIT_SECRET"
+
+---A reload that would change more of the recorded decisions than this is refused.
+---@class (exact) moongate.Gate
+---@field replay? moongate.Duration how far back decisions are played again, at most "7d" (default: "24h")
+---@field most_flips? string which share of them may change, such as "0.5%" (default: "0.5%")
+---@field flips_accepted? string the change that may go through all the same, as a refused reload names it
 
 ---The gateway's own certificate.
 ---@class (exact) moongate.TLS

@@ -26,6 +26,7 @@ extension TableShape {
       .optional("risk_budget", "string", "a probability, such as \"0.1% per 30d\""),
       .optional("limits", "moongate.ConnectionLimits", "bounds on connections"),
       .optional("audit", "moongate.AuditSink[]", "where copies of the audit trail go, as in { file { path = \"data/audit.log\" } }"),
+      .optional("gate", "moongate.Gate", "what a reload must not change, as in { replay = \"24h\", most_flips = \"0.5%\" }"),
       .required("providers", "moongate.Providers", "a table of providers, as in { phone_otp = { sms = outbox() } }"),
     ])
 

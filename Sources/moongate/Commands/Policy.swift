@@ -9,7 +9,7 @@ import MoongateStore
 struct Policy: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Try out, explain and compare policies.",
-    subcommands: [PolicyTest.self, Show.self, Explain.self, Simulate.self, Diff.self, PolicyTypes.self])
+    subcommands: [PolicyTest.self, Show.self, Explain.self, Simulate.self, Diff.self, PolicyShadowCommand.self, PolicyTypes.self])
 }
 
 extension ConfigurationOption {
