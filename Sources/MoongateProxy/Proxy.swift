@@ -24,14 +24,17 @@ package struct ProxyDependencies: Sendable {
   let providers: ProviderRegistry
   /// Where spans of requests go.
   let spans: SpanQueue
+  /// What looks on where an operator lets a candidate do so.
+  let shadow: PolicyShadow?
 
   /// - Parameter policyFaults: where errors of `decide` go; nil: into the log by themselves.
   package init(
     generation: ActiveGeneration, sessions: SessionDirectory, watch: SessionWatch, activity: any SessionStore, keys: KeyRing,
     clock: any GatewayClock, random: any RandomSource, audit: AuditTrail, logger: Logger, policyFaults: PolicyFaultLog? = nil,
-    providers: ProviderRegistry = .none, tokens: AccessTokenDirectory? = nil, spans: SpanQueue = SpanQueue()
+    providers: ProviderRegistry = .none, tokens: AccessTokenDirectory? = nil, spans: SpanQueue = SpanQueue(), shadow: PolicyShadow? = nil
   ) {
     self.spans = spans
+    self.shadow = shadow
     self.tokens = tokens
     self.providers = providers
     self.generation = generation

@@ -44,6 +44,7 @@
 ---@field limits? moongate.ConnectionLimits bounds on connections
 ---@field audit? moongate.AuditSink[] where copies of the audit trail go, as in { file { path = "data/audit.log" } }
 ---@field tracing? moongate.Tracing where spans of requests go, as in otlp { url = "http://127.0.0.1:4318" }
+---@field gate? moongate.Gate what a reload must not change, as in { replay = "24h", most_flips = "0.5%" }
 ---@field providers moongate.Providers a table of providers, as in { phone_otp = { sms = outbox() } }
 
 ---An admin listener that other machines reach.
@@ -79,6 +80,12 @@
 ---@field url string the collector, such as "http://127.0.0.1:4318"
 ---@field sample? number the share of requests that are recorded, from 0 to 1 (default: 0.01)
 ---@field headers? table<string, string|moongate.Secret> headers to send along, as in { ["Authorization"] = env "OTLP_TOKEN" }
+
+---A reload that would change more of the recorded decisions than this is refused.
+---@class (exact) moongate.Gate
+---@field replay? moongate.Duration how far back decisions are played again, at most "7d" (default: "24h")
+---@field most_flips? string which share of them may change, such as "0.5%" (default: "0.5%")
+---@field flips_accepted? string the change that may go through all the same, as a refused reload names it
 
 ---The gateway's own certificate.
 ---@class (exact) moongate.TLS

@@ -27,6 +27,7 @@ extension TableShape {
       .optional("limits", "moongate.ConnectionLimits", "bounds on connections"),
       .optional("audit", "moongate.AuditSink[]", "where copies of the audit trail go, as in { file { path = \"data/audit.log\" } }"),
       .optional("tracing", "moongate.Tracing", "where spans of requests go, as in otlp { url = \"http://127.0.0.1:4318\" }"),
+      .optional("gate", "moongate.Gate", "what a reload must not change, as in { replay = \"24h\", most_flips = \"0.5%\" }"),
       .required("providers", "moongate.Providers", "a table of providers, as in { phone_otp = { sms = outbox() } }"),
     ])
 
