@@ -235,7 +235,7 @@ def test_overrides_and_what_is_wrong_with_them(shipped):
     (pages / "en.words").write_text("login_title = Namaste!\n")
     # The gateway may take the first file over before the second one is written.
     for path, heading in (("logout", "Farewell, Sign out"), ("login", "Namaste!")):
-        wait_for(lambda: f"<h1>{heading}</h1>" in requests.get(f"{shipped.url}/auth/{path}", timeout=10).text, heading)
+        wait_for(lambda: f"<h1>{heading}</h1>" in requests.get(f"{shipped.url}/auth/{path}", timeout=10).text, heading, 60)
     (pages / "logout.mustache").write_text("<p>\n{{#isSignedIn}}\n<p>never closed\n")
     (pages / "en.words").write_text("# mine\nlogin_titel = Oops\nand this\n")
     (pages / "lougout.mustache").write_text("x")
@@ -243,12 +243,12 @@ def test_overrides_and_what_is_wrong_with_them(shipped):
     found = {(problem["file"], problem["line"]) for problem in json.loads(done.stdout)["problems"]}
     assert done.returncode == 1 and found >= {("pages/en.words", 2), ("pages/en.words", 3), ("pages/lougout.mustache", None)}, done.stdout
     assert any(file == "pages/logout.mustache" and (line or 0) >= 2 for file, line in found), found
-    wait_for(lambda: "pages/en.words" in json.dumps(shipped.policy()["candidate_refused"]), "the refusal of the words")
+    wait_for(lambda: "pages/en.words" in json.dumps(shipped.policy()["candidate_refused"]), "the refusal of the words", 60)
     assert "Farewell" in requests.get(shipped.url + "/auth/logout", timeout=10).text, "the old one serves on"
     for file in pages.iterdir():
         file.unlink()
     pages.rmdir()
-    wait_for(lambda: "Farewell" not in requests.get(shipped.url + "/auth/logout", timeout=10).text, "ours again")
+    wait_for(lambda: "Farewell" not in requests.get(shipped.url + "/auth/logout", timeout=10).text, "ours again", 60)
 
 
 def test_the_outbox_is_live(screen, number):
