@@ -77,6 +77,18 @@ import Testing
       ], "\(faults)")
   }
 
+  /// Attack on the loader: functions that run until they are stopped would hold a reload for minutes, since each is tried with many facts.
+  @Test func functionsThatNeverEndAreLeftAfterTheFirstTime() throws {
+    let loop = "if f.client.new_device or f.account.exists or hour(f.now, 'UTC') > 3 then while true do end end return 'x'"
+    let resends = (1...12).map { _ in "vary('1m', '2m', function(f) \(loop) end)" }.joined(separator: ",\n")
+    let policy = "return policy \"phone_otp\" {\n timers = { resend_after = {\n\(resends) } } }"
+    let began = ContinuousClock.now
+    let faults = try faults(["policies/phone_otp.lua": policy])
+    #expect(faults.count == 12 && faults.allSatisfy { $0.contains("steps") || $0.contains("instructions") }, "\(faults)")
+    // A second is what it takes on a busy machine; the patience of ten seconds is for functions that are slow and end.
+    #expect(ContinuousClock.now - began < .seconds(8))
+  }
+
   /// `vary` is asked before counters are read, so limits have none yet; its results are held to their bounds.
   @Test func varyIsSwept() throws {
     let folder = try TestFolder([
