@@ -276,6 +276,7 @@ bench: deps bench-policy bench-hash bench-exec
 	MOONGATE_BIN=$$(swift build -c release --show-bin-path) python3 Tests/Bench/pages.py
 	MOONGATE_BIN=$$(swift build -c release --show-bin-path) python3 Tests/Bench/memory.py
 	MOONGATE_BIN=$$(swift build -c release --show-bin-path) python3 Tests/Bench/registrations.py
+	MOONGATE_BIN=$$(swift build -c release --show-bin-path) python3 Tests/Bench/shadow.py
 	MOONGATE_BIN=$$(swift build -c release --show-bin-path) python3 Tests/Bench/nodes.py
 
 format:

@@ -32,6 +32,7 @@ let hpack: Target.Dependency = .product(name: "NIOHPACK", package: "swift-nio-ht
 let httpClient: Target.Dependency = .product(name: "AsyncHTTPClient", package: "async-http-client")
 let jwt: Target.Dependency = .product(name: "JWTKit", package: "jwt-kit")
 let metrics: Target.Dependency = .product(name: "Metrics", package: "swift-metrics")
+let tracing: Target.Dependency = .product(name: "Tracing", package: "swift-distributed-tracing")
 let certificates: Target.Dependency = .product(name: "X509", package: "swift-certificates")
 let asn1: Target.Dependency = .product(name: "SwiftASN1", package: "swift-asn1")
 let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
@@ -97,6 +98,7 @@ let package = Package(
     .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
     .package(url: "https://github.com/vapor/jwt-kit", from: "5.7.1"),
     .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
+    .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.7.3"),
     .package(url: "https://github.com/apple/swift-nio-extras", from: "1.35.2"),
     .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
     .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
@@ -116,7 +118,7 @@ let package = Package(
     // The provider suite: as a stranger's tests see it, so it sees what a provider sees.
     .target(name: "MoongateConformance", dependencies: ["MoongateSDK"], packageAccess: false, swiftSettings: strict),
     .target(
-      name: "MoongateCore", dependencies: ["MoongateSDK", "CArgon2", crypto, logging], exclude: ["README.md", "FlowRules/flow.mermaid"],
+      name: "MoongateCore", dependencies: ["MoongateSDK", "CArgon2", crypto, logging, tracing], exclude: ["README.md", "FlowRules/flow.mermaid"],
       swiftSettings: strict),
     .target(name: "CSpawn"),
     .target(name: "CLinux"),
@@ -134,7 +136,7 @@ let package = Package(
     .target(
       name: "MoongateProxy",
       dependencies: [
-        "MoongateSDK", "MoongateCore", http2, hpack, metrics, nioCore, nioPosix, nioTLS, nioHTTPTypes, nioSSL, httpTypes, crypto, logging,
+        "MoongateSDK", "MoongateCore", http2, hpack, metrics, nioCore, nioPosix, nioTLS, nioHTTPTypes, nioSSL, httpTypes, crypto, logging, tracing,
       ],
       swiftSettings: strict),
     .target(name: "CQRCode", linkerSettings: [.linkedLibrary("qrencode")]),
@@ -144,7 +146,7 @@ let package = Package(
       name: "MoongateHTTP",
       dependencies: [
         "MoongateSDK", "MoongateCore", "MoongateProxy", "CQRCode", "CZlib", hummingbird, hummingbirdCore, mustache, nioCore, nioPosix, nioExtras,
-        nioHTTPTypes, httpTypes, crypto, logging, lifecycle,
+        nioHTTPTypes, httpTypes, crypto, logging, lifecycle, tracing,
       ],
       exclude: ["Pages/Templates"], swiftSettings: strict, plugins: ["EmbedFiles"]),
     .target(
@@ -155,7 +157,7 @@ let package = Package(
       dependencies: [
         "MoongateSDK", "MoongateConformance", "MoongateCore", "MoongatePolicy", "MoongateStore", "MoongateDelivery", "MoongateProxy", "MoongateHTTP",
         "MoongateMockGoogle", "MoongateExec", "CLinux", "CMalloc", jwt, arguments, lifecycle, unixSignals, logging, hummingbird,
-        hummingbirdCore, nioCore, nioPosix, nioSSL, metrics,
+        hummingbirdCore, nioCore, nioPosix, nioSSL, metrics, tracing,
       ] + providers.map(\.dependency),
       path: "Sources/moongate", exclude: ["Main", "Templates"], swiftSettings: strict, plugins: ["EmbedFiles"]),
     .executableTarget(name: "moongate", dependencies: ["MoongateCommand"], path: "Sources/moongate/Main", swiftSettings: strict),
@@ -172,7 +174,7 @@ let package = Package(
     .testTarget(name: "ArchitectureTests", path: "Tests/Architecture", swiftSettings: strict),
     .testTarget(name: "CLuaTests", dependencies: ["CLua"], swiftSettings: strict),
     .testTarget(
-      name: "MoongateCoreTests", dependencies: ["MoongateSDK", "MoongateCore", "MoongateStore", "MoongateTesting", crypto, logging],
+      name: "MoongateCoreTests", dependencies: ["MoongateSDK", "MoongateCore", "MoongateStore", "MoongateTesting", crypto, logging, tracing],
       swiftSettings: strict),
     .testTarget(
       name: "MoongatePolicyTests",

@@ -74,7 +74,8 @@ struct Credential: Codable, Equatable {
   }
 
   private static func day(_ time: Int64) -> String {
-    Date(timeIntervalSince1970: Double(time) / 1000).formatted(.iso8601.year().month().day())
+    // A line does not end inside a date.
+    Date(timeIntervalSince1970: Double(time) / 1000).formatted(.iso8601.year().month().day()).replacing("-", with: "-\u{2060}")
   }
 }
 

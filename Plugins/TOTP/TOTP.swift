@@ -50,7 +50,9 @@ public struct TOTP: FullProvider {
       words: StepWords(
         title: "Authenticator app", instruction: "Enter the six digits that your authenticator app shows.",
         labels: ["code": "Code from the app", "recovery_code": "Use a recovery code"],
-        links: [.change: "New recovery codes"], translations: Self.translations), presentation: .form, role: .keepsFactor
+        links: [.change: "New recovery codes"],
+        page: ["offer_help": "An app on your phone shows a new code every 30 seconds. When you sign in, you are asked for one."],
+        translations: Self.translations), presentation: .form, role: .keepsFactor
     )
   }
 

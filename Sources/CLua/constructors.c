@@ -124,6 +124,7 @@ static const struct {
   {"webhook", take_table}, {"twilio", take_table}, {"smtp", take_table},    {"outbox", take_table_or_nothing},
   {"exec", take_table},
   {"env", take_text},      {"file", take_text_or_table}, {"syslog", take_table_or_nothing},
+  {"otlp", take_table},
   {"credential", take_text},
     {"policy", take_title},  {"flow", take_title},
   // The words of a case.

@@ -22,13 +22,19 @@ package struct ProxyDependencies: Sendable {
   let policyFaults: PolicyFaultLog
   /// Those of the program, for the pages that people are led to.
   let providers: ProviderRegistry
+  /// Where spans of requests go.
+  let spans: SpanQueue
+  /// What looks on where an operator lets a candidate do so.
+  let shadow: PolicyShadow?
 
   /// - Parameter policyFaults: where errors of `decide` go; nil: into the log by themselves.
   package init(
     generation: ActiveGeneration, sessions: SessionDirectory, watch: SessionWatch, activity: any SessionStore, keys: KeyRing,
     clock: any GatewayClock, random: any RandomSource, audit: AuditTrail, logger: Logger, policyFaults: PolicyFaultLog? = nil,
-    providers: ProviderRegistry = .none, tokens: AccessTokenDirectory? = nil
+    providers: ProviderRegistry = .none, tokens: AccessTokenDirectory? = nil, spans: SpanQueue = SpanQueue(), shadow: PolicyShadow? = nil
   ) {
+    self.spans = spans
+    self.shadow = shadow
     self.tokens = tokens
     self.providers = providers
     self.generation = generation

@@ -1,19 +1,26 @@
 """The alert rules and the dashboard, run by the real Prometheus against a gateway whose faults are made to happen."""
 
+import contextlib
 import json
 import os
 import re
 import signal
 import socket
+import sqlite3
 import subprocess
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import requests
 
 from house import wait_for, wrong
+from services import Handler, HTTPService
 from test_http2 import routed
 from test_metrics import metrics, value
+from test_tls import certificate, speak_tls
 
 MONITORING = Path(__file__).parents[2] / "config/monitoring"
 
@@ -37,6 +44,29 @@ def test_rules_fire_when_they_should_and_only_then():
     assert [alert for alert in alerts if f'alertname="{alert}"' not in tested] == []
 
 
+class Prometheus:
+    """One that runs."""
+
+    def __init__(self, port):
+        self.api = f"http://127.0.0.1:{port}/api/v1"
+
+    def ask(self, what):
+        """Its answer; nothing while it starts."""
+        try:
+            return requests.get(f"{self.api}/{what}", timeout=5).json()["data"]
+        except (requests.ConnectionError, ValueError):
+            return {"alerts": [], "activeTargets": [], "result": []}
+
+    def firing(self):
+        return {alert["labels"]["alertname"] for alert in self.ask("alerts")["alerts"] if alert["state"] == "firing"}
+
+    def scrapes(self):
+        return [target["health"] for target in self.ask("targets")["activeTargets"]] == ["up"]
+
+    def has(self, query):
+        return self.ask(f"query?query={query}")["result"] != []
+
+
 @pytest.fixture
 def prometheus(tmp_path):
     """Starts Prometheus over a gateway; its rules look at seconds in place of minutes."""
@@ -44,6 +74,7 @@ def prometheus(tmp_path):
 
     def start(house):
         rules = re.sub(r"for: \w+", "for: 0s", (MONITORING / "alerts.yml").read_text())
+        rules = rules.replace("moongate_audit_lag_seconds > 900", "moongate_audit_lag_seconds > 3")
         (tmp_path / "alerts.yml").write_text(re.sub(r"\[(5|10)m\]", "[15s]", rules))
         target = house.admin.removeprefix("http://")
         (tmp_path / "prometheus.yml").write_text(
@@ -54,7 +85,9 @@ def prometheus(tmp_path):
         running.append(subprocess.Popen(
             ["prometheus", f"--config.file={tmp_path}/prometheus.yml", f"--storage.tsdb.path={tmp_path}/data",
              f"--web.listen-address=127.0.0.1:{port}"], stdout=log, stderr=log))
-        return f"http://127.0.0.1:{port}/api/v1"
+        started = Prometheus(port)
+        wait_for(started.scrapes, "Prometheus to scrape the gateway", 30)
+        return started
 
     yield start
     for process in running:
@@ -83,23 +116,8 @@ def test_prometheus_scrapes_the_gateway_and_alerts(empty_house, prometheus, numb
     assert sum(s.value for s in families["moongate_sign_ins"].samples if s.labels["outcome"] == "completed") == 1
     assert value(families, "moongate_store_bytes", part="database") > 0
 
-    api = prometheus(house)
-
-    def firing():
-        try:
-            alerts = requests.get(f"{api}/alerts", timeout=5).json()["data"]["alerts"]
-        except requests.ConnectionError:
-            return set()
-        return {alert["labels"]["alertname"] for alert in alerts if alert["state"] == "firing"}
-
-    def scraped():
-        try:
-            [target] = requests.get(f"{api}/targets", timeout=5).json()["data"]["activeTargets"]
-        except (requests.ConnectionError, ValueError):
-            return False
-        return target["health"] == "up"
-
-    wait_for(scraped, "Prometheus to scrape the gateway", 30)
+    watcher = prometheus(house)
+    firing = watcher.firing
     assert firing() == set()
 
     def upstream_alert():
@@ -121,3 +139,120 @@ def test_prometheus_scrapes_the_gateway_and_alerts(empty_house, prometheus, numb
     os.kill(house.gateway.process.pid, signal.SIGTERM)
     house.gateway.end()
     wait_for(lambda: "MoongateDown" in firing(), "the alert of a gateway that is down", 30)
+
+
+class Carrier(HTTPService):
+    """A site that takes messages, until it is told not to."""
+
+    def __init__(self):
+        self.status = 200
+        carrier = self
+
+        class Answers(Handler):
+            protocol_version = "HTTP/1.0"
+
+            def do_POST(self):
+                self.rfile.read(int(self.headers["Content-Length"]))
+                self.send_response(carrier.status)
+                self.end_headers()
+
+        super().__init__(Answers)
+
+
+@contextlib.contextmanager
+def meanwhile(work):
+    """Does the work again and again in another thread."""
+    over = threading.Event()
+
+    def run():
+        while not over.is_set():
+            work()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def test_each_alert_fires_when_its_fault_happens(empty_house, prometheus, tmp_path, monkeypatch):
+    """Those of a dead upstream, a refused candidate and a gateway that is down are in the test above."""
+    house, carrier, sink = empty_house, Carrier(), free_port()
+    # It ends in two days.
+    cert, key = certificate(tmp_path, "soon")
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(cert))
+    speak_tls(house, cert, key)
+    house.edit("gateway.lua", lambda text: text.replace("  region =", '  trusted_proxies = { "127.0.0.1/32" },\n  region =', 1).replace(
+        "  admin =", f'  audit = {{ webhook {{ url = "http://127.0.0.1:{sink}/", secret = env "SECRET" }} }},\n  admin =', 1).replace(
+        "phone_otp = { sms = outbox() }", f'phone_otp = {{ sms = webhook {{ url = "http://127.0.0.1:{carrier.port}/" }} }}', 1))
+    (house.config / "policies/phone_otp.lua").write_text(
+        'return policy "phone_otp" { timers = { resend_after = { "1s" } }, limits = {'
+        ' verify = { on = "verify", per = "phone", max = 1, window = "1h", counts = "failures", lock = { "1h" } } } }\n')
+    (house.config / "policies/password.lua").write_text('return policy "password" { limits = {} }\n')
+    house.edit("gateway.lua", lambda text: re.sub(r"  risk_budget = .*\n", "", text))
+    house.start(SECRET="a-secret-of-the-sink")
+    store = house.config / "data/moongate.db"
+    watcher = prometheus(house)
+
+    def fires(*alerts, seconds=60):
+        wait_for(lambda: set(alerts) <= watcher.firing(), f"{alerts}, while {watcher.firing()} fire", seconds)
+
+    people = iter(range(2_000))
+
+    def guess(_=None):
+        """A code to a number of a country that had none, and a wrong guess: it locks the number."""
+        with requests.Session() as session:
+            path = f"{house.url}/api/auth/flows"
+            flow = session.post(path, json={"flow": "register"}, timeout=60).json()["id"]
+            phone = f"+1305{2010000 + next(people)}"
+            if session.post(f"{path}/{flow}/begin", json={"provider": "phone_otp", "phone": phone}, timeout=60).status_code == 200:
+                session.post(f"{path}/{flow}/submit", json={"code": "000000"}, timeout=60)
+
+    fires("MoongateCertificateExpires")
+    guess()
+    wait_for(lambda: watcher.has('moongate_sends_total{country="US"}') and watcher.has('moongate_attempts_total'), "the first message to be seen", 30)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(guess, range(110)))
+    fires("MoongateSendsToUnusualCountry", "MoongateAttemptsRefused", "MoongateLocks", "MoongateAuditBehind")
+    carrier.status = 500
+    with meanwhile(guess):
+        fires("MoongateDeliveryFailures", "MoongateDeliveryBreakerOpen")
+
+    def sign_in(index):
+        requests.post(
+            f"{house.url}/api/auth/login", json={"email": f"p{index}@example.com", "password": "violet harbour twelve"},
+            headers={"X-Forwarded-For": f"203.0.113.{index}"}, timeout=60)
+
+    with ThreadPoolExecutor(60) as pool, meanwhile(lambda: list(pool.map(sign_in, range(120)))):
+        fires("MoongateHashingFull", seconds=120)
+
+    with contextlib.closing(sqlite3.connect(store, isolation_level=None, timeout=30)) as database:
+        # Another gateway, which has not read the new files.
+        database.execute("INSERT INTO node (id, generation, seen_at) SELECT 'another', 'older', max(seen_at) FROM node")
+        fires("MoongateGenerationsDiffer", seconds=30)
+        database.execute("DELETE FROM node WHERE id = 'another'")
+        # A reader that does not end keeps what is written in the log.
+        with contextlib.closing(sqlite3.connect(store, isolation_level=None)) as reader:
+            reader.execute("BEGIN")
+            reader.execute("SELECT count(*) FROM node").fetchall()
+            database.execute("CREATE TABLE filler (content BLOB)")
+            database.execute("INSERT INTO filler VALUES (zeroblob(280000000))")
+            fires("MoongateStoreLogGrows", seconds=30)
+            reader.execute("ROLLBACK")
+
+    def held(seconds):
+        """Something else that writes."""
+        with contextlib.closing(sqlite3.connect(store, isolation_level=None, timeout=30)) as database:
+            database.execute("BEGIN IMMEDIATE")
+            time.sleep(seconds)
+            database.execute("ROLLBACK")
+
+    # Most of the time at first, then for longer than the gateway waits.
+    with meanwhile(guess):
+        with meanwhile(lambda: held(0.9)):
+            fires("MoongateStoreSlow")
+        with meanwhile(lambda: held(6)):
+            fires("MoongateStoreFaults")
+    carrier.end()

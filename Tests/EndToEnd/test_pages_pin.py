@@ -130,8 +130,8 @@ def test_a_step_that_nobody_asks_for_has_no_reason(screen):
 def test_3_4_locked(screen):
     with_pin(screen).opens("/auth/pin")
     # Whose passcode it is, for people who share a device; no more of the number than its owner needs.
-    masked = screen.says("main .subtitle bdi").replace(" ", "")
-    assert "Account" in screen.text and masked.endswith("••" + screen.number[-2:]) and sum(one.isdigit() for one in masked) == 2, masked
+    masked = screen.reads("Account").says("main .subtitle bdi").replace(" ", "")
+    assert masked.endswith("••" + screen.number[-2:]) and sum(one.isdigit() for one in masked) == 2, masked
     for left in (4, 3, 2, 1):
         screen.keys(OTHER).reads(f"Incorrect passcode. {left} tr")
     screen.keys(OTHER).reads("Too many attempts. Please try again in 15 minutes.")

@@ -231,12 +231,11 @@ def test_brand(driver, tmp_path):
 def test_overrides_and_what_is_wrong_with_them(shipped):
     pages = shipped.config / "pages"
     pages.mkdir()
-    before = shipped.policy()["active"]
     (pages / "logout.mustache").write_text("{{<layout}}\n{{$content}}\n<h1>Farewell, {{w.sign_out}}</h1>\n{{/content}}\n{{/layout}}\n")
     (pages / "en.words").write_text("login_title = Namaste!\n")
-    shipped.wait_generation(before)
-    assert "<h1>Farewell, Sign out</h1>" in requests.get(shipped.url + "/auth/logout", timeout=10).text
-    assert "<h1>Namaste!</h1>" in requests.get(shipped.url + "/auth/login", timeout=10).text
+    # The gateway may take the first file over before the second one is written.
+    for path, heading in (("logout", "Farewell, Sign out"), ("login", "Namaste!")):
+        wait_for(lambda: f"<h1>{heading}</h1>" in requests.get(f"{shipped.url}/auth/{path}", timeout=10).text, heading, 60)
     (pages / "logout.mustache").write_text("<p>\n{{#isSignedIn}}\n<p>never closed\n")
     (pages / "en.words").write_text("# mine\nlogin_titel = Oops\nand this\n")
     (pages / "lougout.mustache").write_text("x")
@@ -244,13 +243,12 @@ def test_overrides_and_what_is_wrong_with_them(shipped):
     found = {(problem["file"], problem["line"]) for problem in json.loads(done.stdout)["problems"]}
     assert done.returncode == 1 and found >= {("pages/en.words", 2), ("pages/en.words", 3), ("pages/lougout.mustache", None)}, done.stdout
     assert any(file == "pages/logout.mustache" and (line or 0) >= 2 for file, line in found), found
-    refused = wait_for(lambda: shipped.policy()["candidate_refused"], "the refusal")
-    assert "pages/en.words" in json.dumps(refused)
+    wait_for(lambda: "pages/en.words" in json.dumps(shipped.policy()["candidate_refused"]), "the refusal of the words", 60)
     assert "Farewell" in requests.get(shipped.url + "/auth/logout", timeout=10).text, "the old one serves on"
     for file in pages.iterdir():
         file.unlink()
     pages.rmdir()
-    wait_for(lambda: "Farewell" not in requests.get(shipped.url + "/auth/logout", timeout=10).text, "ours again")
+    wait_for(lambda: "Farewell" not in requests.get(shipped.url + "/auth/logout", timeout=10).text, "ours again", 60)
 
 
 def test_the_outbox_is_live(screen, number):
@@ -378,52 +376,66 @@ def test_a_code_that_is_sent_twice_at_once_signs_in_once(screen, number):
 # The figures.
 
 
-def test_figures(screen, number, other_number):
-    paints, shifts = [], []
+def watching(driver):
+    """Pages that are opened from now on count their layout shifts; gives the function that ends it."""
     watch = """window.shift = 0; new PerformanceObserver(list => { for (const entry of list.getEntries()) if (!entry.hadRecentInput) shift += entry.value })
       .observe({type: 'layout-shift', buffered: true})"""
-    screen.driver.execute_cdp_cmd("Page.enable", {})
-    added = screen.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": watch})
+    driver.execute_cdp_cmd("Page.enable", {})
+    added = driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": watch})
+    return lambda: driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", {"identifier": added["identifier"]})
+
+
+def test_figures(screen, number, other_number):
+    """Bytes and movement: what does not depend on how busy the machine is."""
+    shifts, end = [], watching(screen.driver)
     try:
-        for _ in range(10):
-            screen.driver.execute_cdp_cmd("Network.clearBrowserCache", {})
-            screen.opens("/auth/login")
-            screen.waits(lambda: screen.js("return performance.getEntriesByName('first-contentful-paint').length"), "the first paint")
-            paints.append(screen.js("return performance.getEntriesByName('first-contentful-paint')[0].startTime"))
-            shifts.append(screen.js("return shift"))
+        screen.driver.execute_cdp_cmd("Network.clearBrowserCache", {})
+        screen.opens("/auth/login")
+        shifts.append(screen.js("return shift"))
         resources = screen.js("return performance.getEntriesByType('resource').map(entry => entry.name)")
         assert all(name.startswith(screen.house.url) for name in resources), "no request to anywhere else"
         # As the browser counts them: with heads, packed as they came.
         sizes = "return performance.getEntriesByType('resource').concat(performance.getEntriesByType('navigation')).map(e => [e.name, e.transferSize])"
         came = dict(screen.js(sizes))
         login = sum(came.values())
-        code = screen.asks_code(number, "register")
+        screen.asks_code(number, "register")
         shifts.append(screen.js("return shift"))
         came |= {name: size for name, size in screen.js(sizes) if size}
-        screen.js("""window.took = []; window.moved = [];
-          new PerformanceObserver(list => { for (const one of list.getEntries()) if (one.name === 'keydown') took.push(one.duration) })
-            .observe({type: 'event', durationThreshold: 16});
-          let at = 0; addEventListener('keydown', event => { at = event.timeStamp }, true);
-          new MutationObserver(() => moved.push(performance.now() - at)).observe(document.querySelector('.boxes .row'), {subtree: true, attributes: true})""")
-        for digit in wrong(code)[:5]:
-            screen.types(digit)
-        screen.js("return new Promise(done => requestAnimationFrame(() => setTimeout(done, 100)))")
-        # What took less than 16 ms is not told. The median: other programs take their turns in between.
-        took = screen.js("return took")
-        shown, moved = statistics.median(took + [16] * (5 - len(took))), max(screen.js("return moved"))
         screen.signs_in(other_number())
         for path in ("/auth/account", "/auth/pin?flow=pin_set", "/auth/verify?flow=change_phone", "/auth/register?with=email", "/auth/login?language=hi"):
             screen.opens(path)
             shifts.append(screen.js("return shift"))
     finally:
-        screen.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", {"identifier": added["identifier"]})
-    print(f"first paint {statistics.median(paints):.0f} ms, login {login} bytes, with the code page {sum(came.values())} bytes, shift {max(shifts):.4f}, "
-          f"a key to the display {shown:.0f} ms, to the next box {moved:.1f} ms")
-    assert statistics.median(paints) < 300
+        end()
+    print(f"login {login} bytes, with the code page {sum(came.values())} bytes, shift {max(shifts):.4f}")
     assert 10_000 < login < 60_000 and sum(came.values()) < 60_000
     assert max(shifts) < 0.01
-    assert shown < 50 and moved < 100
     assert screen.errors() == []
+
+
+@pytest.mark.alone
+def test_figures_of_time(screen, number):
+    """Beside other tests it would measure those."""
+    paints = []
+    for _ in range(10):
+        screen.driver.execute_cdp_cmd("Network.clearBrowserCache", {})
+        screen.opens("/auth/login")
+        screen.waits(lambda: screen.js("return performance.getEntriesByName('first-contentful-paint').length"), "the first paint")
+        paints.append(screen.js("return performance.getEntriesByName('first-contentful-paint')[0].startTime"))
+    code = screen.asks_code(number, "register")
+    screen.js("""window.took = []; window.moved = [];
+      new PerformanceObserver(list => { for (const one of list.getEntries()) if (one.name === 'keydown') took.push(one.duration) })
+        .observe({type: 'event', durationThreshold: 16});
+      let at = 0; addEventListener('keydown', event => { at = event.timeStamp }, true);
+      new MutationObserver(() => moved.push(performance.now() - at)).observe(document.querySelector('.boxes .row'), {subtree: true, attributes: true})""")
+    for digit in wrong(code)[:5]:
+        screen.types(digit)
+    screen.js("return new Promise(done => requestAnimationFrame(() => setTimeout(done, 100)))")
+    # What took less than 16 ms is not told. The median: other programs take their turns in between.
+    took = screen.js("return took")
+    shown, moved = statistics.median(took + [16] * (5 - len(took))), max(screen.js("return moved"))
+    print(f"first paint {statistics.median(paints):.0f} ms, a key to the display {shown:.0f} ms, to the next box {moved:.1f} ms")
+    assert statistics.median(paints) < 300 and shown < 50 and moved < 100
 
 
 def test_assets_are_kept_and_pages_are_not(shipped):

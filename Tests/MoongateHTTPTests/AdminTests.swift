@@ -31,7 +31,7 @@ import Testing
       random: gateway.random,
       pages: try PageRenderer(logger: gateway.log.logger),
       eventLoops: MultiThreadedEventLoopGroup.singleton, logger: gateway.log.logger,
-      reload: {
+      reload: { _ in
         reloads.count.withLock { $0 += 1 }
         return reloads.problems.withLock { $0 }
       },
@@ -106,7 +106,8 @@ import Testing
     try await Self.run(gateway, reloads: reloads) { client in
       let policy = try await client.send(.get, "/policy")
       #expect(
-        policy.text == #"{"active":"test","since":"2026-11-20T12:00:00Z","candidate_refused":null,"warnings":[],"restart_needed":[],"nodes":[]}"#
+        policy.text
+          == #"{"active":"test","since":"2026-11-20T12:00:00Z","candidate_refused":null,"warnings":[],"restart_needed":[],"nodes":[],"shadow":null}"#
           + "\n")
       #expect(try await client.send(.post, "/policy/reload").status == 200)
       let problem = ConfigurationProblem(
@@ -230,7 +231,7 @@ import Testing
       clock: gateway.clock,
       random: gateway.random,
       pages: try PageRenderer(logger: gateway.log.logger),
-      eventLoops: MultiThreadedEventLoopGroup.singleton, logger: gateway.log.logger, reload: { [] }, outbox: { [] },
+      eventLoops: MultiThreadedEventLoopGroup.singleton, logger: gateway.log.logger, reload: { _ in [] }, outbox: { [] },
       resetFactor: { _, _, _, _ in .unknown })
     for path in ["/outbox", "/policy", "/healthz", "/events"] {
       let request = Request(head: HTTPRequest(method: .get, scheme: "http", authority: host, path: path), body: .init(buffer: .init()))

@@ -28,7 +28,7 @@ import Testing
       store: gateway.store, accounts: gateway.desk, tokens: gateway.serviceTokens, generations: gateway.generations, audit: gateway.audit,
       clock: gateway.clock,
       random: gateway.random, pages: try PageRenderer(logger: gateway.log.logger), address: listen,
-      eventLoops: MultiThreadedEventLoopGroup.singleton, logger: gateway.log.logger, reload: { [] }, outbox: { [] },
+      eventLoops: MultiThreadedEventLoopGroup.singleton, logger: gateway.log.logger, reload: { _ in [] }, outbox: { [] },
       resetFactor: { _, _, _, _ in .unknown })
   }
 

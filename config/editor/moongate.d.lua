@@ -10,6 +10,7 @@
 ---@class (exact) moongate.Secret made by env, file or credential
 ---@class (exact) moongate.Delivery made by outbox, smtp, webhook or twilio
 ---@class (exact) moongate.AuditSink made by file, syslog or webhook
+---@class (exact) moongate.Tracing made by otlp
 ---@class (exact) moongate.Exec made by exec
 ---@class (exact) moongate.Instance made by the name of a provider, as in phone_otp { … }
 ---@class (exact) moongate.Vary made by vary
@@ -42,6 +43,8 @@
 ---@field risk_budget? string a probability, such as "0.1% per 30d"
 ---@field limits? moongate.ConnectionLimits bounds on connections
 ---@field audit? moongate.AuditSink[] where copies of the audit trail go, as in { file { path = "data/audit.log" } }
+---@field tracing? moongate.Tracing where spans of requests go, as in otlp { url = "http://127.0.0.1:4318" }
+---@field gate? moongate.Gate what a reload must not change, as in { replay = "24h", most_flips = "0.5%" }
 ---@field providers moongate.Providers a table of providers, as in { phone_otp = { sms = outbox() } }
 
 ---An admin listener that other machines reach.
@@ -71,6 +74,18 @@
 ---@class (exact) moongate.AuditWebhook
 ---@field url string where to post, such as "https://siem.example.com/moongate"
 ---@field secret moongate.Secret the key of the signature, as in env "AUDIT_SECRET"
+
+---A collector that takes spans by OTLP over HTTP, as JSON.
+---@class (exact) moongate.OTLP
+---@field url string the collector, such as "http://127.0.0.1:4318"
+---@field sample? number the share of requests that are recorded, from 0 to 1 (default: 0.01)
+---@field headers? table<string, string|moongate.Secret> headers to send along, as in { ["Authorization"] = env "OTLP_TOKEN" }
+
+---A reload that would change more of the recorded decisions than this is refused.
+---@class (exact) moongate.Gate
+---@field replay? moongate.Duration how far back decisions are played again, at most "7d" (default: "24h")
+---@field most_flips? string which share of them may change, such as "0.5%" (default: "0.5%")
+---@field flips_accepted? string the change that may go through all the same, as a refused reload names it
 
 ---The gateway's own certificate.
 ---@class (exact) moongate.TLS
@@ -729,6 +744,11 @@ function file(path) end
 ---@param settings? moongate.AuditSyslog
 ---@return moongate.AuditSink
 function syslog(settings) end
+
+---In `tracing`: sends spans of requests to a collector of OpenTelemetry.
+---@param settings moongate.OTLP
+---@return moongate.Tracing
+function otlp(settings) end
 
 ---Sends nothing: keeps messages in memory and shows them on the admin listener.
 ---@param settings? moongate.Outbox

@@ -214,7 +214,9 @@ extension ProviderInput {
     }
     let descriptor = desk.provider.descriptor
     let words = try #require(descriptor.words)
-    said.formUnion([words.title, words.instruction] + Array(words.labels.values) + Array(words.links.values) + descriptor.outcomes.map(\.sentence))
+    said.formUnion(
+      [words.title, words.instruction] + Array(words.labels.values) + Array(words.links.values) + Array(words.page.values)
+        + descriptor.outcomes.map(\.sentence))
     #expect(Set(words.translations(in: "hi").keys) == said)
     #expect(words.translations(in: "hi-IN") == words.translations(in: "hi") && words.translations(in: "ja") == [:])
     #expect(words.translations(in: "hi").values.allSatisfy { !$0.contains(/[a-z]{3}/) })

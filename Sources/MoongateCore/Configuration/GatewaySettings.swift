@@ -10,6 +10,10 @@ package struct GatewaySettings: Sendable {
   package var adminTokens: [AdminToken] = []
   /// Where copies of the audit trail go.
   package var audit: [AuditSinkSettings] = []
+  /// Where spans of requests go; nil: there are none.
+  package var tracing: TracingSettings?
+  /// What a reload must not change; nil: anything goes.
+  package var gate: GateSettings?
   /// How people reach the gateway: decides the cookie's name and attributes and where redirects may go.
   package var publicURL: PublicURL
   /// Certificate and key, where the gateway itself speaks TLS.

@@ -76,6 +76,10 @@ package struct AuditEvent: Sendable, Equatable, Codable {
     case generationRefused = "generation_refused"
     /// An operator asked for a reload.
     case reloadRequested = "reload_requested"
+    /// An operator let a candidate look on (`moongate policy shadow`), made it active, or ended it.
+    case shadowBegun = "shadow_begun"
+    case shadowPromoted = "shadow_promoted"
+    case shadowEnded = "shadow_ended"
     /// A page tells what only the browser knows (`client-events`); its name is in the detail.
     case client
 

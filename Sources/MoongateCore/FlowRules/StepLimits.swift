@@ -60,6 +60,43 @@ struct StepSubject: Sendable {
   }
 }
 
+/// The limits that a step meets.
+struct StepLimits: Sendable {
+  var send: [ResolvedLimit]
+  var verify: [ResolvedLimit]
+  var begin: [ResolvedLimit]
+  var timer: ResendTimer
+
+  /// What `send` and `verify` of a policy are told of.
+  var all: [ResolvedLimit] { send + verify + begin }
+}
+
+extension ProviderPolicy {
+  /// All limits of a step with their numbers settled.
+  /// - Throws: `PolicyFault` where a `vary` function fails.
+  func stepLimits(
+    for subject: StepSubject, expiredAt: Timestamp?, keys: KeyRing, number: (Varying<Int>) throws(PolicyFault) -> Int,
+    duration: (Varying<Duration>) throws(PolicyFault) -> Duration
+  ) throws(PolicyFault) -> StepLimits {
+    var intervals: [Duration] = []
+    if subject.identifier != nil { for interval in resendAfter { intervals.append(try duration(interval)) } }
+    return StepLimits(
+      send: try resolve(.send, for: subject, keys: keys, number: number, duration: duration),
+      verify: try resolve(.verify, for: subject, keys: keys, number: number, duration: duration),
+      begin: try resolve(.begin, for: subject, keys: keys, number: number, duration: duration),
+      timer: ResendTimer(key: subject.timerKey(by: keys), intervals: intervals, expiredAt: expiredAt))
+  }
+}
+
+extension StepSubject {
+  /// The resend timer's row: it belongs to provider and identifier, whatever the flow; a device that has passed before has its own.
+  fileprivate func timerKey(by keys: KeyRing) -> [UInt8] {
+    keys.counterKey(
+      [Array("resend".utf8), Array(provider.rawValue.utf8), Array((identifier?.kind.rawValue ?? "").utf8), Array((identifier?.value ?? "").utf8)]
+        + (ownDevice.map { [$0] } ?? []))
+  }
+}
+
 extension ProviderPolicy {
   /// The limits of an action with their numbers settled, those left out whose key does not exist here.
   /// - Throws: `PolicyFault` where a `vary` function fails.

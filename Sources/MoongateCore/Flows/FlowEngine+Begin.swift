@@ -146,6 +146,7 @@ extension FlowEngine {
     let reservation = try await charge(perAddress, for: action, timer: nil, request)
     // A limit of failures counts it too: to ask who is registered is a try that went wrong.
     let outcome: Settlement.Outcome = action == .send ? .success : .failure
+    request.watch?.ended(reservation.id, outcome)
     try await settle([.settle(Settlement(reservation: reservation.id, outcome: outcome, limits: perAddress, timer: nil, now: request.now))], request)
     return request.refusal(code)
   }

@@ -36,6 +36,7 @@ extension Charged {
 
   /// The end of the try.
   func settled(_ outcome: Settlement.Outcome, timer: ResendTimer? = nil, _ request: RequestContext) -> Change {
-    .settle(Settlement(reservation: id, outcome: outcome, limits: limits, timer: timer, now: request.now))
+    request.watch?.ended(id, outcome)
+    return .settle(Settlement(reservation: id, outcome: outcome, limits: limits, timer: timer, now: request.now))
   }
 }

@@ -333,7 +333,10 @@ extension FlowEngine {
     let start = ContinuousClock.now
     let answer: StepAnswer
     do {
-      answer = try await body()
+      let attributes = [("moongate.provider", provider.rawValue)]
+      answer = try await traced("provider \(call.rawValue)", .internal, attributes, outcome: { ProviderMetrics.Outcome($0).rawValue }) {
+        try await body()
+      }
     } catch {
       providerMetrics.record(call, of: provider, .fault, since: start)
       // Attack: the error of a decoder quotes what could not be decoded: the code that was typed.

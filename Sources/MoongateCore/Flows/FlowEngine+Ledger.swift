@@ -29,6 +29,7 @@ extension FlowEngine {
     var limits = limits
     var isOff = false
     let id = ReservationID(from: random)
+    request.watch?.asked(action, charged: limits.count, by: id)
     let started = ContinuousClock.now
     var pause: Duration = .milliseconds(10)
     while true {
@@ -67,7 +68,7 @@ extension FlowEngine {
   /// Counts an event that has no outcome: the begin of a step, or an account that is about to be made.
   func count(_ limits: [ResolvedLimit], as action: LimitAction, _ request: RequestContext) async throws(FlowError) {
     let act = request.notes.lines["act"]
-    if !limits.isEmpty { _ = try await charge(limits, for: action, timer: nil, request) }
+    if limits.isEmpty { request.watch?.asked(action) } else { _ = try await charge(limits, for: action, timer: nil, request) }
     request.notes.note("act", act)
   }
 
@@ -95,10 +96,14 @@ extension FlowEngine {
   }
 
   /// While a lock of verifying stands, nothing is sent and nothing is compared.
-  /// - Parameter hidesDisabled: as of `charge`.
+  /// - Parameters:
+  ///   - action: what it is that is refused.
+  ///   - hidesDisabled: as of `charge`.
   /// - Returns: whether something of the person is turned off that was left out.
   @discardableResult
-  func refuseWhileLocked(_ limits: [ResolvedLimit], hidesDisabled: Bool = false, _ request: RequestContext) async throws(FlowError) -> Bool {
+  func refuseWhileLocked(_ limits: [ResolvedLimit], for action: LimitAction = .verify, hidesDisabled: Bool = false, _ request: RequestContext)
+    async throws(FlowError) -> Bool
+  {
     guard !limits.isEmpty else { return false }
     let states = try await asking { () async throws(StoreFault) in try await store.counters(limits, at: request.now) }
     request.notes.uncharged(limits, states)
@@ -106,8 +111,14 @@ extension FlowEngine {
       request.decided(by: limit, used: state.used, lockedUntil: state.isLocked(at: request.now) ? state.lockedUntil : nil)
     }
     let isHidden = zip(limits, states).contains { $1.isDisabled && hidesDisabled && $0.turnsPersonOff }
-    if zip(limits, states).contains(where: { $1.isDisabled && !(hidesDisabled && $0.turnsPersonOff) }) { throw request.refusal(.disabled) }
-    if let until = states.compactMap(\.lockedUntil).max(), request.now < until { throw request.refusal(.tooManyAttempts, until: until) }
+    if zip(limits, states).contains(where: { $1.isDisabled && !(hidesDisabled && $0.turnsPersonOff) }) {
+      request.watch?.asked(action)
+      throw request.refusal(.disabled)
+    }
+    if let until = states.compactMap(\.lockedUntil).max(), request.now < until {
+      request.watch?.asked(action)
+      throw request.refusal(.tooManyAttempts, until: until)
+    }
     return isHidden
   }
 

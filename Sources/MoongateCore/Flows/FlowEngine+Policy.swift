@@ -2,31 +2,23 @@ import MoongateSDK
 
 // What the engine asks of policies: limits with their numbers, verdicts, conditions.
 
-/// The limits that a step meets.
-struct StepLimits: Sendable {
-  var send: [ResolvedLimit]
-  var verify: [ResolvedLimit]
-  var begin: [ResolvedLimit]
-  var timer: ResendTimer
-
-  /// What `send` and `verify` of a policy are told of.
-  var all: [ResolvedLimit] { send + verify + begin }
-}
-
 extension FlowEngine {
   /// Settles the numbers of a step's limits. Costs no Lua where none of them is chosen by a function.
   func limits(_ policy: ProviderPolicy, _ subject: StepSubject, facts: Facts, expiredAt: Timestamp?, _ request: RequestContext) throws(FlowError)
     -> StepLimits
   {
-    try settling(policy, facts, request) { number, duration throws(PolicyFault) in
-      try stepLimits(policy, subject, expiredAt, number: number, duration: duration)
+    let limits = try settling(policy, facts, request) { number, duration throws(PolicyFault) in
+      try policy.stepLimits(for: subject, expiredAt: expiredAt, keys: keys, number: number, duration: duration)
     }
+    request.watch?.settled(subject, facts, expiredAt: expiredAt, verify: limits.verify.count)
+    return limits
   }
 
   /// Settles the numbers of the limits on making accounts.
   func registerLimits(_ policy: ProviderPolicy, _ subject: StepSubject, facts: Facts, _ request: RequestContext) throws(FlowError) -> [ResolvedLimit]
   {
-    try settling(policy, facts, request) { number, duration throws(PolicyFault) in
+    request.watch?.settled(subject, facts, expiredAt: nil, verify: 0)
+    return try settling(policy, facts, request) { number, duration throws(PolicyFault) in
       try policy.resolve(.register, for: subject, keys: keys, number: number, duration: duration)
     }
   }
@@ -71,26 +63,6 @@ extension FlowEngine {
       request.notes.asked(function, Verdict.fault(error).text, evaluator.evidence(of: function, given: facts), keys)
       throw error
     }
-  }
-
-  private func stepLimits(
-    _ policy: ProviderPolicy, _ subject: StepSubject, _ expiredAt: Timestamp?, number: (Varying<Int>) throws(PolicyFault) -> Int,
-    duration: (Varying<Duration>) throws(PolicyFault) -> Duration
-  ) throws(PolicyFault) -> StepLimits {
-    var intervals: [Duration] = []
-    if subject.identifier != nil { for interval in policy.resendAfter { intervals.append(try duration(interval)) } }
-    return StepLimits(
-      send: try policy.resolve(.send, for: subject, keys: keys, number: number, duration: duration),
-      verify: try policy.resolve(.verify, for: subject, keys: keys, number: number, duration: duration),
-      begin: try policy.resolve(.begin, for: subject, keys: keys, number: number, duration: duration),
-      timer: ResendTimer(key: timerKey(policy.provider, subject.identifier, subject.ownDevice), intervals: intervals, expiredAt: expiredAt))
-  }
-
-  /// The resend timer's row: it belongs to provider and identifier, whatever the flow; a device that has passed before has its own.
-  private func timerKey(_ provider: ProviderName, _ identifier: Identifier?, _ device: [UInt8]?) -> [UInt8] {
-    keys.counterKey(
-      [Array("resend".utf8), Array(provider.rawValue.utf8), Array((identifier?.kind.rawValue ?? "").utf8), Array((identifier?.value ?? "").utf8)]
-        + (device.map { [$0] } ?? []))
   }
 
   /// Whom a step counts against.
@@ -171,6 +143,7 @@ extension FlowEngine {
       throw .policy(error)
     }
     if verdict != .allow { note(verdict, of: function, evidence, request) }
+    if verdict.endsStep(action) { request.watch?.asked(action) }
     switch verdict {
     case .allow: return nil
     case .deny(let reason):
@@ -197,6 +170,7 @@ extension FlowEngine {
   /// Asks `when` of a flow, or of accounts.lua.
   func condition(_ function: FunctionName, _ record: FlowRecord, of account: Account?, _ request: RequestContext) throws(FlowError) -> Bool {
     let facts = facts(record, subject: nil, account: account, request)
+    request.watch?.asked(.condition(function, facts))
     do {
       return try generations.withEvaluator(of: request.generation) { evaluator throws(PolicyFault) in
         try noting(function, evaluator, facts, request, { String($0) }) { () throws(PolicyFault) in
@@ -234,5 +208,16 @@ extension FlowEngine {
   func loadAccount(_ id: String?) async throws(FlowError) -> Account? {
     guard let id else { return nil }
     return try await asking { () async throws(StoreFault) in try await store.account(id) }
+  }
+}
+
+extension Verdict {
+  /// Whether nothing is charged after it: no try is made, or nothing is sent.
+  fileprivate func endsStep(_ action: LimitAction) -> Bool {
+    switch self {
+    case .allow: false
+    case .requireAlso: action == .send
+    case .deny, .fault: true
+    }
   }
 }

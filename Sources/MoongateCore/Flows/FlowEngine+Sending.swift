@@ -125,7 +125,8 @@ extension FlowEngine {
       throw try await revealing(recipient.owners.isEmpty ? .accountNotFound : .alreadyRegistered, name, limits.send, .send, request)
     }
     if let first = try await judge(.send, by: policy, limits, facts: facts, account: recipient.account, request) { return .needs(first) }
-    let isOff = try await refuseWhileLocked((limits.verify + others).filter(\.key.isPersonal), hidesDisabled: hides, request)
+    let isOff = try await refuseWhileLocked(
+      (limits.verify + others).filter(\.key.isPersonal), for: .send, hidesDisabled: hides, request)
     let charged = try await charge(limits.send, for: .send, timer: limits.timer, hidesDisabled: hides, request)
     let texts = record.codes[name] ?? CodeTexts(policy)
     let code = texts.rule.make(from: random)

@@ -157,6 +157,7 @@ extension FlowEngine {
     _ charged: Charged, _ code: RefusalCode, _ step: StepRecord, _ machine: FlowMachine, isNew: Bool = false, id: FlowID, _ request: RequestContext
   ) async throws(FlowError) -> FlowError {
     let record = machine.record
+    request.watch?.ended(charged.id, .failure)
     let settlement = Settlement(
       reservation: charged.id, outcome: .failure, limits: charged.limits, timer: nil, now: request.now,
       attempts: attempts(charged.limits, step, record, request))

@@ -17,6 +17,7 @@ package struct FlowEngine: Sendable {
   let audit: AuditTrail
   let logger: Logger
   let policyFaults: PolicyFaultLog
+  let shadow: PolicyShadow?
   let pending = PendingFlows()
   let deliveries = BackgroundDeliveries()
   /// What calls of providers have come to, for `/metrics`.
@@ -34,13 +35,14 @@ package struct FlowEngine: Sendable {
   ///   - web: how providers reach other sites; nobody by default.
   ///   - hashing: where providers hash secrets; a gateway without such providers needs no places.
   ///   - policyFaults: where errors of policies go; nil: into the log by themselves.
+  ///   - shadow: what looks on where an operator lets a candidate do so.
   ///   - languages: those that messages can be in.
   ///   - sharesFlows: whether what one gateway creates another may begin: flows are then stored from their creation on, and not kept in memory.
   package init(
     store: any Store, generations: ActiveGeneration, providers: ProviderRegistry, delivery: any DeliveryService,
     web: any WebClient = UnreachableWeb(), hashing: any HashingPermits = UnavailableHashing(), clock: any GatewayClock, random: any RandomSource,
     keys: KeyRing, audit: AuditTrail, logger: Logger, policyFaults: PolicyFaultLog? = nil,
-    languages: any MessageLanguages = EnglishMessages(), sharesFlows: Bool = false
+    shadow: PolicyShadow? = nil, languages: any MessageLanguages = EnglishMessages(), sharesFlows: Bool = false
   ) {
     self.store = store
     self.generations = generations
@@ -55,6 +57,7 @@ package struct FlowEngine: Sendable {
     self.logger = logger
     self.policyFaults = policyFaults ?? PolicyFaultLog(logger: logger, clock: clock)
     self.sharesFlows = sharesFlows
+    self.shadow = shadow
     self.languages = languages
   }
 
@@ -107,8 +110,10 @@ package struct FlowEngine: Sendable {
     _ name: String, id: FlowID, returnTo: String?, browser: TokenHash?, app: AppReturn?, _ request: RequestContext
   ) async throws(FlowError) -> FlowMachine {
     guard let definition = request.generation.flows[name] else {
+      request.watch?.asked(.flow(name))
       throw request.refusal(.invalidInput, detail: "There is no flow of this name.", field: "flow")
     }
+    request.watch?.asked(.flow(name))
     let client = request.client
     var session: SessionSnapshot?
     if definition.needsSession(by: registry(request)) {
@@ -172,12 +177,14 @@ extension FlowEngine {
 extension FlowEngine {
   /// Runs a verb and turns whatever stops it into a refusal with its decision in the audit trail.
   func answer<Answer: Sendable>(
-    _ client: ClientContext, flow: FlowID?, _ body: (RequestContext) async throws(FlowError) -> Answer
+    _ client: ClientContext, flow: FlowID?, call: String = #function, _ body: (RequestContext) async throws(FlowError) -> Answer
   ) async -> Result<Answer, Refusal> {
     let now = clock.now()
-    let request = RequestContext(client: client, now: now, generation: generations.current, device: keys.device(client.device, at: now))
+    var request = RequestContext(client: client, now: now, generation: generations.current, device: keys.device(client.device, at: now))
+    if let shadow, shadow.isOn { request.watch = RequestWatch() }
+    defer { if let shadow, let watch = request.watch { shadow.take(watch, RequestDecision(decision: client.decision, at: now)) } }
     do {
-      return .success(try await body(request))
+      return .success(try await traced("flow \(call.prefix { $0 != "(" })") { () async throws(FlowError) in try await body(request) })
     } catch {
       var detail = request.notes.lines
       detail["generation"] = request.generation.id

@@ -22,6 +22,8 @@ struct RequestContext: Sendable {
   var messageLanguage: (any MessageLanguage)?
   /// What its decision is made from.
   let notes = DecisionTrace()
+  /// What policies are asked for it; nil where no shadow looks on.
+  var watch: RequestWatch?
 
   /// The same, sending its messages in a language.
   func speaking(_ language: any MessageLanguage) -> Self {

@@ -98,6 +98,9 @@ package final class ActiveGeneration: Sendable {
     evaluators.withLock { $0 = EvaluatorShelf() }
   }
 
+  /// What holds only when the process is started again is something else by now.
+  package func note(restartNeeded: [ConfigurationProblem]) { state.withLock { $0.restartNeeded = restartNeeded } }
+
   /// Keeps the active generation and remembers why the candidate was refused.
   package func refuse(_ candidate: RefusedCandidate) {
     state.withLock { state in

@@ -6,6 +6,8 @@ import MoongateSDK
 package protocol PolicyGeneration: Sendable {
   /// The SHA-256 over its files, in lower-case hexadecimal.
   var id: String { get }
+  /// Names what it changes: as `id`, but the same whatever `flips_accepted` says and however gateway.lua is laid out.
+  var changeMark: String { get }
   var gateway: GatewaySettings { get }
   var routes: RouteTable { get }
   var flows: [String: FlowDefinition] { get }
@@ -31,6 +33,7 @@ package protocol PolicyGeneration: Sendable {
 }
 
 extension PolicyGeneration {
+  package var changeMark: String { id }
   package var pages: [PageFile] { [] }
   package var tokenPolicy: ProviderPolicy { .tokens }
   package var registry: ProviderRegistry? { nil }

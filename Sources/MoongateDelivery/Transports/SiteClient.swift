@@ -22,6 +22,8 @@ package final class SiteClient: WebClient {
     // One that does not answer is told to the person at once; they decide whether to try again.
     configuration.connectionPool.retryConnectionEstablishment = false
     configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 64
+    // The library's own spans would hold whole addresses, with the secrets in them.
+    configuration.tracing.tracer = nil
     client = HTTPClient(configuration: configuration)
     self.patience = patience
     self.largest = largest

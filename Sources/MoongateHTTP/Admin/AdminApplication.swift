@@ -21,9 +21,11 @@ package struct AdminApplication: ListeningApplication {
   ///   - nodes: the gateways that serve from the store; none while that is not known.
   ///   - values: the values of a generation, and what they grant.
   ///   - reload: builds a generation from the folder and switches to it; gives the problems for which it was refused.
+  ///     The gate is passed over where it is told so.
   ///   - outbox: the messages of the outbox, newest first.
   ///   - resetFactor: removes a factor of an account.
   ///   - suggestion: what follows a word that is not known, such as "; did you mean `kind`?".
+  ///   - shadow: what lets a candidate look on.
   ///   - metrics: what other parts have counted.
   package init(
     store: any Store, accounts: AccountAdministration, tokens: ServiceTokens, generations: ActiveGeneration, audit: AuditTrail,
@@ -32,10 +34,10 @@ package struct AdminApplication: ListeningApplication {
     pages: PageRenderer, address: ListenAddress? = nil, eventLoops: any EventLoopGroup, logger: Logger,
     nodes: @escaping @Sendable () -> [ServingNode] = { [] },
     values: @escaping @Sendable (any PolicyGeneration) -> PolicyValues = { PolicyValues(generation: $0.id) },
-    reload: @escaping @Sendable () async -> [ConfigurationProblem],
+    reload: @escaping @Sendable (_ isForced: Bool) async -> [ConfigurationProblem],
     outbox: @escaping @Sendable () -> [OutboxEntry],
     resetFactor: @escaping FactorResetting, suggestion: @escaping @Sendable (_ word: String, _ known: [String]) -> String = { _, _ in "" },
-    metrics: @escaping @Sendable () async -> [MetricFamily] = { [] }
+    shadow: ShadowControl = .none, metrics: @escaping @Sendable () async -> [MetricFamily] = { [] }
   ) {
     let address = address ?? generations.current.gateway.admin
     self.clock = clock
@@ -43,7 +45,10 @@ package struct AdminApplication: ListeningApplication {
     let entrance = AdminGuard(listen: address, startTokens: generations.current.gateway.allAdminTokens, failures: failures)
     let calls: [[Endpoint]] = [
       HealthCalls(store: store, entrance: entrance).endpoints,
-      PolicyCalls(generations: generations, nodes: nodes, reload: reload, values: values, audit: audit, clock: clock, entrance: entrance).endpoints,
+      PolicyCalls(
+        generations: generations, nodes: nodes, reload: reload, values: values, audit: audit, clock: clock, entrance: entrance,
+        suggestion: suggestion, shadow: shadow
+      ).endpoints,
       MetricCalls(generations: generations, audit: audit, others: { await metrics() + failures.families }).endpoints,
       LockCalls(desk: accounts, clock: clock, entrance: entrance).endpoints,
       EventCalls(store: store, audit: audit, desk: accounts, clock: clock, suggestion: suggestion).endpoints,

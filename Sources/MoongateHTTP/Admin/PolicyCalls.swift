@@ -6,26 +6,67 @@ struct PolicyCalls: Sendable {
   let generations: ActiveGeneration
   /// The gateways that serve from the store.
   let nodes: @Sendable () -> [ServingNode]
-  /// Builds a generation from the folder and switches to it; gives the problems for which it was refused.
-  let reload: @Sendable () async -> [ConfigurationProblem]
+  /// Builds a generation from the folder and switches to it; gives the problems for which it was refused. The gate is passed over where it is told so.
+  let reload: @Sendable (_ isForced: Bool) async -> [ConfigurationProblem]
   /// The values of the generation, and what they grant.
   let values: @Sendable (any PolicyGeneration) -> PolicyValues
   let audit: AuditTrail
   let clock: any GatewayClock
   let entrance: AdminGuard
+  let suggestion: AdminQuery.Suggestion
+  let shadow: ShadowControl
 
   var endpoints: [Endpoint] {
     [
       Endpoint(.call, .get, "/policy", .policy) { _ throws(Refusal) in .json(status) },
       Endpoint(.call, .get, "/policy/values", .policyValues) { _ throws(Refusal) in .json(.values(values(generations.current))) },
       Endpoint(.call, .post, "/policy/reload", .reloadPolicy) { exchange throws(Refusal) in
-        let identity = entrance.identity(exchange)
-        audit.record(
-          AuditEvent(id: exchange.decision, at: clock.now(), kind: .reloadRequested, address: identity.address, detail: identity.detail))
-        let problems = await reload()
-        return problems.isEmpty ? .json(status) : .json(.members(["problems": .problems(problems)]), status: .unprocessableContent)
+        let query = try AdminQuery(exchange, known: ["force", "as"], suggestion: suggestion)
+        let isForced = try query.flag("force")
+        note(.reloadRequested, query, isForced ? ["force": "1"] : [:], exchange)
+        let problems = await reload(isForced)
+        return answer(problems)
+      },
+      Endpoint(.call, .post, "/policy/shadow", .beginShadow) { exchange throws(Refusal) in
+        let query = try AdminQuery(exchange, known: ["folder", "as"], suggestion: suggestion)
+        guard let folder = query["folder"], !folder.isEmpty else {
+          throw exchange.refusal(.badRequest, detail: "`folder` is missing: the whole path of the candidate's folder.", field: "folder")
+        }
+        let name = note(.shadowBegun, query, ["folder": String(folder.prefix(1_000))], exchange)
+        return answer(await shadow.begin(folder, name))
+      },
+      Endpoint(.call, .post, "/policy/shadow/promote", .promoteShadow) { exchange throws(Refusal) in
+        let query = try AdminQuery(exchange, known: ["force", "as"], suggestion: suggestion)
+        let isForced = try query.flag("force")
+        guard let seen = shadow.status() else { throw exchange.refusal(.notFound, detail: "No candidate looks on.") }
+        note(.shadowPromoted, query, ["candidate": seen.candidate.id].merging(isForced ? ["force": "1"] : [:]) { $1 }, exchange)
+        return answer(await shadow.promote(isForced))
+      },
+      Endpoint(.call, .delete, "/policy/shadow", .endShadow) { exchange throws(Refusal) in
+        let query = try AdminQuery(exchange, known: ["as"], suggestion: suggestion)
+        guard let seen = shadow.status(), shadow.end() else { throw exchange.refusal(.notFound, detail: "No candidate looks on.") }
+        note(.shadowEnded, query, ["candidate": seen.candidate.id], exchange)
+        return .nothing
       },
     ]
+  }
+
+  private func answer(_ problems: [ConfigurationProblem]) -> Response {
+    problems.isEmpty ? .json(status) : .json(.members(["problems": .problems(problems)]), status: .unprocessableContent)
+  }
+
+  /// Records what an operator asks for, by the name of the token, or the one that the call gives where none is asked for.
+  ///
+  /// Attack: whoever holds one token acts in the name of another. The token's own name stands; what the call says besides is kept beside it.
+  /// - Returns: the name.
+  @discardableResult
+  private func note(_ kind: AuditEvent.Kind, _ query: AdminQuery, _ detail: [String: String], _ exchange: Exchange) -> String? {
+    let holder = entrance.identity(exchange)
+    let claimed = query["as"].flatMap { $0.isEmpty ? nil : OperatorIdentity(name: $0, tool: holder.tool, address: holder.address) }
+    var detail = detail.merging((holder.name == nil ? claimed ?? holder : holder).detail) { $1 }
+    if holder.name != nil { detail["as"] = claimed?.name }
+    audit.record(AuditEvent(id: exchange.decision, at: clock.now(), kind: kind, address: holder.address, detail: detail))
+    return detail["operator"]
   }
 
   private var status: JSONValue {
@@ -40,14 +81,14 @@ struct PolicyCalls: Sendable {
           .members([
             "id": .text($0.id), "generation": .text($0.generation), "seen_at": .text($0.seenAt.text), "keys": .list($0.keys.map(JSONValue.text)),
           ])
-        }),
+        }), "shadow": shadow.status().map(ShadowDocument.document) ?? .null,
     ])
   }
 }
 
 extension JSONValue {
   /// Problems of a configuration, as `check --json` has them too; what is about a whole file has no line.
-  fileprivate static func problems(_ problems: [ConfigurationProblem]) -> JSONValue {
+  static func problems(_ problems: [ConfigurationProblem]) -> JSONValue {
     .list(
       problems.map {
         .members([

@@ -1,6 +1,7 @@
 import HTTPTypes
 import Hummingbird
 import MoongateCore
+import Tracing
 
 /// Answers requests to the gateway's own addresses: finds the endpoint, finds out who asks, and turns refusals into answers.
 package struct GatewayResponder: HTTPResponder {
@@ -19,6 +20,13 @@ package struct GatewayResponder: HTTPResponder {
   package var undescribed: [String] { table.undescribed }
 
   package func respond(to request: Request, context: ConnectionContext) async throws -> Response {
+    var trace = InstrumentationContext.topLevel
+    InstrumentationSystem.instrument.extract(request.headers, into: &trace, using: HeaderExtractor())
+    guard trace.place != nil else { return try await answer(request, context) }
+    return try await InstrumentationContext.withValue(trace) { try await answer(request, context) }
+  }
+
+  private func answer(_ request: Request, _ context: ConnectionContext) async throws -> Response {
     // Whichever of the pool's threads this is: a flood of sign-ins leaves the processor to those who pass through.
     ThreadPriority.answering.take()
     let path = (request.head.path ?? "").prefix { $0 != "?" }
@@ -80,6 +88,10 @@ package struct GatewayResponder: HTTPResponder {
     recorder.note(refusal, method: request.method.rawValue)
     return kind != .call && request.wantsHTML ? pages.page(for: refusal, to: request, generation) : .problem(refusal)
   }
+}
+
+private struct HeaderExtractor: Extractor {
+  func extract(key: String, from carrier: HTTPFields) -> String? { HTTPField.Name(key).flatMap { carrier[$0] } }
 }
 
 extension Request {

@@ -122,6 +122,7 @@ package struct PolicyDiff: Sendable, Encodable {
     var answers: [Answer] = []
     answers.reserveCapacity(traffic.acts.count)
     for act in traffic.acts {
+      try Task.checkCancellation()
       gateway.clock.set(act.at)
       let client = try await people.client(gateway.client(act.address), of: act.person, heldBy: "person")
       // Nobody asks for a secret to be sent: who types one has begun.

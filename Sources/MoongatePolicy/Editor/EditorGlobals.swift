@@ -75,6 +75,7 @@ enum EditorGlobals {
       "file", [("path", "string|moongate.AuditFile")], "moongate.Secret|moongate.AuditSink",
       "A secret from a file: file \"path\". In `audit`: a file with an event a line: file { path = \"…\" }."),
     Function("syslog", [("settings?", "moongate.AuditSyslog")], "moongate.AuditSink", "In `audit`: sends events to a syslog server."),
+    Function("otlp", [("settings", "moongate.OTLP")], "moongate.Tracing", "In `tracing`: sends spans of requests to a collector of OpenTelemetry."),
     Function(
       "outbox", [("settings?", "moongate.Outbox")], "moongate.Delivery",
       "Sends nothing: keeps messages in memory and shows them on the admin listener."),

@@ -35,6 +35,7 @@ package struct EditorTypes: Sendable {
     ---@class (exact) moongate.Secret made by env, file or credential
     ---@class (exact) moongate.Delivery made by outbox, smtp, webhook or twilio
     ---@class (exact) moongate.AuditSink made by file, syslog or webhook
+    ---@class (exact) moongate.Tracing made by otlp
     ---@class (exact) moongate.Exec made by exec
     ---@class (exact) moongate.Instance made by the name of a provider, as in phone_otp { … }
     ---@class (exact) moongate.Vary made by vary

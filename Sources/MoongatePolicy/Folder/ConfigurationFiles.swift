@@ -77,10 +77,13 @@ struct ConfigurationFiles: Sendable {
   }
 
   /// Names the generation: the SHA-256 over the names and contents of all files, each with its length before it.
-  var digest: String {
+  var digest: String { digest { $0.bytes } }
+
+  /// The same, over what the function makes of each Lua file.
+  func digest(_ content: (File) -> [UInt8]) -> String {
     var hash = SHA256()
     let programs = programs.map { ("exec \($0.name)", Array($0.digest.utf8)) }
-    for (name, bytes) in files.map({ ($0.name, $0.bytes) }) + pages.map({ ($0.path, $0.bytes) }) + programs {
+    for (name, bytes) in files.map({ ($0.name, content($0)) }) + pages.map({ ($0.path, $0.bytes) }) + programs {
       for part in [Array(name.utf8), bytes] {
         withUnsafeBytes(of: UInt64(part.count).bigEndian) { hash.update(bufferPointer: $0) }
         hash.update(data: part)

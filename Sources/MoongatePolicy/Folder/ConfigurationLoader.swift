@@ -79,12 +79,13 @@ package struct ConfigurationLoader: Sendable {
   }
 
   /// Loads the folder. Never crashes and never hangs, whatever lies in it.
-  package func read(folder: String) -> Result<LoadedConfiguration, RefusedConfiguration> {
+  /// - Parameter base: where relative paths in it count from; nil: the folder itself.
+  package func read(folder: String, base: String? = nil) -> Result<LoadedConfiguration, RefusedConfiguration> {
     var files = ConfigurationFiles(folder: folder)
     guard files.isFolderThere else { return .failure(RefusedConfiguration(id: nil, problems: files.problems, isFolderMissing: true)) }
     let problems = Problems()
     problems.add(files.problems)
-    let loaded = generation(of: &files, folder: folder, problems)
+    let loaded = generation(of: &files, folder: base ?? folder, problems)
     if let loaded, problems.all.isEmpty { return .success(loaded) }
     return .failure(RefusedConfiguration(id: files.digest, problems: Problems.sorted(problems.all), isFolderMissing: false))
   }
@@ -200,7 +201,8 @@ package struct ConfigurationLoader: Sendable {
     guard problems.all.isEmpty, let gateway else { return nil }
     let configured = Set(gateway.providers.keys)
     var generation = Generation(
-      id: files.digest, gateway: gateway, routes: RouteTable(routes: routes), flows: flows, policies: policies.filter { configured.contains($0.key) },
+      id: files.digest, changeMark: files.changeMark, gateway: gateway, routes: RouteTable(routes: routes), flows: flows,
+      policies: policies.filter { configured.contains($0.key) },
       tokenPolicy: tokenPolicy ?? .tokens,
       accounts: accounts, guarantees: guarantees, pages: files.pages, warnings: [], functions: functions, sources: lua.sources,
       providers: configured,

@@ -106,6 +106,13 @@ struct DeliveryReader {
     let before = problems.all.count
     guard let reader = TableReader(node, .webhook, path: path, problems: problems) else { return nil }
     let url = reader.take("url").flatMap { site($0, reader.path("url")) }
+    let headers = headers(of: reader)
+    guard problems.all.count == before, let url else { return nil }
+    return WebhookSettings(url: url, headers: headers)
+  }
+
+  /// Headers that a request to a site carries besides its own.
+  func headers(of reader: TableReader) -> [WebhookSettings.Header] {
     var headers: [WebhookSettings.Header] = []
     if let node = reader.take("headers"), let table = TableReader(node, nil, path: reader.path("headers"), problems: problems) {
       for name in table.names {
@@ -118,8 +125,7 @@ struct DeliveryReader {
         }
       }
     }
-    guard problems.all.count == before, let url else { return nil }
-    return WebhookSettings(url: url, headers: headers)
+    return headers
   }
 
   private func twilio(_ node: LuaNode, _ path: String) -> TwilioSettings? {

@@ -31,6 +31,8 @@ struct GatewayReader {
     let origins = readOrigins(reader)
     let hsts = readHSTS(reader)
     let audit = reader.take("audit").map { AuditReader(folder: folder, secrets: secrets, problems: problems).read($0, "audit") }
+    let tracing = reader.said("tracing").flatMap { TracingReader(folder: folder, secrets: secrets, problems: problems).read($0, "tracing") }
+    let gate = reader.take("gate").flatMap { GateReader(problems: problems).read($0) }
     if let publicURL, !publicURL.isSecure, !publicURL.isLoopback, let node = reader.said("public_url") {
       problems.warn(node.location, "public_url", "codes, PINs and cookies would travel unencrypted: use https outside this machine")
     }
@@ -45,6 +47,8 @@ struct GatewayReader {
     settings.domains = domains.all
     settings.adminTokens = admin.tokens
     settings.audit = audit ?? []
+    settings.tracing = tracing
+    settings.gate = gate
     return settings
   }
 

@@ -4,6 +4,7 @@ import MoongateSDK
 /// A configuration that passed every check: typed values, and the text that its functions are loaded from.
 struct Generation: PolicyGeneration {
   let id: String
+  let changeMark: String
   let gateway: GatewaySettings
   let routes: RouteTable
   let flows: [String: FlowDefinition]

@@ -26,6 +26,8 @@ extension TableShape {
       .optional("risk_budget", "string", "a probability, such as \"0.1% per 30d\""),
       .optional("limits", "moongate.ConnectionLimits", "bounds on connections"),
       .optional("audit", "moongate.AuditSink[]", "where copies of the audit trail go, as in { file { path = \"data/audit.log\" } }"),
+      .optional("tracing", "moongate.Tracing", "where spans of requests go, as in otlp { url = \"http://127.0.0.1:4318\" }"),
+      .optional("gate", "moongate.Gate", "what a reload must not change, as in { replay = \"24h\", most_flips = \"0.5%\" }"),
       .required("providers", "moongate.Providers", "a table of providers, as in { phone_otp = { sms = outbox() } }"),
     ])
 
@@ -69,6 +71,14 @@ extension TableShape {
     entries: [
       .required("url", "string", "where to post, such as \"https://siem.example.com/moongate\""),
       .required("secret", "moongate.Secret", "the key of the signature, as in env \"AUDIT_SECRET\""),
+    ])
+
+  static let otlp = TableShape(
+    name: "OTLP", summary: "A collector that takes spans by OTLP over HTTP, as JSON.",
+    entries: [
+      .required("url", "string", "the collector, such as \"http://127.0.0.1:4318\""),
+      .optional("sample", "number", "the share of requests that are recorded, from 0 to 1", .number(0.01)),
+      .optional("headers", "table<string, string|moongate.Secret>", "headers to send along, as in { [\"Authorization\"] = env \"OTLP_TOKEN\" }"),
     ])
 
   static let tls = TableShape(

@@ -146,7 +146,9 @@ extension TableShape {
 
   /// Every shape that does not depend on the providers of the program.
   static let all: [TableShape] = [
-    .gateway, .admin, .adminToken, .auditFile, .auditSyslog, .auditWebhook, .tls, .brand, .connectionLimits, .addressLimits, .flowLimits, .program,
+    .gateway, .admin, .adminToken, .auditFile, .auditSyslog, .auditWebhook, .otlp, .gate, .tls, .brand, .connectionLimits, .addressLimits,
+    .flowLimits,
+    .program,
     .outbox, .smtp, .webhook, .twilio, .policy, .code, .timers, .limit, .flow, .step, .session, .next, .route, .routeTokens, .requirement, .accounts,
     .signInRequirement, .offer, .guarantee, .guaranteeAccount,
     .guaranteeClient, .guaranteeSession, .caseAccount, .caseClient, .caseToken, .caseSend, .caseWrong, .caseWait, .caseRequest, .caseExpect,

@@ -7,6 +7,7 @@ struct DryRunGeneration: PolicyGeneration {
   let registry: ProviderRegistry?
 
   var id: String { base.id }
+  var changeMark: String { base.changeMark }
   var gateway: GatewaySettings { base.gateway }
   var routes: RouteTable { base.routes }
   var flows: [String: FlowDefinition] { base.flows }

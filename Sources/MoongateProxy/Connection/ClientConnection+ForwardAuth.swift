@@ -43,7 +43,10 @@ extension ClientConnection {
     let isForbidden = ByteClass.equalCase(bytes, question.method, "CONNECT") || ByteClass.equalCase(bytes, question.method, "TRACE")
     guard !isForbidden,
       let index = plan.matcher.match(host: question.host.host.name, path: path, method: bytes.extracting(question.method))
-    else { return refuse(.denied, detail: detail(question, head, isForbidden ? "CONNECT and TRACE are never passed on" : "no route")) }
+    else {
+      if !isForbidden { watch(nil) { facts(question, head, origin(of: question, head, plan)) } }
+      return refuse(.denied, detail: detail(question, head, isForbidden ? "CONNECT and TRACE are never passed on" : "no route"))
+    }
     // Led to from here, it would be asked about again, round and round.
     guard !plan.hasFurtherDomains || !ByteClass.equalCase(path, 0..<path.count, GenerationPlan.handoff) else {
       return refuse(.denied, detail: detail(question, head, "the proxy asks about /auth/handoff: it must send /auth/ of this host to the gateway"))
@@ -73,6 +76,9 @@ extension ClientConnection {
         storeIsSilent = true
       case .unknown(let key): return look(up: key, in: loop.sessions, by: loop.lookup(of: key), for: head)
       }
+    }
+    if !storeIsSilent, exchange.takesTokens || !(credentials.program?.isToken ?? false) {
+      watch(session) { facts(question, head, origin(of: question, head, plan)) }
     }
     let entitlements = entitlements(of: &session, on: route, plan, monotonic)
     if !route.admits(session, entitlements) || session != nil && !loop.proxy.returns.isEmpty {

@@ -36,6 +36,7 @@ extension ClientConnection {
     let plan = loop.currentPlan()
     let origin = origin(of: head, host, plan)
     guard let index = plan.matcher.match(host: origin.host.name, path: path, method: bytes.extracting(head.methodName)) else {
+      watch(nil) { facts(head, origin) }
       return refuse(.noRoute, head: head)
     }
     let route = plan.routes[index]
@@ -62,6 +63,8 @@ extension ClientConnection {
       }
     }
     if storeIsSilent, !route.route.isOpen { return refuse(.storeUnavailable, head: head) }
+    // A token that is not looked at here may be good where the candidate looks at it: nobody can say.
+    if !storeIsSilent, exchange.takesTokens || !(credentials.program?.isToken ?? false) { watch(session) { facts(head, origin) } }
     let entitlements = entitlements(of: &session, on: route, plan, monotonic)
     if !route.admits(session, entitlements) {
       let judge = Judge(

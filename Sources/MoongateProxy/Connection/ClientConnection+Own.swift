@@ -77,12 +77,15 @@ extension ClientConnection {
       case .host, .connection, .upgrade, .hopByHop, .transferEncoding, .expect: continue
       default: break
       }
+      // The trace is ours from here on.
+      if field.kind == .traceparent, exchange.trace != nil { continue }
       guard let name = HTTPField.Name(head.text(field.name)) else { continue }
       var value: [UInt8] = []
       value.reserveCapacity(field.value.count)
       for index in field.value { value.append(bytes[index]) }
       fields.append(HTTPField(name: name, lenientValue: value))
     }
+    if let trace = exchange.trace, let name = HTTPField.Name("traceparent") { fields.append(HTTPField(name: name, value: trace.value)) }
     let path = (head.path.isEmpty ? "/" : "") + head.text(head.path.lowerBound..<head.target.upperBound)
     return HTTPRequest(method: method, scheme: isSecure ? "https" : "http", authority: head.text(head.host), path: path, headerFields: fields)
   }

@@ -9,6 +9,7 @@ extension ClientConnection {
   func beginExchange() {
     phase = .exchanging
     lastActivity = loop.now
+    noteJudged()
     guard let route = exchange.route else { return }
     if route.targets.count > 1 {
       let first = route.next

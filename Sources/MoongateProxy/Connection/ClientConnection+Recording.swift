@@ -1,5 +1,6 @@
 import MoongateCore
 import NIOCore
+import Tracing
 
 /// What remains of an exchange: numbers, and a line of the access log.
 extension ClientConnection {
@@ -11,12 +12,50 @@ extension ClientConnection {
     if head == nil { exchange = Exchange() }
     exchange.isOpen = true
     exchange.startedAt = began
-    guard loop.proxy.accessLog != nil else { return }
+    let plan = loop.currentPlan()
+    let isLogged = loop.proxy.accessLog != nil
+    guard isLogged || plan.tracedShare != nil else { return }
     loggedHead.isThere = false
     guard let head else { return }
     let bytes = head.bytes.readableBytesUInt8Span
-    loggedHead.take(head, bytes)
-    exchange.trace = TraceContext(head, bytes, ids: &loop.traceIDs)
+    if isLogged { loggedHead.take(head, bytes) }
+    let sampling = plan.tracedShare.map { TraceContext.Sampling(share: $0, isTrusted: isTrusted(plan)) }
+    let trace = TraceContext(head, bytes, ids: &loop.traceIDs, sampling: sampling)
+    exchange.trace = trace
+    if trace.isRecorded { exchange.method = String(head.text(head.methodName).prefix(32)) }
+  }
+
+  /// It is decided what becomes of the request.
+  func noteJudged() {
+    if exchange.trace?.isRecorded ?? false { exchange.judgedAt = loop.now }
+  }
+
+  /// Hands over the spans of an exchange that has ended: the request, how it was judged, and what its upstream took.
+  private func recordSpans(_ trace: TraceContext) {
+    let (end, now) = (DefaultTracerClock.now.nanosecondsSinceEpoch, loop.now)
+    let moment = { (time: NIODeadline) in end &- UInt64(max(0, (now - time).nanoseconds)) }
+    let spans = loop.proxy.dependencies.spans
+    let route = loop.numbers.routes[exchange.place].label
+    var attributes: [(key: String, value: SpanRecord.Value)] = [
+      ("http.request.method", .text(exchange.method)), ("http.route", .text(route)), ("moongate.outcome", .text(exchange.outcome.name)),
+      ("network.protocol.version", .text(isStream ? "2" : "1.\(exchange.minorVersion)")),
+    ]
+    if exchange.status > 0 { attributes.append(("http.response.status_code", .number(exchange.status))) }
+    if let decision = exchange.decision { attributes.append(("moongate.decision", .text(decision.text))) }
+    let fault = exchange.status >= 500 || exchange.outcome == .aborted ? exchange.outcome.name : nil
+    spans.add(
+      SpanRecord(
+        "\(exchange.method) \(route)", at: trace.place, parent: trace.parent, kind: .server, start: moment(exchange.startedAt), end: end,
+        attributes: attributes, fault: fault))
+    guard let judgedAt = exchange.judgedAt else { return }
+    let judged = TracePlace(high: trace.high, low: trace.low, span: loop.traceIDs.next())
+    spans.add(SpanRecord("judge", at: judged, parent: trace.request, kind: .internal, start: moment(exchange.startedAt), end: moment(judgedAt)))
+    guard let plan = exchange.route else { return }
+    let upstream = plan.route.upstreams.map { "\($0.host):\($0.port)" }.joined(separator: " ")
+    spans.add(
+      SpanRecord(
+        "upstream", at: TracePlace(high: trace.high, low: trace.low, span: trace.span), parent: trace.request, kind: .client,
+        start: moment(judgedAt), end: end, attributes: [("server.address", .text(upstream))], fault: fault))
   }
 
   /// Counts the exchange, and writes its line; once.
@@ -29,6 +68,7 @@ extension ClientConnection {
       loop.numbers.tunnels -= 1
     }
     loop.numbers.count(exchange.place, outcome, status: exchange.status, nanoseconds: took)
+    if let trace = exchange.trace, trace.isRecorded { recordSpans(trace) }
     guard loop.proxy.accessLog != nil else { return }
     loop.lines.add(
       loggedHead,

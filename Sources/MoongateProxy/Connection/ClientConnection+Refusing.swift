@@ -71,7 +71,7 @@ extension ClientConnection {
     let dependencies = loop.proxy.dependencies
     return dependencies.audit.record(
       AuditEvent(
-        id: DecisionID(from: dependencies.random), at: dependencies.clock.now(), kind: .refused, account: account,
+        id: exchange.decision ?? DecisionID(from: dependencies.random), at: dependencies.clock.now(), kind: .refused, account: account,
         address: (exchange.client ?? peer).description, code: code.name,
         detail: detail))
   }

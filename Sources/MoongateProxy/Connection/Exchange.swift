@@ -62,6 +62,10 @@ struct Exchange {
   var account: String?
   var decision: DecisionID?
   var trace: TraceContext?
+  /// When it was decided what becomes of it, where that is recorded.
+  var judgedAt: NIODeadline?
+  /// The method's name, where it is recorded.
+  var method = ""
 
   // The answer.
   var answerHasBegun = false

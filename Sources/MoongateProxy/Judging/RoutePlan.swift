@@ -66,6 +66,8 @@ final class GenerationPlan {
   /// A yes to a proxy that asks about a request of nobody's.
   private(set) lazy var forwardAnswerForNobody = CachedSession.forwardAnswer(
     IdentityHeaders(), assertion: Array("X-Moongate-Assertion: \r\n".utf8), securityLine)
+  /// The share of requests whose spans are recorded, out of `UInt64.max`; nil: `tracing` is off.
+  let tracedShare: UInt64?
   /// Of `limits.per_ip`; nil: no limit.
   let requestsPerSecondPerAddress: Int?
   private var evaluator: (any PolicyEvaluator)?
@@ -100,6 +102,7 @@ final class GenerationPlan {
     trustedProxies = settings.trustedProxies
     securityLine = settings.strictTransportSecurity.map { Array("Strict-Transport-Security: \($0)\r\n".utf8) } ?? []
     requestsPerSecondPerAddress = settings.connectionLimits.requestsPerSecondPerAddress
+    tracedShare = settings.tracing.map { $0.sample >= 1 ? .max : UInt64($0.sample * Double(UInt64.max)) }
   }
 
   var settings: GatewaySettings { generation.gateway }

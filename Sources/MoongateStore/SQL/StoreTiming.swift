@@ -3,7 +3,7 @@ import Synchronization
 
 /// How long transactions took, reading and writing: for `/metrics`.
 final class StoreTiming: Sendable {
-  enum Kind: Sendable { case read, write }
+  enum Kind: String, Sendable { case read, write }
 
   private let reads = Mutex(DurationHistogram())
   private let writes = Mutex(DurationHistogram())
@@ -13,7 +13,7 @@ final class StoreTiming: Sendable {
   func record<Value>(_ kind: Kind, _ body: () async throws -> Value) async throws -> Value {
     let start = ContinuousClock.now
     do {
-      let value = try await body()
+      let value = try await traced("store \(kind.rawValue)", .client) { try await body() }
       note(kind, since: start)
       return value
     } catch {

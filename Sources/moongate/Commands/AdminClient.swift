@@ -15,18 +15,44 @@ struct AdminClient {
   private static let most = 1 << 20
 
   private let address: ListenAddress
-  private let token: SecretText?
+  private let tokens: [AdminToken]
 
   /// - Parameter gateway: says where it listens, and by what token it lets callers in.
   init(_ gateway: GatewaySettings) {
     address = gateway.admin
-    token = gateway.allAdminTokens.first?.secret
+    tokens = gateway.allAdminTokens
+  }
+
+  /// Looks at something.
+  /// - Returns: nil where nothing listens.
+  /// - Throws: a sentence where something does, and does not answer.
+  func get(_ path: String) async throws(StartProblem) -> Answer? { try await ask("GET", path, by: tokens.first, within: Self.patience) }
+
+  /// Changes something, by a token that may.
+  /// - Parameters:
+  ///   - method: `POST` or `DELETE`.
+  ///   - fields: of the body; nil: none.
+  ///   - patience: how long the gateway may take for it.
+  /// - Throws: a sentence where nothing listens, or what does has no answer, or lets nobody do this.
+  func act(
+    _ method: String, _ path: String, query: [(name: String, value: String)] = [], fields: [String: String]? = nil, within patience: Duration
+  ) async throws(StartProblem) -> Answer {
+    let pairs = query.map { "\($0.name)=\($0.value.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? "")" }.joined(separator: "&")
+    let body = fields.flatMap { try? JSONEncoder().encode($0) }
+    let token = tokens.first { $0.role == .act } ?? tokens.first
+    guard let answer = try await ask(method, pairs.isEmpty ? path : "\(path)?\(pairs)", body, by: token, within: patience) else {
+      throw StartProblem("No gateway listens at \(address). Start it, or name its configuration's folder by --config FOLDER.", status: .couldNotRun)
+    }
+    if answer.status == 403, token?.role == .read {
+      throw StartProblem("The tokens that gateway.lua names all have the role `read`: this needs one with the role `act`.", status: .couldNotRun)
+    }
+    return answer
   }
 
   /// One request of HTTP/1.1 on a connection of its own.
-  /// - Returns: nil where nothing listens.
-  /// - Throws: a sentence where something does, and does not answer.
-  func get(_ path: String) async throws(StartProblem) -> Answer? {
+  private func ask(
+    _ method: String, _ path: String, _ body: Data? = nil, by token: AdminToken?, within patience: Duration
+  ) async throws(StartProblem) -> Answer? {
     let channel: NIOAsyncChannel<ByteBuffer, ByteBuffer>
     do {
       channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton).connectTimeout(.seconds(2))
@@ -36,9 +62,13 @@ struct AdminClient {
     } catch {
       return nil
     }
-    let authorization = token.map { "Authorization: Bearer \($0.reveal())\r\n" } ?? ""
-    let request = "GET \(path) HTTP/1.1\r\nHost: \(address)\r\nAccept: application/json\r\n\(authorization)Connection: close\r\n\r\n"
-    guard let received = try? await Self.exchange(request, on: channel), let end = received.range(of: Data("\r\n\r\n".utf8)),
+    let authorization = token.map { "Authorization: Bearer \($0.secret.reveal())\r\n" } ?? ""
+    let length = method == "GET" ? "" : "Content-Length: \(body?.count ?? 0)\r\n"
+    let type = body == nil ? "" : "Content-Type: application/json\r\n"
+    let head =
+      "\(method) \(path) HTTP/1.1\r\nHost: \(address)\r\nAccept: application/json\r\n\(authorization)\(type)\(length)Connection: close\r\n\r\n"
+    guard let received = try? await Self.exchange(Data(head.utf8) + (body ?? Data()), on: channel, within: patience),
+      let end = received.range(of: Data("\r\n\r\n".utf8)),
       let head = String(data: received[..<end.lowerBound], encoding: .utf8),
       let status = head.split(separator: " ").dropFirst().first.flatMap({ Int($0) })
     else { throw StartProblem("What listens at \(address) does not answer.", status: .couldNotRun) }
@@ -49,11 +79,13 @@ struct AdminClient {
   }
 
   /// All that comes until the other side closes.
-  private static func exchange(_ request: String, on channel: NIOAsyncChannel<ByteBuffer, ByteBuffer>) async throws -> Data {
+  private static func exchange(
+    _ request: Data, on channel: NIOAsyncChannel<ByteBuffer, ByteBuffer>, within patience: Duration
+  ) async throws -> Data {
     try await withThrowingTaskGroup(of: Data?.self) { group in
       group.addTask {
         try await channel.executeThenClose { inbound, outbound in
-          try await outbound.write(ByteBuffer(string: request))
+          try await outbound.write(ByteBuffer(bytes: request))
           var received = Data()
           for try await part in inbound {
             received += part.readableBytesView

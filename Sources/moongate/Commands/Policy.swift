@@ -9,7 +9,9 @@ import MoongateStore
 struct Policy: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Try out, explain and compare policies.",
-    subcommands: [PolicyTest.self, Show.self, PolicyFacts.self, Explain.self, Simulate.self, Diff.self, PolicyTypes.self])
+    subcommands: [
+      PolicyTest.self, Show.self, PolicyFacts.self, Explain.self, Simulate.self, Diff.self, PolicyShadowCommand.self, PolicyTypes.self,
+    ])
 }
 
 extension ConfigurationOption {

@@ -3,6 +3,7 @@ import CoreMetrics
 import Logging
 import MoongateCore
 import MoongateProxy
+import Tracing
 
 /// `moongate serve`: the gateway itself.
 struct Serve: AsyncParsableCommand {
@@ -29,10 +30,12 @@ struct Serve: AsyncParsableCommand {
       "moongate_delivery_seconds": "How long carriers and mail servers took to accept a message, by channel.",
     ])
     MetricsSystem.bootstrap(metrics)
+    let spans = SpanQueue()
+    InstrumentationSystem.bootstrap(RecordingTracer(spans))
     let places = Gateway.Places(listen: try address(listen, "--listen"), admin: try address(admin, "--admin"), sockets: sockets)
     let notifier = ServiceNotifier()
     do {
-      try await Gateway(folder: folder, places: places, metrics: metrics, notifier: notifier, logger: Logger(label: "serve")).run()
+      try await Gateway(folder: folder, places: places, metrics: metrics, notifier: notifier, spans: spans, logger: Logger(label: "serve")).run()
     } catch let problem as StartProblem {
       notifier.status(problem.sentence)
       throw problem

@@ -9,16 +9,22 @@ import MoongateSDK
 /// hold.
 struct ConfigurationFolder: Sendable {
   let path: String
+  /// Where relative paths in its files count from; nil: the folder itself.
+  private let base: String?
   private let providers: ProviderRegistry
   private let loader: ConfigurationLoader
   /// Tells nothing of where the gateway listens.
   private let anywhere: ConfigurationLoader
 
   /// - Parameters:
+  ///   - base: where relative paths in its files count from; nil: the folder itself.
   ///   - programs: starts those that gateway.lua names.
   ///   - places: where the gateway listens instead of where gateway.lua says.
-  init(path: String, providers: ProviderRegistry, programs: ProgramLoading? = nil, places: Gateway.Places = Gateway.Places()) {
+  init(
+    path: String, base: String? = nil, providers: ProviderRegistry, programs: ProgramLoading? = nil, places: Gateway.Places = Gateway.Places()
+  ) {
     self.path = path
+    self.base = base
     self.providers = providers
     loader = ConfigurationLoader(
       providers: providers.all, pages: { PageRenderer.problems(of: $0, gateway: $1) }, languages: PageRenderer.shippedLanguages,
@@ -44,7 +50,7 @@ struct ConfigurationFolder: Sendable {
   func generation() -> (any PolicyGeneration)? { try? anywhere.read(folder: path).get().generation }
 
   private func judge(unless active: String?, _ providersToo: Bool) async -> Result<any PolicyGeneration, RefusedConfiguration> {
-    switch loader.read(folder: path) {
+    switch loader.read(folder: path, base: base) {
     case .failure(let refused): return .failure(refused)
     case .success(let loaded):
       let generation = loaded.generation

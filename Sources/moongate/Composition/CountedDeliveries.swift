@@ -2,7 +2,7 @@ import CoreMetrics
 import MoongateCore
 import MoongateSDK
 
-/// Counts what leaves, and how long it took, whichever way it goes.
+/// Counts what leaves, and how long it took, whichever way it goes, and makes a span of it.
 struct CountedDeliveries: DeliveryService {
   let base: any DeliveryService
 
@@ -15,7 +15,7 @@ private struct CountedMessenger: Messenger {
   func send(_ message: Message) async throws(DeliveryFault) {
     let began = ContinuousClock.now
     do {
-      try await base.send(message)
+      try await traced("deliver \(message.channel.rawValue)", .client) { () async throws(DeliveryFault) in try await base.send(message) }
     } catch {
       count(message, "failed", since: began)
       throw error

@@ -67,7 +67,7 @@ struct Gateway {
   /// Loads and opens all that the gateway needs. Listens nowhere yet.
   /// - Throws: a sentence for whoever started it.
   init(
-    folder path: String, places: Places, metrics: MetricRegistry, notifier: ServiceNotifier = .none, logger: Logger
+    folder path: String, places: Places, metrics: MetricRegistry, notifier: ServiceNotifier = .none, spans: SpanQueue = SpanQueue(), logger: Logger
   ) async throws(StartProblem) {
     self.logger = logger
     OpenFiles.raiseLimit()
@@ -88,6 +88,7 @@ struct Gateway {
     let (store, clock) = (opened.store, opened.clock)
     let random = SystemRandom()
     let generations = ActiveGeneration(generation, at: clock.now())
+    spans.isOpen = settings.tracing != nil
     let signIns = SignInMetrics()
     let audit = AuditTrail(store: store, logger: logger, signIns: signIns)
     store.memory.recorded.subscribe { signIns.note($0) }
@@ -100,17 +101,20 @@ struct Gateway {
     do { pages = try PageRenderer(logger: logger) } catch { throw StartProblem("The pages of this program are broken: \(error)") }
     let deliveries = Deliveries(outbox: outbox, clock: clock, random: random, web: web, logger: logger)
     let hashing = HashingPool(keys: key.keys, random: random)
+    let shadow = PolicyShadow(generations: generations, keys: key.keys, random: random, makeStore: PassingStore.make)
     let engine = FlowEngine(
       store: store, generations: generations, providers: registry, delivery: CountedDeliveries(base: deliveries), web: web, hashing: hashing,
       clock: clock, random: random, keys: key.keys, audit: audit, logger: logger,
-      policyFaults: policyFaults, languages: pages, sharesFlows: settings.store.isShared)
+      policyFaults: policyFaults, shadow: shadow, languages: pages, sharesFlows: settings.store.isShared)
     let watch = SessionWatch(store: store, logger: logger)
     let pause = PollInterval()
     opened.listen { pause.end() }
     let tls = try PublicServer.tls(settings.tls)
     let reload = ConfigurationReload(
-      folder: folder, generations: generations, tls: tls, programs: programs, clock: clock, random: random, audit: audit, notifier: notifier,
-      logger: logger)
+      folder: folder, generations: generations, tls: tls, programs: programs,
+      gate: ReloadGate(store: store, audit: audit, providers: registry, clock: clock),
+      shadowing: Shadowing(shadow: shadow, providers: registry, programs: programs, places: places), clock: clock, random: random, audit: audit,
+      notifier: notifier, logger: logger)
     let accessLog = try Self.accessLog()
     let demo = GoogleDemo.mount(generations)
     let proxy = Proxy(
@@ -118,7 +122,7 @@ struct Gateway {
         generation: generations, sessions: SessionDirectory(store: store, clock: clock), watch: watch, activity: store, keys: key.keys,
         clock: clock, random: random, audit: audit, logger: logger, policyFaults: policyFaults, providers: registry,
         tokens: AccessTokenDirectory(
-          store: store, generations: generations, keys: key.keys, clock: clock, random: random, logger: logger)),
+          store: store, generations: generations, keys: key.keys, clock: clock, random: random, logger: logger), spans: spans, shadow: shadow),
       ownPrefixes: demo.map { [$0.path] } ?? [], accessLog: accessLog,
       page: { refusal, visitor, languages in
         pages.html(for: refusal, to: visitor, languages: languages, generation: generations.current)
@@ -138,15 +142,21 @@ struct Gateway {
       store: store, accounts: AccountAdministration(store: store, providers: registry, keys: key.keys, clock: clock, random: random),
       tokens: ServiceTokens(store: store, keys: key.keys, clock: clock, random: random), generations: generations,
       audit: audit, clock: clock, random: random, pages: pages, address: admin, eventLoops: eventLoops, logger: logger,
-      nodes: { heartbeat.nodes ?? [] }, values: { PolicyValues($0, providers: registry) }, reload: { await reload.reload()?.problems ?? [] },
+      nodes: { heartbeat.nodes ?? [] }, values: { PolicyValues($0, providers: registry) },
+      reload: { await reload.reload(isForced: $0)?.problems ?? [] },
       outbox: { outbox.entries.map(OutboxEntry.init) },
       resetFactor: { provider, account, identity, client throws(StoreFault) in
         try await engine.resetFactor(provider, of: account, by: identity, client: client)
       },
       suggestion: { Suggestion.phrase(for: $0, among: $1) },
+      shadow: ShadowControl(
+        status: { shadow.status }, begin: { await reload.beginShadow(of: $0, by: $1)?.problems ?? [] },
+        promote: { await reload.promote(isForced: $0)?.problems ?? [] }, end: { shadow.end() }),
       metrics: {
         let flows = signIns.families + engine.sendMetrics.families + engine.providerMetrics.families
-        let parts = metrics.families + heartbeat.families + auditSending.families + deliveries.families + hashing.families + (tls?.families ?? [])
+        let parts =
+          metrics.families + heartbeat.families + auditSending.families + deliveries.families + hashing.families + shadow.families
+          + spans.families + (tls?.families ?? [])
         return await proxy.metrics() + flows + parts + opened.families() + [BuildMetrics.family]
       })
     self.store = store
@@ -155,6 +165,10 @@ struct Gateway {
     // The last one is the first to be shut down: no new requests, then all that requests need.
     var services: [any Service] = [
       Background { await audit.run(clock: clock) },
+      Background {
+        while !Task.isCancelled { try? await Task.sleep(for: .seconds(3600)) }
+        shadow.end()
+      },
       Background {
         while !Task.isCancelled {
           policyFaults.tellSuppressed()
@@ -168,6 +182,8 @@ struct Gateway {
       FlowEviction(store: store, generations: generations, clock: clock, logger: logger),
       MemoryRelease(),
       auditSending,
+      TraceSending(
+        spans: spans, generations: generations, web: web, clock: clock, instance: heartbeat.id, logger: Logger(label: "tracing")),
       MaintenanceLoop(maintenance: Maintenance(engine, holder: heartbeat.id, jitter: { Double.random(in: 0..<1) })),
       UnverifiedAccountsLoop(store: store, generations: generations, clock: clock, random: random, logger: logger),
       AccessTokenLoop(sweep: AccessTokenSweep(store: store, clock: clock, random: random), logger: logger),

@@ -34,6 +34,9 @@ final class ProviderProcessManager: ProgramStarter {
     ProgramLoading(starter: self) { [self] named in files.withLock { $0 = named } }
   }
 
+  /// What the loader of a candidate needs that is only looked at: its files are not watched.
+  func lookingOn() -> ProgramLoading { ProgramLoading(starter: self) { _ in } }
+
   /// The files that the folder's entries named when it was read last.
   var watched: [String] { files.withLock { $0 } }
 

@@ -10,29 +10,36 @@ import UnixSignals
 actor ConfigurationReload {
   /// Ten seconds' worth.
   private static let looksForRoom = 100
-  private let folder: ConfigurationFolder
-  private let generations: ActiveGeneration
+  let folder: ConfigurationFolder
+  let generations: ActiveGeneration
   private let tls: ServerTLS?
-  private let programs: ProviderProcessManager?
+  let programs: ProviderProcessManager?
+  private let gate: ReloadGate?
+  let shadowing: Shadowing?
+  /// What the folder held when another one's configuration was made active in its place, and where that came from.
+  var promotion: Promotion?
+  var watching: Task<Void, Never>?
   /// What listeners, store and key were made from.
   private let started: GatewaySettings
-  private let clock: any GatewayClock
+  let clock: any GatewayClock
   private let random: any RandomSource
   private let audit: AuditTrail
   private let notifier: ServiceNotifier
-  private let logger: Logger
+  let logger: Logger
   /// The newest of the reloads, which wait for each other: two at once could switch back to the older folder.
   private var newest: Task<RefusedConfiguration?, Never>?
 
   init(
     folder: ConfigurationFolder, generations: ActiveGeneration, tls: ServerTLS? = nil, programs: ProviderProcessManager? = nil,
-    clock: any GatewayClock,
+    gate: ReloadGate? = nil, shadowing: Shadowing? = nil, clock: any GatewayClock,
     random: any RandomSource, audit: AuditTrail, notifier: ServiceNotifier = .none, logger: Logger
   ) {
     self.folder = folder
     self.generations = generations
     self.tls = tls
     self.programs = programs
+    self.gate = gate
+    self.shadowing = shadowing
     self.clock = clock
     self.random = random
     self.audit = audit
@@ -42,18 +49,24 @@ actor ConfigurationReload {
   }
 
   /// Reads the folder as it is now.
+  /// - Parameter isForced: whether the gate (`gate` in gateway.lua) is passed over.
   /// - Returns: nil where its generation is active; else why not.
-  @discardableResult func reload() async -> RefusedConfiguration? {
-    let before = newest
-    let reload = Task { () -> RefusedConfiguration? in
-      _ = await before?.value
-      return await self.switchOver()
-    }
-    newest = reload
-    return await reload.value
+  @discardableResult func reload(isForced: Bool = false) async -> RefusedConfiguration? {
+    await inTurn { await self.switchOver(isForced) }
   }
 
-  private func switchOver() async -> RefusedConfiguration? {
+  /// Does one thing after the other.
+  func inTurn(_ work: @escaping @Sendable () async -> RefusedConfiguration?) async -> RefusedConfiguration? {
+    let before = newest
+    let task = Task { () -> RefusedConfiguration? in
+      _ = await before?.value
+      return await work()
+    }
+    newest = task
+    return await task.value
+  }
+
+  private func switchOver(_ isForced: Bool) async -> RefusedConfiguration? {
     guard await hasRoom() else {
       let problem = ConfigurationProblem(
         location: SourceLocation(file: folder.path, line: 0), path: "",
@@ -64,24 +77,53 @@ actor ConfigurationReload {
     let isWhole = programs?.areWhole(in: generations.current) ?? true
     let active = generations.current.id
     let loaded = await folder.load(unless: isWhole ? active : nil)
-    let now = clock.now()
     switch loaded {
     case .success(let generation) where generation.id == active && isWhole:
       if generations.status.refused?.id != nil { logger.notice("generation \(active.prefix(8)) is what the folder holds again") }
+      settle()
+      return finish()
+    case .success(let generation) where !isForced && promotion?.replaced.contains(generation.id) ?? false:
+      logger.notice("generation \(active.prefix(8)) kept, which was promoted: the folder holds what it took the place of")
       return finish()
     case .success(let generation):
-      let changes = generation.gateway.changesThatNeedRestart(since: started)
-      generations.activate(generation, at: now, restartNeeded: changes)
-      // Who began under the one before goes on with its programs; nobody new does.
-      programs?.keep(only: generation)
-      audit.record(
-        AuditEvent(id: DecisionID(from: random), at: now, kind: .generationActive, detail: ["generation": generation.id, "before": active]))
-      logger.notice("generation \(generation.id.prefix(8)) is active", metadata: ["before": "\(active.prefix(8))"])
-      for warning in generation.warnings { logger.warning("\(warning)") }
-      for change in changes { logger.warning("\(change)") }
-      return finish()
+      let refused = await activate(generation, isForced)
+      if refused == nil { promotion = nil }
+      return refused
     case .failure(let refused): return refuse(refused)
     }
+  }
+
+  /// Switches to a candidate that passed every check but the gate.
+  /// - Parameter more: what else holds only until the process is started again.
+  func activate(_ generation: any PolicyGeneration, _ isForced: Bool, more: [ConfigurationProblem] = []) async -> RefusedConfiguration? {
+    let before = generations.current
+    var detail = ["generation": generation.id, "before": before.id]
+    switch await gate?.answer(to: generation, in: before, isForced: isForced) {
+    case .shut(let problem):
+      programs?.keep(only: before)
+      return refuse(RefusedConfiguration(id: generation.id, problems: [problem], isFolderMissing: false))
+    case .open(let note?):
+      detail["gate"] = note
+      logger.notice("gate: \(note)")
+    case .open(nil), nil: break
+    }
+    let now = clock.now()
+    let changes = generation.gateway.changesThatNeedRestart(since: started) + more
+    generations.activate(generation, at: now, restartNeeded: changes)
+    // Who began under the one before goes on with its programs; nobody new does.
+    programs?.keep(only: generation)
+    audit.record(AuditEvent(id: DecisionID(from: random), at: now, kind: .generationActive, detail: detail))
+    logger.notice("generation \(generation.id.prefix(8)) is active", metadata: ["before": "\(before.id.prefix(8))"])
+    for warning in generation.warnings { logger.warning("\(warning)") }
+    for change in changes { logger.warning("\(change)") }
+    return finish()
+  }
+
+  /// The folder holds what is active: a promoted configuration has its files in place.
+  private func settle() {
+    guard promotion != nil else { return }
+    promotion = nil
+    generations.note(restartNeeded: generations.current.gateway.changesThatNeedRestart(since: started))
   }
 
   /// The folder is good; its certificate may not be. A pair that cannot be used is told like a refused candidate, and the one in

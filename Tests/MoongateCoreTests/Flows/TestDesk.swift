@@ -97,6 +97,8 @@ struct TestDesk: Sendable {
   let audit: AuditTrail
   /// What the engine logs.
   let log = CapturedLog()
+  /// Where a test lets a candidate look on.
+  let shadow: PolicyShadow
 
   /// - Parameters:
   ///   - others: besides; a toy PIN by default.
@@ -119,11 +121,12 @@ struct TestDesk: Sendable {
     keys = try KeyRing(master: [UInt8](repeating: 7, count: 32))
     store = try SQLiteStore(path: ":memory:", keyFingerprint: keys.fingerprint)
     audit = AuditTrail(store: store, logger: Logger(label: "test"))
+    shadow = PolicyShadow(generations: generations, keys: keys, random: random) { try SQLiteStore(path: ":memory:", keyFingerprint: []) }
     engine = FlowEngine(
       store: store, generations: generations,
       providers: try ProviderRegistry([ToyCode(name: Self.phone), ToyCode(name: Self.mail, kind: .email)] + others), delivery: delivery,
       hashing: hashing, clock: clock, random: random, keys: keys, audit: audit, logger: log.logger,
-      languages: languages, sharesFlows: sharesFlows)
+      shadow: shadow, languages: languages, sharesFlows: sharesFlows)
   }
 
   /// The engine of another gateway on the same store. Of two requests at once both have read the flow before either goes on.

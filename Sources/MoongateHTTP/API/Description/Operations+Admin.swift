@@ -18,8 +18,26 @@ extension Operation {
     id: "policyValues", summary: "Every value of the active policies with the line that said it, and the guesses that they grant", tag: .operation,
     status: 200, content: .json(Schema.named("PolicyValues")))
   static let reloadPolicy = Operation(
-    id: "reloadPolicy", summary: "Read the configuration again", tag: .operation, status: 200, content: .json(Schema.named("PolicyStatus")),
-    refusals: act, otherAnswers: [422: Schema.answer(["problems": Schema.list(of: Schema.named("ConfigurationProblem"))])])
+    id: "reloadPolicy", summary: "Read the configuration again", tag: .operation,
+    query: [
+      Query(name: "force", help: "1: pass over the gate of gateway.lua", isRequired: false, schema: Schema.orEmpty(Schema.one)), Query.asked,
+    ], status: 200, content: .json(Schema.named("PolicyStatus")),
+    refusals: act, otherAnswers: [422: Self.problems])
+
+  static let beginShadow = Operation(
+    id: "beginShadow", summary: "Let a candidate look on: it judges live traffic beside the active configuration, without effect", tag: .operation,
+    query: [
+      Query(name: "folder", help: "The whole path of its folder, on the gateway's machine", isRequired: true, schema: Schema.queryText), Query.asked,
+    ], status: 200, content: .json(Schema.named("PolicyStatus")), refusals: act, otherAnswers: [422: Self.problems])
+  static let promoteShadow = Operation(
+    id: "promoteShadow", summary: "Make the candidate that looks on the active configuration", tag: .operation,
+    query: [
+      Query(name: "force", help: "1: pass over the gate of gateway.lua", isRequired: false, schema: Schema.orEmpty(Schema.one)), Query.asked,
+    ], status: 200, content: .json(Schema.named("PolicyStatus")), refusals: act + [.notFound], otherAnswers: [422: Self.problems])
+  static let endShadow = Operation(
+    id: "endShadow", summary: "End the candidate that looks on, and forget what it has seen", tag: .operation, query: [Query.asked], status: 204,
+    content: .nothing, refusals: act + [.notFound])
+  private static let problems = Schema.answer(["problems": Schema.list(of: Schema.named("ConfigurationProblem"))])
 
   static let locks = Operation(
     id: "locks", summary: "The locks of limits that stand, oldest first, with whom they are about", tag: .people, status: 200,
@@ -124,11 +142,19 @@ extension Operation {
   static let adminRefusals: [RefusalCode] = [.unauthenticated, .denied, .rateLimited]
 }
 
+extension Operation.Query {
+  /// Who gives the command.
+  static let asked = Self(
+    name: "as", help: "Who asks, for the audit trail, where no token says it", isRequired: false, schema: Schema.orEmpty(Schema.queryText))
+}
+
 extension Schema {
   static let since: JSONValue = .members([
     "type": .text("string"),
     "pattern": .text("^([1-9][0-9]{0,3}[smhd]|20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z)$"),
   ])
+  static let one: JSONValue = .members(["type": .text("string"), "enum": .list([.text("1")])])
+  static let counts = answer(["step": count, "condition": count, "flow": count, "request": count])
   static let decision: JSONValue = .members(["type": .text("string"), "pattern": .text("^dc_[A-Za-z0-9_-]{1,40}$")])
   static let positive: JSONValue = .members(["type": .text("integer"), "minimum": .number(1), "maximum": .number(1_000_000)])
 }
@@ -187,7 +213,17 @@ extension Components {
       "nodes": Schema.list(
         of: Schema.answer([
           "id": Schema.text, "generation": Schema.text, "seen_at": Schema.moment, "keys": Schema.list(of: Schema.text),
-        ])),
+        ])), "shadow": Schema.nullable(Schema.named("Shadow")),
+    ]),
+    "Shadow": Schema.answer([
+      "id": Schema.text, "folder": Schema.text, "since": Schema.moment, "by": Schema.optionalText, "against": Schema.text,
+      "judged": Schema.counts, "differing": Schema.counts, "dropped": Schema.counts,
+      "differences": Schema.list(
+        of: Schema.answer([
+          "about": Schema.text, "active": Schema.text, "candidate": Schema.text, "rule": Schema.optionalText, "count": Schema.count,
+          "first": Schema.moment, "last": Schema.moment, "decisions": Schema.list(of: Schema.text),
+        ])), "other_differences": Schema.count, "counters_restarted": Schema.count,
+      "warnings": Schema.list(of: Schema.named("ConfigurationProblem")), "failure": Schema.optionalText,
     ]),
     "PolicyValues": Schema.answer([
       "generation": Schema.text,

@@ -24,5 +24,21 @@ export const aliases = {
   AE: ["uae", "emirates", "dubai"], BA: ["bosnia"], CD: ["drc", "zaire"], CI: ["ivory coast"], CV: ["cape verde"], CZ: ["czech republic"], GB: ["uk", "great britain", "england", "scotland", "wales"], KP: ["dprk"], KR: ["korea"], MK: ["macedonia"], MM: ["burma"], NL: ["holland"], SZ: ["swaziland"], TL: ["east timor"], TR: ["turkey"], US: ["america"], VA: ["holy see"]
 };
 
-/// The emoji of a flag. Systems without flags show the two letters of the country.
-export const flag = (region) => String.fromCodePoint(...[...region].map((letter) => 0x1f1a5 + letter.codePointAt(0)));
+const emoji = (region) => String.fromCodePoint(...[...region].map((letter) => 0x1f1a5 + letter.codePointAt(0)));
+
+/// Whether this system draws flags: they have colours, and what stands in their place (empty boxes, letters) is drawn in the colour of the pen.
+const hasFlags = () => {
+  const pen = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  if (!pen) return false;
+  pen.font = "24px sans-serif";
+  pen.fillText(emoji("IN"), 0, 24);
+  const { data } = pen.getImageData(0, 0, 48, 32);
+  return data.some((value, at) => at % 4 && at % 4 < 3 && value !== data[at - 1]);
+};
+let drawsFlags;
+
+/// The sign of a country: the emoji of its flag, or its two letters where no flags are drawn.
+export function flag(region) {
+  drawsFlags ??= hasFlags();
+  return drawsFlags ? { text: emoji(region), name: "flag" } : { text: region, name: "flag letters" };
+}

@@ -248,9 +248,10 @@ function openList(field, current, choose) {
       option.setAttribute("role", "option");
       option.setAttribute("aria-selected", "false");
       const sign = document.createElement("span");
-      sign.className = "flag";
+      const { text, name: kind } = flag(country.region);
+      sign.className = kind;
       sign.setAttribute("aria-hidden", "true");
-      sign.dataset.flag = flag(country.region);
+      sign.dataset.flag = text;
       const name = document.createElement("span");
       name.className = "name";
       name.textContent = country.name;

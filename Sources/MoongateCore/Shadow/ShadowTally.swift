@@ -1,0 +1,84 @@
+/// What a shadow has seen, bounded: causes and a few decisions of each.
+package struct ShadowTally: Sendable {
+  /// Why decisions differ: the same question, the same two answers, by the same rule.
+  package struct Cause: Sendable, Hashable {
+    /// `send phone_otp`, `verify pin`, `condition flows/login.steps[2].when`, `flow login`, `request`.
+    package let about: String
+    /// What the active generation answers.
+    package let active: String
+    package let candidate: String
+    /// Where the rule stands that makes the difference: the candidate's, or else the active one's.
+    package let rule: String?
+  }
+
+  /// Decisions that differ by one cause.
+  package struct Difference: Sendable, Equatable {
+    package var count = 0
+    package let first: Timestamp
+    package var last: Timestamp
+    /// The newest of them, the newest last.
+    package var decisions: [DecisionID] = []
+  }
+
+  /// Reasons are whatever a function makes up: so many causes are kept apart, and no more.
+  static let mostCauses = 200
+  private static let mostDecisions = 5
+  private static let longest = 200
+
+  /// By kind of question: `step`, `condition`, `flow`, `request`.
+  package private(set) var judged: [String: Int] = [:]
+  package private(set) var differing: [String: Int] = [:]
+  private var causes: [Cause: Difference] = [:]
+  /// Decisions that differ by causes for which there was no room.
+  package private(set) var others = 0
+
+  /// The most frequent first.
+  package var differences: [(cause: Cause, difference: Difference)] {
+    causes.map { ($0.key, $0.value) }.sorted {
+      ($1.difference.count, $0.cause.about, $0.cause.candidate, $0.cause.rule ?? "")
+        < ($0.difference.count, $1.cause.about, $1.cause.candidate, $1.cause.rule ?? "")
+    }
+  }
+
+  mutating func note(_ act: WatchedAct, _ active: ShadowAnswer, _ candidate: ShadowAnswer) {
+    let kind = act.question.kind
+    judged[kind, default: 0] += 1
+    guard active.name != candidate.name else { return }
+    differing[kind, default: 0] += 1
+    let isAllowed = ["ok", "pass"].contains(candidate.name)
+    let rule = isAllowed ? active.rule ?? candidate.rule : candidate.rule ?? active.rule
+    let cause = Cause(
+      about: String(act.question.about.prefix(Self.longest)), active: String(active.name.prefix(Self.longest)),
+      candidate: String(candidate.name.prefix(Self.longest)), rule: rule)
+    guard causes[cause] != nil || causes.count < Self.mostCauses else {
+      others += 1
+      return
+    }
+    var difference = causes[cause] ?? Difference(first: act.at, last: act.at)
+    difference.count += 1
+    difference.last = max(difference.last, act.at)
+    difference.decisions = (difference.decisions + [act.decision]).suffix(Self.mostDecisions)
+    causes[cause] = difference
+  }
+}
+
+extension WatchedAct.Question {
+  var kind: String {
+    switch self {
+    case .step: "step"
+    case .condition: "condition"
+    case .flow: "flow"
+    case .request: "request"
+    }
+  }
+
+  /// Names no person.
+  fileprivate var about: String {
+    switch self {
+    case .step(let step): "\(step.action.rawValue) \(step.subject.provider)"
+    case .condition(let function, _): "condition \(function)"
+    case .flow(let name): "flow \(name)"
+    case .request: "request"
+    }
+  }
+}

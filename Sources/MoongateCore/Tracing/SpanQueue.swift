@@ -1,0 +1,59 @@
+import Synchronization
+
+/// Spans that wait to be sent. It never blocks and never grows beyond its bound: what does not fit is dropped and counted.
+package final class SpanQueue: Sendable {
+  /// How many spans wait at most: some megabytes.
+  private static let most = 8192
+
+  private struct State {
+    var waiting: [SpanRecord] = []
+    var dropped = 0
+    var sent = 0
+  }
+
+  private let state = Mutex(State())
+  private let isOpenFlag = Atomic<Bool>(false)
+
+  package init() {}
+
+  /// Whether spans are recorded at all: `tracing` in gateway.lua.
+  package var isOpen: Bool {
+    get { isOpenFlag.load(ordering: .relaxed) }
+    set {
+      isOpenFlag.store(newValue, ordering: .relaxed)
+      if !newValue { state.withLock { $0.waiting = [] } }
+    }
+  }
+
+  package func add(_ span: SpanRecord) {
+    guard isOpen else { return }
+    state.withLock { state in
+      if state.waiting.count < Self.most { state.waiting.append(span) } else { state.dropped += 1 }
+    }
+  }
+
+  /// Takes the oldest out, at most so many.
+  package func take(_ count: Int) -> [SpanRecord] {
+    state.withLock { state in
+      let taken = Array(state.waiting.prefix(count))
+      state.waiting.removeFirst(taken.count)
+      return taken
+    }
+  }
+
+  /// Spans that the collector has taken in, or that it did not and that are gone.
+  package func settle(_ count: Int, wereSent: Bool) {
+    state.withLock { if wereSent { $0.sent += count } else { $0.dropped += count } }
+  }
+
+  /// As Prometheus reads it; nothing before the first span.
+  package var families: [MetricFamily] {
+    let (sent, dropped) = state.withLock { ($0.sent, $0.dropped) }
+    guard isOpen || sent + dropped > 0 else { return [] }
+    return [
+      MetricFamily(
+        "moongate_trace_spans_total", .counter, "Spans of traces: sent to the collector, or dropped since it did not take them.",
+        [MetricFamily.Sample([("outcome", "dropped")], Double(dropped)), MetricFamily.Sample([("outcome", "sent")], Double(sent))])
+    ]
+  }
+}

@@ -1,0 +1,34 @@
+import MoongateCore
+import MoongateSDK
+
+/// The collector of `tracing = otlp { … }`: takes batches of spans by OTLP over HTTP, as JSON.
+package struct SpanCollector: Sendable {
+  private let settings: TracingSettings
+  private let web: any WebClient
+  private let service: String
+  private let version: String
+  private let instance: String
+
+  /// - Parameters:
+  ///   - service: what the gateway is called.
+  ///   - instance: names this gateway among several.
+  package init(_ settings: TracingSettings, web: any WebClient, service: String, version: String, instance: String) {
+    self.settings = settings
+    self.web = web
+    self.service = service
+    self.version = version
+    self.instance = instance
+  }
+
+  /// - Returns: why the collector did not take the spans; nil where it did.
+  package func send(_ spans: [SpanRecord]) async -> String? {
+    let headers = [(name: "Content-Type", value: "application/json")] + settings.headers.map { (name: $0.name, value: $0.value.reveal()) }
+    do {
+      let body = try OTLPDocument(spans, service: service, version: version, instance: instance).json
+      try await web.deliver(WebRequest(method: "POST", url: settings.url, headers: headers, body: body))
+      return nil
+    } catch {
+      return "\(SiteClient.site(of: settings.url)): \((error as? CarryFault)?.reason ?? "\(error)")"
+    }
+  }
+}

@@ -1,0 +1,107 @@
+import Foundation
+import MoongateCore
+import MoongateSDK
+
+/// The recorded decisions of a while, played against two generations provider by provider: how many of them the newer one changes.
+///
+/// Each generation begins with empty counters, and people are who the trail says by its keyed hashes: what depends on a number's country or on an
+/// account's age is played for a made-up one. Decisions about requests to services are not played.
+package struct GateReplay: Sendable {
+  /// More decisions are not played: the newest count.
+  package static let mostEvents = 20_000
+  /// What the trail tells of the steps that people take.
+  package static let kinds: Set<AuditEvent.Kind> = [.codeSent, .codeVerified, .refused]
+
+  /// Decisions of one provider that went another way.
+  package struct Flip: Sendable, Equatable {
+    package let provider: ProviderName
+    package let act: String
+    package let old: String
+    package let new: String
+    package let rule: String?
+    package let count: Int
+
+    /// `3 × phone_otp right: ok → too_many_attempts (policies/phone_otp.lua:12)`.
+    package var text: String { "\(count) × \(provider) \(act): \(old) → \(new)" + (rule.map { " (\($0))" } ?? "") }
+  }
+
+  /// What came of it.
+  package struct Outcome: Sendable, Equatable {
+    package var decisions = 0
+    package var changed = 0
+    /// The most frequent first.
+    package var flips: [Flip] = []
+    /// Decisions of providers that cannot be played, such as another site's.
+    package var unplayed: [ProviderName: Int] = [:]
+
+    /// 0 where nothing was played.
+    package var share: Double { decisions == 0 ? 0 : Double(changed) / Double(decisions) }
+  }
+
+  private let events: [AuditEvent]
+
+  /// - Parameter events: newest first.
+  package init(events: [AuditEvent]) { self.events = Array(events.prefix(Self.mostEvents)) }
+
+  /// Plays them.
+  /// - Throws: `CancellationError`; a fault of the store that is made for it; what keeps the active generation from being played.
+  package func run(
+    old: any PolicyGeneration, new: any PolicyGeneration, providers: ProviderRegistry, makeStore: () throws -> any Store
+  ) async throws -> Outcome {
+    var outcome = Outcome()
+    let known = old.registry ?? providers
+    for name in Set(events.compactMap(\.provider)).sorted() {
+      guard let descriptor = known.descriptor(name) else { continue }
+      let traffic = try Traffic(recorded: try recorded(of: name), of: descriptor)
+      guard !traffic.acts.isEmpty else { continue }
+      guard (try? Target(old, name, of: known, wantsNew: false)) != nil, old.policies[name] != nil else {
+        outcome.unplayed[name] = traffic.acts.count
+        continue
+      }
+      outcome.decisions += traffic.acts.count
+      guard new.policies[name] != nil, (try? Target(new, name, of: new.registry ?? providers, wantsNew: false)) != nil else {
+        outcome.changed += traffic.acts.count
+        outcome.flips.append(Flip(provider: name, act: "any", old: "answered", new: "no such provider", rule: nil, count: traffic.acts.count))
+        continue
+      }
+      let diff = try await PolicyDiff(old: old, new: new, provider: name, traffic: traffic, providers: providers, makeStore: makeStore)
+      outcome.changed += diff.flips.map(\.count).reduce(0, +)
+      outcome.flips += diff.flips.map { Flip(provider: name, act: $0.act, old: $0.old, new: $0.new, rule: $0.rule, count: $0.count) }
+    }
+    outcome.flips.sort { ($1.count, $0.text) < ($0.count, $1.text) }
+    return outcome
+  }
+
+  /// The provider's events as lines of a log, oldest first.
+  private func recorded(of name: ProviderName) throws -> Data {
+    let encoder = JSONEncoder()
+    var lines = Data()
+    for event in events.reversed() where event.provider == name {
+      lines += try encoder.encode(Line(event)) + [UInt8(ascii: "\n")]
+    }
+    return lines
+  }
+
+  /// As `GET /events` tells it.
+  private struct Line: Encodable {
+    let at: String
+    let kind: String
+    let code: String?
+    let provider: String?
+    let identifier: String?
+    let account: String?
+    let address: String?
+    let detail: [String: String]
+
+    init(_ event: AuditEvent) {
+      at = event.at.exactText
+      kind = event.kind.rawValue
+      code = event.code
+      provider = event.provider?.rawValue
+      identifier = event.identifier
+      account = event.account
+      address = event.address
+      detail = event.detail.filter { $0.key == "act" }
+    }
+  }
+}

@@ -1,0 +1,36 @@
+extension ConfigurationFiles {
+  /// Names what the folder changes. As `digest`, but without the value of `flips_accepted`, which is this very name, and without what means nothing in
+  /// gateway.lua: blanks, comments and a last comma.
+  var changeMark: String { digest { $0.name == "gateway.lua" ? Self.unmarked($0.bytes) : $0.bytes } }
+
+  /// The words of gateway.lua, one a line, without the first field `flips_accepted = "…"`.
+  ///
+  /// Attack: a change is accepted, and another one under the same name. Only one text is left out, and only where it is that field's value.
+  static func unmarked(_ source: [UInt8]) -> [UInt8] {
+    var tokens: [LuaToken] = []
+    var cutter = LuaTokens(source)
+    while let token = cutter.next() { tokens.append(token) }
+    if let at = tokens.indices.first(where: { isMark(tokens[$0...]) }) {
+      var (first, end) = (at, at + 3)
+      // One separator goes with the field: the one before it, or else the one behind it.
+      if first > 0, tokens[first - 1].kind == .symbol(.separator) {
+        first -= 1
+      } else if end < tokens.count, tokens[end].kind == .symbol(.separator) {
+        end += 1
+      }
+      tokens.removeSubrange(first..<end)
+    }
+    var words: [UInt8] = []
+    for (index, token) in tokens.enumerated() {
+      let isLast = index + 1 < tokens.count && tokens[index + 1].kind == .symbol(.closeBrace)
+      if token.kind == .symbol(.separator), isLast { continue }
+      words += source[token.range] + [UInt8(ascii: "\n")]
+    }
+    return words
+  }
+
+  private static func isMark(_ tokens: ArraySlice<LuaToken>) -> Bool {
+    guard tokens.count >= 3, case .string = tokens[tokens.startIndex + 2].kind else { return false }
+    return tokens[tokens.startIndex].kind == .name("flips_accepted") && tokens[tokens.startIndex + 1].kind == .symbol(.assign)
+  }
+}

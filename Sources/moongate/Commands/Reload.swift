@@ -1,0 +1,88 @@
+import ArgumentParser
+import Foundation
+import MoongateCore
+
+/// `moongate reload`: the gateway that runs reads its configuration again.
+struct Reload: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Have the gateway that runs read its configuration again.",
+    discussion: """
+      Asks by the admin listener. Where gateway.lua has a `gate`, a configuration that would change too many of the recorded decisions is refused; --force \
+      passes over it. Exits with 1 where the configuration is refused, and tells why: the one before stays active.
+      """)
+
+  @OptionGroup var configuration: ConfigurationOption
+  @Flag(help: "Pass over the gate.") var force = false
+  @OptionGroup var identity: OperatorOption
+  @Flag(help: "Print JSON.") var json = false
+
+  /// The cases of the folder, and then the gate.
+  static let patience = ConfigurationFolder.patience + ReloadGate.patience + .seconds(30)
+
+  func run() async throws {
+    let gateway = try RunningGateway(configuration)
+    let query = (force ? [("force", "1")] : []) + (try gateway.asked(by: identity, "moongate reload"))
+    let answer = try await gateway.client.act("POST", "/policy/reload", query: query, within: Self.patience)
+    try gateway.demand(answer, json: json)
+    try Self.tell(answer, json: json)
+  }
+
+  /// Tells what is active now.
+  static func tell(_ answer: AdminClient.Answer, json: Bool) throws {
+    if json { return print(try ToolJSON.text(Array(answer.body))) }
+    struct Status: Decodable {
+      let active: String
+      let restartNeeded: [ConfigurationProblemDocument]
+
+      enum CodingKeys: String, CodingKey {
+        case active
+        case restartNeeded = "restart_needed"
+      }
+    }
+    let status = try JSONDecoder().decode(Status.self, from: answer.body)
+    print("generation \(status.active.prefix(8)) is active")
+    for problem in status.restartNeeded { print("  \(problem.text)") }
+  }
+}
+
+/// The gateway that serves by a configuration, asked by its admin listener.
+struct RunningGateway {
+  let client: AdminClient
+
+  /// - Throws: exit status 1 where the folder has problems, after telling them: it does not say where its gateway listens.
+  init(_ configuration: ConfigurationOption) throws { client = AdminClient(try configuration.generation().gateway) }
+
+  /// The name of who asks, for the query.
+  func asked(by identity: OperatorOption, _ command: String) throws(StartProblem) -> [(String, String)] {
+    (try identity.identity(command)).name.map { [("as", $0)] } ?? []
+  }
+
+  /// - Throws: exit status 1 after telling the problems on standard error, where the gateway refused; a sentence where it answered anything else.
+  func demand(_ answer: AdminClient.Answer, json: Bool) throws {
+    if answer.status < 300 { return }
+    struct Problems: Decodable { let problems: [ConfigurationProblemDocument] }
+    if let told = try? JSONDecoder().decode(Problems.self, from: answer.body) {
+      if json { print(try ToolJSON.text(Array(answer.body))) }
+      for problem in told.problems { FileHandle.standardError.write(Data("\(problem.text)\n".utf8)) }
+      throw ExitCode(ExitStatus.found.rawValue)
+    }
+    struct Document: Decodable {
+      let title: String?
+      let detail: String?
+    }
+    let document = try? JSONDecoder().decode(Document.self, from: answer.body)
+    throw StartProblem(document?.detail ?? document?.title ?? "The admin listener answered \(answer.status).", status: .couldNotRun)
+  }
+}
+
+/// A problem as the admin listener tells it.
+struct ConfigurationProblemDocument: Decodable {
+  let file: String
+  let line: Int?
+  let path: String
+  let message: String
+
+  var text: String {
+    ConfigurationProblem(location: SourceLocation(file: file, line: line ?? 0), path: path, message: message).description
+  }
+}

@@ -1,0 +1,150 @@
+"""Traces: spans of requests and sign-ins at a collector of OpenTelemetry, and what may not be in them."""
+
+import json
+import re
+
+import pytest
+import requests
+
+from house import wait_for
+from services import Handler, HTTPService
+from test_attack_floods import From
+from test_http2 import routed
+from test_metrics import metrics, value
+from wire import Upstream
+
+TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
+TOKEN = "a-token-of-the-collector"
+
+
+class Collector(HTTPService):
+    """Takes spans by OTLP over HTTP."""
+
+    def __init__(self):
+        self.bodies, self.status = [], 200
+        collector = self
+
+        class Answers(Handler):
+            protocol_version = "HTTP/1.0"
+
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                assert (self.path, self.headers["Content-Type"], self.headers["Authorization"]) == ("/v1/traces", "application/json", f"Bearer {TOKEN}")
+                if collector.status == 200:
+                    collector.bodies.append(body)
+                self.send_response(collector.status)
+                self.end_headers()
+
+        super().__init__(Answers)
+
+    @property
+    def spans(self):
+        found = []
+        for body in self.bodies:
+            [of_resource] = json.loads(body)["resourceSpans"]
+            named = {each["key"]: each["value"]["stringValue"] for each in of_resource["resource"]["attributes"]}
+            assert named["service.name"] == "Moongate" and named["service.version"] and named["service.instance.id"]
+            [of_scope] = of_resource["scopeSpans"]
+            found += of_scope["spans"]
+        return found
+
+    def named(self, name, trace=None):
+        return [span for span in self.spans if re.fullmatch(name, span["name"]) and trace in (None, span["traceId"])]
+
+
+def attributes(span):
+    return {each["key"]: next(iter(each["value"].values())) for each in span["attributes"]}
+
+
+@pytest.fixture
+def traced(empty_house):
+    """Starts a gateway that records a share of its requests."""
+    house, upstream, house.collector = empty_house, Upstream(), Collector()
+
+    def start(sample, more=""):
+        settings = f'otlp {{ url = "http://127.0.0.1:{house.collector.port}", sample = {sample}, headers = {{ ["Authorization"] = env "OTLP" }} }}'
+        house.edit("gateway.lua", lambda text: text.replace("  region =", f"  tracing = {settings},{more}\n  region =", 1))
+        routed(house, upstream.port)
+        house.upstream = upstream
+        return house.start(OTLP=f"Bearer {TOKEN}")
+
+    yield start
+    upstream.close()
+    house.collector.end()
+
+
+def test_a_request_and_a_sign_in_are_whole_traces(traced, number):
+    house = traced("1")
+    collector = house.collector
+    session = house.register(number)["session"]["token"]
+    sent = {"Cookie": f"moongate={session}", "traceparent": f"00-{TRACE}-00f067aa0ba902b7-00"}
+    assert requests.get(f"{house.url}/closed/x?secret=in-the-query", headers=sent, timeout=10).status_code == 200
+    wait_for(lambda: collector.named("upstream", TRACE) and collector.named("flow submit"), "the spans", 20)
+
+    # The request belongs to the client's trace, and what was done for it to the request.
+    [request] = collector.named(r"GET /closed/\*\*", TRACE)
+    [judge], [upstream] = collector.named("judge", TRACE), collector.named("upstream", TRACE)
+    assert request["parentSpanId"] == "00f067aa0ba902b7" and request["kind"] == 2
+    assert judge["parentSpanId"] == upstream["parentSpanId"] == request["spanId"] and upstream["kind"] == 3
+    told = attributes(request)
+    assert told["http.request.method"] == "GET" and told["http.response.status_code"] == "200" and told["http.route"] == "/closed/**"
+    moments = [int(span[key]) for span, key in (
+        (request, "startTimeUnixNano"), (judge, "startTimeUnixNano"), (judge, "endTimeUnixNano"), (upstream, "endTimeUnixNano"), (request, "endTimeUnixNano"))]
+    assert moments == sorted(moments)
+    # The upstream's own spans become parts of ours.
+    assert f"traceparent: 00-{TRACE}-{upstream['spanId']}-01\r\n".encode() in house.upstream.received[-1]
+
+    # A sign-in: the call, the step, the store and the delivery, each a part of the one before it.
+    [delivery] = collector.named("deliver sms")
+    spans = {span["spanId"]: span for span in collector.spans}
+    trace = [span for span in collector.spans if span["traceId"] == delivery["traceId"]]
+    assert {span["name"] for span in trace} >= {"POST (own)", "flow begin", "store write", "deliver sms"}
+    roots = [span for span in trace if "parentSpanId" not in span]
+    assert [span["name"] for span in roots] == ["POST (own)"]
+    assert all(span["parentSpanId"] in spans for span in trace if "parentSpanId" in span)
+    assert collector.named("flow submit") and collector.named("store read")
+
+    # Attack: whoever reads traces learns who people are, or what they typed.
+    code = next(entry["code"] for entry in house.outbox() if entry["to"] == number and entry["code"])
+    everything = b"".join(collector.bodies).decode()
+    for secret in (number, number[1:], session, code, "in-the-query", TOKEN, "ac_", "fl_"):
+        assert secret not in everything, secret
+
+
+def test_who_is_not_trusted_does_not_decide_what_is_recorded(traced):
+    house = traced("0", ' trusted_proxies = { "127.0.0.2/32" },')
+    collector = house.collector
+    forced = {"traceparent": f"00-{TRACE}-00f067aa0ba902b7-01"}
+    # Attack: a client marks each of its requests as recorded, and fills the operator's collector.
+    for _ in range(20):
+        requests.get(f"{house.url}/open/x", headers=forced, timeout=10)
+    # A proxy of ours is believed.
+    with requests.Session() as proxy:
+        proxy.mount("http://", From("127.0.0.2"))
+        assert proxy.get(f"http://127.0.0.1:{house.ports[0]}/open/x", headers={**forced, "Host": f"localhost:{house.ports[0]}"}, timeout=10).status_code == 200
+    wait_for(lambda: collector.named("upstream"), "the proxy's trace", 20)
+    assert len(collector.named(r"GET /open/\*\*", TRACE)) == 1
+
+
+def test_a_collector_that_is_down_holds_up_nobody(traced):
+    house = traced("1")
+    house.collector.status = 503
+    for _ in range(5):
+        assert requests.get(f"{house.url}/open/x", timeout=10).status_code == 200
+    dropped = lambda: "moongate_trace_spans" in metrics(house) and value(metrics(house), "moongate_trace_spans", outcome="dropped")  # noqa: E731
+    wait_for(lambda: dropped() >= 15, "the spans to be dropped", 20)
+    assert house.log.count("spans cannot be sent to the collector") == 1 and TOKEN not in house.log
+    house.collector.status = 200
+    requests.get(f"{house.url}/open/x", timeout=10)
+    wait_for(lambda: house.collector.named("upstream"), "spans again", 20)
+    # Taken out while it runs, nothing is recorded any more.
+    serving = house.policy()["active"]
+    house.edit("gateway.lua", lambda text: re.sub(r"  tracing = .*?\} \},", "  ", text))
+    house.wait_generation(serving)
+    wait_for(lambda: value(metrics(house), "moongate_trace_spans", outcome="sent"), "the count", 5)
+    before = len(house.collector.spans)
+    requests.get(f"{house.url}/open/x", timeout=10)
+    with requests.Session() as session:
+        for _ in range(20):
+            session.get(f"{house.url}/open/x", timeout=10)
+    assert len(house.collector.spans) <= before + 3
