@@ -115,7 +115,8 @@ def test_what_is_active_and_what_the_folder_says(house, number):
     assert "f.limits.send_ip.used" not in seen and "f.client.ip" not in seen
     with_address = {one["fact"] for one in json.loads(facts(number, "--ip", "127.0.0.1", "--json")[1])["facts"]}
     assert {"f.limits.send_ip.used", "f.client.ip"} <= with_address
-    assert facts(number, "--json")[1] .count('"value" : 1') == text.count('"value" : 1'), "asking charges nothing"
+    again = {one["fact"]: one["value"] for one in json.loads(facts(number, "--json")[1])["facts"]}
+    assert again["f.limits.send.used"] == 1, "asking charges nothing"
     status, text, _ = facts("nobody@example.com")
     assert status == 0 and re.search(r'^f\.email\.domain +"example\.com"', text, re.M) and re.search(r"^f\.account\.exists +false", text, re.M), text
     assert facts("nonsense")[0] == 2 and facts(number, "--ip", "x")[0] == 2 and facts(number, "--provider", "pigeon")[0] == 2

@@ -93,7 +93,7 @@ import Testing
     #expect(try await problems(folder).count == 1)
   }
 
-  /// A branch that no case takes: `check` refuses it, and a gateway that runs warns of it and goes on.
+  /// A branch that no case takes: `check` refuses it, and a gateway that runs goes on.
   @Test func aFunctionThatWouldFailIsFound() async throws {
     let folder = try scratch([
       "policies/phone_otp.lua": """
@@ -116,7 +116,6 @@ import Testing
       f.account.age is nil, f.phone.country is "IR"
       """
     #expect(refused.problems.map(\.description) == [fault])
-    let warnings = try await configuration.load().get().warnings.map(\.description)
-    #expect(warnings.contains(fault), "\(warnings)")
+    _ = try await configuration.load().get()
   }
 }

@@ -61,15 +61,14 @@ struct ConfigurationFolder: Sendable {
       let played = await play(
         loaded.cases + (providersToo ? loaded.providerCases : []), of: generation, within: providersToo ? Self.patienceOfCheck : Self.patience)
       problems += played.problems
-      let swept = FunctionSweep(generation, providers: providers)?.run() ?? (faults: [], warnings: [])
+      // A gateway in service does not wait for it, and does not refuse a change for functions that would fail for some.
+      let swept = providersToo ? FunctionSweep(generation, providers: providers)?.run() : nil
       // What a case met already is told with the case.
-      let faults = swept.faults.filter { fault in
+      problems += (swept?.faults ?? []).filter { fault in
         !problems.contains { $0.location == fault.location && $0.message.hasPrefix(fault.fault) }
       }.map(\.problem)
-      // A gateway in service goes on with functions that would fail for some: a change that mends something else must not wait for them.
-      problems += providersToo ? faults : []
       let met = Set(played.warnings.map(\.location))
-      let warnings = played.warnings + swept.warnings.filter { !met.contains($0.location) } + (providersToo ? [] : faults)
+      let warnings = played.warnings + (swept?.warnings ?? []).filter { !met.contains($0.location) }
       let warned = generation.adding(warnings: warnings)
       if problems.isEmpty { return .success(warned) }
       return .failure(
