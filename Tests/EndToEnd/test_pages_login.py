@@ -115,7 +115,8 @@ def test_2_1_countries_by_what_people_call_them(screen, language):
     search.clear()
     search.send_keys("gb")
     flag = screen.js("return getComputedStyle(document.querySelector('#country-GB .flag'), '::before').content")
-    assert flag.strip('"') == "\U0001f1ec\U0001f1e7", flag
+    # Tests have no font with flags (test_2_1_a_country_has_its_flag_or_its_letters).
+    assert flag.strip('"') in ("GB", "\U0001f1ec\U0001f1e7"), flag
     assert screen.says("#country-GB").endswith("+44")
     screen.is_sound("countries").presses("Cancel" if language == "en" else "रद्द करें", "dialog[open]").opens("/auth/login?language=en")
 
