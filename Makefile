@@ -243,7 +243,7 @@ fuzz: deps $(FUZZ_BIN)
 # The readers of what authenticators say (Plugins/Passkey), under AddressSanitizer.
 fuzz-passkey: deps
 	@mkdir -p .build-fuzz
-	@swiftc -O -sanitize=address $(addprefix Plugins/Passkey/,CBOR.swift AuthenticatorData.swift Base64URL.swift) Tests/Fuzz/Passkey/main.swift -o .build-fuzz/passkey
+	@swiftc -O -sanitize=address $(addprefix Plugins/Passkey/,CBOR.swift AuthenticatorData.swift) Sources/MoongateSDK/Base64URL.swift Tests/Fuzz/Passkey/main.swift -o .build-fuzz/passkey
 	@.build-fuzz/passkey 1000000 $(FUZZ_SEED)
 
 # What `make test` runs of it.

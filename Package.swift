@@ -150,7 +150,7 @@ let package = Package(
       ],
       exclude: ["Pages/Templates"], swiftSettings: strict, plugins: ["EmbedFiles"]),
     .target(
-      name: "MoongateMockGoogle", dependencies: [hummingbird, httpTypes, nioCore, jwt, crypto, cryptoExtras], swiftSettings: strict),
+      name: "MoongateMockGoogle", dependencies: ["MoongateSDK", hummingbird, httpTypes, nioCore, jwt, crypto, cryptoExtras], swiftSettings: strict),
     // The command, for `moongate` and for programs that have providers of their own. Its rules of import are those of `moongate`.
     .target(
       name: "MoongateCommand",
