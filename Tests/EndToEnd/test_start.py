@@ -201,6 +201,7 @@ def test_health_asks_the_gateway_that_runs(empty_house):
     empty_house.start()
     well = run("health", "--config", empty_house.config)
     assert well.returncode == 0 and well.stdout == f"The gateway at {admin} is ready.\n"
+    assert run("health", "--alive", "--admin", admin).stdout == f"The gateway at {admin} is alive.\n"
     # A mistake in a file must not make a container's health check kill a gateway that serves.
     empty_house.edit("gateway.lua", lambda text: text.replace("public_url", "publik_url", 1))
     assert run("health", "--admin", admin).returncode == 0
