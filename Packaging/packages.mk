@@ -4,7 +4,7 @@
 PACKAGE_DIR := .build-package
 PACKAGE_PRODUCTS := $(PACKAGE_DIR)/products
 PACKAGE_BIN := $(PACKAGE_DIR)/release/moongate
-PACKAGE_TOOLS := dpkg-dev binutils python3
+PACKAGE_TOOLS := dpkg-dev binutils chrpath python3
 PACKAGE_TEST_PACKAGES := lintian debootstrap man-db zsh fish curl python3-venv
 # MOONGATE_BUILT=1 takes the binary that is in $(PACKAGE_BIN) as it is.
 MOONGATE_BUILT ?=

@@ -1,5 +1,6 @@
 #!/bin/bash
-# usage: build.sh BINARY FOLDER   makes FOLDER/moongate_VERSION-1_ARCHITECTURE.deb. Wants MOONGATE_VERSION and SOURCE_DATE_EPOCH.
+# usage: build.sh BINARY FOLDER   makes FOLDER/moongate_VERSION-1_ARCHITECTURE.deb. Wants MOONGATE_VERSION and SOURCE_DATE_EPOCH; DEB_LEVEL is how hard
+# xz tries, 0 to 9.
 set -euo pipefail
 umask 022
 here=$(cd "$(dirname "$0")" && pwd) top=$(cd "$(dirname "$0")/../.." && pwd)
@@ -39,5 +40,5 @@ printf 'misc:Depends=\n' >>"$work/debian/substvars"
 for script in postinst prerm postrm; do put 755 "$here/$script" "DEBIAN/$script"; done
 (cd "$work" && dpkg-gencontrol -pmoongate -v"$version" -Tdebian/substvars -fdebian/files -Pdebian/moongate >/dev/null)
 package=$products/moongate_${version}_$architecture.deb
-dpkg-deb --root-owner-group -Zxz --build "$root" "$package" >/dev/null
+dpkg-deb --root-owner-group -Zxz -z"${DEB_LEVEL:-6}" --build "$root" "$package" >/dev/null
 echo "$package"

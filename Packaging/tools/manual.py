@@ -4,6 +4,7 @@ usage: manual.py HELP.json FOLDER VERSION DATE"""
 
 import json
 import pathlib
+import re
 import sys
 
 OPTIONS = [
@@ -25,6 +26,8 @@ FILES = [
 def roff(text):
     """Text as it is, for a line of its own or within one."""
     text = text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace("`", "\\(ga")
+    # A long example may be broken at its commas, which adds no hyphen.
+    text = re.sub(r"\S{60,}", lambda found: found[0].replace(",", ",\\:"), text)
     return "\n".join(("\\&" + line) if line.startswith(".") else line for line in text.splitlines())
 
 

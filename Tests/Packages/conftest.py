@@ -1,6 +1,8 @@
 """The packages that `make deb tarball sbom` made, and a fresh Debian to try them in."""
 
+import os
 import pathlib
+import signal
 import subprocess
 import sys
 
@@ -44,10 +46,8 @@ class FreshDebian:
             'mount --bind "/dev/$d" "$1/dev/$d"; done', 'mkdir "$1/dev/shm"']
         if read_only:
             # As a container engine does it: everything is read-only but the volume and /tmp.
-            prepare += ['mount --bind "$1" "$1"', 'mount -t tmpfs tmp "$1/tmp"', 'mount --bind "$1/var/lib/moongate" "$1/var/lib/moongate"',
-                        'mount -o remount,bind,ro "$1"']
-            # A bind of the root hides what was mounted below the old one.
-            prepare = prepare[4:5] + prepare[:4] + prepare[5:]
+            prepare = ['mount --bind "$1" "$1"', *prepare, 'mount -t tmpfs tmp "$1/tmp"', 'mount --bind "$1/var/lib/moongate" "$1/var/lib/moongate"',
+                       'mount -o remount,bind,ro "$1"']
         script = " && ".join(prepare) + ' && shift && exec "$@"'
         return ["unshare", "--mount", "--pid", "--fork", "--kill-child", "bash", "-c", script, "bash", str(self.root), *enter]
 
@@ -56,6 +56,14 @@ class FreshDebian:
         done = subprocess.run(self.command(*command, **how), capture_output=True, text=True, timeout=900, **options)
         assert status is None or done.returncode == status, f"{command}: {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done
+
+    @staticmethod
+    def end(program):
+        """Ends a program that `command` started: unshare itself takes no notice of a signal, so its child gets it. Gives the exit status back."""
+        outer = program.process.pid
+        (inner,) = pathlib.Path(f"/proc/{outer}/task/{outer}/children").read_text().split()
+        os.kill(int(inner), signal.SIGTERM)
+        return program.process.wait(30)
 
     def moongate(self, *arguments, **options):
         return self.run("moongate", *arguments, **options)
