@@ -18,7 +18,7 @@ import uuid
 # By what a licence's file begins with.
 LICENCES = [("Apache License", "Apache-2.0"), ("MIT License", "MIT"), ("Permission is hereby granted, free of charge", "MIT")]
 # Others that a package brings along: what is compiled in, and whose licence is in it.
-BUNDLED = {"swift-nio-ssl": "BoringSSL", "swift-crypto": "BoringSSL"}
+BUNDLED = {"swift-nio-ssl": "BoringSSL", "swift-crypto": "BoringSSL", "swift-nio-extras": "zlib"}
 
 
 def run(*command):
