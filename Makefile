@@ -232,10 +232,10 @@ LUA_SOURCE ?=
 FUZZ_BIN := .build-fuzz/fuzz
 FUZZ_LUA := $(filter-out %/lua.c %/luac.c %/onelua.c %/ltests.c,$(wildcard $(LUA_SOURCE)/*.c))
 
-$(FUZZ_BIN): $(wildcard Sources/CLua/*.c Sources/CLua/*.h Sources/CLua/include/*.h) Tests/Fuzz/fuzz.c $(FUZZ_LUA)
+$(FUZZ_BIN): $(wildcard Sources/CLua/*/*.c Sources/CLua/*.h Sources/CLua/include/*.h) Tests/Fuzz/fuzz.c $(FUZZ_LUA)
 	@mkdir -p $(@D)
 	$(CC) -std=gnu17 -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all -ISources/CLua/include -o $@ \
-	  Sources/CLua/*.c Tests/Fuzz/fuzz.c $(if $(FUZZ_LUA),$(FUZZ_LUA) -DLUA_USE_POSIX,-llua5.4) -lm
+	  Sources/CLua/*/*.c Tests/Fuzz/fuzz.c $(if $(FUZZ_LUA),$(FUZZ_LUA) -DLUA_USE_POSIX,-llua5.4) -lm
 
 fuzz: deps $(FUZZ_BIN)
 	@$(FUZZ_BIN) $(FUZZ_ROUNDS) $(FUZZ_SECONDS) $(FUZZ_SEED) Tests/Fuzz/corpus/*.lua

@@ -43,6 +43,9 @@ final class Script {
     var callbacks = callbacks
     guard let state = clua_new(&callbacks) else { throw NoState() }
     self.state = state
+    state.add([
+      "policy": CLUA_TAKES_NAME, "gateway": CLUA_TAKES_TABLE, "routes": CLUA_TAKES_TABLE, "any_of": CLUA_TAKES_TABLE, "env": CLUA_TAKES_TEXT,
+    ])
     facts = clua_facts_new(state)
     for (slot, path) in ["now", "phone.country", "client.ip", "client.new_device"].enumerated() {
       _ = clua_facts_add(state, facts, path, Int32(slot), false)

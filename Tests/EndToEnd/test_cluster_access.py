@@ -125,10 +125,7 @@ class Sockets(threading.Thread):
         headers = {"Authorization": f"Bearer {self.credential}"}
         async with contextlib.AsyncExitStack() as stack:
             try:
-                sockets = [
-                    await stack.enter_async_context(websockets.asyncio.client.connect(
-                        f"ws://{HOME}:{node.cluster.ports['front']}{self.path}", host="127.0.0.1", port=node.port, additional_headers=headers,
-                        ping_interval=None, close_timeout=1)) for node in self.nodes]
+                sockets = [await self.open(node, stack, headers) for node in self.nodes]
                 for socket in sockets:
                     await socket.send("x")
                     assert await socket.recv() == "x"
@@ -138,6 +135,15 @@ class Sockets(threading.Thread):
                 return
             await asyncio.to_thread(self.opened.wait, 30)
             self.closed = await asyncio.gather(*(self.end(socket) for socket in sockets))
+
+    async def open(self, node, stack, headers):
+        """Each thread of a node hears of a change by itself: one that still refuses is asked again for as long as a change may take."""
+        address = f"ws://{HOME}:{node.cluster.ports['front']}{self.path}"
+        for attempt in range(20):
+            with contextlib.suppress(*[websockets.exceptions.InvalidStatus] * (attempt < 19)):
+                return await stack.enter_async_context(websockets.asyncio.client.connect(
+                    address, host="127.0.0.1", port=node.port, additional_headers=headers, ping_interval=None, close_timeout=1))
+            await asyncio.sleep(0.05)
 
     async def end(self, socket):
         with contextlib.suppress(websockets.exceptions.ConnectionClosed, TimeoutError):

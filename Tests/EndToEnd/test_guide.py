@@ -131,7 +131,7 @@ def test_a_provider_that_verifies_by_itself(reader, driver, number):
     screen.opens("/auth/account").presses("Choose a secret phrase").at("/auth/step").presses("Choose a secret phrase").reads("Phrase")
     screen.fills('"field.phrase"', "short").presses("Continue").reads("A phrase has at least 12 characters.")
     screen.fills('"field.phrase"', "ninety-nine quiet pigeons").presses("Continue").reads("Type the phrase once more.")
-    screen.fills('"field.phrase"', "ninety-nine quiet penguins").presses("Continue").reads("The two phrases differ.")
+    screen.fills('"field.phrase"', "ninety-nine quiet penguins").presses("Continue").reads("The two phrases differ.", "Type your secret phrase.")
     screen.fills('"field.phrase"', "ninety-nine quiet pigeons").presses("Continue").reads("Type the phrase once more.")
     screen.presses("हिन्दी").reads("वाक्य एक बार फिर लिखें।").presses("English").reads("Type the phrase once more.")
     screen.fills('"field.phrase"', "ninety-nine quiet pigeons").presses("Continue").at("/auth/account")

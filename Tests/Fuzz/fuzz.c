@@ -110,6 +110,11 @@ static int hour(void *context, int64_t seconds, const char *zone, size_t zone_le
 static clua_state *new_state(int32_t *facts) {
   const clua_callbacks callbacks = {NULL, fact, hour, NULL};
   clua_state *state = clua_new(&callbacks);
+  static const clua_constructor words[] = {
+    {"policy", CLUA_TAKES_NAME}, {"routes", CLUA_TAKES_TABLE}, {"any_of", CLUA_TAKES_TABLE}, {"env", CLUA_TAKES_TEXT}, {"members", CLUA_TAKES_NOTHING},
+    {"send", CLUA_TAKES_TABLE_OR_NOTHING}, {"wait", CLUA_TAKES_TEXT_OR_TABLE},
+  };
+  if (state != NULL && clua_constructors_add(state, words, sizeof words / sizeof *words) != CLUA_OK) abort();
   if (state == NULL) return NULL;
   *facts = clua_facts_new(state);
   static const char *const paths[] = {"now", "phone.country", "client.new_device", "limits.verify.used"};

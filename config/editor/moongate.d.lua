@@ -713,13 +713,6 @@ function members() end
 ---@return moongate.Fallback
 function fallback(providers) end
 
----A number or duration that a function chooses between two bounds.
----@param lowest any
----@param highest any
----@param choose fun(f: moongate.PolicyFacts): any
----@return moongate.Vary
-function vary(lowest, highest, choose) end
-
 ---A provider that is another program, in any language.
 ---@param program moongate.Program
 ---@return moongate.Exec
@@ -769,6 +762,13 @@ function twilio(settings) end
 ---@param settings moongate.SMTP
 ---@return moongate.Delivery
 function smtp(settings) end
+
+---A number or duration that a function chooses between two bounds.
+---@param lowest any
+---@param highest any
+---@param choose fun(f: moongate.PolicyFacts): any
+---@return moongate.Vary
+function vary(lowest, highest, choose) end
 
 ---Refuses; the reason, in snake case, reaches the log and the client.
 ---@param reason string

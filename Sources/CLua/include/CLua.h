@@ -52,7 +52,7 @@ typedef enum {
   CLUA_STRING,
   CLUA_TABLE,
   CLUA_FUNCTION,
-  /// Made by a constructor such as `gateway` or `vary`; `bytes` names it.
+  /// Made by a constructor or `vary`; `bytes` names it.
   CLUA_TAGGED,
   CLUA_ALLOW,
   /// `bytes` is the reason.
@@ -114,10 +114,27 @@ typedef struct {
   int32_t line;
 } clua_node;
 
+/// What a constructor is called with.
+typedef enum {
+  CLUA_TAKES_TABLE = 0,
+  CLUA_TAKES_TEXT,
+  CLUA_TAKES_TEXT_OR_TABLE,
+  CLUA_TAKES_NOTHING,
+  CLUA_TAKES_TABLE_OR_NOTHING,
+  /// A name, and where one is wanted a table behind it: `name "title" { … }`.
+  CLUA_TAKES_NAME,
+} clua_form;
+
+/// A word that makes a tagged value. The name is copied.
+typedef struct {
+  const char *name;
+  clua_form form;
+} clua_constructor;
+
 /// Makes a state with the sandbox loaded. NULL when there is no memory.
 clua_state *clua_new(const clua_callbacks *callbacks);
-/// Adds a constructor to the globals of every script: `name { … }` makes a tagged value of this name. A global that exists keeps its meaning.
-clua_status clua_constructor_add(clua_state *state, const char *name);
+/// Adds constructors to the globals of every script: a call makes a tagged value of the name. A global that exists keeps its meaning.
+clua_status clua_constructors_add(clua_state *state, const clua_constructor *list, size_t count);
 /// Frees all of it. NULL is allowed.
 void clua_free(clua_state *state);
 

@@ -13,16 +13,28 @@ final class LuaState {
 
   let pointer: OpaquePointer
 
-  /// - Parameter constructors: names that scripts may call with a table, besides the usual ones.
+  /// - Parameter constructors: names that scripts may call with a table, besides those of the schema.
   /// - Throws: where there is no memory for it.
   init(_ callbacks: clua_callbacks = clua_callbacks(), constructors: [String] = []) throws(Failure) {
     var callbacks = callbacks
     guard let pointer = clua_new(&callbacks) else { throw Failure(kind: .memory, line: 0, message: "there is no memory for a Lua state") }
     self.pointer = pointer
-    for name in constructors {
-      let status = clua_constructor_add(pointer, name)
-      if status != CLUA_OK { throw failure(status) }
+    try add(Constructor.all.map { ($0.name, $0.form.inCLua) } + constructors.map { ($0, CLUA_TAKES_TABLE) })
+  }
+
+  private func add(_ constructors: [(name: String, form: clua_form)]) throws(Failure) {
+    let texts = constructors.map(\.name.utf8CString)
+    var end = 0
+    let starts = texts.map { text in
+      defer { end += text.count }
+      return end
     }
+    let status = Array(texts.joined()).withUnsafeBufferPointer { text in
+      guard let base = text.baseAddress else { return CLUA_OK }
+      let list = zip(constructors, starts).map { clua_constructor(name: base + $1, form: $0.form) }
+      return clua_constructors_add(pointer, list, list.count)
+    }
+    if status != CLUA_OK { throw failure(status) }
   }
 
   deinit { clua_free(pointer) }
@@ -137,5 +149,18 @@ private struct TreeReader {
       }
     }
     return table
+  }
+}
+
+extension Constructor.Form {
+  fileprivate var inCLua: clua_form {
+    switch self {
+    case .table: CLUA_TAKES_TABLE
+    case .text: CLUA_TAKES_TEXT
+    case .textOrTable: CLUA_TAKES_TEXT_OR_TABLE
+    case .nothing: CLUA_TAKES_NOTHING
+    case .tableOrNothing: CLUA_TAKES_TABLE_OR_NOTHING
+    case .name: CLUA_TAKES_NAME
+    }
   }
 }

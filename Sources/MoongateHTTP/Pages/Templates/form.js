@@ -45,10 +45,14 @@ export async function look(address = location.href) {
 
 const synced = ["disabled", "aria-invalid", "data-state", "data-code", "data-expires"];
 
+/// What a provider's step tells and asks: after a refusal it may be another round of the same page.
+const round = (root) =>
+  root.querySelector("#typed[data-way=step]") && [...root.querySelectorAll("main .subtitle, main .secret, main .codes, #typed [name]")].map((part) => part.name ?? part.textContent.trim()).join("\n");
+
 /// Brings the page up to date. What a person types into stays where it is, so that their keyboard stays too.
 /// Returns whether it was the same page; another one has taken its place as a whole.
 export function patch(page) {
-  if (page.body.dataset.page !== document.body.dataset.page) {
+  if (page.body.dataset.page !== document.body.dataset.page || round(page) !== round(document)) {
     document.title = page.title;
     document.body.dataset.page = page.body.dataset.page ?? "";
     document.querySelector("main").replaceWith(page.querySelector("main"));

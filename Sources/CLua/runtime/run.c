@@ -2,7 +2,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "internal.h"
+#include "../internal.h"
 
 // The count hook fires after so many VM instructions. Small, since one instruction may compare two long strings.
 #define GRAIN 100

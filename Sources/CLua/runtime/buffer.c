@@ -1,5 +1,5 @@
 // Strings are built in a userdata on the stack: counted by the budget, and freed by the collector when a raise cuts in.
-#include "internal.h"
+#include "../internal.h"
 
 void buffer_begin(buffer *b, lua_State *L) {
   b->L = L;

@@ -1,6 +1,6 @@
-// The words that a file is made of (`gateway`, `policy`, `vary`, …) and the decisions. Each makes an opaque value that
-// no script can change or forge; what it means is decided where the tree is read.
-#include "internal.h"
+// The words that a file is made of, which the state is given, `vary`, and the decisions. Each makes an opaque value that no script can change or forge;
+// what it means is decided where the tree is read.
+#include "../internal.h"
 
 static const char tagged_key = 0;
 
@@ -53,7 +53,7 @@ static int decide_require_also(lua_State *L) {
 
 // MARK: constructors
 
-// Upvalue 1: the name, as a light pointer to text that lives for ever.
+// Upvalue 1: the name, as a light pointer to text that lives as long as the environment.
 static int take_table(lua_State *L) {
   const char *name = lua_touserdata(L, lua_upvalueindex(1));
   if (lua_type(L, 1) != LUA_TTABLE) return raise(L, "%s takes a table, as in %s { … }", name, name);
@@ -114,28 +114,13 @@ static int vary(lua_State *L) {
   return construct(L, "vary", 3);
 }
 
-static const struct {
-  const char *name;
-  lua_CFunction function;
-} constructors[] = {
-  {"gateway", take_table}, {"routes", take_table}, {"tests", take_table},   {"any_of", take_table},
-  {"fallback", take_table},
-  {"accounts", take_table}, {"guarantees", take_table}, {"guarantee", take_title},
-  {"webhook", take_table}, {"twilio", take_table}, {"smtp", take_table},    {"outbox", take_table_or_nothing},
-  {"exec", take_table},
-  {"env", take_text},      {"file", take_text_or_table}, {"syslog", take_table_or_nothing},
-  {"otlp", take_table},
-  {"credential", take_text},
-    {"policy", take_title},  {"flow", take_title},
-  // The words of a case.
-  {"case", take_title},    {"phone", take_text},   {"email", take_text},    {"provider", take_text},
-  {"undeliverable", take_text}, {"clock", take_text}, {"token", take_text_or_table},
-  {"account", take_table}, {"client", take_table}, {"request", take_table}, {"enter", take_table},
-  {"expect", take_table},  {"wait", take_text_or_table},
-  {"send", take_table_or_nothing}, {"resend", take_table_or_nothing}, {"wrong", take_table_or_nothing},
-  {"right", take_nothing}, {"skip", take_nothing},
-  // Groups: `members()` of accounts.lua, `group "ops"` of a case.
-  {"members", take_nothing}, {"group", take_text_or_table},
+static const lua_CFunction forms[] = {
+  [CLUA_TAKES_TABLE] = take_table,
+  [CLUA_TAKES_TEXT] = take_text,
+  [CLUA_TAKES_TEXT_OR_TABLE] = take_text_or_table,
+  [CLUA_TAKES_NOTHING] = take_nothing,
+  [CLUA_TAKES_TABLE_OR_NOTHING] = take_table_or_nothing,
+  [CLUA_TAKES_NAME] = take_title,
 };
 
 void constructors_add(lua_State *L) {
@@ -146,11 +131,6 @@ void constructors_add(lua_State *L) {
     lua_rawsetp(L, LUA_REGISTRYINDEX, &tagged_key);
   }
   lua_pop(L, 1);
-  for (size_t i = 0; i < sizeof constructors / sizeof *constructors; i++) {
-    lua_pushlightuserdata(L, (void *)constructors[i].name);
-    lua_pushcclosure(L, constructors[i].function, 1);
-    lua_setfield(L, -2, constructors[i].name);
-  }
   lua_pushcfunction(L, vary);
   lua_setfield(L, -2, "vary");
   make(L, CLUA_ALLOW, "allow", 0);
@@ -161,30 +141,40 @@ void constructors_add(lua_State *L) {
   lua_setfield(L, -2, "require_also");
 }
 
-// Argument 1: the name, as a light pointer.
-static int add_constructor(lua_State *L) {
-  const char *name = lua_touserdata(L, 1);
+typedef struct {
+  const clua_constructor *list;
+  size_t count;
+} addition;
+
+// Argument 1: an `addition`, as a light pointer.
+static int add_list(lua_State *L) {
+  const addition *added = lua_touserdata(L, 1);
   const clua_state *S = state_of(L);
   const int environments[] = {S->environment, S->marked_environment};
   for (size_t i = 0; i < sizeof environments / sizeof *environments; i++) {
     lua_rawgeti(L, LUA_REGISTRYINDEX, environments[i]);
     look_through(L, -1);
-    lua_pushstring(L, name);
-    lua_pushvalue(L, -1);
-    if (lua_rawget(L, -3) == LUA_TNIL) {
-      // The key keeps the text of the light pointer alive for as long as the environment.
-      lua_pushlightuserdata(L, (void *)lua_tostring(L, -2));
-      lua_pushcclosure(L, take_table, 1);
-      lua_remove(L, -2);
-      lua_rawset(L, -3);
+    for (size_t one = 0; one < added->count; one++) {
+      lua_pushstring(L, added->list[one].name);
+      lua_pushvalue(L, -1);
+      if (lua_rawget(L, -3) == LUA_TNIL) {
+        // The key keeps the text of the light pointer alive for as long as the environment.
+        lua_pushlightuserdata(L, (void *)lua_tostring(L, -2));
+        lua_pushcclosure(L, forms[added->list[one].form], 1);
+        lua_remove(L, -2);
+        lua_rawset(L, -3);
+      } else {
+        lua_pop(L, 2);
+      }
     }
     lua_settop(L, 1);
   }
   return 0;
 }
 
-clua_status clua_constructor_add(clua_state *S, const char *name) {
-  clua_status status = run_protected(S, add_constructor, (void *)name, NULL);
+clua_status clua_constructors_add(clua_state *S, const clua_constructor *list, size_t count) {
+  addition added = {list, count};
+  clua_status status = run_protected(S, add_list, &added, NULL);
   S->settled = false;
   collect_garbage(S);
   return status;

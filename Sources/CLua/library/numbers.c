@@ -1,7 +1,7 @@
 // `math`, without randomness and without functions whose last digit differs between machines.
 #include <math.h>
 
-#include "internal.h"
+#include "../internal.h"
 
 static int push_whole(lua_State *L, lua_Number value) {
   lua_Integer whole;

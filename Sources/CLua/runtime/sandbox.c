@@ -1,7 +1,7 @@
 // What a script finds: an allow-list. Globals and libraries are read-only views; a name that is not there is an error.
 #include <stdio.h>
 
-#include "internal.h"
+#include "../internal.h"
 
 // MARK: read-only tables
 

@@ -1,5 +1,5 @@
 // `table`: every loop charges the budget before it runs.
-#include "internal.h"
+#include "../internal.h"
 
 static lua_Integer length_of(lua_State *L, int index) {
   luaL_checktype(L, index, LUA_TTABLE);

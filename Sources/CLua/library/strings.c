@@ -1,7 +1,7 @@
 // `string`: what Lua's own offers and a policy needs, with every loop charged. Letters are ASCII, whatever the locale.
 #include <stdio.h>
 
-#include "internal.h"
+#include "../internal.h"
 
 // The byte position that a Lua position means: negative ones count from the end.
 static lua_Integer position(lua_Integer at, size_t length) {

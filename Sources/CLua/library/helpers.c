@@ -3,7 +3,7 @@
 #include <arpa/inet.h>
 #include <stdio.h>
 
-#include "internal.h"
+#include "../internal.h"
 
 static int starts_with(lua_State *L) {
   size_t length, prefix_length;

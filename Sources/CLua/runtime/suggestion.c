@@ -1,7 +1,7 @@
 // "Did you mean": the nearest known name.
 #include <stdio.h>
 
-#include "internal.h"
+#include "../internal.h"
 
 #define WORD_MAX 64
 

@@ -1,7 +1,7 @@
 // From text to a tree.
 #include <stdio.h>
 
-#include "internal.h"
+#include "../internal.h"
 
 typedef struct {
   const char *source;

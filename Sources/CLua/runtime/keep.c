@@ -1,5 +1,5 @@
 // What a chunk leaves behind: its value as a flat tree, and its functions with everything they hold made harmless.
-#include "internal.h"
+#include "../internal.h"
 
 // MARK: upvalues
 

@@ -1,7 +1,7 @@
 // Facts: read-only values that are fetched from Swift one by one, when a script reads them.
 #include <stdio.h>
 
-#include "internal.h"
+#include "../internal.h"
 
 static const char facts_key = 0;
 

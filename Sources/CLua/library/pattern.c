@@ -1,7 +1,7 @@
 #define _GNU_SOURCE // memmem
 // Lua's patterns by a matcher of our own: each step of it, backtracking included, is charged, so that a pattern that
 // would run for years is killed like a loop.
-#include "internal.h"
+#include "../internal.h"
 
 #define CAPTURES_MAX 32
 #define DEPTH_OF_MATCH 200
