@@ -32,8 +32,8 @@ gzip -9nc "$top/CHANGELOG.md" >"$root/$documents/changelog.gz"
 
 # What it needs of the system is what it is linked against.
 cp "$here/control" "$work/debian/control"
-(cd "$work" && dpkg-shlibdeps -Tdebian/substvars "$root/usr/bin/moongate")
 mkdir -p "$root/DEBIAN"
+(cd "$work" && dpkg-shlibdeps -Tdebian/substvars debian/moongate/usr/bin/moongate)
 printf 'misc:Depends=\n' >>"$work/debian/substvars"
 (cd "$root" && find etc -type f -printf '/%p\n' | LC_ALL=C sort) >"$root/DEBIAN/conffiles"
 (cd "$root" && find usr lib -type f -print0 | LC_ALL=C sort -z | xargs -0 md5sum) >"$root/DEBIAN/md5sums"

@@ -113,8 +113,8 @@ def test_from_installation_to_sign_in(debian, deb, tmp_path):
             service.end()
 
 
-def test_a_read_only_root_as_user_10001(debian, tmp_path):
-    """As the container runs it: nothing but the volume and /tmp can be written, and the image's user is a number."""
+def test_a_read_only_root(debian, tmp_path):
+    """As a container runs it: nothing but the volume and /tmp can be written."""
     listen, admin = free_port(), free_port()
     debian.sh("rm -rf /srv/container; cp -r /etc/moongate /srv/container")
     configure(debian.root / "srv/container", listen, admin)
@@ -180,6 +180,15 @@ def test_remove_keeps_and_purge_deletes(debian, deb):
     # Attack: the next system user gets this one's number, and with it the secrets that `moongate init` left in /srv.
     assert debian.sh("id -u moongate").returncode == 0
     assert (debian.root / "srv/moongate/gateway.lua").exists(), "not the package's own"
+    debian.sh("dpkg -P moongate")
+
+
+def test_a_user_with_a_number_of_its_own_is_taken(debian, deb):
+    """As the Containerfile makes it: adduser would refuse a user whose number is none of the system's."""
+    debian.sh("userdel moongate; groupadd --system --gid 10001 moongate; "
+              "useradd --system --uid 10001 --gid 10001 --home-dir /var/lib/moongate --no-create-home --shell /usr/sbin/nologin moongate")
+    debian.sh(f"dpkg -i /tmp/{deb.name}")
+    assert debian.sh("stat -c %u:%g:%a /var/lib/moongate").stdout == "10001:10001:700\n"
     debian.sh("dpkg -P moongate")
 
 

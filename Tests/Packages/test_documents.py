@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 
+import compose_spec
 import kubernetes_validate
 import pytest
 import yaml
@@ -58,3 +59,12 @@ def test_a_mistake_in_a_manifest_is_found():
     document["spec"]["template"]["spec"]["containers"][0]["readynessProbe"] = {}
     with pytest.raises(kubernetes_validate.ValidationError):
         kubernetes_validate.validate(document, "1.31", strict=True)
+
+
+def test_the_compose_file():
+    text = (ROOT / "Packaging/container/compose.yaml").read_text()
+    read = compose_spec.PyCompose.from_yaml(text)
+    read.validate()
+    assert set(read.service_names()) == {"gateway", "postgres", "service", "mail"}
+    with pytest.raises(ValueError):
+        compose_spec.PyCompose.from_yaml(text.replace("read_only: true", "read_onli: true", 1)).validate()
