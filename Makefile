@@ -290,5 +290,7 @@ lint-changed:
 	@files=$$(git diff --name-only --diff-filter=d HEAD -- '*.swift'; git ls-files --others --exclude-standard -- '*.swift')
 	[ -z "$$files" ] || xargs swift format lint --strict --parallel <<<"$$files"
 
+include Packaging/packages.mk
+
 clean:
 	@swift package clean

@@ -24,6 +24,12 @@ struct AdminClient {
     tokens = gateway.allAdminTokens
   }
 
+  /// - Parameter address: of a listener that is asked what needs no token.
+  init(asking address: ListenAddress) {
+    self.address = address
+    tokens = []
+  }
+
   /// Looks at something.
   /// - Returns: nil where nothing listens.
   /// - Throws: a sentence where something does, and does not answer.
