@@ -26,7 +26,8 @@ struct RootCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "moongate", abstract: "An authentication gateway: it makes every caller prove who they are before a request reaches a service.",
     subcommands: [
-      Serve.self, Init.self, Check.self, Reload.self, Doctor.self, Policy.self, ProviderCommand.self, AccountCommand.self, GroupCommand.self,
+      Serve.self, Init.self, Check.self, Reload.self, Upgrade.self, Doctor.self, Policy.self, ProviderCommand.self, AccountCommand.self,
+      GroupCommand.self,
       LocksCommand.self,
       TokenCommand.self,
       KeysCommand.self,
