@@ -40,7 +40,7 @@ actor Upgrading {
   /// Until the program serves, after it was told to.
   private static let turn: Duration = .seconds(10)
   /// Connections of HTTP/1.1 that are idle for so long are closed once another process serves.
-  private static let idle: Duration = .seconds(5)
+  private static let idle: Duration = .seconds(15)
   private static let look: Duration = .milliseconds(250)
 
   private let parts: Parts
@@ -149,7 +149,7 @@ actor Upgrading {
       return .kept(await turn.refuse("The store does not answer (\(error))."))
     }
     await turn.say(HandedState(outbox: parts.outbox))
-    guard case .said(.serving(let generation)) = await turn.next(within: Self.turn, doing: "serve") else {
+    guard case .said(.serving(let generation)) = await turn.next(within: min(Self.turn, limit), doing: "serve") else {
       let why = await turn.refuse()
       await resume()
       return .kept(why)
