@@ -13,11 +13,11 @@ Exits with 1 where one of these does not hold. A summary is the last line.
 """
 
 import argparse
+import os
 import pathlib
 import random
 import re
 import signal
-import os
 import socket
 import subprocess
 import sys
@@ -61,7 +61,7 @@ def lock(house, phone):
 
 
 def signed_in(house, token):
-    return requests.get(f"{house.url}/home", headers={"Authorization": f"Bearer {token}"}, timeout=20, allow_redirects=False).status_code == 200
+    return house.api("GET", "/session", headers={"Authorization": f"Bearer {token}"}).status_code == 200
 
 
 def upgrades(arguments, folder):
