@@ -2,9 +2,13 @@
 Tests/Bench/upgrade.py."""
 
 import os
+import queue
 import re
 import signal
+import socket as socket_module
+import struct
 import subprocess
+import threading
 
 import pytest
 import requests
@@ -13,6 +17,7 @@ import websockets.sync.client
 from house import BIN, wait_for, wrong
 from processes import Program
 from test_http2 import routed
+from test_systemd import Notifications, listening, serve
 from test_websocket import EchoService
 from upgrades import Kept, Load, Upgraded, lives
 
@@ -202,6 +207,49 @@ def test_the_next_process_holds_nothing_else(house):
     assert "MOONGATE_UPGRADE" in environment, "what it was started with"
     for connection in kept:
         connection.close()
+
+
+def test_systemd_follows_the_process(tmp_path):
+    """On sockets that systemd holds: it hears of the new process from the old one, and from nobody but the new one afterwards."""
+    own = Upgraded(tmp_path)
+    notified = Notifications(tmp_path)
+    notified.socket.setsockopt(socket_module.SOL_SOCKET, socket_module.SO_PASSCRED, 1)
+    public, operator = listening(own.ports[0]), listening(own.ports[1])
+    own.gateway = serve(own, [("listen", public), ("admin", operator)], NOTIFY_SOCKET=notified.path, WATCHDOG_USEC="900000")
+    own.gateway.wait_line(" ready ", 90)
+    own.process = first = own.gateway.process.pid
+
+    # Read as they come, as systemd does: a socket that is full holds its senders up.
+    messages = queue.Queue()
+
+    def read():
+        while True:
+            message, credentials, _, _ = notified.socket.recvmsg(4096, 64)
+            messages.put((struct.unpack("iII", credentials[0][2])[0], dict(line.split("=", 1) for line in message.decode().split("\n"))))
+
+    threading.Thread(target=read, daemon=True).start()
+    own.upgraded()
+    while True:
+        sender, fields = messages.get(timeout=60)
+        if "MAINPID" in fields:
+            break
+    assert sender == first and fields["MAINPID"] == str(own.process) and fields["STATUS"].startswith("Serving generation"), fields
+    assert own.gateway.process.wait(30) == 0
+    beats = 0
+    while beats < 2:
+        sender, fields = messages.get(timeout=60)
+        assert sender == own.process and "STOPPING" not in fields, fields
+        beats += "WATCHDOG" in fields
+    assert requests.get(f"{own.url}/api/auth/openapi.json", timeout=10).status_code == 200
+    # A restart of the service: who comes meanwhile waits.
+    os.kill(own.process, signal.SIGTERM)
+    wait_for(lambda: not lives(own.process), "the gateway to end", 30)
+    with socket_module.create_connection(("127.0.0.1", own.ports[0]), timeout=60) as early:
+        early.sendall(b"GET /api/auth/openapi.json HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        own.gateway = serve(own, [("listen", public), ("admin", operator)])
+        assert early.recv(64).startswith(b"HTTP/1.1 200")
+    own.process = own.gateway.process.pid
+    own.stop()
 
 
 def test_no_program_is_left_behind(house, tmp_path):
