@@ -229,8 +229,13 @@ def kills(arguments, folder):
                     if lives(process):
                         os.kill(process, signal.SIGKILL)
                 begin()
-            if not signed_in(house, token):
-                problems.append(f"round {index}: the session is gone")
+            try:
+                if not signed_in(house, token):
+                    problems.append(f"round {index}: the session is gone")
+            except requests.RequestException as error:
+                states = {name: lives(process) for name, process in (("old", old), ("new", new), ("serving", house.process))}
+                problems.append(f"round {index}: nobody answers after {which} was killed, {states}: {error!r}\n{house.gateway.output[-3000:]}")
+                break
             if prober.longest > 10:
                 problems.append(f"round {index}: nobody answered for {prober.longest:.1f} s")
                 prober.longest = 0

@@ -46,7 +46,7 @@ struct Gateway {
     func differences(from gateway: GatewaySettings) -> [String] {
       [("listen", sockets.listen, gateway.listen), ("admin", sockets.admin, gateway.admin)].compactMap { name, socket, said in
         guard let socket, socket.address != said else { return nil }
-        return "`\(name)` in gateway.lua is \(said), and the socket of \(sockets.opener) listens on \(socket.address): that address holds."
+        return "`\(name)` in gateway.lua is \(said), and \(sockets.kind) listens on \(socket.address): that address holds."
       }
     }
 
@@ -56,7 +56,7 @@ struct Gateway {
       if let admin, !admin.isLoopback, gateway.allAdminTokens.isEmpty {
         let location = gateway.locations["admin"] ?? SourceLocation(file: "gateway.lua", line: 0)
         let message =
-          "other machines reach \(admin) (\(sockets.admin == nil ? "--admin" : "the socket of \(sockets.opener)")), and the admin listener does whatever it is asked: give it a token, as in "
+          "other machines reach \(admin) (\(sockets.admin == nil ? "--admin" : sockets.kind)), and the admin listener does whatever it is asked: give it a token, as in "
           + "admin = { address = \"\(gateway.admin)\", token = env \"MOONGATE_ADMIN_TOKEN\" }"
         problems.append(ConfigurationProblem(location: location, path: "admin", message: message))
       }

@@ -10,8 +10,8 @@ struct InheritedSockets {
   /// The admin listener's.
   private(set) var admin: ListeningSocket?
 
-  /// Who opened them, for sentences.
-  private(set) var opener = "systemd"
+  /// What they are, for sentences.
+  private(set) var kind = "systemd's socket"
 
   private static let variables = ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"]
   private static let most = 64
@@ -26,7 +26,7 @@ struct InheritedSockets {
     _ = try Self.address(of: admin.descriptor, name: "admin")
     self.listen = ListeningSocket(descriptor: listen.descriptor, address: listen.address)
     self.admin = ListeningSocket(descriptor: admin.descriptor, address: admin.address)
-    opener = "the process before"
+    kind = "the socket of the process before"
   }
 
   /// Takes the sockets over, and removes the variables, so that programs that this one starts do not believe that the sockets are for them.

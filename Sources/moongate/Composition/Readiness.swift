@@ -36,8 +36,12 @@ final class Readiness: Sendable {
   func isListening(_ part: Part) {
     let isLast = waiting.withLock { $0.remove(part) != nil && $0.isEmpty }
     guard isLast else { return }
-    predecessor?.say(.serving(generation: generation))
-    notifier.ready(Self.status(generation))
+    if let predecessor {
+      // That process tells the service manager, which believes no other one yet.
+      predecessor.say(.serving(generation: generation))
+    } else {
+      notifier.ready(Self.status(generation))
+    }
     logger.notice(
       "ready",
       metadata: [

@@ -40,7 +40,7 @@ actor Upgrading {
   /// Until the program serves, after it was told to.
   private static let turn: Duration = .seconds(10)
   /// Connections of HTTP/1.1 that are idle for so long are closed once another process serves.
-  private static let idle: Duration = .seconds(15)
+  private static let idle: Duration = .seconds(30)
   private static let look: Duration = .milliseconds(250)
 
   private let parts: Parts
