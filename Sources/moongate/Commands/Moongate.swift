@@ -27,7 +27,8 @@ struct RootCommand: AsyncParsableCommand {
     commandName: "moongate", abstract: "An authentication gateway: it makes every caller prove who they are before a request reaches a service.",
     version: BuildVersion.text,
     subcommands: [
-      Serve.self, Init.self, Check.self, Reload.self, Health.self, Doctor.self, Policy.self, ProviderCommand.self, AccountCommand.self,
+      Serve.self, Init.self, Check.self, Reload.self, Upgrade.self, Health.self, Doctor.self, Policy.self, ProviderCommand.self,
+      AccountCommand.self,
       GroupCommand.self,
       LocksCommand.self,
       TokenCommand.self,
