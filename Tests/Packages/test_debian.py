@@ -9,7 +9,7 @@ import time
 
 import requests
 
-from conftest import ROOT, product
+from conftest import ROOT, VERSION, product
 from mail_server import MailServer
 from processes import Program, free_port
 
@@ -59,7 +59,7 @@ def test_lintian(deb):
 
 
 def test_the_same_input_makes_the_same_package(deb, tmp_path):
-    env = {**os.environ, "SOURCE_DATE_EPOCH": "1700000000", "MOONGATE_VERSION": "0.1.0", "DEB_LEVEL": "0"}
+    env = {**os.environ, "SOURCE_DATE_EPOCH": "1700000000", "MOONGATE_VERSION": VERSION, "DEB_LEVEL": "0"}
     made = []
     for name in ("one", "two"):
         for script in ("debian/build.sh", "tools/tarball.sh"):
@@ -83,7 +83,7 @@ def test_from_installation_to_sign_in(debian, deb, tmp_path):
     assert "RUNPATH" not in subprocess.run(["readelf", "-d", debian.root / "usr/bin/moongate"], capture_output=True, text=True, check=True).stdout
     assert "swift" not in linked and "not found" not in linked
     version = debian.moongate("--version").stdout
-    assert version.startswith("moongate 0.1.0\ncommit ") and "development" not in version and re.search(r"^Swift +6\.\d+\.\d+$", version, re.M), version
+    assert version.startswith(f"moongate {VERSION}\ncommit ") and "development" not in version and re.search(r"^Swift +6\.\d+\.\d+$", version, re.M), version
     assert str(ROOT).encode() not in (debian.root / "usr/bin/moongate").read_bytes()
     # What the package ships is good as it is.
     good = debian.moongate("check", "--config", "/etc/moongate")
@@ -141,9 +141,9 @@ def later(deb, folder, change):
     root = folder / "later"
     subprocess.run(["dpkg-deb", "-R", deb, root], check=True, timeout=120)
     control = root / "DEBIAN/control"
-    control.write_text(re.sub(r"^Version: .*$", "Version: 0.1.1-1", control.read_text(), flags=re.M))
+    control.write_text(re.sub(r"^Version: .*$", f"Version: {VERSION}-2", control.read_text(), flags=re.M))
     change(root)
-    made = folder / "moongate_0.1.1-1_amd64.deb"
+    made = folder / f"moongate_{VERSION}-2_amd64.deb"
     subprocess.run(["dpkg-deb", "--root-owner-group", "-Zgzip", "-b", root, made], check=True, capture_output=True, timeout=300)
     return made
 

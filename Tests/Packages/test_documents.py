@@ -12,7 +12,7 @@ import yaml
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
-from conftest import ROOT, product
+from conftest import ROOT, VERSION, product
 
 KUBERNETES = ROOT / "Packaging/kubernetes"
 # Kinds that Kubernetes itself does not define. Their schemas are not to be had here: Tests/EndToEnd/test_packaging.py holds them together.
@@ -39,7 +39,7 @@ def test_the_list_is_the_same_each_time(tmp_path):
     seconds = subprocess.run(["date", "-u", "-d", moment, "+%s"], capture_output=True, text=True, check=True).stdout.strip()
     subprocess.run(
         [sys.executable, ROOT / "Packaging/tools/sbom.py", ROOT / ".build-package", ROOT / ".build-package/release/moongate", made], check=True, cwd=ROOT,
-        env={**os.environ, "SOURCE_DATE_EPOCH": seconds, "MOONGATE_VERSION": "0.1.0"}, timeout=120)
+        env={**os.environ, "SOURCE_DATE_EPOCH": seconds, "MOONGATE_VERSION": VERSION}, timeout=120)
     assert made.read_bytes() == first.read_bytes()
 
 
