@@ -41,7 +41,7 @@ package struct PersonFacts: Sendable {
     }
     let states = try await store.counters(limits, at: now)
     facts.limits = zip(limits, states).map { limit, state in
-      LimitFacts(name: limit.name, used: state.used, max: limit.max, lockedUntil: state.isLocked(at: now) ? state.lockedUntil : nil)
+      LimitFacts(limit, state, at: now)
     }
     return facts
   }

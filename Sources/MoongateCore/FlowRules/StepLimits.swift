@@ -88,6 +88,13 @@ extension ProviderPolicy {
   }
 }
 
+extension LimitFacts {
+  /// What a policy is told of a limit: how far it is used, and until when it is locked now.
+  init(_ limit: ResolvedLimit, _ state: CounterState, at now: Timestamp) {
+    self.init(name: limit.name, used: state.used, max: limit.max, lockedUntil: state.isLocked(at: now) ? state.lockedUntil : nil)
+  }
+}
+
 extension StepSubject {
   /// The resend timer's row: it belongs to provider and identifier, whatever the flow; a device that has passed before has its own.
   fileprivate func timerKey(by keys: KeyRing) -> [UInt8] {

@@ -130,7 +130,7 @@ extension FlowEngine {
       action == .send ? limits.send : limits.verify,
       Array(action == .send ? states.prefix(limits.send.count) : states.dropFirst(limits.send.count)))
     facts.limits = zip(limits.all, states).map { limit, state in
-      LimitFacts(name: limit.name, used: state.used, max: limit.max, lockedUntil: state.isLocked(at: request.now) ? state.lockedUntil : nil)
+      LimitFacts(limit, state, at: request.now)
     }
     let (verdict, evidence): (Verdict, PolicyEvidence?)
     do {

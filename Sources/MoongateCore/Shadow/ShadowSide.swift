@@ -70,14 +70,8 @@ final class ShadowSide {
     guard let policy = generation.policies[step.subject.provider] else {
       return ShadowAnswer("not_configured", at: SourceLocation(file: "gateway.lua", line: 0))
     }
-    let number = { [evaluator] (varying: Varying<Int>) throws(PolicyFault) in
-      if let fixed = varying.fixedValue { return fixed }
-      return try evaluator.value(of: varying, given: step.facts)
-    }
-    let duration = { [evaluator] (varying: Varying<Duration>) throws(PolicyFault) in
-      if let fixed = varying.fixedValue { return fixed }
-      return try evaluator.value(of: varying, given: step.facts)
-    }
+    let number = { [evaluator] (varying: Varying<Int>) throws(PolicyFault) in try evaluator.value(of: varying, given: step.facts) }
+    let duration = { [evaluator] (varying: Varying<Duration>) throws(PolicyFault) in try evaluator.value(of: varying, given: step.facts) }
     if step.action == .register {
       return try await charge(
         try policy.resolve(.register, for: step.subject, keys: keys, number: number, duration: duration), nil, step, policy, now)
@@ -104,7 +98,7 @@ final class ShadowSide {
     var facts = step.facts
     facts.action = step.action
     facts.limits = zip(limits.all, try await store.counters(limits.all, at: now)).map { limit, state in
-      LimitFacts(name: limit.name, used: state.used, max: limit.max, lockedUntil: state.isLocked(at: now) ? state.lockedUntil : nil)
+      LimitFacts(limit, state, at: now)
     }
     let verdict = evaluator.verdict(of: function, given: facts)
     let location = { [evaluator] in evaluator.evidence(of: function, given: facts)?.location }

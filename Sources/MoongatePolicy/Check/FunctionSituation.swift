@@ -134,6 +134,10 @@ struct FunctionSituation {
       facts.account = account(choice)
       facts.session = session(choice, at: now)
       facts.identifiers = kinds[choice[.identifier]].map { [identifier($0, choice)] } ?? []
+      // What is verified is there.
+      let kind = kinds[choice[.identifier]]
+      facts.account.isEmailVerified = facts.account.isEmailVerified && kind == .email
+      facts.account.isPhoneVerified = facts.account.isPhoneVerified && kind == .phone
     case .flow, .policy:
       facts.account = account(choice)
       facts.identifier = kinds[choice[.identifier]].map { identifier($0, choice) }

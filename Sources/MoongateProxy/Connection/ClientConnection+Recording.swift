@@ -12,11 +12,11 @@ extension ClientConnection {
     if head == nil { exchange = Exchange() }
     exchange.isOpen = true
     exchange.startedAt = began
-    let plan = loop.currentPlan()
     let isLogged = loop.proxy.accessLog != nil
-    guard isLogged || plan.tracedShare != nil else { return }
+    guard isLogged || loop.proxy.dependencies.spans.isOpen else { return }
     loggedHead.isThere = false
-    guard let head else { return }
+    let plan = loop.currentPlan()
+    guard let head, isLogged || plan.tracedShare != nil else { return }
     let bytes = head.bytes.readableBytesUInt8Span
     if isLogged { loggedHead.take(head, bytes) }
     let sampling = plan.tracedShare.map { TraceContext.Sampling(share: $0, isTrusted: isTrusted(plan)) }
