@@ -85,12 +85,13 @@ def upgrades(arguments, folder):
         script.write_text(
             'wrk.headers["Authorization"] = "Bearer ' + token + '"\n'
             "local threads = {}\nfunction setup(thread) table.insert(threads, thread) end\n"
-            "function init() wrongs = 0 end\nfunction response(status) if status ~= 200 then wrongs = wrongs + 1 end end\n"
+            "function init() wrongs = 0 first = '' end\n"
+            "function response(status, headers, body) if status ~= 200 then wrongs = wrongs + 1 first = status .. ' ' .. body end end\n"
             'function done(summary) local all = 0 for _, thread in ipairs(threads) do all = all + thread:get("wrongs") end\n'
-            'print(string.format("requests=%d wrongs=%d connect=%d read=%d write=%d timeout=%d", summary.requests, all, summary.errors.connect, '
+            'for _, thread in ipairs(threads) do print(thread:get("first")) end print(string.format("requests=%d wrongs=%d connect=%d read=%d write=%d timeout=%d", summary.requests, all, summary.errors.connect, '
             "summary.errors.read, summary.errors.write, summary.errors.timeout)) end\n")
         load = subprocess.Popen(
-            ["wrk", "-t2", "-c16", "-d3600s", "-s", str(script), f"http://localhost:{house.ports[0]}/home"], stdout=subprocess.PIPE, text=True)
+            ["wrk", "-t2", f"-c{arguments.clients}", "-d3600s", "-s", str(script), f"http://localhost:{house.ports[0]}/home"], stdout=subprocess.PIPE, text=True)
         took = []
         for index in range(arguments.upgrades):
             began = time.monotonic()
@@ -103,7 +104,7 @@ def upgrades(arguments, folder):
         counts = dict(re.findall(r"(\w+)=(\d+)", told))
         # What was on the way when wrk was told to end is nobody's failure.
         if any(int(counts.get(name, 1)) for name in ("wrongs", "connect", "read", "write", "timeout")):
-            problems.append(f"wrk: {told.strip().splitlines()[-1]}")
+            problems.append(f"wrk: {told.strip()[-1500:]}")
         for index, tunnel in enumerate(opened):
             try:
                 tunnel.send(str(index))
@@ -261,6 +262,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--upgrades", type=int, default=100)
     parser.add_argument("--sockets", type=int, default=200)
+    parser.add_argument("--clients", type=int, default=16, help="connections of wrk")
     parser.add_argument("--flows", type=int, default=50)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--window", type=float, default=1.5, help="seconds after the new process was started in which one of the two is killed")
