@@ -41,7 +41,7 @@ def home(house, token):
 
 def socket(house, token):
     return websockets.sync.client.connect(
-        f"ws://localhost:{house.ports[0]}/closed/echo", additional_headers=bearer(token), open_timeout=20, ping_interval=None)
+        f"ws://localhost:{house.ports[0]}/closed/echo", additional_headers=bearer(token), open_timeout=20, ping_interval=None).__enter__()
 
 
 def echoes(opened):
