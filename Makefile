@@ -248,7 +248,7 @@ fuzz: deps $(FUZZ_BIN)
 # The readers of what authenticators say (Plugins/Passkey), under AddressSanitizer.
 fuzz-passkey: deps
 	@mkdir -p .build-fuzz
-	@swiftc -O -sanitize=address $(addprefix Plugins/Passkey/,CBOR.swift AuthenticatorData.swift Base64URL.swift) Tests/Fuzz/Passkey/main.swift -o .build-fuzz/passkey
+	@swiftc -O -sanitize=address $(addprefix Plugins/Passkey/,CBOR.swift AuthenticatorData.swift) Sources/MoongateSDK/Base64URL.swift Tests/Fuzz/Passkey/main.swift -o .build-fuzz/passkey
 	@.build-fuzz/passkey 1000000 $(FUZZ_SEED)
 
 # What `make test` runs of it.
@@ -294,6 +294,8 @@ lint:
 lint-changed:
 	@files=$$(git diff --name-only --diff-filter=d HEAD -- '*.swift'; git ls-files --others --exclude-standard -- '*.swift')
 	[ -z "$$files" ] || xargs swift format lint --strict --parallel <<<"$$files"
+
+include Packaging/packages.mk
 
 clean:
 	@swift package clean

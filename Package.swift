@@ -80,6 +80,15 @@ let providers = [
   CompiledIn("TOTP", uses: [crypto], leavesOut: ["subject.json"]),
 ]
 
+/// What the packaging targets of the Makefile tell a build about itself, for `moongate --version`. Other builds tell nothing, so a new commit rebuilds nothing.
+let buildFacts: [CSetting] = ["MOONGATE_COMMIT", "MOONGATE_SWIFT", "MOONGATE_NIO_SSL"].compactMap { name in
+  guard let value = Context.environment[name], !value.isEmpty, value.allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber || ".-".contains($0)) })
+  else {
+    return nil
+  }
+  return .define(name, to: "\"\(value)\"")
+}
+
 let package = Package(
   name: "moongate",
   products: [
@@ -122,6 +131,9 @@ let package = Package(
       swiftSettings: strict),
     .target(name: "CSpawn"),
     .target(name: "CLinux"),
+    .target(
+      name: "CVersions", cSettings: buildFacts,
+      linkerSettings: ["lua5.4", "sqlite3", "crypto", "pq", "curl", "z", "qrencode"].map { .linkedLibrary($0) }),
     .target(name: "MoongateExec", dependencies: ["MoongateSDK", "CSpawn", logging], exclude: ["README.md"], swiftSettings: strict),
     .target(name: "CArgon2", linkerSettings: [.linkedLibrary("argon2"), .linkedLibrary("crypt")]),
     .target(name: "CLua", linkerSettings: [.linkedLibrary("lua5.4")]),
@@ -150,13 +162,13 @@ let package = Package(
       ],
       exclude: ["Pages/Templates"], swiftSettings: strict, plugins: ["EmbedFiles"]),
     .target(
-      name: "MoongateMockGoogle", dependencies: [hummingbird, httpTypes, nioCore, jwt, crypto, cryptoExtras], swiftSettings: strict),
+      name: "MoongateMockGoogle", dependencies: ["MoongateSDK", hummingbird, httpTypes, nioCore, jwt, crypto, cryptoExtras], swiftSettings: strict),
     // The command, for `moongate` and for programs that have providers of their own. Its rules of import are those of `moongate`.
     .target(
       name: "MoongateCommand",
       dependencies: [
         "MoongateSDK", "MoongateConformance", "MoongateCore", "MoongatePolicy", "MoongateStore", "MoongateDelivery", "MoongateProxy", "MoongateHTTP",
-        "MoongateMockGoogle", "MoongateExec", "CLinux", "CMalloc", jwt, arguments, lifecycle, unixSignals, logging, hummingbird,
+        "MoongateMockGoogle", "MoongateExec", "CLinux", "CMalloc", "CVersions", jwt, arguments, lifecycle, unixSignals, logging, hummingbird,
         hummingbirdCore, nioCore, nioPosix, nioSSL, metrics, tracing,
       ] + providers.map(\.dependency),
       path: "Sources/moongate", exclude: ["Main", "Templates"], swiftSettings: strict, plugins: ["EmbedFiles"]),

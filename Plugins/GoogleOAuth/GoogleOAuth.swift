@@ -66,7 +66,7 @@ public struct GoogleOAuth: FullProvider {
     ]
     // Attack: the thief's own identity, which somebody has signed this browser in to at the provider, is connected at one click. The person chooses.
     if step.flowPurpose == .join { parameters.append(("prompt", "select_account")) }
-    let address = metadata.authorization + (metadata.authorization.contains("?") ? "&" : "?") + FormText.encode(parameters)
+    let address = metadata.authorization + (metadata.authorization.contains("?") ? "&" : "?") + PercentEncoding.form(parameters)
     return .redirect(to: address, state: try attempt.sealed())
   }
 

@@ -1,5 +1,6 @@
 import Foundation
 import JWTKit
+import MoongateSDK
 
 /// An ID token that was read and not believed yet (OpenID Connect Core 1.0 section 2).
 struct IDToken: Sendable {
@@ -20,8 +21,8 @@ struct IDToken: Sendable {
   /// nil where it is no token that could be good.
   init?(_ text: String) {
     let parts = text.split(separator: ".", omittingEmptySubsequences: false)
-    guard text.utf8.count <= Self.longest, parts.count == 3, let head = Base64URL.decode(parts[0]), Base64URL.decode(parts[1]) != nil,
-      let signature = Base64URL.decode(parts[2]), !signature.isEmpty, let header = try? JSONDecoder().decode(Header.self, from: Data(head)),
+    guard text.utf8.count <= Self.longest, parts.count == 3, let head = Base64URL.decode(String(parts[0])), Base64URL.decode(String(parts[1])) != nil,
+      let signature = Base64URL.decode(String(parts[2])), !signature.isEmpty, let header = try? JSONDecoder().decode(Header.self, from: Data(head)),
       // What a header calls critical must be understood (RFC 7515 section 4.1.11), and nothing is.
       ["RS256", "ES256"].contains(header.alg), header.crit == nil
     else { return nil }

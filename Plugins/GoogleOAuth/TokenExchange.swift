@@ -24,14 +24,14 @@ struct TokenExchange {
     var headers = [(name: "Accept", value: "application/json"), (name: "Content-Type", value: "application/x-www-form-urlencoded")]
     if metadata.takesBasic {
       // Both are form-encoded first (RFC 6749 section 2.3.1).
-      let pair = FormText.escape(client.id) + ":" + FormText.escape(client.secret)
+      let pair = PercentEncoding.encode(client.id) + ":" + PercentEncoding.encode(client.secret)
       headers.append((name: "Authorization", value: "Basic " + Data(pair.utf8).base64EncodedString()))
     } else {
       fields += [("client_id", client.id), ("client_secret", client.secret)]
     }
     let answer: WebAnswer
     do {
-      answer = try await web.send(WebRequest(method: "POST", url: metadata.token, headers: headers, body: Array(FormText.encode(fields).utf8)))
+      answer = try await web.send(WebRequest(method: "POST", url: metadata.token, headers: headers, body: Array(PercentEncoding.form(fields).utf8)))
     } catch {
       throw .provider("\(metadata.token): \(error.reason)")
     }

@@ -1,5 +1,6 @@
 import Crypto
 import Foundation
+import MoongateSDK
 
 /// The answer to `navigator.credentials.get()`, judged by the steps of "Verifying an Authentication Assertion" (Web Authentication, Level 3, section 7.2). The numbers
 /// in the comments are that section's.

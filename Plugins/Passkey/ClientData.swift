@@ -1,5 +1,6 @@
 import Crypto
 import Foundation
+import MoongateSDK
 
 /// What the browser signs along: the ceremony, its challenge and where it ran (Web Authentication, Level 3, section 5.8.1).
 struct ClientData {

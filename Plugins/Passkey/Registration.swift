@@ -1,5 +1,6 @@
 import Crypto
 import Foundation
+import MoongateSDK
 
 /// The answer to `navigator.credentials.create()`, judged by the steps of "Registering a New Credential" (Web Authentication, Level 3, section 7.1). The numbers in the
 /// comments are that section's.

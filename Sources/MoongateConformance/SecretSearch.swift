@@ -1,4 +1,5 @@
 import Foundation
+import MoongateSDK
 
 /// Looks for secrets in what a provider lets out, as they are and in the dress that is no disguise: other case, reversed, hexadecimal, base64,
 /// percent-encoded, with spaces or hyphens between.
@@ -18,7 +19,7 @@ struct SecretSearch: Sendable {
       let dressed = [
         bytes, Array(bytes.reversed()), Array(Hex.text(bytes).utf8), Array(base64.utf8),
         Array(base64.replacing("+", with: "-").replacing("/", with: "_").utf8),
-        Array((secret.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? secret).utf8),
+        Array(PercentEncoding.encode(secret).utf8),
       ]
       forms.formUnion(dressed.map(Self.plain).filter { $0.count >= 4 })
       exact.formUnion(dressed.map { $0.map(Self.small) })

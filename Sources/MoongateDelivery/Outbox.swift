@@ -38,6 +38,18 @@ package final class Outbox: Messenger {
     }
   }
 
+  /// Takes over what another process kept, before anything is sent here.
+  /// - Parameter messages: oldest first.
+  package func restore(_ messages: [(at: Timestamp, message: Message)]) {
+    state.withLock { state in
+      guard state.count == 0 else { return }
+      for (at, message) in messages.suffix(Self.capacity) {
+        state.count += 1
+        state.ring.append(Entry(id: state.count, at: at, message: message))
+      }
+    }
+  }
+
   /// What is kept, newest first.
   package var entries: [Entry] {
     state.withLock { state in

@@ -66,7 +66,8 @@ package struct PublicApplication: ListeningApplication {
       responder: responder, configuration: ApplicationConfiguration(serverName: nil), eventLoopGroupProvider: .shared(eventLoops), logger: logger)
   }
 
-  package func serve(_ socket: ListeningSocket, onListening: @escaping @Sendable () async -> Void) async throws {
-    try await server(responder.serving(clock: clock, logger: logger)).serve(socket, on: eventLoops, logger: logger, onListening: onListening)
+  package func serve(_ socket: ListeningSocket, gate: AcceptGate?, onListening: @escaping @Sendable () async -> Void) async throws {
+    try await server(responder.serving(clock: clock, logger: logger)).serve(
+      socket, on: eventLoops, logger: logger, gate: gate, onListening: onListening)
   }
 }

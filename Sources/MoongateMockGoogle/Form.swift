@@ -1,3 +1,5 @@
+import MoongateSDK
+
 /// The fields of a query or a form (`application/x-www-form-urlencoded`, WHATWG URL section 5).
 struct Form: Sendable {
   private let values: [String: String]
@@ -35,21 +37,8 @@ struct Form: Sendable {
 
   /// A query of the fields that have a value.
   static func encode(_ fields: [(String, String?)]) -> String {
-    fields.compactMap { name, value in value.map { "\(name)=\(encoded($0))" } }.joined(separator: "&")
+    fields.compactMap { name, value in value.map { "\(name)=\(PercentEncoding.encode($0))" } }.joined(separator: "&")
   }
 
   private static func digit(_ byte: UInt8) -> UInt8? { Character(Unicode.Scalar(byte)).hexDigitValue.map { UInt8($0) } }
-
-  private static func encoded(_ text: String) -> String {
-    let hex = Array("0123456789ABCDEF".utf8)
-    var bytes: [UInt8] = []
-    for byte in text.utf8 {
-      if MockGoogle.isBase64URL(byte) || byte == UInt8(ascii: ".") || byte == UInt8(ascii: "~") {
-        bytes.append(byte)
-      } else {
-        bytes += [UInt8(ascii: "%"), hex[Int(byte >> 4)], hex[Int(byte & 15)]]
-      }
-    }
-    return String(decoding: bytes, as: UTF8.self)
-  }
 }

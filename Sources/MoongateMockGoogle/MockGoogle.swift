@@ -1,5 +1,6 @@
 import Crypto
 import Foundation
+import MoongateSDK
 
 /// An OpenID provider for demos and tests: it asks nobody for a password, and whoever chooses an account is that person.
 ///
@@ -67,7 +68,7 @@ package actor MockGoogle {
   }
 
   /// 256 bits that nobody guesses.
-  func token() -> String { Data(random(32)).base64URL }
+  func token() -> String { Base64URL.encode(random(32)) }
 
   func client(_ id: String?) -> Client? { clients().first { $0.id == id } }
 
@@ -110,12 +111,5 @@ struct Remembered<Value: Sendable>: Sendable {
   mutating func remove(_ key: String) {
     guard values.removeValue(forKey: key) != nil else { return }
     order.removeAll { $0 == key }
-  }
-}
-
-extension Data {
-  /// RFC 4648 section 5, without padding.
-  var base64URL: String {
-    base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
   }
 }

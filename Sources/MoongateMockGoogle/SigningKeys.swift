@@ -1,6 +1,7 @@
 import CryptoExtras
 import Foundation
 import JWTKit
+import MoongateSDK
 
 /// What the provider signs with, and what it publishes (RFC 7517). RS256, as Google does it.
 struct SigningKeys: Sendable {
@@ -16,7 +17,8 @@ struct SigningKeys: Sendable {
 
     func published() throws -> PublishedKey {
       let numbers = try key.publicKey.getKeyPrimitives()
-      return PublishedKey(kty: "RSA", use: "sig", alg: "RS256", kid: id, n: numbers.modulus.base64URL, e: numbers.publicExponent.base64URL)
+      let (modulus, exponent) = (Base64URL.encode(numbers.modulus), Base64URL.encode(numbers.publicExponent))
+      return PublishedKey(kty: "RSA", use: "sig", alg: "RS256", kid: id, n: modulus, e: exponent)
     }
   }
 

@@ -1,5 +1,6 @@
 import Crypto
 import Foundation
+import MoongateSDK
 
 /// What an access token opens: userinfo, and nothing else.
 struct AccessToken: Sendable {
@@ -80,7 +81,7 @@ extension MockGoogle {
     guard now() < grant.expiresAt else { throw TokenProblem.badGrant("the code has expired") }
     guard fields["redirect_uri"] == grant.request.redirect else { throw TokenProblem.badGrant("redirect_uri is not that of the code") }
     guard let verifier = fields["code_verifier"], (43...128).contains(verifier.utf8.count),
-      Data(SHA256.hash(data: Data(verifier.utf8))).base64URL == grant.request.challenge
+      Base64URL.encode(SHA256.hash(data: Data(verifier.utf8))) == grant.request.challenge
     else {
       // Attack: a code that was stolen on its way, tried with one verifier after the other.
       grants.remove(code)

@@ -70,7 +70,9 @@ package final class Proxy: Sendable {
   let ownPrefixes: [String]
   let accessLog: AccessLog?
   let upstreamFailures: UpstreamFailureLog
+  let trust = CacheTrust()
   private let connections = Atomic<Int>(0)
+  private let idleNanoseconds = Atomic<Int64>(250_000_000)
   private let loops = Mutex<[ObjectIdentifier: NIOLoopBound<ProxyLoop>]>([:])
 
   /// - Parameters:
@@ -149,6 +151,25 @@ package final class Proxy: Sendable {
     let bound = NIOLoopBound(made, eventLoop: eventLoop)
     loops.withLock { $0[id] = bound }
     return made
+  }
+
+  /// How long a connection of HTTP/1.1 without a request stays open once the listener shuts down. The next request on it is answered, and told that
+  /// it is the last one.
+  ///
+  /// A connection that is closed in the moment in which its client sends a request loses that request.
+  package var idleWhileDraining: Duration {
+    get { .nanoseconds(idleNanoseconds.load(ordering: .relaxed)) }
+    set { idleNanoseconds.store(newValue.wholeNanoseconds, ordering: .relaxed) }
+  }
+
+  /// Whether event loops may answer from memory who is signed in. Where they may not, each request asks the store.
+  /// - Parameter isTrusted: false while another process, which this one does not hear of at once, serves from the store.
+  package func trustCaches(_ isTrusted: Bool) async {
+    // What was remembered meanwhile may be out of date.
+    if isTrusted { await forget(SessionChanges(latest: 0, tokens: [], accounts: [], isIncomplete: true)) }
+    trust.set(isTrusted)
+    // A request that an event loop is at has looked already.
+    if !isTrusted { await forget(SessionChanges(latest: 0, tokens: [], accounts: [], isIncomplete: true)) }
   }
 
   /// Forgets sessions that this process has ended or changed. Returns when every event loop has: a request that is decoded after that asks the

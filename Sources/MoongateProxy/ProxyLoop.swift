@@ -36,8 +36,8 @@ final class ProxyLoop {
     self.proxy = proxy
     self.eventLoop = eventLoop
     traceIDs = TraceIDs(from: proxy.dependencies.random)
-    sessions = SessionCache(eventLoop: eventLoop, remembersDead: true)
-    tokens = TokenCache(proxy.dependencies.tokens, eventLoop: eventLoop)
+    sessions = SessionCache(eventLoop: eventLoop, remembersDead: true, trust: proxy.trust)
+    tokens = TokenCache(proxy.dependencies.tokens, eventLoop: eventLoop, trust: proxy.trust)
     let bound = NIOLoopBound(WeakReference(self), eventLoop: eventLoop)
     ticker = eventLoop.scheduleRepeatedTask(initialDelay: Self.tick, delay: Self.tick) { task in
       guard let loop = bound.value.loop else { return task.cancel() }

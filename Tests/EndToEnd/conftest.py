@@ -102,6 +102,7 @@ LONG = {
     "test_pages_looks": 3, "test_languages": 3, "test_presentations": 2, "test_passkey": 2, "test_pages_site": 1, "test_presentations_steps": 1, "test_reload": 1,
     "test_pages_pin": 1, "test_pages_account": 1, "test_pages_code": 1, "test_attack_floods": 1, "test_description": 1, "test_postgres": 1,
     "test_pages_login": 1, "test_safe_configuration": 1, "test_start": 1, "test_exec": 1, "test_pages_layout": 1,
+    "test_upgrade": 1,
 }
 
 

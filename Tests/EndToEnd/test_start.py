@@ -71,7 +71,7 @@ def test_check_tells_every_problem(empty_house):
 @pytest.mark.parametrize(
     "arguments, status",
     [(["check", "--config", "/no/such/folder"], 2), (["serve", "--config", "/no/such/folder"], 2), (["check", "--nonsense"], 2), (["nonsense"], 2),
-     (["version"], 0), (["--help"], 0)])
+     (["version"], 0), (["--version"], 0), (["--help"], 0), (["health", "--admin", "nonsense"], 2)])
 def test_exit_statuses(arguments, status):
     assert run(*arguments).returncode == status
 
@@ -192,3 +192,26 @@ def test_what_needs_a_restart_is_said(house):
     house.wait_generation(before)
     wait_for(lambda: re.search(r"gateway\.lua:\d+: admin: .*started again", house.gateway.output), "the word that it needs a restart")
     assert requests.get(f"{house.admin}/healthz", timeout=10).status_code == 200
+
+
+def test_health_asks_the_gateway_that_runs(empty_house):
+    admin = f"127.0.0.1:{empty_house.ports[1]}"
+    ill = run("health", "--admin", admin)
+    assert ill.returncode == 1 and ill.stderr == f"moongate: No gateway listens at {admin}.\n"
+    empty_house.start()
+    well = run("health", "--config", empty_house.config)
+    assert well.returncode == 0 and well.stdout == f"The gateway at {admin} is ready.\n"
+    assert run("health", "--alive", "--admin", admin).stdout == f"The gateway at {admin} is alive.\n"
+    # A mistake in a file must not make a container's health check kill a gateway that serves.
+    empty_house.edit("gateway.lua", lambda text: text.replace("public_url", "publik_url", 1))
+    assert run("health", "--admin", admin).returncode == 0
+    assert run("health", "--config", empty_house.config).returncode == 1
+
+
+def test_health_of_a_listener_that_is_no_gateway():
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        address = f"127.0.0.1:{other.getsockname()[1]}"
+        told = run("health", "--admin", address)
+    assert told.returncode == 1 and told.stderr == f"moongate: What listens at {address} does not answer.\n"

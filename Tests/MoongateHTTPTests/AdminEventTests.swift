@@ -97,7 +97,7 @@ import Testing
 /// `openapi.json` of the admin listener. That real answers are as it says is checked on every answer of every test that asks the listener.
 @Suite struct AdminDescriptionTests {
   static let calls: Set<String> = [
-    "get /healthz", "get /readyz", "get /metrics", "get /policy", "get /policy/values", "post /policy/reload", "post /policy/shadow",
+    "get /healthz", "get /readyz", "get /metrics", "get /policy", "get /policy/values", "post /policy/reload", "post /upgrade", "post /policy/shadow",
     "post /policy/shadow/promote", "delete /policy/shadow", "get /locks", "delete /locks/{name}", "get /accounts",
     "get /accounts/{name}", "delete /accounts/{name}", "get /accounts/{name}/sessions", "delete /accounts/{name}/sessions",
     "get /accounts/{name}/export", "post /accounts/{name}/lock", "post /accounts/{name}/unlock", "post /accounts/{name}/disable",

@@ -44,7 +44,7 @@ import Testing
   }
 
   static let calls: [(HTTPRequest.Method, String)] = [
-    (.get, "/policy"), (.post, "/policy/reload"), (.get, "/metrics"), (.get, "/locks"), (.delete, "/locks/x"), (.get, "/events"),
+    (.get, "/policy"), (.post, "/policy/reload"), (.post, "/upgrade"), (.get, "/metrics"), (.get, "/locks"), (.delete, "/locks/x"), (.get, "/events"),
     (.get, "/decisions/dc_x"),
     (.get, "/outbox"), (.get, "/accounts"), (.delete, "/accounts/ac_x"), (.post, "/accounts/ac_x/lock"),
   ]
@@ -172,7 +172,8 @@ import Testing
     let now = gateway.clock.now()
     _ = try await gateway.store.apply([.createAccount(Account(id: "ac_1", createdAt: now, lastSeenAt: now))], at: now)
     let acts: [(HTTPRequest.Method, String, AuditEvent.Kind)] = [
-      (.post, "/policy/reload", .reloadRequested), (.post, "/accounts/ac_1/lock", .accountLocked), (.post, "/accounts/ac_1/unlock", .accountUnlocked),
+      (.post, "/policy/reload", .reloadRequested), (.post, "/upgrade", .upgradeRequested), (.post, "/accounts/ac_1/lock", .accountLocked),
+      (.post, "/accounts/ac_1/unlock", .accountUnlocked),
       (.post, "/accounts/ac_1/disable", .accountDisabled), (.delete, "/accounts/ac_1/sessions", .sessionEnded),
       (.get, "/accounts/ac_1/export", .accountExported), (.delete, "/accounts/ac_1", .accountDeleted),
     ]

@@ -156,7 +156,7 @@ final class Browser {
   /// Posts fields to a path, and goes where a redirect leads as long as that is one of the gateway's own pages.
   @discardableResult
   func post(_ path: String, _ fields: [String: String]) async throws -> Answer {
-    let body = fields.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value.queryEncoded)" }.joined(separator: "&")
+    let body = fields.sorted { $0.key < $1.key }.map { "\($0.key)=\(PercentEncoding.encode($0.value))" }.joined(separator: "&")
     let headers = [("Accept", "text/html"), ("Origin", origin), ("Content-Type", "application/x-www-form-urlencoded")] + cookieHeader
     return keep(try await client.send(.post, path, headers: headers, body: body), path)
   }

@@ -86,7 +86,7 @@ private final class Vendor: FullProvider, WebhookReceiver {
   @Test func formOfAnotherSiteSignsIn() async throws {
     try await run { (client, vendor) async throws in
       let (browser, state) = try await away(client)
-      let user = "{\"name\":\"Asha\"}".queryEncoded
+      let user = PercentEncoding.encode("{\"name\":\"Asha\"}")
       let posted = try await post(client, "state=\(state)&code=grant&user=\(user)&is_admin=1")
       let address = try #require(posted.header("Location"))
       #expect(posted.status == 303 && address.hasPrefix("/auth/callback/vendor?state=") && !address.contains("grant") && !address.contains("Asha"))

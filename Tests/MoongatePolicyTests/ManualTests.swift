@@ -128,6 +128,28 @@ import Testing
     #expect(try Self.recipe("Only one country").makeEvaluator().verdict(of: Self.send, given: facts) == verdict)
   }
 
+  @Test(arguments: [
+    ("asha@example.com", false, Verdict.allow), ("asha@example.org", false, .deny("wrong_domain")),
+    ("asha@example.com.example.org", false, .deny("wrong_domain")),
+    ("asha@example.org", true, .allow),
+  ])
+  func onlyOneEmailDomain(_ address: String, _ exists: Bool, _ password: Verdict) throws {
+    let facts = Facts.test {
+      $0.identifier = Identifier(kind: .email, value: address, display: "", attributes: ["domain": String(address.split(separator: "@")[1])])
+      $0.account = AccountFacts(exists: exists, id: exists ? "ac_1" : nil)
+    }
+    for example in Self.examples where example.heading == "Only one email domain" {
+      guard case .success(let generation) = try Self.folder(example).load(ShippedProviders.all.map(\.descriptor)) else {
+        Issue.record("\(example) is refused")
+        continue
+      }
+      let isPassword = example.file == "policies/password.lua"
+      let sent: Verdict = address.hasSuffix("@example.com") ? .allow : .deny("wrong_domain")
+      let function = FunctionName(isPassword ? "policies/password.verify" : "policies/email_code.send")
+      #expect(try generation.makeEvaluator().verdict(of: function, given: facts) == (isPassword ? password : sent), "\(example)")
+    }
+  }
+
   @Test(arguments: [(true, true, true), (true, false, false), (false, true, false)])
   func aSecondFactorForNewDevices(_ isNew: Bool, _ isVerified: Bool, _ applies: Bool) throws {
     let facts = Facts.test {

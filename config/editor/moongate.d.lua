@@ -42,6 +42,7 @@
 ---@field languages? string[] the languages of pages and messages, such as { "en", "hi" }
 ---@field risk_budget? string a probability, such as "0.1% per 30d"
 ---@field limits? moongate.ConnectionLimits bounds on connections
+---@field drain? moongate.Duration how long open connections may finish at the end, such as "30s" (default: "10s")
 ---@field audit? moongate.AuditSink[] where copies of the audit trail go, as in { file { path = "data/audit.log" } }
 ---@field tracing? moongate.Tracing where spans of requests go, as in otlp { url = "http://127.0.0.1:4318" }
 ---@field gate? moongate.Gate what a reload must not change, as in { replay = "24h", most_flips = "0.5%" }

@@ -1,3 +1,4 @@
+import MoongateSDK
 import Testing
 
 @testable import Passkey

@@ -44,8 +44,15 @@ package struct GatewaySettings: Sendable {
   package var corsOrigins: [String]
   /// For how long browsers are told to use https alone (RFC 6797), where `publicURL` is https; nil: they are not told.
   package var hsts: Duration?
+  /// How long connections may finish when the gateway ends or hands over to another process: requests, WebSockets and event streams.
+  package var drain = GatewaySettings.usualDrain
   /// Where each setting stands, by its path (`providers.phone_otp.sms`), for problems that are found later.
   package var locations: [String: SourceLocation]
+
+  /// Of `drain`, where nothing is said.
+  package static let usualDrain: Duration = .seconds(10)
+  /// The values that `drain` may have.
+  package static let drains: ClosedRange<Duration> = .seconds(1)...(.seconds(3_600))
 
   /// Of `hsts`, where nothing is said: a year.
   package static let usualHSTS: Duration = .seconds(365 * 86_400)

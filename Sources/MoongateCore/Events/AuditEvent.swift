@@ -80,6 +80,9 @@ package struct AuditEvent: Sendable, Equatable, Codable {
     case shadowBegun = "shadow_begun"
     case shadowPromoted = "shadow_promoted"
     case shadowEnded = "shadow_ended"
+    /// An operator had the program started again in this one's place (`moongate upgrade`), and what became of it.
+    case upgradeRequested = "upgrade_requested"
+    case upgradeEnded = "upgrade_ended"
     /// A page tells what only the browser knows (`client-events`); its name is in the detail.
     case client
 

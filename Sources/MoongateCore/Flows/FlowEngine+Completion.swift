@@ -351,7 +351,7 @@ extension FlowEngine {
   private func destination(_ record: FlowRecord, isNew: Bool) -> String {
     guard isNew else { return record.returnTo ?? record.next.returning }
     guard let returnTo = record.returnTo else { return record.next.new }
-    return record.next.new + (record.next.new.contains("?") ? "&" : "?") + "return_to=" + returnTo.queryEncoded
+    return record.next.new + (record.next.new.contains("?") ? "&" : "?") + "return_to=" + PercentEncoding.encode(returnTo)
   }
 }
 
@@ -368,22 +368,5 @@ extension RequestContext {
     case .tokenNameTaken, .tooManyTokens: refusal(.denied)
     case .tokenGone: refusal(.notFound)
     }
-  }
-}
-
-extension String {
-  /// As a value in a query: everything but RFC 3986's unreserved characters is percent-encoded.
-  package var queryEncoded: String {
-    let hex = Array("0123456789ABCDEF".utf8)
-    var encoded: [UInt8] = []
-    for byte in utf8 {
-      switch byte {
-      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"),
-        UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "~"):
-        encoded.append(byte)
-      default: encoded += [UInt8(ascii: "%"), hex[Int(byte >> 4)], hex[Int(byte & 15)]]
-      }
-    }
-    return String(decoding: encoded, as: UTF8.self)
   }
 }

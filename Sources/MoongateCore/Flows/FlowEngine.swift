@@ -18,12 +18,11 @@ package struct FlowEngine: Sendable {
   let logger: Logger
   let policyFaults: PolicyFaultLog
   let shadow: PolicyShadow?
-  let pending = PendingFlows()
+  let pending: PendingFlows
   let deliveries = BackgroundDeliveries()
   /// What calls of providers have come to, for `/metrics`.
   package let providerMetrics = ProviderMetrics()
   package let sendMetrics = SendMetrics()
-  private let sharesFlows: Bool
   /// Those that messages can be in.
   let languages: any MessageLanguages
   /// Those who wait for tries before theirs to be settled.
@@ -56,7 +55,7 @@ package struct FlowEngine: Sendable {
     self.audit = audit
     self.logger = logger
     self.policyFaults = policyFaults ?? PolicyFaultLog(logger: logger, clock: clock)
-    self.sharesFlows = sharesFlows
+    pending = PendingFlows(isShared: sharesFlows)
     self.shadow = shadow
     self.languages = languages
   }
@@ -72,10 +71,10 @@ package struct FlowEngine: Sendable {
     await answer(client, flow: nil) { request throws(FlowError) in
       let id = FlowID(from: random)
       let machine = try await draft(name, id: id, returnTo: returnTo, browser: browser, app: app, request)
-      // Any gateway of the store may begin it.
-      if sharesFlows { return try await store(machine, [], id: id, request) }
-      pending.put(
+      let isKept = pending.put(
         machine.record, from: client.address.countingKey, at: request.now, within: request.generation.gateway.connectionLimits.flows)
+      // Any gateway of the store may begin it.
+      guard isKept else { return try await store(machine, [], id: id, request) }
       return try await view(of: machine.record, id: id, request)
     }
   }
@@ -184,7 +183,10 @@ extension FlowEngine {
     if let shadow, shadow.isOn { request.watch = RequestWatch() }
     defer { if let shadow, let watch = request.watch { shadow.take(watch, RequestDecision(decision: client.decision, at: now)) } }
     do {
-      return .success(try await traced("flow \(call.prefix { $0 != "(" })") { () async throws(FlowError) in try await body(request) })
+      return .success(
+        try await traced("flow \(call.prefix { $0 != "(" })") { () async throws(FlowError) in
+          try await working(with: flow) { () async throws(FlowError) in try await body(request) }
+        })
     } catch {
       var detail = request.notes.lines
       detail["generation"] = request.generation.id

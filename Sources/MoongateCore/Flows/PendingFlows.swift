@@ -16,20 +16,45 @@ final class PendingFlows: Sendable {
     var order: [[UInt8]: [TokenHash]] = [:]
     /// All flows, oldest first; those taken out since are skipped.
     var age: [TokenHash] = []
+    var sharing: Sharing
+    /// How many requests work with a flow now.
+    var inUse: [TokenHash: Int] = [:]
 
     mutating func remove(_ id: TokenHash) { if let gone = flows.removeValue(forKey: id) { bytes -= gone.bytes } }
   }
 
-  private let mostPerAddress: Int
-  private let state = Mutex(State())
+  /// Whether another process may begin what this one creates.
+  private enum Sharing {
+    /// No: flows wait here.
+    case own
+    /// Flows are being stored; these requests wait for that.
+    case moving([CheckedContinuation<Void, Never>])
+    /// Yes: flows are stored from their creation on.
+    case shared
+  }
 
-  init(mostPerAddress: Int = FlowBound.perAddress) { self.mostPerAddress = mostPerAddress }
+  /// So many flows are stored in one transaction.
+  private static let batch = 200
+
+  private let mostPerAddress: Int
+  private let isAlwaysShared: Bool
+  private let state: Mutex<State>
+
+  /// - Parameter isShared: whether flows are never kept here.
+  init(mostPerAddress: Int = FlowBound.perAddress, isShared: Bool = false) {
+    self.mostPerAddress = mostPerAddress
+    isAlwaysShared = isShared
+    state = Mutex(State(sharing: isShared ? .shared : .own))
+  }
 
   /// - Parameters:
   ///   - address: whose flow it is (`ClientAddress.countingKey`).
   ///   - bound: of all flows here.
-  func put(_ record: FlowRecord, from address: [UInt8], at now: Timestamp, within bound: FlowBound = FlowBound()) {
+  /// - Returns: false if flows are shared: the caller stores it.
+  @discardableResult
+  func put(_ record: FlowRecord, from address: [UInt8], at now: Timestamp, within bound: FlowBound = FlowBound()) -> Bool {
     state.withLock { state in
+      guard case .own = state.sharing else { return false }
       if state.flows[record.id] == nil {
         state.order[address, default: []].append(record.id)
         state.age.append(record.id)
@@ -44,7 +69,81 @@ final class PendingFlows: Sendable {
       }
       let isFull = !bound.holds(count: state.flows.count, bytes: state.bytes)
       if isFull || state.age.count > bound.count + bound.count / 4 { sweep(&state, within: bound, at: now) }
+      return true
     }
+  }
+
+  // MARK: sharing
+
+  /// A request begins to work with a flow. Waits while flows are being stored.
+  func enter(_ id: TokenHash) async {
+    while true {
+      let isMoving = state.withLock { state in
+        if case .moving = state.sharing { return true }
+        state.inUse[id, default: 0] += 1
+        return false
+      }
+      guard isMoving else { return }
+      await withCheckedContinuation { continuation in
+        let isOver = state.withLock { state in
+          guard case .moving(let waiting) = state.sharing else { return true }
+          state.sharing = .moving(waiting + [continuation])
+          return false
+        }
+        if isOver { continuation.resume() }
+      }
+    }
+  }
+
+  /// The request that entered ends.
+  /// - Returns: the flow if it still waits here and has to be stored, because flows are shared since.
+  func leave(_ id: TokenHash) -> FlowRecord? {
+    state.withLock { state in
+      let left = state.inUse[id, default: 1] - 1
+      state.inUse[id] = left > 0 ? left : nil
+      guard left <= 0, case .shared = state.sharing else { return nil }
+      return state.flows[id]?.record
+    }
+  }
+
+  /// Stores all flows that wait here, and those that are created from now on: another process may then begin them. A flow that a request works with
+  /// is stored when that request ends (`leave`).
+  ///
+  /// Attack: a request that began with a flow in memory writes it over what another process has made of it meanwhile. It may not be in both places.
+  /// - Parameter store: stores some of them.
+  /// - Throws: what `store` throws. Flows wait here as before, but for those that were stored.
+  func share<Fault: Error>(_ store: ([FlowRecord]) async throws(Fault) -> Void) async throws(Fault) {
+    guard !isAlwaysShared else { return }
+    let ids = state.withLock { state in
+      state.sharing = .moving([])
+      return state.flows.keys.filter { state.inUse[$0] == nil }
+    }
+    do throws(Fault) {
+      var rest = ids[...]
+      while !rest.isEmpty {
+        let batch = rest.prefix(Self.batch)
+        rest = rest.dropFirst(batch.count)
+        let records = state.withLock { state in batch.compactMap { state.flows[$0]?.record } }
+        try await store(records)
+        state.withLock { state in for record in records { state.remove(record.id) } }
+      }
+    } catch {
+      end(.own)
+      throw error
+    }
+    end(.shared)
+  }
+
+  /// Keeps flows in memory again until they are begun.
+  func keepAgain() { if !isAlwaysShared { end(.own) } }
+
+  private func end(_ sharing: Sharing) {
+    let waiting = state.withLock { state -> [CheckedContinuation<Void, Never>] in
+      defer { state.sharing = sharing }
+      guard case .moving(let waiting) = state.sharing else { return [] }
+      return waiting
+    }
+    for continuation in waiting { continuation.resume() }
   }
 
   /// Changes a flow that waits here; one that was taken out meanwhile stays out.

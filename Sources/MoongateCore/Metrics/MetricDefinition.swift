@@ -40,7 +40,9 @@ extension MetricDefinition {
   package static let auditLagSeconds = MetricDefinition(
     "moongate_audit_lag_seconds", .gauge, labels: ["sink"],
     "Age of the oldest event of the audit trail that a sink does not have yet.")
-  package static let buildInfo = MetricDefinition("moongate_build_info", .gauge, labels: ["version"], "The version of this program; always 1.")
+  package static let buildInfo = MetricDefinition(
+    "moongate_build_info", .gauge, labels: ["version", "commit", "swift"],
+    "The version of this program, and the commit and the Swift compiler that it was built from; always 1.")
   package static let candidateProblems = MetricDefinition(
     "moongate_candidate_problems", .gauge,
     "Problems of the candidate that was refused last; 0 when there is none.")

@@ -1,5 +1,6 @@
 import Crypto
 import Foundation
+import MoongateSDK
 
 /// All keys that follow from one master key.
 struct DerivedKeys: Sendable {

@@ -1,3 +1,5 @@
+import MoongateSDK
+
 /// The master keys of an installation, the oldest first: what a key file holds.
 ///
 /// A file holds either one key, whatever bytes it has, or a ring, a line each: `former NAME KEY` and `retired NAME REST`, then `current NAME KEY`, then

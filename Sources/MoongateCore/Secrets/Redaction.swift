@@ -1,3 +1,5 @@
+import MoongateSDK
+
 /// Keeps what a person sent, and other secrets of a step, out of what is written about it.
 ///
 /// Attack: a provider's log line, or the text of an error that it throws (a decoder's, say), holds the code that was typed, and whoever reads
@@ -21,7 +23,7 @@ struct Redaction: Sendable {
       let bytes = Self.folded(text)
       // As typed, without the spaces and hyphens that people put into codes and numbers, and as a link would hold it.
       let trimmed = Array(bytes.drop { $0 <= 0x20 }.reversed().drop { $0 <= 0x20 }.reversed())
-      let encoded = Self.folded(String(decoding: trimmed, as: UTF8.self).queryEncoded)
+      let encoded = Self.folded(PercentEncoding.encode(String(decoding: trimmed, as: UTF8.self)))
       all.formUnion([bytes, trimmed, bytes.filter(Self.isWord), encoded])
     }
     return all.filter { !$0.isEmpty }.sorted { $0.count > $1.count }

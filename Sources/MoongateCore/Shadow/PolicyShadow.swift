@@ -31,13 +31,18 @@ package final class PolicyShadow: Sendable {
     var folder = ""
     var since = Timestamp(milliseconds: 0)
     var by: String?
-    var against = ""
     var acts: [WatchedAct] = []
     var requests: [WatchedAct] = []
     var dropped: [String: Int] = [:]
+    var failure: String?
+  }
+
+  /// What was found. It has a lock of its own: the thread that compares has little priority, and while it holds one nobody who serves may wait for it.
+  private struct Findings {
+    var run = 0
+    var against = ""
     var tally = ShadowTally()
     var restarts = 0
-    var failure: String?
   }
 
   /// Some 2 KiB each.
@@ -53,6 +58,7 @@ package final class PolicyShadow: Sendable {
   private let random: any RandomSource
   private let makeStore: @Sendable () throws -> any Store
   private let state = Mutex(State())
+  private let findings = Mutex(Findings())
   private let on = Atomic(false)
   /// How many requests wait, for whoever asks without a lock.
   private let waiting = Atomic(0)
@@ -73,15 +79,14 @@ package final class PolicyShadow: Sendable {
 
   /// nil where no candidate looks on.
   package var status: Status? {
-    state.withLock { state in
-      guard let candidate = state.candidate else { return nil }
-      var dropped = state.dropped
-      let requests = droppedRequests.load(ordering: .relaxed)
-      if requests > 0 { dropped["request"] = requests }
-      return Status(
-        candidate: candidate, folder: state.folder, since: state.since, by: state.by, against: state.against, tally: state.tally, dropped: dropped,
-        restarts: state.restarts, failure: state.failure)
-    }
+    let (state, found) = (state.withLock { $0 }, findings.withLock { $0 })
+    guard let candidate = state.candidate, found.run == state.run else { return nil }
+    var dropped = state.dropped
+    let requests = droppedRequests.load(ordering: .relaxed)
+    if requests > 0 { dropped["request"] = requests }
+    return Status(
+      candidate: candidate, folder: state.folder, since: state.since, by: state.by, against: found.against, tally: found.tally, dropped: dropped,
+      restarts: found.restarts, failure: state.failure)
   }
 
   /// Lets a candidate look on, in place of the one that does.
@@ -92,7 +97,7 @@ package final class PolicyShadow: Sendable {
       state.folder = folder
       state.since = now
       state.by = by
-      state.against = generations.current.id
+      findings.withLock { $0 = Findings(run: state.run, against: generations.current.id) }
     }
     waiting.store(0, ordering: .relaxed)
     droppedRequests.store(0, ordering: .relaxed)
@@ -161,12 +166,12 @@ package final class PolicyShadow: Sendable {
   /// Compares what waits.
   /// - Returns: whether anything waited.
   func look(_ run: Int? = nil, _ judge: inout ShadowJudge?) async -> Bool {
-    let (candidate, acts) = state.withLock { state -> ((any PolicyGeneration)?, [WatchedAct]) in
-      if let run, state.run != run { return (nil, []) }
-      let acts = state.acts + state.requests
-      (state.acts, state.requests) = ([], [])
-      return (state.candidate, acts)
+    let (began, candidate, steps, requests) = state.withLock { state -> (Int, (any PolicyGeneration)?, [WatchedAct], [WatchedAct]) in
+      if let run, state.run != run { return (state.run, nil, [], []) }
+      defer { (state.acts, state.requests) = ([], []) }
+      return (state.run, state.candidate, state.acts, state.requests)
     }
+    let acts = steps + requests
     waiting.store(0, ordering: .relaxed)
     guard let candidate else { return false }
     let active = generations.current
@@ -177,10 +182,10 @@ package final class PolicyShadow: Sendable {
     if judge?.active.generation.id != active.id {
       do {
         judge = try ShadowJudge(active: side(active), candidate: side(candidate))
-        state.withLock { state in
-          guard state.against != active.id else { return }
+        findings.withLock { found in
+          guard found.run == began, found.against != active.id else { return }
           // Another generation serves: what was seen before is of the one before.
-          (state.against, state.tally) = (active.id, ShadowTally())
+          (found.against, found.tally) = (active.id, ShadowTally())
         }
       } catch {
         fail("its functions or counters cannot be made: \(error)")
@@ -191,10 +196,10 @@ package final class PolicyShadow: Sendable {
       guard isOn, let current = judge else { return false }
       do {
         let answers = try await current.answers(to: act)
-        state.withLock { state in
-          guard state.candidate?.id == candidate.id else { return }
-          state.tally.note(act, answers.active, answers.candidate)
-          state.restarts = current.candidate.restarts
+        findings.withLock { found in
+          guard found.run == began else { return }
+          found.tally.note(act, answers.active, answers.candidate)
+          found.restarts = current.candidate.restarts
         }
       } catch {
         fail("its counters failed: \(error)")

@@ -1,3 +1,5 @@
+import MoongateSDK
+
 /// What an operator does to service tokens: by `moongate token` and by the admin listener alike. Each act is one transaction with its line in the audit
 /// trail, and is seen by every gateway of the store within a second.
 package struct ServiceTokens: Sendable {

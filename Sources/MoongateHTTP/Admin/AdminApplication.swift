@@ -26,6 +26,7 @@ package struct AdminApplication: ListeningApplication {
   ///   - resetFactor: removes a factor of an account.
   ///   - suggestion: what follows a word that is not known, such as "; did you mean `kind`?".
   ///   - shadow: what lets a candidate look on.
+  ///   - upgrade: starts the program again in this process's place.
   ///   - metrics: what other parts have counted.
   package init(
     store: any Store, accounts: AccountAdministration, tokens: ServiceTokens, generations: ActiveGeneration, audit: AuditTrail,
@@ -37,7 +38,9 @@ package struct AdminApplication: ListeningApplication {
     reload: @escaping @Sendable (_ isForced: Bool) async -> [ConfigurationProblem],
     outbox: @escaping @Sendable () -> [OutboxEntry],
     resetFactor: @escaping FactorResetting, suggestion: @escaping @Sendable (_ word: String, _ known: [String]) -> String = { _, _ in "" },
-    shadow: ShadowControl = .none, metrics: @escaping @Sendable () async -> [MetricFamily] = { [] }
+    shadow: ShadowControl = .none,
+    upgrade: @escaping @Sendable (_ within: Duration) async -> UpgradeOutcome = { _ in .kept("This gateway cannot be upgraded while it runs.") },
+    metrics: @escaping @Sendable () async -> [MetricFamily] = { [] }
   ) {
     let address = address ?? generations.current.gateway.admin
     self.clock = clock
@@ -55,6 +58,9 @@ package struct AdminApplication: ListeningApplication {
       AccountCalls(desk: accounts, clock: clock, entrance: entrance, suggestion: suggestion, reset: resetFactor).endpoints,
       GroupCalls(desk: accounts, entrance: entrance).endpoints, TokenCalls(tokens: tokens, entrance: entrance).endpoints,
       OutboxCalls(entries: outbox, pages: pages).endpoints,
+      UpgradeCalls(
+        upgrade: upgrade, acts: OperatorActs(audit: audit, clock: clock, entrance: entrance), suggestion: suggestion
+      ).endpoints,
     ]
     let endpoints = calls + [AdminDescription(describing: calls.flatMap { $0 }).endpoints, pages.endpoints]
     responder = GatewayResponder(
@@ -71,8 +77,8 @@ package struct AdminApplication: ListeningApplication {
       responder: responder, configuration: ApplicationConfiguration(serverName: nil), eventLoopGroupProvider: .shared(eventLoops), logger: logger)
   }
 
-  package func serve(_ socket: ListeningSocket, onListening: @escaping @Sendable () async -> Void) async throws {
+  package func serve(_ socket: ListeningSocket, gate: AcceptGate?, onListening: @escaping @Sendable () async -> Void) async throws {
     try await HTTP1Channel(responder: responder.serving(clock: clock, logger: logger)).serve(
-      socket, on: eventLoops, logger: logger, onListening: onListening)
+      socket, on: eventLoops, logger: logger, gate: gate, onListening: onListening)
   }
 }

@@ -17,7 +17,7 @@ struct AdminQuery: Sendable {
     self.exchange = exchange
     self.suggestion = suggestion
     for name in fields.names where !known.contains(name) {
-      throw exchange.refusal(.badRequest, detail: "There is no parameter `\(name)`\(suggestion(name, known)).", field: name)
+      throw exchange.refusal(.badRequest, detail: Self.missing("parameter `\(name)`", suggestion(name, known)), field: name)
     }
   }
 
@@ -45,7 +45,7 @@ struct AdminQuery: Sendable {
     for word in text.split(separator: ",", omittingEmptySubsequences: false).map(String.init) {
       guard let kind = AuditEvent.Kind(rawValue: word) else {
         let known = AuditEvent.Kind.allCases.map(\.rawValue).sorted()
-        throw refusal(name, "There is no kind of event `\(word)`\(suggestion(word, known)).")
+        throw refusal(name, Self.missing("kind of event `\(word)`", suggestion(word, known)))
       }
       kinds.insert(kind)
     }
@@ -66,6 +66,11 @@ struct AdminQuery: Sendable {
     guard let text = fields[name] else { return false }
     guard text == "1" else { throw refusal(name, "`\(name)` is 1, or is left out.") }
     return true
+  }
+
+  /// A suggestion that is a question ends the sentence.
+  private static func missing(_ what: String, _ suggestion: String) -> String {
+    "There is no \(what)\(suggestion)" + (suggestion.hasSuffix("?") ? "" : ".")
   }
 
   private func refusal(_ name: String, _ detail: String) -> Refusal { exchange.refusal(.badRequest, detail: detail, field: name) }

@@ -55,18 +55,9 @@ struct PolicyCalls: Sendable {
     problems.isEmpty ? .json(status) : .json(.members(["problems": .problems(problems)]), status: .unprocessableContent)
   }
 
-  /// Records what an operator asks for, by the name of the token, or the one that the call gives where none is asked for.
-  ///
-  /// Attack: whoever holds one token acts in the name of another. The token's own name stands; what the call says besides is kept beside it.
-  /// - Returns: the name.
   @discardableResult
   private func note(_ kind: AuditEvent.Kind, _ query: AdminQuery, _ detail: [String: String], _ exchange: Exchange) -> String? {
-    let holder = entrance.identity(exchange)
-    let claimed = query["as"].flatMap { $0.isEmpty ? nil : OperatorIdentity(name: $0, tool: holder.tool, address: holder.address) }
-    var detail = detail.merging((holder.name == nil ? claimed ?? holder : holder).detail) { $1 }
-    if holder.name != nil { detail["as"] = claimed?.name }
-    audit.record(AuditEvent(id: exchange.decision, at: clock.now(), kind: kind, address: holder.address, detail: detail))
-    return detail["operator"]
+    OperatorActs(audit: audit, clock: clock, entrance: entrance).note(kind, query, detail, exchange)
   }
 
   private var status: JSONValue {

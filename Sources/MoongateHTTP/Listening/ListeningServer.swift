@@ -17,6 +17,8 @@ struct ListeningServer<Child: ServerChildChannel>: Service {
   let child: Child
   let eventLoops: any EventLoopGroup
   let logger: Logger
+  /// Stops and continues accepting; nil: nobody does.
+  var gate: AcceptGate?
   /// Called once connections are accepted.
   let onListening: @Sendable () async -> Void
 
@@ -25,6 +27,10 @@ struct ListeningServer<Child: ServerChildChannel>: Service {
   func run() async throws {
     let quiescing = ServerQuiescingHelper(group: eventLoops)
     let channel = try await accepting(quiescing)
+    gate?.attach(channel.channel) { [socket] in
+      socket.release()
+      quiescing.initiateShutdown(promise: nil)
+    }
     await withGracefulShutdownHandler {
       await onListening()
       await serve(channel)
@@ -38,8 +44,9 @@ struct ListeningServer<Child: ServerChildChannel>: Service {
     let descriptor = try socket.duplicate()
     return try await ServerBootstrap(group: eventLoops)
       .childChannelOption(ChannelOptions.allowRemoteHalfClosure, value: true)
-      .serverChannelInitializer { channel in
+      .serverChannelInitializer { [gate] channel in
         channel.eventLoop.makeCompletedFuture {
+          if let gate { try channel.pipeline.syncOperations.addHandler(AcceptGateHandler(gate)) }
           try channel.pipeline.syncOperations.addHandler(quiescing.makeServerChannelHandler(channel: channel))
         }
       }
@@ -77,16 +84,19 @@ extension GatewayResponder {
 /// What answers the requests of a listener.
 package protocol ListeningApplication: Sendable {
   /// Serves the connections of a socket until the shutdown.
-  /// - Parameter onListening: called once connections are accepted.
+  /// - Parameters:
+  ///   - gate: stops and continues accepting.
+  ///   - onListening: called once connections are accepted.
   /// - Throws: if it cannot accept on the socket.
-  func serve(_ socket: ListeningSocket, onListening: @escaping @Sendable () async -> Void) async throws
+  func serve(_ socket: ListeningSocket, gate: AcceptGate?, onListening: @escaping @Sendable () async -> Void) async throws
 }
 
 extension ServerChildChannel {
   /// Serves the connections of a socket in this way.
   func serve(
-    _ socket: ListeningSocket, on eventLoops: any EventLoopGroup, logger: Logger, onListening: @escaping @Sendable () async -> Void
+    _ socket: ListeningSocket, on eventLoops: any EventLoopGroup, logger: Logger, gate: AcceptGate? = nil,
+    onListening: @escaping @Sendable () async -> Void
   ) async throws {
-    try await ListeningServer(socket: socket, child: self, eventLoops: eventLoops, logger: logger, onListening: onListening).run()
+    try await ListeningServer(socket: socket, child: self, eventLoops: eventLoops, logger: logger, gate: gate, onListening: onListening).run()
   }
 }

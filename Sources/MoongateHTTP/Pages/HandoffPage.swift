@@ -2,6 +2,7 @@ import HTTPTypes
 import Hummingbird
 import MoongateCore
 import MoongateProxy
+import MoongateSDK
 
 /// `/auth/handoff`: takes a sign-in over to a further root domain (`domains` in gateway.lua), by redirects alone.
 ///

@@ -1,4 +1,5 @@
 import MoongateCore
+import MoongateSDK
 
 /// The fields of a form or of a query (`application/x-www-form-urlencoded`, WHATWG URL section 5.1), read strictly.
 struct FormFields: Sendable, Equatable {
@@ -49,7 +50,7 @@ struct FormFields: Sendable, Equatable {
 
   /// An address with a query of the fields that have a value.
   static func address(_ path: String, _ fields: KeyValuePairs<String, String?>) -> String {
-    let query = fields.compactMap { name, value in value.map { "\(name)=\($0.queryEncoded)" } }
+    let query = fields.compactMap { name, value in value.map { "\(name)=\(PercentEncoding.encode($0))" } }
     return query.isEmpty ? path : "\(path)?\(query.joined(separator: "&"))"
   }
 }

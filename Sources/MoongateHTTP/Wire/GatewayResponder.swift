@@ -1,6 +1,7 @@
 import HTTPTypes
 import Hummingbird
 import MoongateCore
+import MoongateSDK
 import Tracing
 
 /// Answers requests to the gateway's own addresses: finds the endpoint, finds out who asks, and turns refusals into answers.

@@ -32,6 +32,7 @@ struct GatewayReader {
     let hsts = readHSTS(reader)
     let audit = reader.take("audit").map { AuditReader(folder: folder, secrets: secrets, problems: problems).read($0, "audit") }
     let tracing = reader.said("tracing").flatMap { TracingReader(folder: folder, secrets: secrets, problems: problems).read($0, "tracing") }
+    let drain = readDrain(reader)
     let gate = reader.take("gate").flatMap { GateReader(problems: problems).read($0) }
     if let publicURL, !publicURL.isSecure, !publicURL.isLoopback, let node = reader.said("public_url") {
       problems.warn(node.location, "public_url", "codes, PINs and cookies would travel unencrypted: use https outside this machine")
@@ -49,6 +50,7 @@ struct GatewayReader {
     settings.audit = audit ?? []
     settings.tracing = tracing
     settings.gate = gate
+    settings.drain = drain
     return settings
   }
 
@@ -183,6 +185,15 @@ struct GatewayReader {
       problems.add(node.location, "brand.\(name)", "\"\(link)\" must begin with https://")
     }
     return brand
+  }
+
+  private func readDrain(_ reader: TableReader) -> Duration {
+    let usual = GatewaySettings.usualDrain
+    guard let node = reader.take("drain"), let drain = Field.duration(node, "drain", problems) else { return usual }
+    if GatewaySettings.drains.contains(drain) { return drain }
+    let extreme = drain < GatewaySettings.drains.lowerBound ? "too short" : "too long"
+    problems.add(node.location, "drain", "\"\(drain.asWritten)\" is \(extreme): from \"1s\" to \"1h\"")
+    return usual
   }
 
   private func readLanguages(_ reader: TableReader) -> [String] {

@@ -215,7 +215,8 @@ struct RouteReader {
       }
       return .passed(name, within: within)
     }
-    if let node = table.said("within"), within != nil {
+    // A `passed` that cannot be read has been told already.
+    if let node = table.said("within"), within != nil, table.said("passed") == nil {
       problems.add(node.location, table.path("within"), "counts from when a provider was passed: say which, with `passed`")
     }
     return verified == true ? .emailVerified : nil

@@ -25,6 +25,7 @@ extension TableShape {
       .optional("languages", "string[]", "the languages of pages and messages, such as { \"en\", \"hi\" }"),
       .optional("risk_budget", "string", "a probability, such as \"0.1% per 30d\""),
       .optional("limits", "moongate.ConnectionLimits", "bounds on connections"),
+      .optional("drain", "moongate.Duration", "how long open connections may finish at the end, such as \"30s\"", .text("10s")),
       .optional("audit", "moongate.AuditSink[]", "where copies of the audit trail go, as in { file { path = \"data/audit.log\" } }"),
       .optional("tracing", "moongate.Tracing", "where spans of requests go, as in otlp { url = \"http://127.0.0.1:4318\" }"),
       .optional("gate", "moongate.Gate", "what a reload must not change, as in { replay = \"24h\", most_flips = \"0.5%\" }"),

@@ -48,8 +48,9 @@ extension ClientConnection {
         self.upstream?.flush()
       case .failure(let error):
         target.failed(at: self.loop.now)
-        if case .connectTimeout? = error as? ChannelError { self.exchange.hasTimedOut = true }
-        self.exchange.tried += 1
+        let isSlow = if case .connectTimeout? = error as? ChannelError { true } else { false }
+        if isSlow { self.exchange.hasTimedOut = true }
+        self.passOver(target, isSlow ? .timeout : .unreachable, route)
         self.attempt()
       }
     }
@@ -67,8 +68,10 @@ extension ClientConnection {
   }
 
   private func upstreamNames(_ route: RoutePlan) -> String {
-    route.route.upstreams.map { "\($0.isSecure ? "https" : "http")://\($0.host):\($0.port)" }.joined(separator: " ")
+    route.route.upstreams.map(Self.name).joined(separator: " ")
   }
+
+  private static func name(of upstream: Upstream) -> String { "\(upstream.isSecure ? "https" : "http")://\(upstream.host):\(upstream.port)" }
 
   // MARK: the request's body
 
@@ -239,10 +242,17 @@ extension ClientConnection {
         // It may have been closed before the request reached it: once more, on a connection of its own.
         exchange.needsFreshConnection = true
       } else {
-        exchange.tried += 1
+        passOver(connection.target, .closed, route)
       }
       attempt()
     }
+  }
+
+  /// The next target is asked in place of this one. The log says so: people are served, and nobody would notice that one is dead.
+  private func passOver(_ target: UpstreamTarget, _ cause: UpstreamFailureLog.Cause, _ route: RoutePlan) {
+    exchange.tried += 1
+    guard exchange.tried < route.targets.count else { return }
+    loop.proxy.upstreamFailures.passedOver(cause, upstream: Self.name(of: target.upstream), route: loop.numbers.label(route.place))
   }
 
   /// Refuses a request that no upstream answered, counts it, and logs it.

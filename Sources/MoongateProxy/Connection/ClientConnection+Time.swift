@@ -14,7 +14,8 @@ extension ClientConnection {
     switch phase {
     case .reading:
       if input.readableBytes == 0 || !takesAnswer {
-        if now - lastActivity >= Self.idleTime { context?.close(promise: nil) }
+        let most = isQuiescing ? min(Self.idleTime, .nanoseconds(loop.proxy.idleWhileDraining.wholeNanoseconds)) : Self.idleTime
+        if now - lastActivity >= most { context?.close(promise: nil) }
       } else if now - began >= Self.headTime {
         beginRecord(nil)
         exchange.requestIsDone = true

@@ -187,8 +187,8 @@ package final class ClientConnection: ChannelDuplexHandler {
     switch event {
     case let event as ChannelEvent where event == .inputClosed: inputEnded(context)
     case is ChannelShouldQuiesceEvent:
+      // What is idle is closed in a moment (`checkTime`): its client may be sending a request now.
       isQuiescing = true
-      if phase == .reading, input.readableBytes == 0 { context.close(promise: nil) }
     default: context.fireUserInboundEventTriggered(event)
     }
   }
@@ -328,7 +328,7 @@ package final class ClientConnection: ChannelDuplexHandler {
     exchange.upstreamHead = ByteBuffer()
     context?.flush()
     guard phase != .closed else { return }
-    if exchange.closesAfter || isQuiescing || inputHasEnded && input.readableBytes == 0 {
+    if exchange.closesAfter || inputHasEnded && input.readableBytes == 0 {
       if input.readableBytes == 0, exchange.requestIsDone {
         phase = .lingering
         closeWhenWritten()

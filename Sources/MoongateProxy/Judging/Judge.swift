@@ -135,22 +135,3 @@ struct Judge {
     return (isHome ? "" : plan.issuer) + page + "?" + about + "return_to=" + PercentEncoding.encode(back)
   }
 }
-
-/// Percent-encoding of text that stands in a query (RFC 3986 section 2.1).
-enum PercentEncoding {
-  private static let digits = Array("0123456789ABCDEF".utf8)
-
-  /// Everything but unreserved characters is encoded.
-  static func encode(_ text: String) -> String {
-    var out: [UInt8] = []
-    out.reserveCapacity(text.utf8.count * 2)
-    for byte in text.utf8 {
-      if ByteClass.isDigit(byte) || (byte | 0x20) &- 0x61 < 26 || byte == 0x2d || byte == 0x2e || byte == 0x5f || byte == 0x7e {
-        out.append(byte)
-      } else {
-        out += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-      }
-    }
-    return String(decoding: out, as: UTF8.self)
-  }
-}

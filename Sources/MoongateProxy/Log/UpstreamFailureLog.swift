@@ -23,6 +23,8 @@ final class UpstreamFailureLog: Sendable {
   private struct Key: Hashable {
     let upstream: String
     let cause: Cause
+    /// Whether another upstream of the route was asked in its place.
+    var isPassedOver = false
   }
 
   private let logger: Logger
@@ -45,11 +47,21 @@ final class UpstreamFailureLog: Sendable {
     logger.error("an upstream failed", metadata: metadata)
   }
 
+  /// Another upstream of the route is asked in place of this one.
+  func passedOver(_ cause: Cause, upstream: String, route: String) {
+    let key = Key(upstream: upstream, cause: cause, isPassedOver: true)
+    guard let unsaid = lines.admit(key, key, at: clock.now()) else { return }
+    var metadata: Logger.Metadata = ["upstream": "\(upstream)", "route": "\(route)", "reason": "\(cause.words)"]
+    if unsaid > 0 { metadata["suppressed"] = "\(unsaid)" }
+    logger.warning("an upstream was passed over, and another one is asked", metadata: metadata)
+  }
+
   /// Tells how many requests failed in minutes that are over.
   func tellSuppressed() {
     for (key, count) in lines.takeOver(at: clock.now()) {
-      logger.error(
-        "an upstream went on failing", metadata: ["upstream": "\(key.upstream)", "reason": "\(key.cause.words)", "suppressed": "\(count)"])
+      logger.log(
+        level: key.isPassedOver ? .warning : .error, key.isPassedOver ? "an upstream went on being passed over" : "an upstream went on failing",
+        metadata: ["upstream": "\(key.upstream)", "reason": "\(key.cause.words)", "suppressed": "\(count)"])
     }
   }
 }

@@ -35,6 +35,7 @@ final class SessionCache {
   private static let mostWaiting = 1024
 
   private let eventLoop: any EventLoop
+  private let trust: CacheTrust
   /// Whether what is not there is remembered. A wrong token is not: each time that it comes, it is counted.
   private let remembersDead: Bool
   private var live: [SessionKey: CachedSession] = [:]
@@ -65,8 +66,9 @@ final class SessionCache {
     }
   }
 
-  init(eventLoop: any EventLoop, remembersDead: Bool) {
+  init(eventLoop: any EventLoop, remembersDead: Bool, trust: CacheTrust = CacheTrust()) {
     self.eventLoop = eventLoop
+    self.trust = trust
     self.remembersDead = remembersDead
   }
 
@@ -79,6 +81,7 @@ final class SessionCache {
 
   /// What is remembered. Does not wait.
   func known(_ key: SessionKey, now: Timestamp) -> Answer {
+    guard trust.isGiven else { return .unknown }
     if let session = live[key] {
       if session.isLive(at: now) {
         counted.live += 1
@@ -106,7 +109,7 @@ final class SessionCache {
     counted.asked += 1
     waiting += 1
     // Attack: a request that begins after a sign-out joins a question from before it, and is answered that the session lives.
-    if let question = asking[key], question.asked ?? changes == changes {
+    if let question = asking[key], question.asked ?? changes == changes, trust.isGiven || question.asked == nil {
       question.callbacks.append(callback)
       return
     }

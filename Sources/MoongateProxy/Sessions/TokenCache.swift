@@ -16,9 +16,9 @@ final class TokenCache {
   private let directory: AccessTokenDirectory?
   private var uses: [TokenUse] = []
 
-  init(_ directory: AccessTokenDirectory?, eventLoop: any EventLoop) {
+  init(_ directory: AccessTokenDirectory?, eventLoop: any EventLoop, trust: CacheTrust = CacheTrust()) {
     self.directory = directory
-    cache = SessionCache(eventLoop: eventLoop, remembersDead: false)
+    cache = SessionCache(eventLoop: eventLoop, remembersDead: false, trust: trust)
   }
 
   /// What is known of a token without asking. A locked address is told so whether its token is right or wrong.

@@ -13,6 +13,7 @@ final class TLSEntrance: ChannelInboundHandler, RemovableChannelHandler {
   private let inner: @Sendable (any Channel) throws -> Void
   private var late: Scheduled<Void>?
   private var admission: Admission?
+  private var isQuiescing = false
 
   init(loop: ProxyLoop, inner: @escaping @Sendable (any Channel) throws -> Void) {
     self.loop = loop
@@ -49,8 +50,8 @@ final class TLSEntrance: ChannelInboundHandler, RemovableChannelHandler {
 
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
     if let event = event as? TLSUserEvent, case .handshakeCompleted(let agreed) = event { return enter(context, agreed) }
-    // Nothing has been asked for yet.
-    if event is ChannelShouldQuiesceEvent { return context.close(promise: nil) }
+    // Who has begun a handshake has a request to send: it is answered, as the only one.
+    if event is ChannelShouldQuiesceEvent { isQuiescing = true }
     context.fireUserInboundEventTriggered(event)
   }
 
@@ -73,6 +74,7 @@ final class TLSEntrance: ChannelInboundHandler, RemovableChannelHandler {
     } catch {
       return context.close(promise: nil)
     }
+    if isQuiescing { context.fireUserInboundEventTriggered(ChannelShouldQuiesceEvent()) }
     // What was added stands behind this handler, and is given all that follows.
     context.pipeline.syncOperations.removeHandler(context: context, promise: nil)
   }

@@ -1,5 +1,6 @@
 import Foundation
 import MoongateCore
+import MoongateSDK
 
 extension StoreCopier {
   /// What a restored backup was.

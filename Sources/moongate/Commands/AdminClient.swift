@@ -1,5 +1,6 @@
 import Foundation
 import MoongateCore
+import MoongateSDK
 import NIOCore
 import NIOPosix
 
@@ -23,6 +24,12 @@ struct AdminClient {
     tokens = gateway.allAdminTokens
   }
 
+  /// - Parameter address: of a listener that is asked what needs no token.
+  init(asking address: ListenAddress) {
+    self.address = address
+    tokens = []
+  }
+
   /// Looks at something.
   /// - Returns: nil where nothing listens.
   /// - Throws: a sentence where something does, and does not answer.
@@ -37,7 +44,7 @@ struct AdminClient {
   func act(
     _ method: String, _ path: String, query: [(name: String, value: String)] = [], fields: [String: String]? = nil, within patience: Duration
   ) async throws(StartProblem) -> Answer {
-    let pairs = query.map { "\($0.name)=\($0.value.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? "")" }.joined(separator: "&")
+    let pairs = PercentEncoding.form(query.map { ($0.name, $0.value) })
     let body = fields.flatMap { try? JSONEncoder().encode($0) }
     let token = tokens.first { $0.role == .act } ?? tokens.first
     guard let answer = try await ask(method, pairs.isEmpty ? path : "\(path)?\(pairs)", body, by: token, within: patience) else {

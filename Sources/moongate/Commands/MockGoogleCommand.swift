@@ -4,6 +4,7 @@ import Hummingbird
 import Logging
 import MoongateCore
 import MoongateMockGoogle
+import MoongateSDK
 
 /// `moongate mock-google`: the mock provider alone, for gateways and other clients under test.
 struct MockGoogleCommand: AsyncParsableCommand {

@@ -25,8 +25,11 @@ public enum Moongate {
 struct RootCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "moongate", abstract: "An authentication gateway: it makes every caller prove who they are before a request reaches a service.",
+    version: BuildVersion.text,
     subcommands: [
-      Serve.self, Init.self, Check.self, Reload.self, Doctor.self, Policy.self, ProviderCommand.self, AccountCommand.self, GroupCommand.self,
+      Serve.self, Init.self, Check.self, Reload.self, Upgrade.self, Health.self, Doctor.self, Policy.self, ProviderCommand.self,
+      AccountCommand.self,
+      GroupCommand.self,
       LocksCommand.self,
       TokenCommand.self,
       KeysCommand.self,

@@ -1,5 +1,6 @@
 import ArgumentParser
 import CoreMetrics
+import Foundation
 import Logging
 import MoongateCore
 import MoongateProxy
@@ -12,7 +13,8 @@ struct Serve: AsyncParsableCommand {
     discussion: """
       Logs on standard error, at the level that MOONGATE_LOG names (trace, debug, info, notice, warning or error; notice if it names none). \
       MOONGATE_ACCESS_LOG=stdout, or a file, has a line of JSON for each request of the public listener. \
-      SIGHUP reads the configuration again and opens the access log anew; SIGTERM and SIGINT let requests at work end, for 10 seconds at most. \
+      SIGHUP reads the configuration again and opens the access log anew; SIGTERM and SIGINT let connections finish, for as long as `drain` in \
+      gateway.lua says. SIGUSR2 starts the program again in this process's place (moongate upgrade). \
       Under systemd it tells when it serves (NOTIFY_SOCKET) and that it is alive (WATCHDOG_USEC), and takes sockets named listen and admin (LISTEN_FDS).
       """)
 
@@ -21,7 +23,21 @@ struct Serve: AsyncParsableCommand {
   @Option(help: "The admin listener's address, likewise.") var admin: String?
 
   func run() async throws {
-    let sockets = try InheritedSockets.take()
+    // Before it is trapped it would end the process.
+    signal(SIGUSR2, SIG_IGN)
+    _ = ProgramCall.own
+    let predecessor = try Predecessor.take()
+    let inherited = try InheritedSockets.take()
+    do {
+      try await serve(on: predecessor?.sockets ?? inherited, after: predecessor)
+    } catch {
+      let sentence = (error as? StartProblem)?.sentence ?? "\(error)"
+      predecessor?.say(.failed(sentence))
+      throw error
+    }
+  }
+
+  private func serve(on sockets: InheritedSockets, after predecessor: Predecessor?) async throws {
     let folder = try configuration.checked()
     let level = try Logger.Level.fromEnvironment()
     LoggingSystem.bootstrap { label in LineLog(label: label, level: level) }
@@ -33,7 +49,10 @@ struct Serve: AsyncParsableCommand {
     let places = Gateway.Places(listen: try address(listen, "--listen"), admin: try address(admin, "--admin"), sockets: sockets)
     let notifier = ServiceNotifier()
     do {
-      try await Gateway(folder: folder, places: places, metrics: metrics, notifier: notifier, spans: spans, logger: Logger(label: "serve")).run()
+      try await Gateway(
+        folder: folder, places: places, metrics: metrics, notifier: notifier, predecessor: predecessor, spans: spans,
+        logger: Logger(label: "serve")
+      ).run()
     } catch let problem as StartProblem {
       notifier.status(problem.sentence)
       throw problem

@@ -1,11 +1,8 @@
 import ArgumentParser
 
-/// `moongate version`
+/// `moongate version`, which prints what `moongate --version` prints.
 struct Version: ParsableCommand {
-  static let configuration = CommandConfiguration(abstract: "Print the version.")
+  static let configuration = CommandConfiguration(abstract: "Print the version, what it was built from, and the libraries that it runs with.")
 
-  /// The version of this program, the one place where it is written.
-  static let number = "0.1.0"
-
-  func run() { print("moongate \(Self.number)") }
+  func run() { print(BuildVersion.text) }
 }

@@ -15,9 +15,9 @@ import UnixSignals
 
 /// Everything that runs in `moongate serve`, put together: the one place that knows all parts.
 struct Gateway {
-  /// How long requests at work may take after SIGTERM.
-  private static let drain: Duration = .seconds(10)
-
+  /// How long connections may finish after SIGTERM, or once another process serves.
+  private let drain: Duration
+  private let replacement: Replacement
   private let services: [any Service]
   private let store: any SQLStore
   private let proxy: Proxy
@@ -46,7 +46,7 @@ struct Gateway {
     func differences(from gateway: GatewaySettings) -> [String] {
       [("listen", sockets.listen, gateway.listen), ("admin", sockets.admin, gateway.admin)].compactMap { name, socket, said in
         guard let socket, socket.address != said else { return nil }
-        return "`\(name)` in gateway.lua is \(said), and systemd's socket listens on \(socket.address): that address holds."
+        return "`\(name)` in gateway.lua is \(said), and \(sockets.kind) listens on \(socket.address): that address holds."
       }
     }
 
@@ -56,7 +56,7 @@ struct Gateway {
       if let admin, !admin.isLoopback, gateway.allAdminTokens.isEmpty {
         let location = gateway.locations["admin"] ?? SourceLocation(file: "gateway.lua", line: 0)
         let message =
-          "other machines reach \(admin) (\(sockets.admin == nil ? "--admin" : "systemd's socket")), and the admin listener does whatever it is asked: give it a token, as in "
+          "other machines reach \(admin) (\(sockets.admin == nil ? "--admin" : sockets.kind)), and the admin listener does whatever it is asked: give it a token, as in "
           + "admin = { address = \"\(gateway.admin)\", token = env \"MOONGATE_ADMIN_TOKEN\" }"
         problems.append(ConfigurationProblem(location: location, path: "admin", message: message))
       }
@@ -67,7 +67,8 @@ struct Gateway {
   /// Loads and opens all that the gateway needs. Listens nowhere yet.
   /// - Throws: a sentence for whoever started it.
   init(
-    folder path: String, places: Places, metrics: MetricRegistry, notifier: ServiceNotifier = .none, spans: SpanQueue = SpanQueue(), logger: Logger
+    folder path: String, places: Places, metrics: MetricRegistry, notifier: ServiceNotifier = .none, predecessor: Predecessor? = nil,
+    spans: SpanQueue = SpanQueue(), logger: Logger
   ) async throws(StartProblem) {
     self.logger = logger
     OpenFiles.raiseLimit()
@@ -128,13 +129,21 @@ struct Gateway {
         pages.html(for: refusal, to: visitor, languages: languages, generation: generations.current)
       })
     store.memory.committed.subscribe { changes in await proxy.forget(changes) }
+    let listeners = (listen: ListenerHandle(), admin: ListenerHandle())
+    let upgrading = Upgrading(
+      Upgrading.Parts(
+        listeners: listeners, engine: engine, proxy: proxy, outbox: outbox, audit: audit, clock: clock, random: random, notifier: notifier,
+        logger: logger, isStoreShared: settings.store.isShared), predecessor: predecessor)
+    do throws(StoreFault) { try await upgrading.prepare() } catch { throw StartProblem("The store cannot be read: \(error)") }
+    let turn = predecessor.map { TakeOver($0, watch: watch, outbox: outbox) }
     let eventLoops = MultiThreadedEventLoopGroup.singleton
     let server = PublicServer.builder(proxy: proxy, tls: tls)
     let heartbeat = Heartbeat(store: store, generations: generations, keys: key.keys, address: listen, clock: clock, random: random)
     let auditSending = AuditSending(
       store: store, generations: generations, web: web, clock: clock, holder: heartbeat.id, logger: Logger(label: "audit"))
     let readiness = Readiness(
-      publicURL: settings.publicURL, listen: listen, admin: admin, generation: generation.id, notifier: notifier, logger: logger)
+      publicURL: settings.publicURL, listen: listen, admin: admin, generation: generation.id, notifier: notifier, predecessor: predecessor,
+      logger: logger)
     let publicApplication = PublicApplication(
       engine: engine, store: store, generations: generations, providers: registry, clock: clock, random: random, audit: audit,
       keySet: { proxy.keySet }, pages: pages, server: server, mounts: demo.map { [$0] } ?? [], eventLoops: eventLoops, logger: logger)
@@ -152,6 +161,7 @@ struct Gateway {
       shadow: ShadowControl(
         status: { shadow.status }, begin: { await reload.beginShadow(of: $0, by: $1)?.problems ?? [] },
         promote: { await reload.promote(isForced: $0)?.problems ?? [] }, end: { shadow.end() }),
+      upgrade: { await upgrading.upgrade(within: $0) },
       metrics: {
         let flows = signIns.families + engine.sendMetrics.families + engine.providerMetrics.families
         let parts =
@@ -161,6 +171,8 @@ struct Gateway {
       })
     self.store = store
     self.proxy = proxy
+    drain = settings.drain
+    replacement = Replacement(upgrading: upgrading)
     self.web = web
     // The last one is the first to be shut down: no new requests, then all that requests need.
     var services: [any Service] = [
@@ -189,12 +201,18 @@ struct Gateway {
       AccessTokenLoop(sweep: AccessTokenSweep(store: store, clock: clock, random: random), logger: logger),
       FileReload(reload: reload, watcher: watcher),
       SignalReload(reload: reload, accessLog: accessLog, notifier: notifier, logger: logger),
+      Background { await upgrading.followPredecessors() },
+      SignalUpgrade(upgrading: upgrading, audit: audit, clock: clock, random: random),
       CertificateReload(reload: reload), KeyReload(settings.key, keys: key.keys, logger: logger),
     ]
     services += [Watchdog(eventLoops: eventLoops, notifier: notifier, logger: logger)].compactMap(\.self) as [any Service]
     services += [
-      Listener(name: "admin", address: admin, inherited: places.sockets.admin, application: adminApplication) { readiness.isListening(.admin) },
-      Listener(name: "listen", address: listen, inherited: places.sockets.listen, application: publicApplication) {
+      Listener(name: "admin", address: admin, inherited: places.sockets.admin, application: adminApplication, handle: listeners.admin, turn: turn) {
+        readiness.isListening(.admin)
+      },
+      Listener(
+        name: "listen", address: listen, inherited: places.sockets.listen, application: publicApplication, handle: listeners.listen, turn: turn
+      ) {
         readiness.isListening(.gateway)
       },
       ShutdownNotice(notifier: notifier),
@@ -205,10 +223,10 @@ struct Gateway {
   /// Runs until SIGTERM or SIGINT.
   /// - Throws: a sentence where it cannot listen or something it needs has ended.
   func run() async throws {
-    var configuration = ServiceGroupConfiguration(
-      services: services.map { ServiceGroupConfiguration.ServiceConfiguration(service: $0) }, gracefulShutdownSignals: [.sigterm, .sigint],
-      logger: logger)
-    configuration.maximumGracefulShutdownDuration = Self.drain
+    let all = services.map { ServiceGroupConfiguration.ServiceConfiguration(service: $0) }
+    let end = ServiceGroupConfiguration.ServiceConfiguration(service: replacement, successTerminationBehavior: .gracefullyShutdownGroup)
+    var configuration = ServiceGroupConfiguration(services: all + [end], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
+    configuration.maximumGracefulShutdownDuration = drain
     try await ServiceGroup(configuration: configuration).run()
     await proxy.flushActivity()
     await web.end()

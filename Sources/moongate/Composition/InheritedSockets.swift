@@ -10,11 +10,24 @@ struct InheritedSockets {
   /// The admin listener's.
   private(set) var admin: ListeningSocket?
 
+  /// What they are, for sentences.
+  private(set) var kind = "systemd's socket"
+
   private static let variables = ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"]
   private static let most = 64
 
   /// None.
   init() {}
+
+  /// Those of the process before this one (`moongate upgrade`).
+  /// - Throws: a sentence if one of them is no listening socket.
+  init(listen: (descriptor: CInt, address: ListenAddress), admin: (descriptor: CInt, address: ListenAddress)) throws(StartProblem) {
+    _ = try Self.address(of: listen.descriptor, name: "listen")
+    _ = try Self.address(of: admin.descriptor, name: "admin")
+    self.listen = ListeningSocket(descriptor: listen.descriptor, address: listen.address)
+    self.admin = ListeningSocket(descriptor: admin.descriptor, address: admin.address)
+    kind = "the socket of the process before"
+  }
 
   /// Takes the sockets over, and removes the variables, so that programs that this one starts do not believe that the sockets are for them.
   /// Called once, before there are other threads that read the environment.

@@ -3,6 +3,19 @@ import MoongateCore
 import MoongateHTTP
 import NIOCore
 import ServiceLifecycle
+import Synchronization
+
+/// A listener, as an upgrade sees it.
+final class ListenerHandle: Sendable {
+  let gate = AcceptGate()
+  private let held = Mutex<ListeningSocket?>(nil)
+
+  /// nil before it listens.
+  var socket: ListeningSocket? {
+    get { held.withLock { $0 } }
+    set { held.withLock { $0 = newValue } }
+  }
+}
 
 /// One listener of the gateway, on a socket that it opens or was handed over. Says in a sentence why it cannot listen.
 struct Listener: Service {
@@ -12,11 +25,20 @@ struct Listener: Service {
   /// The socket that was handed over; nil: it opens one at `address`.
   let inherited: ListeningSocket?
   let application: any ListeningApplication
+  /// Where others find its socket.
+  let handle: ListenerHandle
+  /// Awaited before it accepts.
+  var turn: TakeOver?
   let onListening: @Sendable () -> Void
 
   func run() async throws {
     do {
-      try await application.serve(try inherited ?? ListeningSocket.open(address)) { onListening() }
+      let socket = try inherited ?? ListeningSocket.open(address)
+      await turn?.come()
+      handle.socket = socket
+      try await application.serve(socket, gate: handle.gate) { onListening() }
+      // The gateway ends in its order; a service that ends before is taken for one that failed.
+      if handle.gate.isGivenUp { try? await gracefulShutdown() }
     } catch let problem as ListeningSocket.Problem {
       throw StartProblem(Self.sentence(problem.code, name: name, address: address))
     } catch let error as IOError {

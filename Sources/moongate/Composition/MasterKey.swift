@@ -5,6 +5,7 @@ import Foundation
 import Glibc
 import MoongateCore
 import MoongatePolicy
+import MoongateSDK
 
 /// The installation's master keys: read from where gateway.lua says, one made where there is none yet.
 struct MasterKey {

@@ -14,9 +14,14 @@ final class Readiness: Sendable {
   private let admin: ListenAddress
   private let generation: String
   private let notifier: ServiceNotifier
+  private let predecessor: Predecessor?
   private let logger: Logger
 
-  init(publicURL: PublicURL, listen: ListenAddress, admin: ListenAddress, generation: String, notifier: ServiceNotifier = .none, logger: Logger) {
+  init(
+    publicURL: PublicURL, listen: ListenAddress, admin: ListenAddress, generation: String, notifier: ServiceNotifier = .none,
+    predecessor: Predecessor? = nil, logger: Logger
+  ) {
+    self.predecessor = predecessor
     self.publicURL = publicURL
     self.listen = listen
     self.admin = admin
@@ -31,7 +36,12 @@ final class Readiness: Sendable {
   func isListening(_ part: Part) {
     let isLast = waiting.withLock { $0.remove(part) != nil && $0.isEmpty }
     guard isLast else { return }
-    notifier.ready(Self.status(generation))
+    if let predecessor {
+      // That process tells the service manager, which believes no other one yet.
+      predecessor.say(.serving(generation: generation))
+    } else {
+      notifier.ready(Self.status(generation))
+    }
     logger.notice(
       "ready",
       metadata: [

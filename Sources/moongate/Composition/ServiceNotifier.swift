@@ -1,10 +1,12 @@
 import Foundation
+import Synchronization
 
 /// Tells the service manager how the gateway is (sd_notify(3)): datagrams to the socket that `NOTIFY_SOCKET` names. Without the variable it does nothing.
 ///
 /// It is written here since it is one system call. libsystemd would be one more library in the process that holds the keys.
 struct ServiceNotifier: Sendable {
   private let path: String?
+  private let isOver = OnceFlag()
 
   /// Tells nobody.
   static let none = ServiceNotifier(path: nil)
@@ -36,8 +38,14 @@ struct ServiceNotifier: Sendable {
   /// The gateway is alive.
   func alive() { send(["WATCHDOG=1"]) }
 
+  /// Another process is the service from now on. Nothing more is told by this one: systemd would take it for word of a process that is not the service.
+  func hand(over process: pid_t, _ status: String) {
+    send(["MAINPID=\(process)", "STATUS=\(LineLog.plain(status))"])
+    isOver.set()
+  }
+
   private func send(_ lines: [String]) {
-    guard let path else { return }
+    guard let path, !isOver.isSet else { return }
     let descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
     guard descriptor >= 0 else { return }
     defer { close(descriptor) }
@@ -56,4 +64,13 @@ struct ServiceNotifier: Sendable {
       }
     }
   }
+}
+
+/// Set once.
+private final class OnceFlag: Sendable {
+  private let flag = Atomic<Bool>(false)
+
+  var isSet: Bool { flag.load(ordering: .acquiring) }
+
+  func set() { flag.store(true, ordering: .releasing) }
 }

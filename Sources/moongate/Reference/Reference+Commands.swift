@@ -58,8 +58,10 @@ extension Reference {
     return (commands ?? []).filter { seen.insert($0.commandName).inserted }
   }
 
-  /// `--help` is every command's.
-  private static func isEverywhere(_ argument: Description.Argument) -> Bool { argument.names?.contains { $0.name == "help" } ?? false }
+  /// `--help` and `--version` are every command's.
+  private static func isEverywhere(_ argument: Description.Argument) -> Bool {
+    argument.names?.contains { $0.name == "help" || $0.name == "version" } ?? false
+  }
 
   private static func entry(of argument: Description.Argument, in path: String) -> ReferenceEntry {
     let names = (argument.names ?? []).map { ($0.kind == "long" ? "--" : "-") + $0.name }.sorted { $0.count > $1.count }

@@ -1,5 +1,6 @@
 import Foundation
 import MoongateCore
+import MoongateSDK
 import ServiceLifecycle
 import Synchronization
 

@@ -39,7 +39,7 @@ struct TraceSending: Service {
     let gateway = generations.current.gateway
     spans.isOpen = gateway.tracing != nil
     guard let settings = gateway.tracing else { return nil }
-    let collector = SpanCollector(settings, web: web, service: gateway.service, version: Version.number, instance: instance)
+    let collector = SpanCollector(settings, web: web, service: gateway.service, version: BuildVersion.number, instance: instance)
     var fault: String?
     while true {
       let batch = spans.take(Self.batch)

@@ -53,4 +53,62 @@ import Testing
     flows.remove(record(1).id)
     #expect(flows.find(record(1).id) == nil)
   }
+
+  // MARK: sharing (`moongate upgrade`)
+
+  @Test func sharingStoresWhatWaits() async {
+    let flows = PendingFlows()
+    for number in 0..<500 { flows.put(record(number), from: [1], at: now) }
+    var stored: [TokenHash] = []
+    await flows.share { stored += $0.map(\.id) }
+    #expect(Set(stored) == Set((0..<500).map { record($0).id }) && stored.count == 500)
+    #expect((0..<500).allSatisfy { flows.find(record($0).id) == nil })
+    #expect(!flows.put(record(501), from: [1], at: now), "the caller stores it")
+    flows.keepAgain()
+    #expect(flows.put(record(501), from: [1], at: now))
+  }
+
+  /// Attack: a request that began with a flow in memory writes it over what another process has made of it meanwhile, and its attempts count twice.
+  @Test func aFlowThatIsWorkedWithIsStoredAfterwards() async {
+    let flows = PendingFlows()
+    for number in 0..<2 { flows.put(record(number), from: [1], at: now) }
+    await flows.enter(record(0).id)
+    var stored: [TokenHash] = []
+    await flows.share { stored += $0.map(\.id) }
+    #expect(stored == [record(1).id])
+    #expect(flows.find(record(0).id) != nil, "for the request that works with it")
+    #expect(flows.leave(record(0).id)?.id == record(0).id, "to be stored now")
+    await flows.enter(record(1).id)
+    #expect(flows.leave(record(1).id) == nil)
+  }
+
+  @Test func requestsWaitWhileFlowsAreStored() async {
+    let flows = PendingFlows()
+    flows.put(record(0), from: [1], at: now)
+    var request: Task<Bool, Never>?
+    let waiting = record(0).id
+    await flows.share { _ in
+      request = Task {
+        await flows.enter(waiting)
+        return flows.find(waiting) == nil
+      }
+      await Task.yield()
+    }
+    #expect(await request?.value == true, "it finds the flow in the store, and not here too")
+  }
+
+  @Test func whatCannotBeStoredStays() async {
+    let flows = PendingFlows()
+    flows.put(record(0), from: [1], at: now)
+    await #expect(throws: StoreFault.self) { try await flows.share { _ in throw StoreFault("full") } }
+    #expect(flows.find(record(0).id) != nil)
+    #expect(flows.put(record(1), from: [1], at: now))
+  }
+
+  @Test func severalGatewaysShareAlways() {
+    let flows = PendingFlows(isShared: true)
+    #expect(!flows.put(record(0), from: [1], at: now))
+    flows.keepAgain()
+    #expect(!flows.put(record(0), from: [1], at: now))
+  }
 }

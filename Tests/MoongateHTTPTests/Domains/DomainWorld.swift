@@ -2,6 +2,7 @@ import Foundation
 import HTTPTypes
 import MoongateCore
 import MoongateHTTP
+import MoongateSDK
 import MoongateTesting
 import Testing
 
@@ -84,7 +85,7 @@ final class DomainBrowser {
   @discardableResult
   func post(_ address: String, _ fields: [String: String]) async throws -> Answer {
     let origin = String(try #require(address.firstMatch(of: /https?:\/\/[^\/?]+/)).0)
-    let body = fields.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value.queryEncoded)" }.joined(separator: "&")
+    let body = fields.sorted { $0.key < $1.key }.map { "\($0.key)=\(PercentEncoding.encode($0.value))" }.joined(separator: "&")
     return try await send(
       .post, address, [("Origin", origin), ("Content-Type", "application/x-www-form-urlencoded")], body: body)
   }
@@ -103,7 +104,7 @@ final class DomainBrowser {
   /// Begins a handoff and fetches its code, which is not redeemed.
   /// - Returns: the address that has the code.
   func fetchCode(_ origin: String = DomainWorld.app, target: String = "/x") async throws -> String {
-    let begun = try #require(try await visit("\(origin)\(DomainWorld.handoff)?return_to=\(target.queryEncoded)").header("Location"))
+    let begun = try #require(try await visit("\(origin)\(DomainWorld.handoff)?return_to=\(PercentEncoding.encode(target))").header("Location"))
     return try #require(try await visit(begun).header("Location"))
   }
 

@@ -1,6 +1,7 @@
 import Foundation
 import HTTPTypes
 import MoongateCore
+import MoongateSDK
 import MoongateTesting
 import Testing
 
@@ -12,12 +13,12 @@ import Testing
     try await DomainWorld.run { client in
       let browser = try await DomainBrowser.owner(client)
       #expect(try await !browser.isSignedIn(DomainWorld.app))
-      let begun = try await browser.visit("\(DomainWorld.app)/auth/handoff?return_to=\("/x?a=1&b=%2F".queryEncoded)")
+      let begun = try await browser.visit("\(DomainWorld.app)/auth/handoff?return_to=\(PercentEncoding.encode("/x?a=1&b=%2F"))")
       let nonce = try #require(browser.value("__Host-moongate-flow", "app.example.org"))
       #expect(begun.setCookies == ["__Host-moongate-flow=\(nonce); Path=/; HttpOnly; SameSite=Lax; Secure"])
       let challenge = Base64URL.encode(TokenHash(of: nonce.utf8).bytes)
       let back = "https://app.example.org/x?a=1&b=%2F"
-      #expect(begun.header("Location") == "https://auth.example.com/auth/handoff?return_to=\(back.queryEncoded)&challenge=\(challenge)")
+      #expect(begun.header("Location") == "https://auth.example.com/auth/handoff?return_to=\(PercentEncoding.encode(back))&challenge=\(challenge)")
       let issued = try await browser.visit(try #require(begun.header("Location")))
       let code = try #require(issued.header("Location"))
       #expect(code.hasPrefix("https://app.example.org/auth/handoff?code=") && issued.setCookies.isEmpty)

@@ -39,7 +39,7 @@ import Testing
   private func idToken(nonce: String) async throws -> String {
     let own =
       GoogleWorld.issuer + "/authorize?response_type=code&client_id=client&scope=openid%20email&code_challenge_method=S256"
-      + "&code_challenge=\(Self.challenge)&redirect_uri=\(GoogleWorld.callback.queryEncoded)&nonce=\(nonce)&state=x"
+      + "&code_challenge=\(Self.challenge)&redirect_uri=\(PercentEncoding.encode(GoogleWorld.callback))&nonce=\(nonce)&state=x"
     let back = try await world.google.choose(own, ["account": GoogleWorld.asha])
     let answer = await world.google.post(
       "/token",

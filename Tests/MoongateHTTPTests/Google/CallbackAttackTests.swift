@@ -109,7 +109,7 @@ import Testing
       let browser = Browser(client)
       let away = try await browser.continuesWithGoogle(returnTo: target)
       let back = try await world.google.choose(away, ["account": GoogleWorld.asha])
-      let more = ["return_to", "next", "redirect_uri", "redirect_to"].map { "&\($0)=\(target.queryEncoded)" }.joined()
+      let more = ["return_to", "next", "redirect_uri", "redirect_to"].map { "&\($0)=\(PercentEncoding.encode(target))" }.joined()
       #expect(try await browser.returns(back + more).header("Location") == "/profile-setup")
     }
   }

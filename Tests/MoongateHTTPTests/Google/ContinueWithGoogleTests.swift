@@ -61,7 +61,7 @@ import Testing
   @Test("the page shows no sentence but its own", arguments: ["denied%20now", "<b>", "flow_expired", "store_unavailable"])
   func sentences(code: String) async throws {
     try await world.run { client in
-      let page = try await Browser(client).visit("/auth/login?refused=" + code.queryEncoded)
+      let page = try await Browser(client).visit("/auth/login?refused=" + PercentEncoding.encode(code))
       #expect(page.status == 200)
       #expect(!page.text.contains("class=\"problem\""))
     }

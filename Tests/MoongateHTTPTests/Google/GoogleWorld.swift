@@ -89,7 +89,7 @@ final class MockWeb: WebClient {
   }
 
   func post(_ path: String, _ fields: [String: String]) async -> (Response, [UInt8]) {
-    let body = fields.map { "\($0.key)=\($0.value.queryEncoded)" }.joined(separator: "&")
+    let body = fields.map { "\($0.key)=\(PercentEncoding.encode($0.value))" }.joined(separator: "&")
     return await ask(.post, path, [.contentType: "application/x-www-form-urlencoded"], Array(body.utf8))
   }
 
@@ -121,7 +121,7 @@ extension Browser {
   /// Presses "Continue with Google" on a page that the browser looks at.
   /// - Returns: the address at Google's.
   func continuesWithGoogle(_ path: String = "/auth/login", returnTo: String? = nil) async throws -> String {
-    try await visit(path + (returnTo.map { "?return_to=" + $0.queryEncoded } ?? ""))
+    try await visit(path + (returnTo.map { "?return_to=" + PercentEncoding.encode($0) } ?? ""))
     #expect(page?.text.contains("Continue with Google") == true)
     let answer = try await submit(["provider": "google_oauth"])
     #expect(answer.status == 200, "\(answer.text)")

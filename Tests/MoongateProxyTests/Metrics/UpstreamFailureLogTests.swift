@@ -30,4 +30,16 @@ import Testing
     report(log)
     #expect(captured.lines.filter { $0.contains("an upstream failed") }.count == 4)
   }
+
+  /// One of several upstreams is dead, and people are served by another: nobody but the log would say so.
+  @Test func anUpstreamThatIsPassedOverIsToldOnceAMinute() {
+    let log = UpstreamFailureLog(logger: captured.logger, clock: clock)
+    for _ in 0..<10 { log.passedOver(.unreachable, upstream: "http://one:1", route: "/") }
+    report(log, .unreachable)
+    #expect(captured.lines.filter { $0.contains("an upstream was passed over") && $0.contains("http://one:1") }.count == 1)
+    #expect(captured.lines.count == 2)
+    clock.advance(by: .seconds(61))
+    log.tellSuppressed()
+    #expect(captured.lines.filter { $0.contains("an upstream went on being passed over") && $0.contains("9") }.count == 1)
+  }
 }

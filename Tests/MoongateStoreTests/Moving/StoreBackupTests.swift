@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import MoongateCore
+import MoongateSDK
 import MoongateTesting
 import Testing
 

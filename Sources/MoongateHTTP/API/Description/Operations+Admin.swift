@@ -24,6 +24,16 @@ extension Operation {
     ], status: 200, content: .json(Schema.named("PolicyStatus")),
     refusals: act, otherAnswers: [422: Self.problems])
 
+  static let upgrade = Operation(
+    id: "upgrade", summary: "Start the program again in this process's place, without a failed request; answered once it serves or has failed",
+    tag: .operation,
+    query: [
+      Query(
+        name: "within", help: "How many seconds it may take until it serves, 600 at most; 60 where nothing is said", isRequired: false,
+        schema: Schema.orEmpty(Schema.positive)), Query.asked,
+    ], status: 200, content: .json(Schema.answer(["process": Schema.number, "generation": Schema.text])), refusals: act,
+    otherAnswers: [422: Schema.answer(["why": Schema.text])])
+
   static let beginShadow = Operation(
     id: "beginShadow", summary: "Let a candidate look on: it judges live traffic beside the active configuration, without effect", tag: .operation,
     query: [

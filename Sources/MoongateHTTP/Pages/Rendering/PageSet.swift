@@ -1,6 +1,7 @@
 import Crypto
 import HTTPTypes
 import MoongateCore
+import MoongateSDK
 import Mustache
 
 /// Everything that pages are made of under one generation: our own files, and what the operator's `pages/` puts in their place.

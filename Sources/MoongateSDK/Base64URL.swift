@@ -1,13 +1,15 @@
-/// Base64url without padding (RFC 4648 section 5): how tokens and ids travel.
-package enum Base64URL {
+/// Base64url without padding (RFC 4648 section 5): how tokens, ids and the parts of a JSON Web Token travel. A value has one text.
+public enum Base64URL {
   private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
   /// The value of each character; 64 of those that are none of the alphabet.
   private static let values: [UInt8] = (UInt8.min...UInt8.max).map { character in UInt8(alphabet.firstIndex(of: character) ?? 64) }
 
   /// - Parameter bytes: any number of them.
-  package static func encode(_ bytes: some Sequence<UInt8>) -> String {
+  public static func encode(_ bytes: some Sequence<UInt8>) -> String { text(of: Array(bytes)) }
+
+  private static func text(of bytes: [UInt8]) -> String {
     var text: [UInt8] = []
-    text.reserveCapacity((bytes.underestimatedCount * 4 + 2) / 3)
+    text.reserveCapacity((bytes.count * 4 + 2) / 3)
     var pending: UInt32 = 0
     var bits = 0
     for byte in bytes {
@@ -22,8 +24,8 @@ package enum Base64URL {
     return String(decoding: text, as: UTF8.self)
   }
 
-  /// - Returns: nil where the text is none, or spells its bytes in another way than `encode` does.
-  package static func decode(_ text: String) -> [UInt8]? {
+  /// - Returns: nil where the text is none, or spells its bytes in another way than `encode` does: with padding, spaces, or bits after the last byte.
+  public static func decode(_ text: String) -> [UInt8]? {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(text.utf8.count * 3 / 4)
     let values = values
@@ -39,6 +41,6 @@ package enum Base64URL {
         bytes.append(UInt8(pending >> UInt32(bits) & 0xff))
       }
     }
-    return encode(bytes) == text ? bytes : nil
+    return self.text(of: bytes) == text ? bytes : nil
   }
 }

@@ -1,0 +1,19 @@
+-- What holds for every account, whichever flow opens it.
+return accounts {
+  -- People who have set up an authenticator app enter its code at every sign-in.
+  sign_in = {
+    { "totp", when = function(f) return f.account.factors.totp end },
+  },
+
+  -- What people are offered to set up after a sign-in, with "Skip for now".
+  offer = { { "passkey", every = "30d" } },
+
+  -- How recently people must have proved something that the account already holds before they change a number, an address or a factor.
+  change_within = "10m",
+
+  -- How long a newly added number or address cannot reset another factor. It may sign in at once.
+  recovery_delay = "24h",
+
+  -- Accounts that never verified anything, and that nobody has used for this long, are deleted.
+  unverified_lifetime = "30d",
+}

@@ -1,0 +1,8 @@
+-- Signing in: for people who have an account.
+return flow "login" {
+  account = "existing",
+  steps = { any_of { "email_code", "passkey" } },
+  lifetime = "15m",
+  session = { lifetime = "12h", idle = "1h" },
+  next = { new = "/", returning = "/" },
+}

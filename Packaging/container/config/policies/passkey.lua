@@ -1,0 +1,3 @@
+-- What the provider allows. An empty table takes the provider's defaults: `moongate policy show passkey` prints all of them, with their numbers.
+return policy "passkey" {
+}

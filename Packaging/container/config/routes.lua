@@ -1,0 +1,8 @@
+-- Which requests go where, and what they need. The first route that matches wins; what matches none is 404. Nothing is open that does not say so.
+return routes {
+  -- Pages for everyone, signed in or not:
+  -- { path = "/public/**", methods = { "GET" }, to = "http://service:3000", allow = true },
+
+  -- Everything else is for people who signed in.
+  { path = "/**", to = "http://service:3000", flow = "login", timeout = "30s", websocket = true },
+}

@@ -1,0 +1,27 @@
+#!/bin/bash
+# usage: stage.sh BINARY FOLDER   lays out what both packages hold: the program, manual pages, completions and a configuration.
+set -euo pipefail
+binary=$1 to=$2 scratch=$(dirname "$(dirname "$1")") here=$(cd "$(dirname "$0")/../.." && pwd)
+install -D -m 755 "$binary" "$to/bin/moongate"
+strip --strip-unneeded "$to/bin/moongate"
+# Attack: a library beside the program, in a folder that others may write, is loaded in place of the system's.
+chrpath --delete "$to/bin/moongate" >/dev/null
+moongate=$to/bin/moongate
+
+help=$(mktemp); trap 'rm -f "$help"' EXIT
+"$moongate" --experimental-dump-help >"$help"
+python3 "$here/Packaging/tools/manual.py" "$help" "$to/share/man/man1" "$MOONGATE_VERSION" "$(date -u -d "@$SOURCE_DATE_EPOCH" +%F)"
+gzip -9n "$to"/share/man/man1/*.1
+complete() { mkdir -p "$(dirname "$to/share/$2")"; "$moongate" --generate-completion-script "$1" | sed '1{/^#!/d}' >"$to/share/$2"; }
+complete bash bash-completion/completions/moongate
+complete zsh zsh/vendor-completions/_moongate
+complete fish fish/vendor_completions.d/moongate.fish
+
+# What `moongate init` writes for production. Its four answers are the lines that whoever installs it changes.
+"$moongate" init "$to/etc/moongate" --public-url https://auth.example.com --upstream http://127.0.0.1:3000 --store sqlite \
+  --messages smtp://localhost --state /var/lib/moongate </dev/null >/dev/null
+for unit in "$here"/Packaging/systemd/*.{service,socket}; do install -D -m 644 "$unit" "$to/systemd/$(basename "$unit")"; done
+# The licences of what is linked in ask for it.
+mkdir -p "$to/documents"
+python3 "$here/Packaging/tools/sbom.py" --licences "$scratch" "$to/documents/third-party-licences"
+chmod -R u=rwX,go=rX "$to"

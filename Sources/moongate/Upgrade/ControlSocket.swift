@@ -1,0 +1,87 @@
+import Foundation
+
+/// One end of the pair of sockets by which two processes speak during an upgrade. Reads block: for a thread of their own.
+final class ControlSocket: Sendable {
+  enum Reading: Equatable {
+    case line(String)
+    /// The other process has ended, or says too much.
+    case end
+    case silence
+  }
+
+  /// A line of the older process holds its outbox.
+  private static let longest = 8 << 20
+
+  let descriptor: CInt
+
+  /// - Parameter descriptor: closed with this value.
+  init(descriptor: CInt) { self.descriptor = descriptor }
+
+  deinit { close(descriptor) }
+
+  /// Both ends. The other one must not reach any program but the one that it is for.
+  static func pair() throws(StartProblem) -> (own: ControlSocket, other: ControlSocket) {
+    var ends: [CInt] = [-1, -1]
+    guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else {
+      throw StartProblem("No more files can be opened: \(String(cString: strerror(errno))).")
+    }
+    return (ControlSocket(descriptor: ends[0]), ControlSocket(descriptor: ends[1]))
+  }
+
+  /// Sends a line. One that cannot be sent is told by the next read.
+  func say(_ line: String) {
+    var bytes = Array((line + "\n").utf8)[...]
+    while !bytes.isEmpty {
+      let sent = bytes.withUnsafeBytes { send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+      if sent < 0, errno == EINTR { continue }
+      guard sent > 0 else { return }
+      bytes = bytes.dropFirst(sent)
+    }
+  }
+
+  /// The next line. What follows it stays unread.
+  /// - Parameter limit: how long it waits.
+  func next(within limit: Duration) -> Reading {
+    var line: [UInt8] = []
+    let end = ContinuousClock.now + limit
+    while line.count < Self.longest {
+      switch Self.wait([descriptor], until: end) {
+      case []: return .silence
+      default: break
+      }
+      var part = [UInt8](repeating: 0, count: 64 * 1024)
+      // Looked at, and then taken up to the end of the line.
+      let seen = recv(descriptor, &part, part.count, Int32(MSG_PEEK))
+      if seen < 0, errno == EINTR { continue }
+      guard seen > 0 else { return .end }
+      let found = part[..<seen].firstIndex(of: UInt8(ascii: "\n"))
+      let taken = recv(descriptor, &part, found.map { $0 + 1 } ?? seen, 0)
+      guard taken > 0 else { return .end }
+      line += part[..<(found ?? taken)]
+      if found != nil { return .line(String(decoding: line, as: UTF8.self)) }
+    }
+    return .end
+  }
+
+  /// Lets a read that waits end at once, as if the other process had ended.
+  func stopReading() { shutdown(descriptor, Int32(SHUT_RD)) }
+
+  /// Whether the other process has ended, or let go of its end. Does not wait.
+  var isOver: Bool {
+    var byte: UInt8 = 0
+    let seen = recv(descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))
+    return seen == 0 || seen < 0 && errno != EAGAIN && errno != EINTR
+  }
+
+  /// Waits until one of the descriptors can be read.
+  /// - Returns: those that can; none when the time is over.
+  static func wait(_ descriptors: [CInt], until end: ContinuousClock.Instant) -> [CInt] {
+    var watched = descriptors.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+    while true {
+      let left = (end - ContinuousClock.now) / .milliseconds(1)
+      let ready = poll(&watched, nfds_t(watched.count), Int32(max(0, min(left.rounded(.up), 600_000))))
+      if ready < 0, errno == EINTR { continue }
+      return watched.filter { $0.revents != 0 }.map(\.fd)
+    }
+  }
+}

@@ -1,0 +1,44 @@
+import MoongateCore
+import MoongateDelivery
+import ServiceLifecycle
+import Synchronization
+
+/// What both listeners await before they accept, where this process takes over from another one: that one has stopped accepting.
+final class TakeOver: Sendable {
+  private static let look: Duration = .milliseconds(5)
+  private static let longestLook: Duration = .seconds(5)
+
+  private let predecessor: Predecessor
+  private let watch: SessionWatch
+  private let outbox: Outbox
+  private let coming = Mutex<Task<Void, Never>?>(nil)
+
+  init(_ predecessor: Predecessor, watch: SessionWatch, outbox: Outbox) {
+    self.predecessor = predecessor
+    self.watch = watch
+    self.outbox = outbox
+  }
+
+  /// Says that this process is ready, and waits for its turn. At a shutdown it waits no longer.
+  func come() async {
+    let task = coming.withLock { coming in
+      let task = coming ?? Task { await take() }
+      coming = task
+      return task
+    }
+    await withGracefulShutdownHandler {
+      await task.value
+    } onGracefulShutdown: { [predecessor] in
+      predecessor.abandon()
+    }
+  }
+
+  private func take() async {
+    // Nobody's session is believed before the first look at the changes: the first request would be answered 503.
+    let end = ContinuousClock.now + Self.longestLook
+    while !watch.isFresh, ContinuousClock.now < end { try? await Task.sleep(for: Self.look) }
+    predecessor.say(.prepared)
+    let state = await DedicatedThread.run(at: nil) { [predecessor] in predecessor.awaitGo() }
+    if let state { outbox.restore(state.messages) }
+  }
+}

@@ -1,0 +1,284 @@
+"""Upgrades of a gateway that serves, and processes that are killed in the middle of one.
+
+    MOONGATE_BIN=… python3 Tests/Bench/upgrade.py --upgrades 100 --kills 200
+
+First upgrades in a row, under wrk, with open WebSockets and half-done sign-ins. What must hold: wrk sees no error and no answer but 200; every WebSocket still
+echoes; every sign-in is completed by its code; a lock is still there, and so is a session.
+
+Then upgrades in which the old or the new process is killed (SIGKILL) at a random moment. The listening sockets are held open here, as systemd's socket units do.
+If nobody serves any more, the gateway is started again, as systemd does. What must hold: connections are never refused; somebody serves again within ten
+seconds; sessions and locks are what they were.
+
+Exits with 1 where one of these does not hold. A summary is the last line.
+"""
+
+import argparse
+import os
+import pathlib
+import random
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "EndToEnd"))
+import requests  # noqa: E402
+import websockets.sync.client  # noqa: E402
+from house import wrong  # noqa: E402
+from processes import BIN, wait_for  # noqa: E402
+from test_http2 import routed  # noqa: E402
+from test_systemd import listening, serve  # noqa: E402
+from test_websocket import EchoService  # noqa: E402
+from upgrades import Upgraded, lives  # noqa: E402
+
+
+def number(index):
+    return f"+9198765{index:05d}"
+
+
+def prepared(folder, drain):
+    house = Upgraded(folder)
+    house.edit("gateway.lua", lambda text: text.replace("providers = {", f'drain = "{drain}", providers = {{', 1))
+    # Sign-ins that all come from one address.
+    for policy in (house.config / "policies").glob("*.lua"):
+        house.edit(f"policies/{policy.name}", lambda text: re.sub(r'(per = "(?:ip|network)", max = )\d+', r"\g<1>1000", text))
+    return house
+
+
+def lock(house, phone):
+    house.register(phone)
+    flow = house.flow()
+    assert house.begin(flow, phone).status_code == 200
+    code = house.code(phone)
+    for _ in range(5):
+        last = house.submit(flow, wrong(code))
+    assert last.status_code == 429, last.text
+    return lambda: house.submit(flow, code).status_code in (429, 410) and requests.get(f"{house.admin}/locks", timeout=10).json() != []
+
+
+def signed_in(house, token):
+    return house.api("GET", "/session", headers={"Authorization": f"Bearer {token}"}).status_code == 200
+
+
+def upgrades(arguments, folder):
+    house = prepared(folder, "10m")
+    routed(house, EchoService().port)
+    house.start()
+    problems = []
+    try:
+        token = house.register(number(1))["session"]["token"]
+        still_locked = lock(house, number(2))
+        opened = [
+            websockets.sync.client.connect(
+                f"ws://localhost:{house.ports[0]}/closed/echo", additional_headers={"Authorization": f"Bearer {token}"}, ping_interval=None)
+            for _ in range(arguments.sockets)]
+        flows = [(number(100 + index), house.flow("register")) for index in range(arguments.flows)]
+        # Half of them are begun, and half of them were only created.
+        for phone, flow in flows[::2]:
+            answer = house.begin(flow, phone)
+            assert answer.status_code == 200, answer.text
+        script = folder / "count.lua"
+        script.write_text(
+            'wrk.headers["Authorization"] = "Bearer ' + token + '"\n'
+            "local threads = {}\nfunction setup(thread) table.insert(threads, thread) end\n"
+            "function init() wrongs = 0 first = '' end\n"
+            "function response(status, headers, body) if status ~= 200 then wrongs = wrongs + 1 first = status .. ' ' .. body end end\n"
+            'function done(summary) local all = 0 for _, thread in ipairs(threads) do all = all + thread:get("wrongs") end\n'
+            'for _, thread in ipairs(threads) do print(thread:get("first")) end print(string.format("requests=%d wrongs=%d connect=%d read=%d write=%d timeout=%d", summary.requests, all, summary.errors.connect, '
+            "summary.errors.read, summary.errors.write, summary.errors.timeout)) end\n")
+        load = subprocess.Popen(
+            ["wrk", "-t2", f"-c{arguments.clients}", "-d3600s", "-s", str(script), f"http://localhost:{house.ports[0]}/home"], stdout=subprocess.PIPE, text=True)
+        took = []
+        for index in range(arguments.upgrades):
+            began = time.monotonic()
+            status, text = house.upgrade()
+            took.append(time.monotonic() - began)
+            if status != 0:
+                problems.append(f"upgrade {index}: {text.strip()}")
+        load.send_signal(signal.SIGINT)
+        told = load.communicate(timeout=60)[0]
+        counts = dict(re.findall(r"(\w+)=(\d+)", told))
+        # What was on the way when wrk was told to end is nobody's failure.
+        if any(int(counts.get(name, 1)) for name in ("wrongs", "connect", "read", "write", "timeout")):
+            problems.append(f"wrk: {told.strip()[-1500:]}")
+        for index, tunnel in enumerate(opened):
+            try:
+                tunnel.send(str(index))
+                assert tunnel.recv(timeout=10) == str(index)
+            except Exception as error:  # noqa: BLE001
+                problems.append(f"WebSocket {index}: {error!r}")
+        for index, (phone, flow) in enumerate(flows):
+            if index % 2:
+                answer = house.begin(flow, phone)
+                if answer.status_code != 200:
+                    problems.append(f"flow {index} is not begun: {answer.text[:200]}")
+                    continue
+            answer = house.submit(flow, house.code(phone))
+            if answer.status_code != 200:
+                problems.append(f"flow {index} is not completed: {answer.text[:200]}")
+        if not signed_in(house, token):
+            problems.append("the session is gone")
+        if not still_locked():
+            problems.append("the lock is gone")
+        for tunnel in opened:
+            tunnel.close()
+        took.sort()
+        print(
+            f"{arguments.upgrades} upgrades, {took[len(took) // 2]:.2f} s each (longest {took[-1]:.2f}), {counts.get('requests')} requests by wrk, "
+            f"{len(opened)} WebSockets, {len(flows)} sign-ins: {len(problems)} problems", flush=True)
+    finally:
+        house.stop()
+    return problems
+
+
+class Prober:
+    """Asks without a pause on new connections, and notes refused ones and how long nobody answered."""
+
+    def __init__(self, port):
+        self.port, self.refused, self.failed, self.count, self.longest = port, 0, 0, 0, 0.0
+        self.answered = time.monotonic()
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
+
+    def _run(self):
+        while not self.over.is_set():
+            self.count += 1
+            try:
+                with socket.create_connection(("127.0.0.1", self.port), timeout=15) as made:
+                    made.sendall(b"GET /api/auth/phone/format?region=IN&input=9 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+                    if made.recv(12) == b"HTTP/1.1 200":
+                        self.longest = max(self.longest, time.monotonic() - self.answered)
+                        self.answered = time.monotonic()
+                    else:
+                        self.failed += 1
+            except ConnectionRefusedError:
+                self.refused += 1
+            except OSError:
+                self.failed += 1
+            time.sleep(0.01)
+
+
+def children(process):
+    found = subprocess.run(["pgrep", "-P", str(process)], capture_output=True, text=True).stdout.split()
+    return [int(child) for child in found if lives(int(child))]
+
+
+def kills(arguments, folder):
+    house = prepared(folder, "1s")
+    public, operator = listening(house.ports[0]), listening(house.ports[1])
+    problems = []
+    counts = {"old": 0, "new": 0, "restarts": 0, "upgraded": 0}
+
+    def begin():
+        house.gateway = serve(house, [("listen", public), ("admin", operator)])
+        house.gateway.wait_line(" ready ", 90)
+        house.process = house.gateway.process.pid
+        alive.append(house.process)
+
+    alive = []
+    begin()
+    try:
+        token = house.register(number(1))["session"]["token"]
+        still_locked = lock(house, number(2))
+        prober = Prober(house.ports[0])
+        for index in range(arguments.kills):
+            old = house.process
+            asked = subprocess.Popen(
+                [str(BIN / "moongate"), "upgrade", "--config", str(house.config), "--within", "20s"], stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT, text=True)
+            new = wait_for(lambda: children(old), "the new process", 30)[0]
+            alive.append(new)
+            # From its start to a moment after it serves.
+            time.sleep(random.uniform(0, arguments.window))
+            which = random.choice(["old", "new"])
+            try:
+                os.kill(old if which == "old" else new, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            counts[which] += 1
+            asked.communicate(timeout=60)
+            survivor = new if which == "old" else old
+            # The old one that was replaced ends by itself.
+            deadline = time.monotonic() + 10
+            while lives(survivor) and time.monotonic() < deadline:
+                try:
+                    if requests.get(f"{house.admin}/readyz", timeout=2).status_code == 200:
+                        break
+                except requests.RequestException:
+                    pass
+            if which == "new" and lives(old) and house.gateway.process.pid == old:
+                house.gateway.process.poll()
+            serving = lives(survivor)
+            if serving and which == "new":
+                # It may be finishing its connections, if the new one served already.
+                time.sleep(0.2)
+                try:
+                    serving = requests.get(f"{house.admin}/readyz", timeout=3).status_code == 200
+                except requests.RequestException:
+                    serving = False
+            if serving:
+                counts["upgraded"] += which == "old"
+                house.process = survivor
+            else:
+                counts["restarts"] += 1
+                for process in {old, new}:
+                    if lives(process):
+                        os.kill(process, signal.SIGKILL)
+                begin()
+            try:
+                if not signed_in(house, token):
+                    problems.append(f"round {index}: the session is gone")
+            except requests.RequestException as error:
+                states = {name: lives(process) for name, process in (("old", old), ("new", new), ("serving", house.process))}
+                problems.append(f"round {index}: nobody answers after {which} was killed, {states}: {error!r}\n{house.gateway.output[-3000:]}")
+                break
+            if prober.longest > 10:
+                problems.append(f"round {index}: nobody answered for {prober.longest:.1f} s")
+                prober.longest = 0
+        if not still_locked():
+            problems.append("the lock is gone")
+        prober.over.set()
+        prober.thread.join(20)
+        if prober.refused:
+            problems.append(f"{prober.refused} connections were refused")
+        print(
+            f"{arguments.kills} kills ({counts['old']} of the old process, {counts['new']} of the new one; {counts['upgraded']} went on in the new one, "
+            f"{counts['restarts']} restarts): {prober.count} connections, {prober.refused} refused, {prober.failed} failed, longest silence "
+            f"{prober.longest:.1f} s: {len(problems)} problems", flush=True)
+    finally:
+        for process in alive:
+            if lives(process):
+                os.kill(process, signal.SIGTERM)
+        house.demo and house.demo.end()
+    return problems
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--upgrades", type=int, default=100)
+    parser.add_argument("--sockets", type=int, default=200)
+    parser.add_argument("--clients", type=int, default=16, help="connections of wrk")
+    parser.add_argument("--flows", type=int, default=50)
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--window", type=float, default=1.5, help="seconds after the new process was started in which one of the two is killed")
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
+    arguments = parser.parse_args()
+    random.seed(arguments.seed)
+    print(f"seed {arguments.seed}", flush=True)
+    problems = []
+    for run, count in ((upgrades, arguments.upgrades), (kills, arguments.kills)):
+        if count:
+            with tempfile.TemporaryDirectory(prefix="moongate-upgrade-") as folder:
+                problems += run(arguments, pathlib.Path(folder))
+    for problem in problems[:40]:
+        print(problem)
+    sys.exit(1 if problems else 0)
+
+
+if __name__ == "__main__":
+    main()

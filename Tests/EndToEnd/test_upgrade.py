@@ -1,0 +1,266 @@
+"""`moongate upgrade`: the program is started again in the gateway's place, and no request, flow, lock or sign-out is lost by it. The long run is
+Tests/Bench/upgrade.py."""
+
+import os
+import queue
+import re
+import signal
+import socket as socket_module
+import struct
+import subprocess
+import threading
+
+import pytest
+import requests
+import websockets.sync.client
+
+from house import BIN, wait_for, wrong
+from processes import Program
+from test_http2 import routed
+from test_systemd import Notifications, listening, serve
+from test_websocket import EchoService
+from upgrades import Kept, Load, Upgraded, lives
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory):
+    made = Upgraded(tmp_path_factory.mktemp("upgrade"))
+    made.edit("gateway.lua", lambda text: text.replace("providers = {", 'drain = "40s", providers = {', 1))
+    routed(made, EchoService().port)
+    yield made.start()
+    made.stop()
+
+
+def bearer(token):
+    return {"Authorization": f"Bearer {token}"}
+
+
+def home(house, token):
+    return requests.get(f"{house.url}/home", headers=bearer(token), timeout=10, allow_redirects=False).status_code
+
+
+def socket(house, token):
+    return websockets.sync.client.connect(
+        f"ws://localhost:{house.ports[0]}/closed/echo", additional_headers=bearer(token), open_timeout=20, ping_interval=None)
+
+
+def echoes(opened):
+    opened.send("hello")
+    return opened.recv(timeout=10) == "hello"
+
+
+def test_three_upgrades_lose_nothing(house):
+    token = house.register("+919876501001")["session"]["token"]
+    # One that was only created waits in memory; one that was begun is in the store.
+    created, begun = house.flow("register"), house.flow("register")
+    assert house.begin(begun, "+919876501002").status_code == 200
+    load = Load(house, "/home", token)
+    sockets = [socket(house, token)]
+    for _ in range(3):
+        house.upgraded()
+        sockets.append(socket(house, token))
+        assert all(echoes(opened) for opened in sockets), "those of earlier processes too"
+    load.end()
+    assert load.last >= 3, "kept connections were told to go"
+    for opened in sockets:
+        opened.close()
+    assert house.begin(created, "+919876501003").status_code == 200
+    assert house.submit(created, house.code("+919876501003")).status_code == 200
+    assert house.submit(begun, house.code("+919876501002")).status_code == 200, "the outbox came along"
+    wait_for(lambda: not any(lives(process) for process in house.earlier), "the earlier processes to end", 15)
+    assert house.gateway.process.wait(10) == 0, "the first one ends well"
+    kinds = [event["kind"] for event in requests.get(f"{house.admin}/events?kind=upgrade_requested,upgrade_ended", timeout=10).json()]
+    assert kinds.count("upgrade_requested") == 3 and kinds.count("upgrade_ended") == 3
+    by = requests.get(f"{house.admin}/events?kind=upgrade_requested&limit=1", timeout=10).json()[0]
+    assert by["operator"]
+
+
+def test_signing_out_holds_in_both_processes(house):
+    """Attack: a person signs out at the new process, and a copied token is used on a connection that the old one keeps; or the other way round."""
+    here, there = (house.register(number)["session"]["token"] for number in ("+919876501011", "+919876501012"))
+    kept, other = Kept(house), Kept(house)
+    for connection in (kept, other):
+        for token in (here, there):
+            assert connection.ask("GET", "/home", token)[0] == 200
+    with socket(house, here) as tunnel:
+        assert echoes(tunnel)
+        house.upgraded()
+        for _ in range(8):
+            assert home(house, there) == 200, "each event loop of the new process has seen it"
+        # In the new process; the old one answers at once by the store.
+        assert house.api("DELETE", "/session", headers=bearer(here)).status_code == 204
+        status, _, is_last = kept.ask("GET", "/home", here)
+        assert (status, is_last) == (401, True), "answered by the old process"
+        # In the old one; the new one answers by the store.
+        status, _, is_last = other.ask("DELETE", "/api/auth/session", there)
+        assert (status, is_last) == (204, True)
+        assert [home(house, there) for _ in range(8)] == [401] * 8
+        with pytest.raises(websockets.exceptions.ConnectionClosed):
+            tunnel.recv(timeout=5)
+    kept.close()
+    other.close()
+
+
+def test_attempts_count_in_both_processes(house):
+    """Attack: guesses on connections that the old process keeps, beside guesses at the new one, for twice the attempts."""
+    number = "+919876501021"
+    house.register(number)
+    flow = house.flow()
+    assert house.begin(flow, number).status_code == 200
+    code = house.code(number)
+    kept = [Kept(house) for _ in range(3)]
+    for connection in kept:
+        assert connection.ask("GET", f"/api/auth/flows/{flow}")[0] == 200
+    house.upgraded()
+    seen = []
+    for connection in kept:
+        status, text, is_last = connection.ask("POST", f"/api/auth/flows/{flow}/submit", body=f'{{"code":"{wrong(code)}"}}')
+        assert is_last, "answered by the old process"
+        seen.append(status)
+        seen.append(house.submit(flow, wrong(code)).status_code)
+    assert seen == [401, 401, 401, 401, 429, 429], seen
+    assert house.submit(flow, code).status_code == 429, "locked, with the right code too"
+
+
+def test_a_code_is_spent_once(house):
+    """Attack: the same code at both processes at once."""
+    number = "+919876501031"
+    house.register(number)
+    flow = house.flow()
+    assert house.begin(flow, number).status_code == 200
+    kept = Kept(house)
+    assert kept.ask("GET", f"/api/auth/flows/{flow}")[0] == 200
+    code = house.code(number)
+    house.upgraded()
+    first = kept.ask("POST", f"/api/auth/flows/{flow}/submit", body=f'{{"code":"{code}"}}')
+    assert (first[0], first[2]) == (200, True)
+    assert house.submit(flow, code).status_code == 409
+    # What one process creates, the other one begins.
+    kept = Kept(house)
+    created = house.flow()
+    house.upgraded()
+    created_later = house.flow()
+    assert kept.ask("GET", f"/api/auth/flows/{created_later}")[0] == 200
+    assert house.api("GET", f"/flows/{created}").status_code == 200
+
+
+BROKEN = [
+    ("#!/bin/sh\necho 'Error: The store was written by a newer Moongate.' >&2; exit 1\n", 0o755, "ended with status 1 before it served. It says: Error: The store was written"),
+    ("#!/bin/sh\nkill -SEGV $$\n", 0o755, "was ended by signal 11 before it served. See the log."),
+    ("#!/bin/sh\nexec sleep 60\n", 0o755, "did not get ready within 1s, and was ended."),
+    ("#!/bin/sh\necho hello >&3; exec sleep 60\n", 0o755, "speaks another language of upgrades"),
+    ("#!/bin/sh\nprintf 'prepared 1\\n' >&3; read line <&3; exec sleep 60\n", 0o755, "did not serve within 1s, and was ended."),
+    ("#!/bin/sh\nprintf 'prepared 1\\n' >&3; read line <&3; exit 3\n", 0o755, "ended with status 3 before it served."),
+    ("no program\n", 0o644, "cannot be started: it is not executable"),
+]
+
+
+@pytest.mark.parametrize("script, mode, sentence", BROKEN)
+def test_a_program_that_does_not_start_changes_nothing(house, script, mode, sentence):
+    token = house.register("+9198765010" + str(41 + [case[2] for case in BROKEN].index(sentence)))["session"]["token"]
+    flow = house.flow("register")
+    load = Load(house, "/home", token, 2)
+    try:
+        house.put_script(script, mode)
+        status, text = house.upgrade("--within", "1s")
+    finally:
+        house.put(BIN / "moongate")
+    assert status == 1 and "the old process goes on" in text and sentence in text, text
+    assert len(text.strip().split("\n")) == 1, text
+    load.end()
+    assert house.api("GET", f"/flows/{flow}").status_code == 200 and home(house, token) == 200
+
+
+def test_a_configuration_that_is_refused_changes_nothing(house):
+    before = house.edit("routes.lua", lambda text: text.replace("{ path =", "{ pathh =", 1))
+    marks = house.gateway.output.count("This process goes on.")
+    os.kill(house.process, signal.SIGUSR2)
+    wait_for(lambda: house.gateway.output.count("This process goes on.") > marks, "the upgrade to fail", 30)
+    house.edit("routes.lua", lambda text: before)
+    told = [line for line in house.gateway.output.split("\n") if "This process goes on." in line][-1]
+    assert re.search(r"The new program does not serve: Not started: the configuration in .* has 1 problem. routes.lua:\d+: .*pathh", told), told
+    assert house.api("GET", "/openapi.json").status_code == 200
+    event = requests.get(f"{house.admin}/events?kind=upgrade_requested&limit=1", timeout=10).json()[0]
+    assert event["detail"]["by"] == "SIGUSR2", event
+
+
+def test_a_variable_that_was_left_behind_is_refused(house):
+    """Attack: an environment that names descriptors of something else."""
+    gateway = Program(house.program, "serve", "--config", house.config, env={"MOONGATE_UPGRADE": f"{os.getpid()} 0 127.0.0.1:1 127.0.0.1:2"})
+    assert gateway.process.wait(60) == 2
+    assert "MOONGATE_UPGRADE is set, and no gateway started this process in its place" in gateway.output
+
+
+def test_the_next_process_holds_nothing_else(house):
+    """Attack: a connection that the old process has closed stays open in the new one, which inherited it."""
+    kept = [Kept(house) for _ in range(5)]
+    for connection in kept:
+        assert connection.ask("GET", "/api/auth/openapi.json")[0] == 200
+    house.upgraded()
+    ports = {f"{connection.connection.sock.getsockname()[1]:04X}" for connection in kept}
+    table = "".join(open(f"/proc/net/tcp{version}").read() for version in ("", "6"))
+    inodes = {fields[9] for fields in (line.split() for line in table.split("\n")) if len(fields) > 9 and fields[2].split(":")[-1] in ports}
+    assert inodes, "the old process serves them"
+    held = {os.readlink(f"/proc/{house.process}/fd/{name}") for name in os.listdir(f"/proc/{house.process}/fd")}
+    assert not held & {f"socket:[{inode}]" for inode in inodes}
+    environment = open(f"/proc/{house.process}/environ").read()
+    assert "MOONGATE_UPGRADE" in environment, "what it was started with"
+    for connection in kept:
+        connection.close()
+
+
+def test_systemd_follows_the_process(tmp_path):
+    """On sockets that systemd holds: it hears of the new process from the old one, and from nobody but the new one afterwards."""
+    own = Upgraded(tmp_path)
+    notified = Notifications(tmp_path)
+    notified.socket.setsockopt(socket_module.SOL_SOCKET, socket_module.SO_PASSCRED, 1)
+    public, operator = listening(own.ports[0]), listening(own.ports[1])
+    own.gateway = serve(own, [("listen", public), ("admin", operator)], NOTIFY_SOCKET=notified.path, WATCHDOG_USEC="900000")
+    own.gateway.wait_line(" ready ", 90)
+    own.process = first = own.gateway.process.pid
+
+    # Read as they come, as systemd does: a socket that is full holds its senders up.
+    messages = queue.Queue()
+
+    def read():
+        while True:
+            message, credentials, _, _ = notified.socket.recvmsg(4096, 64)
+            messages.put((struct.unpack("iII", credentials[0][2])[0], dict(line.split("=", 1) for line in message.decode().split("\n"))))
+
+    threading.Thread(target=read, daemon=True).start()
+    own.upgraded()
+    while True:
+        sender, fields = messages.get(timeout=60)
+        if "MAINPID" in fields:
+            break
+    assert sender == first and fields["MAINPID"] == str(own.process) and fields["STATUS"].startswith("Serving generation"), fields
+    assert own.gateway.process.wait(30) == 0
+    beats = 0
+    while beats < 2:
+        sender, fields = messages.get(timeout=60)
+        assert sender == own.process and "STOPPING" not in fields, fields
+        beats += "WATCHDOG" in fields
+    assert requests.get(f"{own.url}/api/auth/openapi.json", timeout=10).status_code == 200
+    # A restart of the service: who comes meanwhile waits.
+    os.kill(own.process, signal.SIGTERM)
+    wait_for(lambda: not lives(own.process), "the gateway to end", 30)
+    with socket_module.create_connection(("127.0.0.1", own.ports[0]), timeout=60) as early:
+        early.sendall(b"GET /api/auth/openapi.json HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        own.gateway = serve(own, [("listen", public), ("admin", operator)])
+        assert early.recv(64).startswith(b"HTTP/1.1 200")
+    own.process = own.gateway.process.pid
+    own.stop()
+
+
+def test_no_program_is_left_behind(house, tmp_path):
+    """Attack: a gateway that is told to end while a program gets ready must not come back in that program."""
+    own = Upgraded(tmp_path)
+    own.start()
+    own.put_script("#!/bin/sh\nexec sleep 60\n")
+    asked = subprocess.Popen([str(BIN / "moongate"), "upgrade", "--config", str(own.config)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    sleeper = wait_for(
+        lambda: open(f"/proc/{own.process}/task/{own.process}/children").read().split() or subprocess.run(
+            ["pgrep", "-P", str(own.process)], capture_output=True, text=True).stdout.split(), "the program to be started", 30)
+    own.stop()
+    asked.wait(30)
+    assert not lives(int(sleeper[0]))

@@ -1,0 +1,25 @@
+import MoongateSDK
+import Testing
+
+@Suite struct PercentEncodingTests {
+  /// RFC 3986 section 2.3: these stand for themselves, and nothing else does.
+  @Test func leavesUnreservedCharacters() {
+    let unreserved = "ABCXYZabcxyz0189-._~"
+    #expect(PercentEncoding.encode(unreserved) == unreserved)
+    for byte in UInt8(0x20)...0x7e {
+      let character = String(UnicodeScalar(byte))
+      let isPlain = character.allSatisfy { $0.isLetter || $0.isNumber || "-._~".contains($0) }
+      #expect(PercentEncoding.encode(character) == (isPlain ? character : "%" + String(byte, radix: 16, uppercase: true)), "\(character)")
+    }
+  }
+
+  @Test func encodesTheBytesOfOthers() {
+    #expect(PercentEncoding.encode("é \u{0}+\n") == "%C3%A9%20%00%2B%0A")
+    #expect(PercentEncoding.encode("") == "")
+  }
+
+  /// Attack: a value that holds `&` or `=` adds a field of its own.
+  @Test func aValueStaysOneField() {
+    #expect(PercentEncoding.form([("a", "1&b=2"), ("c", "")]) == "a=1%26b%3D2&c=")
+  }
+}

@@ -1,0 +1,94 @@
+import Foundation
+import MoongateCore
+import MoongateTesting
+import Testing
+
+@testable import MoongateCommand
+
+/// What two processes say to each other during an upgrade.
+@Suite struct UpgradeMessageTests {
+  @Test(arguments: [UpgradeMessage.prepared, .serving(generation: "abc"), .failed("Port 1 is taken.")])
+  func isReadAsItWasWritten(_ message: UpgradeMessage) { #expect(UpgradeMessage(message.line) == message) }
+
+  @Test(arguments: ["", "prepared", "prepared 2", "serving", "hello", "go {}"]) func anythingElseIsNone(_ line: String) {
+    #expect(UpgradeMessage(line) == nil)
+  }
+
+  @Test func aSentenceOfSeveralLinesIsOne() {
+    #expect(UpgradeMessage.failed("Not started: 1 problem.\n  routes.lua:3: no").line == "failed Not started: 1 problem. routes.lua:3: no")
+  }
+
+  @Test func stateIsReadAsItWasWritten() throws {
+    let kept = HandedState.Kept(at: 1, channel: "sms", to: "+919999999999", subject: nil, text: "Your code:\n123456", code: "123456")
+    let line = HandedState(outbox: [kept]).line
+    #expect(!line.contains("\n"))
+    #expect(try #require(HandedState(line: line)).outbox.first?.text == kept.text)
+    #expect(HandedState(line: "stop") == nil)
+  }
+}
+
+/// The sockets by which they say it.
+@Suite struct ControlSocketTests {
+  @Test func linesComeOneByOne() throws {
+    let (own, other) = try ControlSocket.pair()
+    other.say("one")
+    other.say("two")
+    #expect(own.next(within: .seconds(5)) == .line("one"))
+    #expect(own.next(within: .seconds(5)) == .line("two"))
+    #expect(own.next(within: .zero) == .silence)
+    #expect(!own.isOver)
+    other.say("half")
+    #expect(!own.isOver)
+  }
+
+  @Test func anEndIsSeen() throws {
+    let own: ControlSocket
+    do {
+      let pair = try ControlSocket.pair()
+      own = pair.own
+      pair.other.say("last")
+    }
+    #expect(own.next(within: .seconds(5)) == .line("last"))
+    #expect(own.isOver)
+    #expect(own.next(within: .seconds(5)) == .end)
+    own.say("to nobody")
+  }
+
+  @Test func readingCanBeStopped() throws {
+    let (own, other) = try ControlSocket.pair()
+    own.stopReading()
+    #expect(own.next(within: .seconds(5)) == .end)
+    withExtendedLifetime(other) {}
+  }
+}
+
+/// What an upgrade starts again.
+@Suite struct ProgramCallTests {
+  private func file(_ folder: String, _ name: String, _ text: String) throws -> String {
+    try text.write(toFile: "\(folder)/\(name)", atomically: true, encoding: .utf8)
+    return "\(folder)/\(name)"
+  }
+
+  @Test func thePathIsTheOneThatItWasCalledBy() throws {
+    let folder = try ScratchFolder()
+    let image = try file(folder.path, "moongate-1", "1")
+    try FileManager.default.createSymbolicLink(atPath: "\(folder.path)/moongate", withDestinationPath: image)
+    let call = { ProgramCall(arguments: [$0, "serve"], folder: folder.path, searchPath: "/nowhere:\(folder.path)", image: image) }
+    #expect(call("\(folder.path)/moongate").path == "\(folder.path)/moongate", "a link that may lead elsewhere by then")
+    #expect(call("./moongate").path == "\(folder.path)/./moongate")
+    #expect(call("moongate").path == "\(folder.path)/moongate")
+    #expect(call("moongate").arguments == ["moongate", "serve"])
+  }
+
+  /// Attack: a first argument that names another program than the one that runs.
+  @Test func aNameOfAnotherProgramIsNotTaken() throws {
+    let folder = try ScratchFolder()
+    let image = try file(folder.path, "moongate", "1")
+    let other = try file(folder.path, "other", "2")
+    let link = "\(folder.path)/exe"
+    try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: image)
+    for name in [other, "other", "./other", "missing", ""] {
+      #expect(ProgramCall(arguments: [name], folder: folder.path, searchPath: folder.path, image: link).path == image, "\(name)")
+    }
+  }
+}
