@@ -9,7 +9,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .PHONY: prove cluster check-guide check-removal bench-hash bench-policy bench-exec fuzz fuzz-passkey fuzz-slice help deps test-deps build moongate programs build-tests run test venv \
-  test-fast soak unit-test unit-test-beside unit-test-alone end-to-end end-to-end-beside end-to-end-alone bench format lint lint-changed clean screenshots looks
+  test-fast soak reference unit-test unit-test-beside unit-test-alone end-to-end end-to-end-beside end-to-end-alone bench format lint lint-changed clean screenshots looks
 
 CONFIGURATION ?= debug
 CONFIG ?= config
@@ -74,6 +74,11 @@ moongate: deps
 $(BIN)/demo-service: $(wildcard Sources/demo-service/*.swift) Package.swift | moongate
 	$(SWIFT_BUILD) --product demo-service
 	touch $@
+
+# The pages of Documentation/reference/ and the editors' types, written anew from the code.
+reference: moongate
+	$(BIN)/moongate reference Documentation/reference
+	$(BIN)/moongate policy types > config/editor/moongate.d.lua
 
 build-tests: test-deps
 	@$(SWIFT_BUILD) --build-tests

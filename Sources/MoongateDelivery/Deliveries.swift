@@ -46,10 +46,7 @@ package final class Deliveries: DeliveryService {
   package var families: [MetricFamily] {
     let states = Dictionary(known.withLock { $0 }.map(\.messenger.breaker).map { ($0.site, $0.state) }) { max($0, $1) }
     return [
-      MetricFamily(
-        "moongate_delivery_breaker_state", .gauge,
-        "Whether messages go to a carrier or mail server: 0 they do; 1 one tries after failures; 2 none does, because of failures in a row.",
-        states.sorted { $0.key < $1.key }.map { MetricFamily.Sample([("site", $0.key)], Double($0.value)) })
+      MetricFamily(.deliveryBreakerState, states.sorted { $0.key < $1.key }.map { MetricFamily.Sample([("site", $0.key)], Double($0.value)) })
     ]
   }
 

@@ -121,8 +121,8 @@ package final class Proxy: Sendable {
     var families = numbers.families
     if let counts = accessLog?.counts {
       families += [
-        MetricFamily("moongate_access_log_lines_total", .counter, "Lines given to the access log.", counts.taken),
-        MetricFamily("moongate_access_log_dropped_total", .counter, "Lines for which the access log had no room.", counts.dropped),
+        MetricFamily(.accessLogLinesTotal, counts.taken),
+        MetricFamily(.accessLogDroppedTotal, counts.dropped),
       ]
     }
     return families

@@ -24,18 +24,18 @@
 
 ---The gateway itself: where it listens, where its state lies, how messages leave.
 ---@class (exact) moongate.Gateway
----@field listen? string an address, such as "127.0.0.1:8080" (default: "127.0.0.1:8080")
----@field admin? string|moongate.Admin an address, such as "127.0.0.1:9901" (default: "127.0.0.1:9901")
+---@field listen? string where the public listener accepts connections: an address, such as "127.0.0.1:8080" (default: "127.0.0.1:8080")
+---@field admin? string|moongate.Admin where the admin listener accepts connections: an address, such as "127.0.0.1:9901" (default: "127.0.0.1:9901")
 ---@field public_url string how people reach the gateway, such as "https://auth.example.com"
----@field tls? moongate.TLS a table with cert and key
+---@field tls? moongate.TLS the certificate of the public listener; without it the listener speaks HTTP: a table with cert and key
 ---@field store? string|moongate.Secret where state is kept, such as "sqlite:data/moongate.db" (default: "sqlite:data/moongate.db")
 ---@field key? moongate.Secret file "data/master.key", env "MOONGATE_KEY" or credential "master.key" (default: file "data/master.key")
----@field region? string a country in two letters, such as "IN" (default: "IN")
----@field trusted_proxies? string[] a list of address blocks
----@field redirect_hosts? string[] a list of hosts
----@field cookie_domain? string a domain, such as "example.com"
+---@field region? string the country of phone numbers that are typed without a country code: a country in two letters, such as "IN" (default: "IN")
+---@field trusted_proxies? string[] the proxies in front whose X-Forwarded headers are believed: a list of address blocks
+---@field redirect_hosts? string[] further hosts that a sign-in may return to: a list of hosts
+---@field cookie_domain? string the domain of cookies, so that its subdomains share a sign-in: a domain, such as "example.com"
 ---@field domains? string[] the root domains that share one sign-in, such as { "example.com", "example.org" }
----@field cors_origins? string[] a list of origins
+---@field cors_origins? string[] the origins whose scripts may call the API: a list of origins
 ---@field hsts? moongate.Duration|false how long browsers are to use https alone, or false (default: "365d")
 ---@field service? string what messages call us (default: "Moongate")
 ---@field brand? moongate.Brand what pages show
@@ -46,19 +46,19 @@
 ---@field audit? moongate.AuditSink[] where copies of the audit trail go, as in { file { path = "data/audit.log" } }
 ---@field tracing? moongate.Tracing where spans of requests go, as in otlp { url = "http://127.0.0.1:4318" }
 ---@field gate? moongate.Gate what a reload must not change, as in { replay = "24h", most_flips = "0.5%" }
----@field providers moongate.Providers a table of providers, as in { phone_otp = { sms = outbox() } }
+---@field providers moongate.Providers the providers that this gateway uses, with their settings: a table of providers, as in { phone_otp = { sms = outbox() } }
 
 ---An admin listener that other machines reach.
 ---@class (exact) moongate.Admin
----@field address string an address, such as "10.0.0.5:9901"
+---@field address string where the admin listener accepts connections: an address, such as "10.0.0.5:9901"
 ---@field token? moongate.Secret what each call must carry as Authorization: Bearer, as in env "MOONGATE_ADMIN_TOKEN"
 ---@field tokens? moongate.AdminToken[] a list of tokens with names and roles, as in { { name = "grafana", role = "read", token = env "…" } }
 
 ---A token of the admin listener, with the name by which the audit trail knows who acted.
 ---@class (exact) moongate.AdminToken
----@field name string a name, such as "grafana"
----@field role "read"|"act" "read" or "act"
----@field token moongate.Secret a secret, as in env "GRAFANA_TOKEN"
+---@field name string the name by which the audit trail knows the caller: a name, such as "grafana"
+---@field role "read"|"act" what the token allows: read only, or read and change: "read" or "act"
+---@field token moongate.Secret what calls carry as Authorization: Bearer: a secret, as in env "GRAFANA_TOKEN"
 
 ---A file with an event a line.
 ---@class (exact) moongate.AuditFile
@@ -68,8 +68,8 @@
 
 ---A syslog server.
 ---@class (exact) moongate.AuditSyslog
----@field address? string "/dev/log", or "tcp://logs.example.com:514" (default: "/dev/log")
----@field facility? "auth"|"authpriv"|"daemon"|"local0"|"local1"|"local2"|"local3"|"local4"|"local5"|"local6"|"local7" a facility of syslog (default: "authpriv")
+---@field address? string where the syslog server listens: "/dev/log", or "tcp://logs.example.com:514" (default: "/dev/log")
+---@field facility? "auth"|"authpriv"|"daemon"|"local0"|"local1"|"local2"|"local3"|"local4"|"local5"|"local6"|"local7" the facility that messages carry: a facility of syslog (default: "authpriv")
 
 ---A site that takes events as JSON lines, signed.
 ---@class (exact) moongate.AuditWebhook
@@ -90,34 +90,34 @@
 
 ---The gateway's own certificate.
 ---@class (exact) moongate.TLS
----@field cert string a PEM file
----@field key string a PEM file
+---@field cert string the certificate with its chain: a PEM file
+---@field key string the private key of the certificate: a PEM file
 
 ---What pages show.
 ---@class (exact) moongate.Brand
----@field name? string a text
----@field logo? string a file or an address
----@field primary? string a colour, such as "#0D7377"
----@field support? string a link: mailto: or https:
+---@field name? string the name that pages show: a text
+---@field logo? string the picture that pages show: a file or an address
+---@field primary? string the colour of buttons and links: a colour, such as "#0D7377"
+---@field support? string where pages send people who need help: a link: mailto: or https:
 ---@field terms? string a link to the terms of service: https:
 ---@field privacy? string a link to the privacy policy: https:
 
 ---Bounds on connections, and on flows in which nobody has proved anything.
 ---@class (exact) moongate.ConnectionLimits
----@field connections? integer a whole number (default: 50000)
+---@field connections? integer how many connections of clients may be open at once: a whole number (default: 50000)
 ---@field per_ip? moongate.AddressLimits bounds per address
 ---@field flows? moongate.FlowLimits bounds on flows in which nobody has proved anything
 ---@field body_rate? string|false the least of a body in each window, such as "1KiB/10s", or false (default: "1KiB/10s")
 
 ---Bounds on one client address; requests are unlimited where nothing is said.
 ---@class (exact) moongate.AddressLimits
----@field connections? integer a whole number (default: 1000)
----@field requests? string a rate, such as "100/s"
+---@field connections? integer how many connections one client address may have open at once: a whole number (default: 1000)
+---@field requests? string how many requests one client address may make: a rate, such as "100/s"
 
 ---How many flows there may be in which nobody has proved anything. Beyond it the address with the most loses its oldest.
 ---@class (exact) moongate.FlowLimits
----@field count? integer a whole number, from 1000 (default: 100000)
----@field bytes? string a size, such as "64MiB" (default: "64MiB")
+---@field count? integer how many such flows may be open at once: a whole number, from 1000 (default: 100000)
+---@field bytes? string how much memory such flows may take: a size, such as "64MiB" (default: "64MiB")
 
 ---A provider that is another program, started and supervised by the gateway; its own settings stand beside these.
 ---@class moongate.Program
@@ -153,19 +153,19 @@
 ---One provider's codes, timers and limits. What is left out keeps the provider's default.
 ---@class (exact) moongate.Policy
 ---@field code? moongate.Code what a code looks like
----@field timers? moongate.Timers a table of timers
----@field limits? table<string, moongate.Limit> a table of limits
----@field unknown_account? "reveal"|"conceal" one of `conceal` and `reveal` (default: "conceal")
----@field message? string the text with {code} in it
----@field send? moongate.Decide a function of facts
----@field verify? moongate.Decide a function of facts
+---@field timers? moongate.Timers waits between messages: a table of timers
+---@field limits? table<string, moongate.Limit> limits by names of your own choice: a table of limits
+---@field unknown_account? "reveal"|"conceal" whether answers reveal that no account has the identifier: one of `conceal` and `reveal` (default: "conceal")
+---@field message? string what the message with the code says: the text with {code} in it
+---@field send? moongate.Decide decides whether a code is sent: a function of facts
+---@field verify? moongate.Decide decides whether an answer is compared: a function of facts
 ---@field reasons? table<string, string> what people read of deny "reason", as in { country_not_served = "We do not serve this country yet." }
 
 ---What a code looks like and how long it lives.
 ---@class (exact) moongate.Code
----@field length? integer 4 to 10 characters (default: 6)
----@field alphabet? "digits"|"letters"|"alphanumeric" one of `alphanumeric`, `digits` and `letters` (default: "digits")
----@field ttl? moongate.Duration a duration, such as "15m" (default: "10m")
+---@field length? integer how long a code is: 4 to 10 characters (default: 6)
+---@field alphabet? "digits"|"letters"|"alphanumeric" which characters a code is made of: one of `alphanumeric`, `digits` and `letters` (default: "digits")
+---@field ttl? moongate.Duration how long a code can be used: a duration, such as "15m" (default: "10m")
 
 ---Waits between messages.
 ---@class (exact) moongate.Timers
@@ -173,57 +173,57 @@
 
 ---At most `max` events in any `window`, counted `per` key.
 ---@class (exact) moongate.Limit
----@field on "send"|"verify"|"begin"|"register" `send`, `verify`, `begin` or `register`
----@field per "phone"|"email"|"identifier"|"account"|"ip"|"network"|"country"|"prefix"|"device"|"flow"|"challenge"|"provider"|"global" what is counted by
----@field max integer|moongate.Vary how many, from 1
----@field window? moongate.Duration|moongate.Vary a duration, such as "15m"
----@field counts? "all"|"failures"|"consecutive_failures" one of `all`, `consecutive_failures` and `failures`
----@field lock? moongate.Durations a duration, or a list that grows, such as { "15m", "1h" }
----@field disable? boolean true or false (default: false)
+---@field on "send"|"verify"|"begin"|"register" which action is counted: `send`, `verify`, `begin` or `register`
+---@field per "phone"|"email"|"identifier"|"account"|"ip"|"network"|"country"|"prefix"|"device"|"flow"|"challenge"|"provider"|"global" what has a counter of its own: what is counted by
+---@field max integer|moongate.Vary how many events are allowed: how many, from 1
+---@field window? moongate.Duration|moongate.Vary the time in which events are counted: a duration, such as "15m"
+---@field counts? "all"|"failures"|"consecutive_failures" which events are counted: one of `all`, `consecutive_failures` and `failures`
+---@field lock? moongate.Durations how long requests are refused when the limit is full of failures; a list grows with each lock: a duration, or a list that grows, such as { "15m", "1h" }
+---@field disable? boolean whether reaching the limit disables the credential until an operator re-enables it: true or false (default: false)
 
 ---What a flow is for, and its steps in order.
 ---@class (exact) moongate.Flow
 ---@field enabled? boolean false: there is no such flow, not even one that comes with a provider (default: true)
 ---@field purpose? "sign_in"|"register"|"step_up"|"verify"|"change"|"join"|"set"|"disable"|"reset"|"unlock" what completing the flow does
 ---@field provider? string the provider whose factor the flow is about, such as "pin"
----@field identifier? "phone"|"email"|"federated" the kind of identifier that the flow is about
+---@field identifier? "phone"|"email"|"federated" which kind of identifier the flow adds, changes or removes: the kind of identifier that the flow is about
 ---@field account "existing"|"new"|"any" whose flow it is: "existing", "new" or "any"
----@field steps (string|moongate.AnyOf|moongate.Fallback|moongate.Step)[] a list of steps
----@field lifetime? moongate.Duration a duration, such as "15m" (default: "15m")
+---@field steps (string|moongate.AnyOf|moongate.Fallback|moongate.Step)[] what has to be passed, in order: a list of steps
+---@field lifetime? moongate.Duration how long a person has to complete the flow: a duration, such as "15m" (default: "15m")
 ---@field session? moongate.Session how long a session lives
 ---@field next? moongate.Next where a person goes when it is complete
 
 ---A provider, or a choice of them, perhaps with a condition.
 ---@class (exact) moongate.Step
 ---@field [integer] string|moongate.AnyOf|moongate.Fallback the provider
----@field skippable? boolean true or false (default: false)
----@field when? fun(f: moongate.FlowFacts): boolean? a function of facts
+---@field skippable? boolean whether a person may skip the step: true or false (default: false)
+---@field when? fun(f: moongate.FlowFacts): boolean? decides whether the step is needed: a function of facts
 
 ---How long a session lives.
 ---@class (exact) moongate.Session
----@field lifetime? moongate.Duration a duration, such as "15m" (default: "12h")
----@field idle? moongate.Duration a duration, such as "15m" (default: "1h")
+---@field lifetime? moongate.Duration how long a session lives at most: a duration, such as "15m" (default: "12h")
+---@field idle? moongate.Duration how long a session lives without a request: a duration, such as "15m" (default: "1h")
 
 ---Where a person goes when a flow is complete.
 ---@class (exact) moongate.Next
----@field new? string a path, such as "/home" (default: "/")
----@field returning? string a path, such as "/home" (default: "/")
+---@field new? string where a new account goes: a path, such as "/home" (default: "/")
+---@field returning? string where an existing account goes: a path, such as "/home" (default: "/")
 
 ---Requests of one kind: where they go and what they need. The first that matches wins.
 ---@class (exact) moongate.Route
----@field host? string a host, such as "wallet.example.com"
----@field path string a pattern, such as "/pay/**"
----@field methods? string[] a list, such as { "GET", "POST" }
----@field to string|string[] an upstream, such as "http://127.0.0.1:3000"
----@field allow? boolean true: open to all (default: false)
----@field flow? string the name of a flow (default: "login")
+---@field host? string the host that requests are for; every host where it is left out: a host, such as "wallet.example.com"
+---@field path string the paths that the route matches: a pattern, such as "/pay/**"
+---@field methods? string[] the methods that the route matches; all where it is left out: a list, such as { "GET", "POST" }
+---@field to string|string[] where requests go: an upstream, such as "http://127.0.0.1:3000"
+---@field allow? boolean whether requests need no session: true: open to all (default: false)
+---@field flow? string the flow that people without a session begin: the name of a flow (default: "login")
 ---@field require? moongate.Requirement what a session must have
 ---@field tokens? boolean|moongate.RouteTokens the tokens of programs that it takes: true, { "ci" } or { personal = true }
----@field decide? fun(f: moongate.RouteFacts): moongate.Decision a function of facts
----@field timeout? moongate.Duration a duration, such as "15m" (default: "30s")
----@field websocket? boolean true or false (default: false)
+---@field decide? fun(f: moongate.RouteFacts): moongate.Decision decides about each request: a function of facts
+---@field timeout? moongate.Duration how long an upstream may be silent: a duration, such as "15m" (default: "30s")
+---@field websocket? boolean whether requests may become WebSockets: true or false (default: false)
 ---@field headers? table<string, string> headers to set, as in { ["X-Tenant"] = "demo" }
----@field body? string a size, such as "64MiB"
+---@field body? string the largest body of a request: a size, such as "64MiB"
 ---@field body_rate? string|false the least of a body in each window, such as "1KiB/10s", or false
 
 ---The tokens that a route takes: service tokens by their names, and those that people have made.
@@ -233,10 +233,10 @@
 
 ---What a session must have: a group, a passed provider or a verified address; a group together with either.
 ---@class (exact) moongate.Requirement
----@field group? string|moongate.AnyOf the name of a group, or any_of { … } of several
----@field passed? string the name of a provider
----@field within? moongate.Duration a duration, such as "15m"
----@field email_verified? boolean true or false
+---@field group? string|moongate.AnyOf the group that the account must be in: the name of a group, or any_of { … } of several
+---@field passed? string the provider that the session must have passed: the name of a provider
+---@field within? moongate.Duration how long ago the provider was passed at most: a duration, such as "15m"
+---@field email_verified? boolean whether the account must have a verified email address: true or false
 
 ---What holds for every account, whichever flow opens its session.
 ---@class (exact) moongate.Accounts
@@ -251,14 +251,14 @@
 ---A provider, or a choice of them, that every session requires, perhaps with a condition.
 ---@class (exact) moongate.SignInRequirement
 ---@field [integer] string|moongate.AnyOf the provider
----@field when? fun(f: moongate.FlowFacts): boolean? a function of facts
+---@field when? fun(f: moongate.FlowFacts): boolean? decides whether the provider is required: a function of facts
 ---@field enroll? boolean true: an account that lacks the factor sets it up on the way (default: false)
 
 ---A provider whose factor people are offered to set up, how often, and perhaps a condition.
 ---@class (exact) moongate.Offer
 ---@field [integer] string the provider
 ---@field every? moongate.Duration the least time between two offers to one account, such as "30d" (default: "30d")
----@field when? fun(f: moongate.FlowFacts): boolean? a function of facts
+---@field when? fun(f: moongate.FlowFacts): boolean? decides whether the offer is made: a function of facts
 
 ---What is always true: of the sessions of an account, or of every session that passes a route.
 ---@class (exact) moongate.Guarantee
@@ -274,17 +274,17 @@
 
 ---Facts of the account as the flow finds it, spelled as functions read them in f.account.
 ---@class (exact) moongate.GuaranteeAccount
----@field exists? boolean true or false
----@field has_pin? boolean true or false
----@field has_email? boolean true or false
----@field email_verified? boolean true or false
----@field phone_verified? boolean true or false
+---@field exists? boolean whether the account exists when the flow begins: true or false
+---@field has_pin? boolean whether the account has a PIN: true or false
+---@field has_email? boolean whether the account has an email address: true or false
+---@field email_verified? boolean whether its email address is verified: true or false
+---@field phone_verified? boolean whether its phone number is verified: true or false
 ---@field factors? table<string, boolean> providers that keep a secret of the account, as in { totp = true }
 
 ---Facts of the device, spelled as functions read them in f.client.
 ---@class (exact) moongate.GuaranteeClient
----@field new_device? boolean true or false
----@field network_changed? boolean true or false
+---@field new_device? boolean whether the device is new to the account: true or false
+---@field network_changed? boolean whether the device is in another network than last time: true or false
 
 ---What a session has passed when it begins.
 ---@class (exact) moongate.GuaranteeSession
@@ -294,13 +294,13 @@
 ---Whether there is an account of the names said so far, and what it has.
 ---@class (exact) moongate.CaseAccount
 ---@field exists? boolean whether there is one (default: true)
----@field age? moongate.Duration a duration, such as "15m"
----@field idle? moongate.Duration a duration, such as "15m"
+---@field age? moongate.Duration how long ago the account was created: a duration, such as "15m"
+---@field idle? moongate.Duration how long ago the account was last used: a duration, such as "15m"
 ---@field phone? string a phone number that it holds besides
 ---@field email? string an email address that it holds besides
----@field phone_verified? boolean true or false (default: true)
----@field email_verified? boolean true or false (default: true)
----@field has_pin? boolean true or false (default: false)
+---@field phone_verified? boolean whether its phone number is verified: true or false (default: true)
+---@field email_verified? boolean whether its email address is verified: true or false (default: true)
+---@field has_pin? boolean whether it has a PIN: true or false (default: false)
 ---@field pin? string the PIN that it has
 ---@field password? string the password that it has
 ---@field factors? table<string, string> the secrets that it has at other providers, as in { door_pin = "739154" }
@@ -308,7 +308,7 @@
 
 ---Where requests come from, from here on.
 ---@class (exact) moongate.CaseClient
----@field ip? string an address, such as "203.0.113.7"
+---@field ip? string the address that requests come from: an address, such as "203.0.113.7"
 ---@field user_agent? string what the browser calls itself
 ---@field device? string a name for the device, which remembers where it has signed in; without one every request is from a new device
 ---@field known? boolean true: a device that has signed in to the account before; false: a new one
@@ -344,7 +344,7 @@
 ---@class (exact) moongate.CaseExpect
 ---@field status? integer|"pending"|"complete"|"failed"|"refused" an HTTP status, or how the flow stands
 ---@field code? string the code of a refusal, such as "too_many_attempts"
----@field retry_after? moongate.Duration a duration, such as "15m"
+---@field retry_after? moongate.Duration how long the answer says to wait: a duration, such as "15m"
 ---@field attempts_left? integer how many wrong codes before a lock
 ---@field resends_left? integer how many more codes may be asked for
 ---@field field? string the field that is wrong, such as "phone"

@@ -55,14 +55,8 @@ package final class SignInMetrics: Sendable {
       series.sorted { $0.key < $1.key }.map { MetricFamily.Sample([(label, $0.key.name), ("outcome", $0.key.outcome)], Double($0.value)) }
     }
     return [
-      MetricFamily(
-        "moongate_sign_ins_total", .counter,
-        "Flows, by what became of them: completed opened a session or changed one; refused counts each refused request of a flow.",
-        samples("flow", counts.signIns)),
-      MetricFamily(
-        "moongate_attempts_total", .counter,
-        "Steps that people tried, by provider: verified, or the code of the refusal (wrong codes, locks, limits).",
-        samples("provider", counts.attempts)),
+      MetricFamily(.signInsTotal, samples("flow", counts.signIns)),
+      MetricFamily(.attemptsTotal, samples("provider", counts.attempts)),
     ]
   }
 }

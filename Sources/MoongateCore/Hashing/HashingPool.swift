@@ -43,10 +43,10 @@ package final class HashingPool: HashingPermits {
   package var families: [MetricFamily] {
     let use = shares.use
     return [
-      MetricFamily("moongate_hashing_waiting", .gauge, "PINs and passwords that wait for a hashing thread.", line.waiting),
-      MetricFamily("moongate_hashing_permits", .gauge, "Places taken by PINs and passwords; at the limit, others get 503.", use.taken),
-      MetricFamily("moongate_hashing_permits_limit", .gauge, "The most places for PINs and passwords at a time.", use.most),
-      MetricFamily("moongate_hashes_total", .counter, "PINs and passwords taken up by a hashing thread.", line.served),
+      MetricFamily(.hashingWaiting, line.waiting),
+      MetricFamily(.hashingPermits, use.taken),
+      MetricFamily(.hashingPermitsLimit, use.most),
+      MetricFamily(.hashesTotal, line.served),
     ]
   }
 

@@ -31,9 +31,13 @@ package struct MetricFamily: Sendable {
     self.samples = samples
   }
 
+  package init(_ definition: MetricDefinition, _ samples: [Sample]) {
+    self.init(definition.name, definition.kind, definition.help, samples)
+  }
+
   /// A family of one number.
-  package init(_ name: String, _ kind: Kind, _ help: String, _ value: some BinaryInteger) {
-    self.init(name, kind, help, [Sample([], Double(value))])
+  package init(_ definition: MetricDefinition, _ value: some BinaryInteger) {
+    self.init(definition, [Sample([], Double(value))])
   }
 }
 

@@ -79,14 +79,13 @@ package final class ProviderMetrics: Sendable {
     }
     return [
       MetricFamily(
-        "moongate_provider_calls_total", .counter, "Calls of providers, by what came of them.",
+        .providerCallsTotal,
         all.flatMap { labels, calls in
           calls.outcomes.sorted { $0.key.rawValue < $1.key.rawValue }.map {
             MetricFamily.Sample(labels + [("outcome", $0.key.rawValue)], Double($0.value))
           }
         }),
-      MetricFamily(
-        "moongate_provider_call_seconds", .histogram, "How long calls of providers took.", all.flatMap { $0.calls.durations.samples($0.labels) }),
+      MetricFamily(.providerCallSeconds, all.flatMap { $0.calls.durations.samples($0.labels) }),
     ]
   }
 }

@@ -34,8 +34,7 @@ package final class SendMetrics: Sendable {
   package var families: [MetricFamily] {
     [
       MetricFamily(
-        "moongate_sends_total", .counter,
-        "Codes handed to a carrier or mail server, by provider, channel, country of the number (none: no number) and outcome.",
+        .sendsTotal,
         counts.withLock { $0 }.sorted { $0.key < $1.key }.map {
           MetricFamily.Sample(
             [("provider", $0.key.provider), ("channel", $0.key.channel), ("country", $0.key.country), ("outcome", $0.key.outcome)], Double($0.value))

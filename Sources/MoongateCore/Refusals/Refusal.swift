@@ -80,7 +80,8 @@ package enum RefusalCode: Hashable, Sendable {
     self = code
   }
 
-  static let all: [RefusalCode] = [
+  /// All codes of our own. Two have the name `bad_request`: the one with status 505 answers an HTTP version that is not supported.
+  package static let all: [RefusalCode] = [
     .invalidCode, .invalidPIN, .invalidPassword, .oauthFailed, .oauthCancelled, .codeExpired, .flowExpired, .tooManyAttempts, .resendTooSoon,
     .sendLimit, .rateLimited, .accountNotFound, .flowNotFound, .alreadyRegistered, .stepNotOpen, .alreadySet, .noPIN, .invalidPhone, .invalidEmail,
     .invalidInput, .weakPIN, .pinMismatch, .weakPassword, .denied, .forbidden, .originRefused, .disabled, .emailNotVerified, .stepUpRequired,

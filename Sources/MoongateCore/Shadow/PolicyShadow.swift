@@ -247,10 +247,10 @@ extension PolicyShadow {
     let kinds = ["step", "condition", "flow", "request"]
     let samples = { (counts: [String: Int]?) in kinds.map { MetricFamily.Sample([("kind", $0)], Double(counts?[$0] ?? 0)) } }
     return [
-      MetricFamily("moongate_shadow", .gauge, "Whether a candidate looks on (moongate policy shadow).", isOn ? 1 : 0),
-      MetricFamily("moongate_shadow_judged_total", .counter, "Decisions that the candidate was asked about.", samples(status?.tally.judged)),
-      MetricFamily("moongate_shadow_differing_total", .counter, "Those that it decides otherwise.", samples(status?.tally.differing)),
-      MetricFamily("moongate_shadow_dropped_total", .counter, "Decisions for which it had no room.", samples(status?.dropped)),
+      MetricFamily(.shadow, isOn ? 1 : 0),
+      MetricFamily(.shadowJudgedTotal, samples(status?.tally.judged)),
+      MetricFamily(.shadowDifferingTotal, samples(status?.tally.differing)),
+      MetricFamily(.shadowDroppedTotal, samples(status?.dropped)),
     ]
   }
 }

@@ -52,8 +52,7 @@ package final class SpanQueue: Sendable {
     guard isOpen || sent + dropped > 0 else { return [] }
     return [
       MetricFamily(
-        "moongate_trace_spans_total", .counter, "Spans of traces: sent to the collector, or dropped since it did not take them.",
-        [MetricFamily.Sample([("outcome", "dropped")], Double(dropped)), MetricFamily.Sample([("outcome", "sent")], Double(sent))])
+        .traceSpansTotal, [MetricFamily.Sample([("outcome", "dropped")], Double(dropped)), MetricFamily.Sample([("outcome", "sent")], Double(sent))])
     ]
   }
 }

@@ -56,10 +56,8 @@ final class AdminTokenFailures: Sendable {
   var families: [MetricFamily] {
     let (total, turnedAway) = state.withLock { ($0.total, $0.turnedAway) }
     return [
-      MetricFamily("moongate_admin_wrong_tokens_total", .counter, "Requests to the admin listener with a wrong token.", total),
-      MetricFamily(
-        "moongate_admin_turned_away_total", .counter,
-        "Requests to the admin listener that were refused unread, because too many wrong tokens came from their address.", turnedAway),
+      MetricFamily(.adminWrongTokensTotal, total),
+      MetricFamily(.adminTurnedAwayTotal, turnedAway),
     ]
   }
 }

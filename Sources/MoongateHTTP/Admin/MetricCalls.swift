@@ -21,18 +21,13 @@ struct MetricCalls: Sendable {
   private var families: [MetricFamily] {
     let status = generations.status
     return [
-      MetricFamily(
-        "moongate_generation_info", .gauge, "The generation that is active.", [MetricFamily.Sample([("generation", status.active)], 1)]),
-      MetricFamily("moongate_generation_active_since_seconds", .gauge, "When it was switched on, in Unix time.", status.since.seconds),
-      MetricFamily("moongate_generations_live", .gauge, "Generations in memory.", generations.live),
-      MetricFamily("moongate_generation_switches_total", .counter, "Generations switched on.", status.switches),
-      MetricFamily("moongate_candidates_refused_total", .counter, "Candidates refused.", status.refusals),
-      MetricFamily(
-        "moongate_candidate_problems", .gauge, "Problems of the candidate that was refused last; 0 when there is none.",
-        status.refused?.problems.count ?? 0),
-      MetricFamily(
-        "moongate_refusals_total", .counter, "Requests refused, by code.",
-        audit.refusals.sorted { $0.key < $1.key }.map { MetricFamily.Sample([("code", $0.key)], Double($0.value)) }),
+      MetricFamily(.generationInfo, [MetricFamily.Sample([("generation", status.active)], 1)]),
+      MetricFamily(.generationActiveSinceSeconds, status.since.seconds),
+      MetricFamily(.generationsLive, generations.live),
+      MetricFamily(.generationSwitchesTotal, status.switches),
+      MetricFamily(.candidatesRefusedTotal, status.refusals),
+      MetricFamily(.candidateProblems, status.refused?.problems.count ?? 0),
+      MetricFamily(.refusalsTotal, audit.refusals.sorted { $0.key < $1.key }.map { MetricFamily.Sample([("code", $0.key)], Double($0.value)) }),
     ]
   }
 }

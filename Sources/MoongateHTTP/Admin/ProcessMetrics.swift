@@ -10,21 +10,18 @@ enum ProcessMetrics {
     // The sizes in /proc/self/statm are in pages: all that is mapped, then what is in memory.
     let sizes = (try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8))?.split(separator: " ").prefix(2).compactMap { Double($0) } ?? []
     var families = [
-      MetricFamily(
-        "process_cpu_seconds_total", .counter, "CPU time of this process.",
-        [MetricFamily.Sample([], Double(ticks) / 1e6)])
+      MetricFamily(.processCpuSecondsTotal, [MetricFamily.Sample([], Double(ticks) / 1e6)])
     ]
     if sizes.count == 2 {
       families.append(
-        MetricFamily(
-          "process_resident_memory_bytes", .gauge, "Memory of this process that is not swapped out.", [MetricFamily.Sample([], sizes[1] * page)]))
+        MetricFamily(.processResidentMemoryBytes, [MetricFamily.Sample([], sizes[1] * page)]))
     }
     if let open = try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count {
-      families.append(MetricFamily("process_open_fds", .gauge, "Files and sockets that are open.", open))
+      families.append(MetricFamily(.processOpenFds, open))
     }
     if let start {
       families.append(
-        MetricFamily("process_start_time_seconds", .gauge, "When this process started, in Unix time.", [MetricFamily.Sample([], start)]))
+        MetricFamily(.processStartTimeSeconds, [MetricFamily.Sample([], start)]))
     }
     return families
   }

@@ -1,7 +1,7 @@
 /// The names that every file finds, as editors are told them. CLua makes them; a test holds this list against it.
 enum EditorGlobals {
   /// A function: how it is called, what it gives, and one sentence.
-  private struct Function {
+  struct Function {
     let name: String
     let parameters: [(name: String, type: String)]
     let result: String?
@@ -12,6 +12,12 @@ enum EditorGlobals {
       self.parameters = parameters
       self.result = result
       self.help = help
+    }
+
+    /// As a call is written, with the type of its result.
+    var signature: String {
+      let call = "\(name)(\(parameters.map(\.name).joined(separator: ", ")))"
+      return result.map { "\(call): \($0.replacing("moongate.", with: ""))" } ?? call
     }
 
     var text: String {
@@ -60,9 +66,12 @@ enum EditorGlobals {
     Function("type", [("value", "any")], "string", "The name of the value's type."),
   ]
 
+  /// All of them; `allow` and the libraries are values.
+  static var functions: [Function] { constructors + decisions + helpers + base }
+
   /// The names of all globals, those of whole libraries among them.
-  static let names: [String] = ["allow", "math", "string", "table"] + (constructors + decisions + helpers + base).map(\.name)
+  static let names: [String] = ["allow", "math", "string", "table"] + functions.map(\.name)
 
   static let declarations: [String] =
-    ["---Lets through.\n---@type moongate.Decision\nallow = nil"] + (constructors + decisions + helpers + base).map(\.text)
+    ["---Lets through.\n---@type moongate.Decision\nallow = nil"] + functions.map(\.text)
 }

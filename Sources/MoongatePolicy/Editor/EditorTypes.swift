@@ -62,7 +62,7 @@ package struct EditorTypes: Sendable {
     let isLayer = shape.name == TableShape.policy.name
     for entry in shape.entries {
       let standard = entry.standardText.map { " (default: \($0))" } ?? ""
-      lines.append("---@field \(entry.name)\(entry.isRequired && !isLayer ? "" : "?") \(entry.type) \(entry.help)\(standard)")
+      lines.append("---@field \(entry.name)\(entry.isRequired && !isLayer ? "" : "?") \(entry.type) \(entry.text(in: shape))\(standard)")
     }
     return lines.joined(separator: "\n")
   }
@@ -86,6 +86,12 @@ package struct EditorTypes: Sendable {
   }
 
   // MARK: facts
+
+  /// What functions of a policy read of each limit, by its name in `f.limits`.
+  static let limitFacts: [(name: String, type: String, help: String)] = [
+    ("used", "integer", "events that count before this one"), ("max", "integer", "as it is for this call"),
+    ("locked_until", "integer?", "Unix seconds; nil without a lock"),
+  ]
 
   /// A class for each group of facts, then one for each kind of function.
   private var facts: [String] {
@@ -112,13 +118,8 @@ package struct EditorTypes: Sendable {
       }
       classes.append((["---@class (exact) moongate.Facts.\(DeclaredFact.providers)"] + fields).joined(separator: "\n"))
     }
-    classes.append(
-      """
-      ---@class (exact) moongate.Facts.limit
-      ---@field used integer events that count before this one
-      ---@field max integer as it is for this call
-      ---@field locked_until integer? Unix seconds; nil without a lock
-      """)
+    let limit = Self.limitFacts.map { "---@field \($0.name) \($0.type) \($0.help)" }
+    classes.append((["---@class (exact) moongate.Facts.limit"] + limit).joined(separator: "\n"))
     let audiences: [(String, String, FunctionTable.Audience)] = [
       ("PolicyFacts", "What `send`, `verify` and the functions of `vary` are told.", .policy(limits: [])),
       ("FlowFacts", "What `when` of a step is told.", .flow), ("RouteFacts", "What `decide` of a route is told.", .route),

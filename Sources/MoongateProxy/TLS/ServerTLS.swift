@@ -47,8 +47,7 @@ package final class ServerTLS: Sendable {
   package var families: [MetricFamily] {
     guard let expiry = state.withLock({ $0.expiry }) else { return [] }
     return [
-      MetricFamily(
-        "moongate_certificate_expiry_timestamp_seconds", .gauge, "When the certificate that new connections are given ends, in Unix time.", expiry)
+      MetricFamily(.certificateExpiryTimestampSeconds, expiry)
     ]
   }
 

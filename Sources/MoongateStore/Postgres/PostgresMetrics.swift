@@ -48,22 +48,17 @@ final class PostgresMetrics: Sendable {
   func families(pool: (busy: Int, idle: Int, waiting: Int)) -> [MetricFamily] {
     let count = count
     return [
-      MetricFamily("moongate_store_statements_total", .counter, "Statements that the store's database was asked to carry out.", count.statements),
-      MetricFamily("moongate_store_round_trips_total", .counter, "How often the store waited for its database's answer.", count.roundTrips),
+      MetricFamily(.storeStatementsTotal, count.statements),
+      MetricFamily(.storeRoundTripsTotal, count.roundTrips),
       MetricFamily(
-        "moongate_store_transactions_total", .counter, "Transactions of the store, by how they ended.",
-        Outcome.allCases.map { MetricFamily.Sample([("outcome", $0.rawValue)], Double(count.transactions[$0] ?? 0)) }),
+        .storeTransactionsTotal, Outcome.allCases.map { MetricFamily.Sample([("outcome", $0.rawValue)], Double(count.transactions[$0] ?? 0)) }),
       MetricFamily(
-        "moongate_store_connections", .gauge, "Connections to the store's database, by what they do.",
-        [MetricFamily.Sample([("state", "busy")], Double(pool.busy)), MetricFamily.Sample([("state", "idle")], Double(pool.idle))]),
-      MetricFamily("moongate_store_waiting", .gauge, "Work that waits for a connection to the store's database.", pool.waiting),
-      MetricFamily("moongate_store_busy_total", .counter, "Work turned away because no connection was free in time.", count.busy),
-      MetricFamily("moongate_store_connects_total", .counter, "Connections that were opened to the store's database.", count.connects),
-      MetricFamily(
-        "moongate_store_connects_failed_total", .counter, "Connections to the store's database that could not be opened.", count.refusedConnects),
-      MetricFamily(
-        "moongate_store_notifications_total", .counter, "Times that the database told of changes of sessions, so that nobody waited for a look.",
-        count.notifications),
+        .storeConnections, [MetricFamily.Sample([("state", "busy")], Double(pool.busy)), MetricFamily.Sample([("state", "idle")], Double(pool.idle))]),
+      MetricFamily(.storeWaiting, pool.waiting),
+      MetricFamily(.storeBusyTotal, count.busy),
+      MetricFamily(.storeConnectsTotal, count.connects),
+      MetricFamily(.storeConnectsFailedTotal, count.refusedConnects),
+      MetricFamily(.storeNotificationsTotal, count.notifications),
     ]
   }
 }

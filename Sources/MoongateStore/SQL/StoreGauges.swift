@@ -28,9 +28,9 @@ package actor StoreGauges {
     if let known, steady() - known.at < Self.life { return timing + known.families }
     guard let counts = try? await store.gauges(at: clock.now()) else { return timing }
     let families = [
-      MetricFamily("moongate_locks", .gauge, "Locks that stand now, and credentials that a limit turned off.", counts.locks),
-      MetricFamily("moongate_sessions", .gauge, "Sessions that have not expired.", counts.sessions),
-      MetricFamily("moongate_store_bytes", .gauge, "Size of the store; wal: SQLite's log of what is not in the file yet.", sizes(counts.bytes)),
+      MetricFamily(.locks, counts.locks),
+      MetricFamily(.sessions, counts.sessions),
+      MetricFamily(.storeBytes, sizes(counts.bytes)),
     ]
     known = (families, steady())
     return timing + families

@@ -34,10 +34,8 @@ final class StoreTiming: Sendable {
 
   var families: [MetricFamily] {
     [
-      MetricFamily(
-        "moongate_store_transaction_seconds", .histogram, "How long transactions of the store took, with the time that they waited for their turn.",
-        reads.withLock { $0 }.samples([("kind", "read")]) + writes.withLock { $0 }.samples([("kind", "write")])),
-      MetricFamily("moongate_store_faults_total", .counter, "Transactions that the database could not carry out.", failures.withLock { $0 }),
+      MetricFamily(.storeTransactionSeconds, reads.withLock { $0 }.samples([("kind", "read")]) + writes.withLock { $0 }.samples([("kind", "write")])),
+      MetricFamily(.storeFaultsTotal, failures.withLock { $0 }),
     ]
   }
 }

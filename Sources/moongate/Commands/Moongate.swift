@@ -33,7 +33,7 @@ struct RootCommand: AsyncParsableCommand {
       LocksCommand.self,
       TokenCommand.self,
       KeysCommand.self,
-      StoreCommand.self, MockGoogleCommand.self, Version.self,
+      StoreCommand.self, MockGoogleCommand.self, Version.self, ReferenceCommand.self, HelpCommand.self,
     ])
 }
 

@@ -41,10 +41,8 @@ struct Serve: AsyncParsableCommand {
     let folder = try configuration.checked()
     let level = try Logger.Level.fromEnvironment()
     LoggingSystem.bootstrap { label in LineLog(label: label, level: level) }
-    let metrics = MetricRegistry(help: [
-      "moongate_deliveries_total": "Messages handed to a carrier, a mail server or the outbox, by channel and outcome; codes and notices.",
-      "moongate_delivery_seconds": "How long carriers and mail servers took to accept a message, by channel.",
-    ])
+    let metrics = MetricRegistry(
+      help: Dictionary(uniqueKeysWithValues: [MetricDefinition.deliveriesTotal, .deliverySeconds].map { ($0.name, $0.help) }))
     MetricsSystem.bootstrap(metrics)
     let spans = SpanQueue()
     InstrumentationSystem.bootstrap(RecordingTracer(spans))

@@ -25,8 +25,8 @@ private struct CountedMessenger: Messenger {
 
   private func count(_ message: Message, _ outcome: String, since began: ContinuousClock.Instant) {
     let channel = message.channel.rawValue
-    Counter(label: "moongate_deliveries_total", dimensions: [("channel", channel), ("outcome", outcome)]).increment()
+    Counter(label: MetricDefinition.deliveriesTotal.name, dimensions: [("channel", channel), ("outcome", outcome)]).increment()
     let took = ContinuousClock.now - began
-    Timer(label: "moongate_delivery_seconds", dimensions: [("channel", channel)]).recordNanoseconds(took.wholeNanoseconds)
+    Timer(label: MetricDefinition.deliverySeconds.name, dimensions: [("channel", channel)]).recordNanoseconds(took.wholeNanoseconds)
   }
 }

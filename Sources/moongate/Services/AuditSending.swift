@@ -81,18 +81,10 @@ final class AuditSending: Service {
     if all.isEmpty { return [] }
     let samples = all.map { (label: [("sink", $0.label)], values: $0.samples) }
     return [
-      MetricFamily(
-        "moongate_audit_events_sent_total", .counter, "Events of the audit trail that this gateway has sent, by sink.",
-        samples.map { MetricFamily.Sample($0.label, Double($0.values.sent)) }),
-      MetricFamily(
-        "moongate_audit_failures_total", .counter, "Attempts to send events of the audit trail that failed, by sink.",
-        samples.map { MetricFamily.Sample($0.label, Double($0.values.failures)) }),
-      MetricFamily(
-        "moongate_audit_backlog_events", .gauge, "Events of the audit trail that a sink does not have yet, 100,000 at the most.",
-        samples.compactMap { sample in sample.values.backlog.map { MetricFamily.Sample(sample.label, Double($0)) } }),
-      MetricFamily(
-        "moongate_audit_lag_seconds", .gauge, "Age of the oldest event of the audit trail that a sink does not have yet.",
-        samples.compactMap { sample in sample.values.lag.map { MetricFamily.Sample(sample.label, $0) } }),
+      MetricFamily(.auditEventsSentTotal, samples.map { MetricFamily.Sample($0.label, Double($0.values.sent)) }),
+      MetricFamily(.auditFailuresTotal, samples.map { MetricFamily.Sample($0.label, Double($0.values.failures)) }),
+      MetricFamily(.auditBacklogEvents, samples.compactMap { sample in sample.values.backlog.map { MetricFamily.Sample(sample.label, Double($0)) } }),
+      MetricFamily(.auditLagSeconds, samples.compactMap { sample in sample.values.lag.map { MetricFamily.Sample(sample.label, $0) } }),
     ]
   }
 }

@@ -75,10 +75,8 @@ final class Heartbeat: Service {
   var families: [MetricFamily] {
     guard let nodes else { return [] }
     return [
-      MetricFamily("moongate_nodes", .gauge, "Gateways that serve from this store.", nodes.count),
-      MetricFamily(
-        "moongate_generations", .gauge, "Different generations that they serve by; 1 unless a change has not reached all of them.",
-        Set(nodes.map(\.generation)).count),
+      MetricFamily(.nodes, nodes.count),
+      MetricFamily(.generations, Set(nodes.map(\.generation)).count),
     ]
   }
 }

@@ -1,0 +1,149 @@
+import MoongateSDK
+
+/// The Lua files as the reference describes them: every table that a file may hold, its fields, and what functions can read and call.
+package struct SchemaReference: Sendable {
+  /// One field of a table.
+  package struct Field: Sendable {
+    package let name: String
+    /// As lua-language-server spells it, without the prefix `moongate.`.
+    package let type: String
+    package let isRequired: Bool
+    /// As a file would write it.
+    package let standard: String?
+    package let help: String
+  }
+
+  /// One table of a file.
+  package struct Table: Sendable {
+    /// Where it stands: `policy.limits`. `moongate help` finds its fields behind it.
+    package let path: String
+    package let summary: String
+    package let fields: [Field]
+  }
+
+  /// A fact or a function.
+  package struct Global: Sendable {
+    /// A fact without `f.`, a function with its parameters' names.
+    package let name: String
+    package let signature: String
+    package let help: String
+    /// Which functions are told a fact; empty for a function.
+    package let audience: [String]
+  }
+
+  private let providers: [ProviderDescriptor]
+
+  /// - Parameter providers: all that the program has.
+  package init(providers: [ProviderDescriptor]) { self.providers = providers.filter { $0.instanceOf == nil } }
+
+  /// The tables of the file that returns this constructor's value, the outermost first.
+  package func tables(of root: Root) -> [Table] {
+    var walk = Walk(providers: providers)
+    if root == .tests { walk.enterCases() } else { walk.enter(root.shape, at: root.rawValue) }
+    if root == .gateway {
+      for (name, shape) in Walk.made["Delivery"] ?? [] { walk.enter(shape, at: "delivery.\(name)") }
+    }
+    return walk.tables
+  }
+
+  /// What the outermost table of a file is called in paths.
+  package enum Root: String, Sendable, CaseIterable {
+    case gateway, policy, flow, route, accounts, guarantee, tests
+
+    fileprivate var shape: TableShape {
+      switch self {
+      case .gateway: .gateway
+      case .policy: .policy
+      case .flow: .flow
+      case .route: .route
+      case .accounts: .accounts
+      case .guarantee: .guarantee
+      case .tests: .caseRequest
+      }
+    }
+  }
+
+  // MARK: facts and functions
+
+  /// Every fact, by its path.
+  package var facts: [Global] {
+    let audiences: [(String, FunctionTable.Audience)] = [
+      ("policies", .policy(limits: [])), ("flows", .flow), ("routes", .route), ("accounts", .entitlement),
+    ]
+    return FactSlot.allCases.map { slot in
+      Global(name: slot.path, signature: slot.type, help: slot.help, audience: audiences.filter { slot.isTold(to: $0.1) }.map(\.0))
+    }
+      + DeclaredFact.all(of: providers).map { fact in
+        Global(name: fact.path, signature: fact.type, help: fact.help, audience: audiences.filter { fact.isTold(to: $0.1) }.map(\.0))
+      }
+      + EditorTypes.limitFacts.map { Global(name: "limits.NAME.\($0.name)", signature: $0.type, help: $0.help, audience: ["policies"]) }
+  }
+
+  /// Every constructor, decision, helper and function of Lua's base library.
+  package var functions: [Global] {
+    [Global(name: "allow", signature: "allow", help: "Lets through.", audience: [])]
+      + EditorGlobals.functions.map { Global(name: $0.name, signature: $0.signature, help: $0.help, audience: []) }
+  }
+}
+
+/// Walks from a table to the tables in it.
+private struct Walk {
+  let providers: [ProviderDescriptor]
+  private(set) var tables: [SchemaReference.Table] = []
+  private var seen: Set<String> = []
+
+  init(providers: [ProviderDescriptor]) { self.providers = providers }
+
+  /// Types that a constructor makes, with the tables that constructors take.
+  static let made: [String: [(name: String, shape: TableShape)]] = [
+    "AuditSink": [("file", .auditFile), ("syslog", .auditSyslog), ("webhook", .auditWebhook)],
+    "Tracing": [("otlp", .otlp)],
+    "Delivery": [("outbox", .outbox), ("smtp", .smtp), ("webhook", .webhook), ("twilio", .twilio)],
+    "Exec": [("exec", .program)],
+  ]
+
+  private static let named = Dictionary(TableShape.all.map { ($0.name, $0) }) { first, _ in first }
+
+  mutating func enter(_ shape: TableShape, at path: String) {
+    guard seen.insert(shape.name).inserted else { return }
+    tables.append(
+      SchemaReference.Table(
+        path: path, summary: shape.summary,
+        fields: shape.entries.map { entry in
+          SchemaReference.Field(
+            name: entry.name, type: entry.type.replacing("moongate.", with: ""), isRequired: entry.isRequired, standard: entry.standardText,
+            help: entry.text(in: shape))
+        }))
+    for entry in shape.entries {
+      let inner = "\(path).\(entry.name)"
+      for type in Self.types(in: entry.type) {
+        if type == "Providers" {
+          for provider in providers { enter(.settings(of: provider), at: "\(inner).\(provider.name)") }
+          enter(.program, at: "\(inner).exec")
+        } else if let shape = Self.named[type] {
+          enter(shape, at: inner)
+        } else if type != "Delivery" {
+          for (name, shape) in Self.made[type] ?? [] { enter(shape, at: "\(inner).\(name)") }
+        }
+      }
+    }
+  }
+
+  /// The tables that the words of a case take.
+  mutating func enterCases() {
+    for constructor in Constructor.all {
+      for parameter in constructor.parameters {
+        for type in Self.types(in: parameter.type) where type.hasPrefix("Case") {
+          if let shape = Self.named[type] { enter(shape, at: "tests.\(constructor.name)") }
+        }
+      }
+    }
+  }
+
+  /// The names behind `moongate.` in a type.
+  private static func types(in text: String) -> [String] {
+    text.split(separator: "moongate.").dropFirst(text.hasPrefix("moongate.") ? 0 : 1).map { part in
+      String(part.prefix { $0.isLetter || $0 == "." })
+    }
+  }
+}

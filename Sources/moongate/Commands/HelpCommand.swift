@@ -1,0 +1,42 @@
+import ArgumentParser
+import MoongatePolicy
+import MoongateSDK
+
+/// `moongate help NAME`: an entry of the reference, or the help of a command.
+struct HelpCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "help", abstract: "Print the help of a command, or what the reference says of a name.",
+    discussion: """
+      A name is a field such as policy.limits.window, or fact.phone.country, function.cidr, metric.moongate_locks, event.locked, \
+      code.too_many_attempts or header.Remote-User.
+      """)
+
+  @Argument(help: "A command with its subcommands, or a name of the reference.") var names: [String] = []
+
+  func run() throws {
+    if let help = Self.help(of: names) { return print(help) }
+    let name = names.joined(separator: " ")
+    let reference = try Reference(providers: Providers.all.map(\.descriptor))
+    guard let text = reference.text(of: name) else {
+      let commands = Self.subcommands(of: RootCommand.self).map(\.name)
+      let meant = Suggestion.nearest(to: name, among: reference.names + commands)
+      let advice = meant.map { "Did you mean `\($0)`?" } ?? "Documentation/reference/ lists all names; `moongate help` lists the commands."
+      throw StartProblem("Nothing is called `\(name)`. \(advice)", status: .couldNotRun)
+    }
+    print(text)
+  }
+
+  /// The help of the command that the names lead to; nil where they lead to none.
+  static func help(of names: [String]) -> String? {
+    var command: any ParsableCommand.Type = RootCommand.self
+    for name in names {
+      guard let next = subcommands(of: command).first(where: { $0.name == name }) else { return nil }
+      command = next.type
+    }
+    return RootCommand.helpMessage(for: command)
+  }
+
+  private static func subcommands(of command: any ParsableCommand.Type) -> [(name: String, type: any ParsableCommand.Type)] {
+    command.configuration.subcommands.map { ($0._commandName, $0) }
+  }
+}

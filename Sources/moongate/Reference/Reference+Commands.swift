@@ -1,0 +1,74 @@
+import ArgumentParser
+import Foundation
+
+/// The commands, as the argument parser describes them.
+extension Reference {
+  /// What `--experimental-dump-help` holds.
+  private struct Description: Decodable {
+    struct Command: Decodable {
+      let commandName: String
+      let shouldDisplay: Bool
+      let abstract: String?
+      let discussion: String?
+      let subcommands: [Command]?
+      let arguments: [Argument]?
+    }
+
+    struct Argument: Decodable {
+      struct Name: Decodable {
+        let kind: String
+        let name: String
+      }
+
+      let kind: String
+      let shouldDisplay: Bool
+      let isOptional: Bool
+      let names: [Name]?
+      let valueName: String?
+      let defaultValue: String?
+      let allValues: [String]?
+      let abstract: String?
+    }
+
+    let command: Command
+  }
+
+  static func commands() throws -> ReferencePage {
+    let root = try JSONDecoder().decode(Description.self, from: Data(RootCommand._dumpHelp().utf8)).command
+    return ReferencePage(
+      file: "commands.md", title: "Commands",
+      introduction: """
+        `moongate help COMMAND` prints the same. Every command exits with 0 when all is well, with 1 when it found a problem, and with 2 when it
+        could not run: bad usage, or nothing there to look at.
+        """, sections: unique(root.subcommands).flatMap { sections(of: $0, behind: "moongate") })
+  }
+
+  private static func sections(of command: Description.Command, behind parent: String) -> [ReferenceSection] {
+    guard command.shouldDisplay else { return [] }
+    let path = "\(parent) \(command.commandName)"
+    let entries = (command.arguments ?? []).filter { $0.shouldDisplay && !isEverywhere($0) }.map { entry(of: $0, in: path) }
+    let summary = [command.abstract, command.discussion].compactMap { $0 }.filter { !$0.isEmpty }.joined(separator: " ")
+    let section = ReferenceSection(title: path, summary: summary, subject: "Option", entries: entries, prefix: path + " ")
+    return [section] + unique(command.subcommands).flatMap { sections(of: $0, behind: path) }
+  }
+
+  /// The parser's own `help` comes after ours.
+  private static func unique(_ commands: [Description.Command]?) -> [Description.Command] {
+    var seen: Set<String> = []
+    return (commands ?? []).filter { seen.insert($0.commandName).inserted }
+  }
+
+  /// `--help` and `--version` are every command's.
+  private static func isEverywhere(_ argument: Description.Argument) -> Bool {
+    argument.names?.contains { $0.name == "help" || $0.name == "version" } ?? false
+  }
+
+  private static func entry(of argument: Description.Argument, in path: String) -> ReferenceEntry {
+    let names = (argument.names ?? []).map { ($0.kind == "long" ? "--" : "-") + $0.name }.sorted { $0.count > $1.count }
+    let value = argument.kind == "flag" ? "" : "<\(argument.valueName ?? "value")>"
+    let spelled = [names.joined(separator: ", "), value].filter { !$0.isEmpty }.joined(separator: " ")
+    let standard = argument.defaultValue ?? (argument.isOptional ? "" : "required")
+    let values = argument.allValues.map { " One of \($0.joined(separator: ", "))." } ?? ""
+    return ReferenceEntry(name: "\(path) \(spelled)", properties: ["default": standard], help: (argument.abstract ?? "") + values)
+  }
+}

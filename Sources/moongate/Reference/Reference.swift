@@ -1,0 +1,85 @@
+import MoongateCore
+import MoongatePolicy
+import MoongateSDK
+
+/// Everything that Documentation/reference/ and `moongate help` tell, taken from the code.
+struct Reference: Sendable {
+  let pages: [ReferencePage]
+
+  /// - Parameter providers: all that the program has.
+  init(providers: [ProviderDescriptor]) throws {
+    let schema = SchemaReference(providers: providers)
+    pages =
+      SchemaReference.Root.allCases.map { Self.page(of: $0, in: schema) } + [
+        Self.facts(schema), try Self.commands(), Self.metrics, Self.events, Self.codes, Self.headers,
+      ]
+  }
+
+  /// Every entry with where it stands.
+  var entries: [(entry: ReferenceEntry, place: String)] {
+    pages.flatMap { page in
+      page.sections.flatMap { section in section.entries.map { ($0, "\(page.file)#\(section.anchor)") } }
+    }
+  }
+
+  /// What the terminal prints of a name; nil where nothing has it.
+  func text(of name: String) -> String? {
+    if let found = entries.first(where: { $0.entry.name == name }) { return found.entry.text(page: found.place) }
+    for page in pages {
+      guard let section = page.sections.first(where: { $0.title == name && !$0.entries.isEmpty }) else { continue }
+      let fields = section.entries.map { "  \($0.name)" }
+      return ([name, "  \(section.summary)", ""] + fields + ["", "  Documentation/reference/\(page.file)#\(section.anchor)"]).joined(separator: "\n")
+    }
+    return nil
+  }
+
+  /// All that can be asked for.
+  var names: [String] { entries.map(\.entry.name) + pages.flatMap { $0.sections.map(\.title) } }
+
+  // MARK: the Lua files
+
+  private static func page(of root: SchemaReference.Root, in schema: SchemaReference) -> ReferencePage {
+    let (file, title, introduction) = head(root)
+    let sections = schema.tables(of: root).map { table in
+      ReferenceSection(
+        title: table.path, summary: table.summary, subject: "Field",
+        entries: table.fields.map { field in
+          ReferenceEntry(
+            name: "\(table.path).\(field.name)",
+            properties: ["type": field.type, "default": field.isRequired ? "required" : field.standard ?? ""], help: field.help)
+        }, prefix: table.path + ".")
+    }
+    return ReferencePage(file: file, title: title, introduction: introduction, sections: sections)
+  }
+
+  private static func head(_ root: SchemaReference.Root) -> (file: String, title: String, introduction: String) {
+    switch root {
+    case .gateway: ("gateway.md", "gateway.lua", "The tables of gateway.lua. [The manual](../../config/README.md) explains them with examples.")
+    case .policy: ("policies.md", "policies/NAME.lua", "What a policy can say. A field that is left out keeps its provider's default.")
+    case .flow: ("flows.md", "flows/NAME.lua", "What a flow can say.")
+    case .route: ("routes.md", "routes.lua", "What a route can say. The first route that matches a request wins.")
+    case .accounts: ("accounts.md", "accounts.lua", "What holds for every account.")
+    case .guarantee: ("guarantees.md", "guarantees.lua", "What is always true of sessions and routes, and is proved before a change becomes active.")
+    case .tests: ("tests.md", "tests/NAME.lua", "What the words of a case take. [Functions](facts.md#functions) lists the words.")
+    }
+  }
+
+  private static func facts(_ schema: SchemaReference) -> ReferencePage {
+    ReferencePage(
+      file: "facts.md", title: "Facts and functions", introduction: "What functions in the Lua files can read and call. A fact is read as `f.NAME`.",
+      sections: [
+        ReferenceSection(
+          title: "Facts", summary: "The column \"functions of\" names the files whose functions are told the fact.", subject: "Fact",
+          entries: schema.facts.map { fact in
+            ReferenceEntry(
+              name: "fact.\(fact.name)",
+              properties: ["type": fact.signature.replacing("moongate.", with: ""), "functions of": fact.audience.joined(separator: ", ")],
+              help: fact.help)
+          }, prefix: "fact."),
+        ReferenceSection(
+          title: "Functions", summary: "", subject: "Function",
+          entries: schema.functions.map { ReferenceEntry(name: "function.\($0.name)", properties: ["call": $0.signature], help: $0.help) },
+          prefix: "function."),
+      ])
+  }
+}
