@@ -99,7 +99,9 @@ def synopsis(words, command):
 
 
 def children(command):
-    return [one for one in command.get("subcommands") or [] if one["commandName"] != "help" and one.get("shouldDisplay", True)]
+    # The library lists a help command of its own beside ours.
+    own = ("help", "Show subcommand help information.")
+    return [one for one in command.get("subcommands") or [] if (one["commandName"], one.get("abstract")) != own and one.get("shouldDisplay", True)]
 
 
 def about(command):

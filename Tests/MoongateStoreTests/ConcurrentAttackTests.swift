@@ -18,8 +18,8 @@ import Testing
     let output = String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
     writer.waitUntilExit()
     #expect(writer.terminationStatus == 0)
-    let peak = try #require(Int(output.trimmingCharacters(in: .whitespacesAndNewlines)))
-    #expect(peak < 80 * 1024, "the whole process had \(peak / 1024) MiB at most")
+    let taken = try #require(Int(output.trimmingCharacters(in: .whitespacesAndNewlines)))
+    #expect(taken < 40 * 1024, "the attack took \(taken / 1024) MiB at most")
 
     let store = try TestedStore.open(address)
     #expect(try await store.locks(at: ConcurrentAttack.now).count == ConcurrentAttack.size / 10)

@@ -40,4 +40,31 @@ import Testing
     let closed = await gauges.families()
     #expect(value("moongate_sessions", closed) == nil && (value("moongate_store_faults_total", closed) ?? 0) > 0)
   }
+
+  /// Attack on ourselves: a store of millions of sessions, which takes seconds to count them, counts all the time.
+  @Test func whatTakesLongIsCountedSeldom() async throws {
+    let folder = try ScratchFolder()
+    let path = folder.path("moongate.db")
+    let store = try SQLiteStore(path: path, keyFingerprint: [1])
+    try await Estate.fill(store)
+    let clock = ManualClock()
+    // Each look at the time is two seconds later, so the count takes two.
+    let passed = Mutex<Duration>(.zero)
+    let start = ContinuousClock.now
+    let gauges = StoreGauges(
+      store, clock: clock, path: path,
+      steady: {
+        start
+          + passed.withLock {
+            $0 += .seconds(2)
+            return $0
+          }
+      })
+    let sessions = try #require(value("moongate_sessions", await gauges.families()))
+    clock.advance(by: .seconds(86_400 * 3650))
+    for _ in 0..<50 { #expect(value("moongate_sessions", await gauges.families()) == sessions) }
+    passed.withLock { $0 += .seconds(100) }
+    #expect(value("moongate_sessions", await gauges.families()) == 0)
+    try store.close()
+  }
 }

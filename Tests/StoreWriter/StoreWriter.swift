@@ -8,7 +8,7 @@ import MoongateTesting
 ///
 /// `store-writer STORE FIRST` writes rounds of `Crash` without end, from that number on, and says on standard output which
 /// have been acknowledged, a number a line, until it is killed.
-/// `store-writer STORE siege` lays a `ConcurrentAttack` and says how much memory it needed at most, in KiB.
+/// `store-writer STORE siege` lays a `ConcurrentAttack` and says how much more memory it needed at most than before, in KiB.
 /// `store-writer STORE leave` ends while threads of its connect.
 ///
 /// STORE is a file of SQLite's, or a connection string.
@@ -20,8 +20,10 @@ enum StoreWriter {
     guard arguments[2] != "leave" else { return leave(arguments[1]) }
     let store = try TestedStore.open(arguments[1])
     guard var number = Int(arguments[2]) else {
+      // The program itself and its libraries are mapped: how much of them is resident is the system's affair.
+      let before = try peak()
       try await ConcurrentAttack.lay(to: store)
-      return try say(peak())
+      return try say(peak() - before)
     }
     while true {
       try await Crash.act(number, on: store)

@@ -2,15 +2,18 @@ import Foundation
 import MoongateCore
 import Synchronization
 
-/// What a store holds and how large it is: read when the metrics are read, and cached for 15 seconds, so that many scrapers cost no more than one.
+/// What a store holds and how large it is: read when the metrics are read, and cached for 15 seconds, so that many scrapers cost no more than one. A
+/// store of millions of sessions takes a second to count them: it spends a hundredth of its time on that, and no more.
 package actor StoreGauges {
   private static let life: Duration = .seconds(15)
+  /// How much longer a count is believed than it took.
+  private static let patience = 100
 
   private let store: any SQLStore
   private let clock: any GatewayClock
   /// Of a SQLite store.
   private let path: String?
-  private var known: (families: [MetricFamily], at: ContinuousClock.Instant)?
+  private var known: (families: [MetricFamily], until: ContinuousClock.Instant)?
   private let steady: @Sendable () -> ContinuousClock.Instant
 
   /// - Parameter path: the file of a SQLite store; nil: the database says how large it is.
@@ -25,14 +28,16 @@ package actor StoreGauges {
 
   /// As Prometheus reads it; without what the store holds while it does not answer.
   package func families() async -> [MetricFamily] {
-    if let known, steady() - known.at < Self.life { return timing + known.families }
+    let began = steady()
+    if let known, began < known.until { return timing + known.families }
     guard let counts = try? await store.gauges(at: clock.now()) else { return timing }
     let families = [
       MetricFamily(.locks, counts.locks),
       MetricFamily(.sessions, counts.sessions),
       MetricFamily(.storeBytes, sizes(counts.bytes)),
     ]
-    known = (families, steady())
+    let now = steady()
+    known = (families, now + max(Self.life, (now - began) * Self.patience))
     return timing + families
   }
 
