@@ -74,7 +74,7 @@ def upgrades(arguments, folder):
         still_locked = lock(house, number(2))
         opened = [
             websockets.sync.client.connect(
-                f"ws://localhost:{house.ports[0]}/closed/echo", additional_headers={"Authorization": f"Bearer {token}"}, ping_interval=None)
+                f"ws://localhost:{house.ports[0]}/closed/echo", additional_headers={"Authorization": f"Bearer {token}"}, ping_interval=None).__enter__()
             for _ in range(arguments.sockets)]
         flows = [(number(100 + index), house.flow("register")) for index in range(arguments.flows)]
         # Half of them are begun, and half of them were only created.
