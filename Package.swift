@@ -168,7 +168,8 @@ let package = Package(
       name: "MoongateCommand",
       dependencies: [
         "MoongateSDK", "MoongateConformance", "MoongateCore", "MoongatePolicy", "MoongateStore", "MoongateDelivery", "MoongateProxy", "MoongateHTTP",
-        "MoongateMockGoogle", "MoongateExec", "CLinux", "CMalloc", "CVersions", jwt, arguments, lifecycle, unixSignals, logging, hummingbird,
+        "MoongateMockGoogle", "MoongateExec", "CLinux", "CSpawn", "CMalloc",
+        "CVersions", jwt, arguments, lifecycle, unixSignals, logging, hummingbird,
         hummingbirdCore, nioCore, nioPosix, nioSSL, metrics, tracing,
       ] + providers.map(\.dependency),
       path: "Sources/moongate", exclude: ["Main", "Templates"], swiftSettings: strict, plugins: ["EmbedFiles"]),

@@ -21,6 +21,8 @@
 #define SYS_close_range 436
 #endif
 
+enum { MOST_HANDED = 32 };
+
 enum { STEP_DESCRIPTORS, STEP_FOLDER, STEP_PROGRAM };
 static const char *const step_names[] = {"descriptors", "folder", "program"};
 
@@ -43,14 +45,40 @@ static void close_from(int first) {
   for (int descriptor = first; descriptor < last; descriptor++) close(descriptor);
 }
 
-static void become(
-  const char *path, char *const arguments[], char *const environment[], const char *folder, int input, int output, int errors, int report,
-  pid_t parent) {
-  // What the gateway ignores (SIGPIPE) or blocks would stay so in the program.
+// What the gateway ignores (SIGPIPE) or blocks would stay so in the program.
+static void reset_signals(void) {
   for (int number = 1; number < NSIG; number++) signal(number, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+// The gateway's own handlers must not run in the copy.
+static pid_t fork_without_handlers(void) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pid_t pid = fork();
+  if (pid != 0) pthread_sigmask(SIG_SETMASK, &before, NULL);
+  return pid;
+}
+
+// Waits until the program runs, or takes away what could not become it. Returns 0 where it runs.
+static int await_start(int report, pid_t pid, int *step) {
+  struct failure failure;
+  ssize_t got;
+  do got = read(report, &failure, sizeof failure);
+  while (got < 0 && errno == EINTR);
+  if (got != sizeof failure) return 0;
+  while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) {}
+  *step = failure.step;
+  return failure.code ? failure.code : EINVAL;
+}
+
+static void become(
+  const char *path, char *const arguments[], char *const environment[], const char *folder, int input, int output, int errors, int report,
+  pid_t parent) {
+  reset_signals();
   setpgid(0, 0);
   // Attack: a gateway that is killed leaves programs behind that still hold its secrets and send codes.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -89,29 +117,18 @@ int cspawn_start(
   *step = step_names[STEP_DESCRIPTORS];
   int code = 0;
   if (pipe2(input, O_CLOEXEC) || pipe2(output, O_CLOEXEC) || pipe2(errors, O_CLOEXEC) || pipe2(report, O_CLOEXEC)) code = errno;
-  // The gateway's own handlers must not run in the copy.
-  sigset_t all, before;
-  sigfillset(&all);
   pid_t parent = getpid(), pid = -1;
   if (code == 0) {
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    pid = fork();
+    pid = fork_without_handlers();
     if (pid == 0) become(path, arguments, environment, folder, input[0], output[1], errors[1], report[1], parent);
     if (pid < 0) code = errno;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
   }
   if (code == 0) {
     close(report[1]);
     report[1] = -1;
-    struct failure failure;
-    ssize_t got;
-    do got = read(report[0], &failure, sizeof failure);
-    while (got < 0 && errno == EINTR);
-    if (got == sizeof failure) {
-      code = failure.code ? failure.code : EINVAL;
-      *step = step_names[failure.step];
-      while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) {}
-    }
+    int failed = STEP_DESCRIPTORS;
+    code = await_start(report[0], pid, &failed);
+    *step = step_names[failed];
   }
   close_both(report);
   if (code != 0) {
@@ -127,6 +144,37 @@ int cspawn_start(
   int ours[] = {child->input, child->output, child->errors};
   for (int i = 0; i < 3; i++) fcntl(ours[i], F_SETFL, fcntl(ours[i], F_GETFL) | O_NONBLOCK);
   return 0;
+}
+
+static void become_successor(
+  const char *path, char *const arguments[], char *const environment[], const int *handed, int count, int errors, int report) {
+  reset_signals();
+  int moved[MOST_HANDED];
+  // Out of the way first: each of them may stand where another one goes.
+  report = fcntl(report, F_DUPFD_CLOEXEC, 100);
+  int isFine = report >= 0 && (errors = fcntl(errors, F_DUPFD_CLOEXEC, 100)) >= 0;
+  for (int i = 0; i < count && isFine; i++) isFine = (moved[i] = fcntl(handed[i], F_DUPFD_CLOEXEC, 100)) >= 0;
+  for (int i = 0; i < count && isFine; i++) isFine = dup2(moved[i], 3 + i) >= 0;
+  if (!isFine || dup2(errors, 2) < 0 || dup3(report, 3 + count, O_CLOEXEC) < 0) fail(report, STEP_DESCRIPTORS);
+  // Attack: the program holds connections of clients, and files, that this process believes to be closed.
+  close_from(4 + count);
+  execve(path, arguments, environment);
+  fail(3 + count, STEP_PROGRAM);
+}
+
+int cspawn_start_successor(
+  const char *path, char *const arguments[], char *const environment[], const int *handed, int count, int errors, pid_t *pid) {
+  int report[2], step;
+  if (count > MOST_HANDED) return EINVAL;
+  if (pipe2(report, O_CLOEXEC) != 0) return errno;
+  pid_t child = fork_without_handlers();
+  if (child == 0) become_successor(path, arguments, environment, handed, count, errors, report[1]);
+  int code = child < 0 ? errno : 0;
+  close(report[1]);
+  if (code == 0) code = await_start(report[0], child, &step);
+  close(report[0]);
+  if (code == 0) *pid = child;
+  return code;
 }
 
 void cspawn_signal(const cspawn_child *child, int number) { kill(-child->pid, number); }

@@ -16,14 +16,6 @@ int clinux_is_dumpable(void);
 // Returns its length, 0 where the file has none, -1 where it does not fit or cannot be read.
 ssize_t clinux_access_list(int descriptor, void *bytes, size_t size);
 
-// Starts a program that takes over from this process, with this process's standard input and output, and descriptors of this process from 3 on. It gets
-// no other descriptor, and outlives this process.
-// - handed: those that become 3, 4 and so on.
-// - errors: what becomes its standard error.
-// Returns 0, or the errno of what failed.
-int clinux_start_successor(
-  const char *path, char *const arguments[], char *const environment[], const int *handed, int count, int errors, pid_t *pid);
-
 // Who made a pair of connected sockets, or is at the other end of one (SO_PEERCRED).
 // Returns 0, or -1 where the descriptor is no such socket.
 int clinux_peer(int descriptor, pid_t *pid, uid_t *user);

@@ -34,3 +34,11 @@ void cspawn_wake_clear(int descriptor);
 
 // Keeps a pipe that nobody reads from ending the process: for the calling thread.
 void cspawn_ignore_broken_pipes(void);
+
+// Starts a program that takes over from this process, with this process's standard input and output, and descriptors of this process from 3 on. It gets
+// no other descriptor, and outlives this process.
+// - handed: those that become 3, 4 and so on.
+// - errors: what becomes its standard error.
+// Returns 0, or the errno of what failed.
+int cspawn_start_successor(
+  const char *path, char *const arguments[], char *const environment[], const int *handed, int count, int errors, pid_t *pid);

@@ -14,8 +14,8 @@ final class ChildProcess {
     var child = cspawn_child()
     var step: UnsafePointer<CChar>?
     let environment = specification.environment.map { "\($0.key)=\($0.value)" }.sorted()
-    let code = Self.withStrings([specification.path] + specification.arguments) { arguments in
-      Self.withStrings(environment) { environment in
+    let code = CStrings.with([specification.path] + specification.arguments) { arguments in
+      CStrings.with(environment) { environment in
         cspawn_start(specification.path, arguments, environment, specification.folder, &child, &step)
       }
     }
@@ -33,16 +33,6 @@ final class ChildProcess {
     case ("program", ENOEXEC): return "cannot be run: it is no program; a script's first line must be such as `#!/usr/bin/env python3`"
     case ("folder", _): return "cannot be run in \(specification.folder): \(reason)"
     default: return "cannot be run: \(reason)"
-    }
-  }
-
-  /// The strings as C wants them: with a null behind the last.
-  private static func withStrings<Result>(_ strings: [String], _ body: (UnsafePointer<UnsafeMutablePointer<CChar>?>) -> Result) -> Result {
-    let pointers: [UnsafeMutablePointer<CChar>?] = strings.map { strdup($0) } + [nil]
-    defer { for pointer in pointers { free(pointer) } }
-    return pointers.withUnsafeBufferPointer { buffer in
-      guard let base = buffer.baseAddress else { return body([nil]) }
-      return body(base)
     }
   }
 

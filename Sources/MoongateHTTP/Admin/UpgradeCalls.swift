@@ -10,9 +10,9 @@ package enum UpgradeOutcome: Sendable, Equatable {
 }
 
 /// `POST /upgrade`: the program is started again in this process's place.
-struct UpgradeCalls: Sendable {
+package struct UpgradeCalls: Sendable {
   /// The longest that the new process may take until it serves, in seconds.
-  static let most = 600
+  package static let most = 600
 
   /// Starts the program, and waits until it serves or has failed.
   let upgrade: @Sendable (_ within: Duration) async -> UpgradeOutcome

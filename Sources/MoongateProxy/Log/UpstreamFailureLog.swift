@@ -40,20 +40,24 @@ final class UpstreamFailureLog: Sendable {
   ///   - upstream: where it is; several, where a route has several and none answered.
   ///   - decision: of the request that was refused for it.
   func report(_ cause: Cause, upstream: String, route: String, reason: String, decision: DecisionID) {
-    let key = Key(upstream: upstream, cause: cause)
-    guard let unsaid = lines.admit(key, key, at: clock.now()) else { return }
-    var metadata: Logger.Metadata = ["upstream": "\(upstream)", "route": "\(route)", "reason": "\(reason)", "decision": "\(decision)"]
-    if unsaid > 0 { metadata["suppressed"] = "\(unsaid)" }
-    logger.error("an upstream failed", metadata: metadata)
+    tell(
+      Key(upstream: upstream, cause: cause), .error, "an upstream failed", ["route": "\(route)", "reason": "\(reason)", "decision": "\(decision)"])
   }
 
   /// Another upstream of the route is asked in place of this one.
   func passedOver(_ cause: Cause, upstream: String, route: String) {
-    let key = Key(upstream: upstream, cause: cause, isPassedOver: true)
+    tell(
+      Key(upstream: upstream, cause: cause, isPassedOver: true), .warning, "an upstream was passed over, and another one is asked",
+      ["route": "\(route)", "reason": "\(cause.words)"])
+  }
+
+  /// Once a minute for each key, with how often it was left unsaid.
+  private func tell(_ key: Key, _ level: Logger.Level, _ message: Logger.Message, _ metadata: Logger.Metadata) {
     guard let unsaid = lines.admit(key, key, at: clock.now()) else { return }
-    var metadata: Logger.Metadata = ["upstream": "\(upstream)", "route": "\(route)", "reason": "\(cause.words)"]
+    var metadata = metadata
+    metadata["upstream"] = "\(key.upstream)"
     if unsaid > 0 { metadata["suppressed"] = "\(unsaid)" }
-    logger.warning("an upstream was passed over, and another one is asked", metadata: metadata)
+    logger.log(level: level, message, metadata: metadata)
   }
 
   /// Tells how many requests failed in minutes that are over.

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import MoongateCore
+import MoongateHTTP
 
 /// `moongate upgrade`: the program takes the place of the gateway that runs.
 struct Upgrade: AsyncParsableCommand {
@@ -21,7 +22,7 @@ struct Upgrade: AsyncParsableCommand {
   private static let grace: Duration = .seconds(30)
 
   func run() async throws {
-    guard let limit = Duration(asWritten: within), (.seconds(1)...(.seconds(600))).contains(limit) else {
+    guard let limit = Duration(asWritten: within), (.seconds(1)...(.seconds(UpgradeCalls.most))).contains(limit) else {
       throw StartProblem("--within \(within) is no time from 1s to 10m, such as 90s.", status: .couldNotRun)
     }
     let gateway = try RunningGateway(configuration)

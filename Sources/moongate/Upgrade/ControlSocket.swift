@@ -67,7 +67,10 @@ final class ControlSocket: Sendable {
   func stopReading() { shutdown(descriptor, Int32(SHUT_RD)) }
 
   /// Whether the other process has ended, or let go of its end. Does not wait.
-  var isOver: Bool {
+  var isOver: Bool { Self.isOver(descriptor) }
+
+  /// The same of a descriptor that is no value of this type yet.
+  static func isOver(_ descriptor: CInt) -> Bool {
     var byte: UInt8 = 0
     let seen = recv(descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))
     return seen == 0 || seen < 0 && errno != EAGAIN && errno != EINTR

@@ -33,7 +33,7 @@ final class Predecessor: Sendable {
       let listen = ListenAddress(parts[2]), let admin = ListenAddress(parts[3]), clinux_peer(Self.first, &maker, &user) == 0, maker == starter,
       starter != process, user == geteuid(),
       // One that was killed meanwhile cannot be the parent any more.
-      parent == starter || ControlSocket.hasEnded(Self.first)
+      parent == starter || ControlSocket.isOver(Self.first)
     else {
       throw StartProblem(
         "\(UpgradeMessage.variable) is set, and no gateway started this process in its place: remove the variable.", status: .couldNotRun)
@@ -65,12 +65,4 @@ final class Predecessor: Sendable {
 
   /// Those that have not ended, for the process that comes after this one.
   var living: [CInt] { chain.filter { !$0.isOver }.map(\.descriptor) }
-}
-
-extension ControlSocket {
-  /// Whether nobody holds the other end any more.
-  static func hasEnded(_ descriptor: CInt) -> Bool {
-    var byte: UInt8 = 0
-    return recv(descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) == 0
-  }
 }

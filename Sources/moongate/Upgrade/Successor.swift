@@ -1,6 +1,7 @@
-import CLinux
+import CSpawn
 import Foundation
 import MoongateCore
+import MoongateExec
 
 /// The program that was started to serve in this process's place. All of it blocks: for a thread of its own.
 final class Successor {
@@ -42,9 +43,9 @@ final class Successor {
     var child: pid_t = 0
     // The other end is closed here once the program has it.
     let code = withExtendedLifetime(other) {
-      Self.withStrings(program.arguments) { arguments in
-        Self.withStrings(variables) { variables in
-          clinux_start_successor(program.path, arguments, variables, descriptors, CInt(descriptors.count), pipes[1], &child)
+      CStrings.with(program.arguments) { arguments in
+        CStrings.with(variables) { variables in
+          cspawn_start_successor(program.path, arguments, variables, descriptors, CInt(descriptors.count), pipes[1], &child)
         }
       }
     }
@@ -140,15 +141,5 @@ final class Successor {
     LineLog.standardError(String(decoding: part[..<got], as: UTF8.self))
     text = (text + part[..<got]).suffix(4_096)
     if let line = text.split(separator: UInt8(ascii: "\n")).last { lastLine = LineLog.plain(String(decoding: line.suffix(500), as: UTF8.self)) }
-  }
-
-  /// The strings as C wants them: with a null behind the last.
-  private static func withStrings<Result>(_ strings: [String], _ body: (UnsafePointer<UnsafeMutablePointer<CChar>?>) -> Result) -> Result {
-    let pointers: [UnsafeMutablePointer<CChar>?] = strings.map { strdup($0) } + [nil]
-    defer { for pointer in pointers { free(pointer) } }
-    return pointers.withUnsafeBufferPointer { buffer in
-      guard let base = buffer.baseAddress else { return body([nil]) }
-      return body(base)
-    }
   }
 }
